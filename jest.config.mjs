@@ -1,0 +1,43 @@
+// One Jest project per kind of test, by file name: *.unit.spec (no I/O), *.int.spec (real engines), *.e2e.spec (the whole stack).
+const base = {
+  rootDir: import.meta.dirname,
+  roots: ['<rootDir>/libs', '<rootDir>/apps', '<rootDir>/tools'],
+  testEnvironment: 'node',
+  testEnvironmentOptions: { customExportConditions: ['antiphon-source', 'node', 'node-addons'] },
+  extensionsToTreatAsEsm: ['.ts'],
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  modulePathIgnorePatterns: ['/dist/'],
+  transform: {
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: {
+          target: 'es2023',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+        },
+        module: { type: 'es6' },
+      },
+    ],
+  },
+};
+
+export default {
+  projects: [
+    { ...base, displayName: 'unit', testMatch: ['**/*.unit.spec.ts'] },
+    {
+      ...base,
+      displayName: 'int',
+      testMatch: ['**/*.int.spec.ts'],
+      globalSetup: '<rootDir>/libs/testing/engines/global-setup.ts',
+      globalTeardown: '<rootDir>/libs/testing/engines/global-teardown.ts',
+    },
+    {
+      ...base,
+      displayName: 'e2e',
+      testMatch: ['**/*.e2e.spec.ts'],
+      globalSetup: '<rootDir>/libs/testing/engines/global-setup.ts',
+      globalTeardown: '<rootDir>/libs/testing/engines/global-teardown.ts',
+    },
+  ],
+};

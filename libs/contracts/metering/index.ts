@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { AgentId } from '../agent/requests.js';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+
+export const SCOPE_KINDS = ['session', 'day', 'month'] as const;
+export type ScopeKind = (typeof SCOPE_KINDS)[number];
+
+/** One budget that a reservation spends from. `period` is the UTC day or month, fixed at reservation. */
+export const BudgetScope = z.object({
+  kind: z.enum(SCOPE_KINDS),
+  /** Row key: `session/<id>`, `day/2026-11-21`, `month/2026-11`. */
+  key: z.string(),
+  /** Limits in force at admission; null = none. Integers. */
+  limitTokens: z.int().nonnegative().nullable(),
+  limitMicroUsd: z.int().nonnegative().nullable(),
+});
+export type BudgetScope = z.infer<typeof BudgetScope>;
+
+/** USD per million tokens as integer micro-USD per million tokens. */
+export const Price = z.object({
+  inputMicroUsdPerMtok: z.int().nonnegative(),
+  outputMicroUsdPerMtok: z.int().nonnegative(),
+});
+export type Price = z.infer<typeof Price>;
+
+const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
+  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
+
+/** The first fact of a `budget-<reservationId>` stream. */
+export const BudgetReserved = event('BudgetReserved', {
+  reservationId: z.uuid(),
+  sessionId: z.uuid(),
+  turnId: z.uuid(),
+  attempt: z.int().positive(),
+  agentId: z.string(),
+  sessionKey: z.string(),
+  provider: z.string(),
+  model: z.string(),
+  scopes: z.array(BudgetScope),
+  inputBound: z.int().nonnegative(),
+  outputBound: z.int().nonnegative(),
+  /** inputBound + outputBound: what every scope holds until the reservation ends. */
+  tokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  price: Price.nullable(),
+  reservedAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+});
+/** The charge of one attempt: the `TokenRecord` of the seeds. Over its bound it is recorded whole. */
+export const BudgetSettled = event('BudgetSettled', {
+  reservationId: z.uuid(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  estimated: z.boolean(),
+  settledAt: z.iso.datetime(),
+});
+/** Nothing can have been billed. */
+export const BudgetReleased = event('BudgetReleased', {
+  reservationId: z.uuid(),
+  reason: z.string(),
+  releasedAt: z.iso.datetime(),
+});
+/** Nobody said what was used in time: charged at the bound. */
+export const BudgetExpired = event('BudgetExpired', {
+  reservationId: z.uuid(),
+  tokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  expiredAt: z.iso.datetime(),
+});
+export const BudgetCorrected = event('BudgetCorrected', {
+  reservationId: z.uuid(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  correctedAt: z.iso.datetime(),
+});
+export const BudgetEvent = z.discriminatedUnion('type', [
+  BudgetReserved,
+  BudgetSettled,
+  BudgetReleased,
+  BudgetExpired,
+  BudgetCorrected,
+]);
+export type BudgetEvent = z.infer<typeof BudgetEvent>;
+export const budgetStream = (reservationId: string): string => `budget-${reservationId}`;
+
+/** Asks for the bound of one model attempt; idempotent by `reservationId`. */
+export const reserveBudget = defineRequest({
+  subject: 'cmd.metering.budget.reserve',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    reservationId: z.uuid(),
+    sessionId: z.uuid(),
+    turnId: z.uuid(),
+    attempt: z.int().positive(),
+    agentId: AgentId,
+    sessionKey: z.string(),
+    provider: z.string(),
+    model: z.string(),
+    /** Upper bound of the rendered request, in tokens. */
+    inputBound: z.int().nonnegative(),
+    /** What the agent would like the model to write at most. */
+    maxOutputTokens: z.int().positive(),
+    /** Below this the call is refused instead of capped. */
+    minOutputTokens: z.int().positive(),
+    /** Lies beyond the attempt's hard deadline. */
+    expiresAt: z.iso.datetime(),
+  }),
+  reply: z.discriminatedUnion('granted', [
+    z.object({
+      granted: z.literal(true),
+      reservationId: z.uuid(),
+      /** Never more than asked for; what the call must be capped to. */
+      maxOutputTokens: z.int().positive(),
+      price: Price.nullable(),
+    }),
+    z.object({
+      granted: z.literal(false),
+      /** `BudgetExceeded{scope, used, limit}` of the seeds. */
+      scope: z.enum(SCOPE_KINDS),
+      unit: z.enum(['tokens', 'usd']),
+      used: z.number().nonnegative(),
+      limit: z.number().nonnegative(),
+      /** `token budget exceeded (session: 9500/10000)` */
+      message: z.string(),
+    }),
+  ]),
+  timeoutMs: 10_000,
+});
+
+/** The outcome of an attempt, as its event in the session says it. Idempotent; a later one changes nothing. */
+export const settleBudget = defineRequest({
+  subject: 'cmd.metering.budget.settle',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    reservationId: z.uuid(),
+    outcome: z.discriminatedUnion('kind', [
+      z.strictObject({
+        kind: z.literal('used'),
+        inputTokens: z.int().nonnegative(),
+        outputTokens: z.int().nonnegative(),
+        estimated: z.boolean(),
+      }),
+      /** Dispatched, but nobody knows the usage: charged at the bound, marked estimated. */
+      z.strictObject({ kind: z.literal('unknown') }),
+      z.strictObject({ kind: z.literal('not_dispatched'), reason: z.string() }),
+    ]),
+  }),
+  reply: z.object({ status: z.enum(['settled', 'released', 'expired_estimated', 'missing']) }),
+  timeoutMs: 10_000,
+});
+
+export const ScopeUsage = z.object({
+  kind: z.enum(SCOPE_KINDS),
+  key: z.string(),
+  limitTokens: z.int().nullable(),
+  limitMicroUsd: z.int().nullable(),
+  reservedTokens: z.int(),
+  settledTokens: z.int(),
+  reservedMicroUsd: z.int(),
+  settledMicroUsd: z.int(),
+});
+export type ScopeUsage = z.infer<typeof ScopeUsage>;
+export const readBudgets = defineRequest({
+  subject: 'cmd.metering.budget.read',
+  request: z.strictObject({ workspace: WorkspaceId, sessionId: z.uuid().optional() }),
+  reply: z.object({ scopes: z.array(ScopeUsage) }),
+  timeoutMs: 5_000,
+});

@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+
+export const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+
+/** What a plug-in's `describe()` says of one tool, as providers are told it. */
+export const ToolDescription = z.object({
+  name: ToolName,
+  description: z.string().max(4_000),
+  /** JSON Schema of the input. */
+  inputSchema: z.record(z.string(), z.json()),
+  /** Only an idempotent tool may be called again when its outcome was lost. */
+  idempotent: z.boolean(),
+  moduleDigest: z.string(),
+});
+export type ToolDescription = z.infer<typeof ToolDescription>;
+
+export const listTools = defineRequest({
+  subject: 'cmd.sandbox.tool.list',
+  request: z.strictObject({ workspace: WorkspaceId }),
+  reply: z.object({ tools: z.array(ToolDescription) }),
+  timeoutMs: 5_000,
+});
+
+export const MAX_TOOL_OUTPUT_BYTES = 1024 * 1024;
+
+/** Runs one tool call in a fresh instance. The same `callId` again joins the first one's answer while it is remembered. */
+export const callTool = defineRequest({
+  subject: 'cmd.sandbox.tool.call',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    sessionId: z.uuid(),
+    callId: z.uuid(),
+    /** Lease epoch of the driver; a lower one than seen before for the session is refused. */
+    epoch: z.int().nonnegative(),
+    name: ToolName,
+    input: z.json(),
+    idempotencyKey: z.string().max(200),
+  }),
+  reply: z.discriminatedUnion('outcome', [
+    z.object({
+      outcome: z.literal('completed'),
+      content: z.string(),
+      isError: z.boolean(),
+      moduleDigest: z.string(),
+      durationMs: z.number(),
+    }),
+    z.object({
+      outcome: z.literal('failed'),
+      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.UNAVAILABLE` */
+      code: z.string(),
+      message: z.string(),
+      durationMs: z.number(),
+    }),
+  ]),
+  timeoutMs: 65_000,
+});
+
+export const PluginView = z.object({
+  name: z.string(),
+  kind: z.enum(['tool', 'channel']),
+  status: z.enum(['loaded', 'missing', 'rejected']),
+  reason: z.string().nullable(),
+  moduleDigest: z.string().nullable(),
+  capabilities: z.array(z.string()),
+  tools: z.array(z.string()),
+});
+export type PluginView = z.infer<typeof PluginView>;
+export const listPlugins = defineRequest({
+  subject: 'cmd.sandbox.plugin.list',
+  request: z.strictObject({ workspace: WorkspaceId }),
+  reply: z.object({ plugins: z.array(PluginView) }),
+  timeoutMs: 5_000,
+});

@@ -1,0 +1,23 @@
+export {
+  AppError,
+  ERROR_KINDS,
+  bug,
+  conflict,
+  exhausted,
+  forbidden,
+  invalid,
+  isAppError,
+  notFound,
+  providerFailed,
+  rejected,
+  toAppError,
+  transient,
+  unauthenticated,
+} from './app-error.js';
+export type { ErrorData, ErrorKind } from './app-error.js';
+export { assertNever, fold } from './decider.js';
+export type { Decider } from './decider.js';
+export { isoTime } from './ports.js';
+export type { Clock, Ids } from './ports.js';
+export { FORBIDDEN_KEYS, MAX_JSON_DEPTH, nestsDeeperThan, toStorable, toStorableJson } from './json.js';
+export type { JsonObject, JsonPrimitive, JsonValue } from './json.js';

@@ -1,0 +1,54 @@
+export type JsonPrimitive = string | number | boolean | null;
+export type JsonValue = JsonPrimitive | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export type JsonObject = { readonly [key: string]: JsonValue };
+
+/** The deepest nesting that any edge accepts (contract §3). */
+export const MAX_JSON_DEPTH = 64;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Tells whether JSON text nests deeper than `limit`, without recursion and without parsing:
+ * JSON.parse takes 200,000 levels, but JSON.stringify overflows the stack at 5,000.
+ */
+export const nestsDeeperThan = (text: string, limit: number = MAX_JSON_DEPTH): boolean => {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (inString) {
+      if (c === BACKSLASH) i++;
+      else if (c === QUOTE) inString = false;
+    } else if (c === QUOTE) inString = true;
+    else if (c === OPEN_BRACKET || c === OPEN_BRACE) {
+      if (++depth > limit) return true;
+    } else if (c === CLOSE_BRACKET || c === CLOSE_BRACE) depth--;
+  }
+  return false;
+};
+
+/** Keys that could reach a prototype; a document that has one is refused at the edge. */
+export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__']);
+
+/**
+ * Text as the log can keep it: PostgreSQL's jsonb refuses U+0000 and lone surrogates, so both
+ * become U+FFFD, once, at the edge, and every later reader sees the same bytes.
+ */
+export const toStorable = (text: string): string =>
+  (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text).toWellFormed();
+
+/** `toStorable` on every string (keys too) of a JSON value. The value's depth must be bounded already. */
+export const toStorableJson = (value: JsonValue): JsonValue => {
+  if (typeof value === 'string') return toStorable(value);
+  if (Array.isArray(value)) return value.map((item: JsonValue) => toStorableJson(item));
+  if (value !== null && typeof value === 'object')
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [toStorable(key), toStorableJson(item)]),
+    );
+  return value;
+};
