@@ -18,11 +18,17 @@ export const FRAME_EVENTS = [
 ] as const;
 export type FrameEvent = (typeof FRAME_EVENTS)[number];
 
-/** A frame as it goes to a client (contract §3), before the request's id is put on it. */
+/**
+ * A frame of a session. A client gets `event`, `data` and `offset` (contract §3), with its request's id.
+ * `prev` is the offset of the frame before it (0 for the first): a reader whose last frame is `prev` or later
+ * has missed nothing, any other reader has a gap to fill. After a crash `prev` skips the frames that a
+ * `restart` makes void.
+ */
 export const Frame = z.object({
   event: z.enum(FRAME_EVENTS),
   data: z.json(),
   offset: z.int().nonnegative(),
+  prev: z.int().nonnegative(),
   turnId: z.uuid(),
 });
 export type Frame = z.infer<typeof Frame>;
@@ -36,6 +42,8 @@ export const liveSubject = (workspace: string, sessionId: string): string => `li
 export interface FrameCursor {
   readonly attempt: number;
   readonly nextIndex: number;
+  /** Offset of the last frame given, 0 before the first. */
+  readonly lastOffset: number;
   readonly agentId: string;
   readonly sessionId: string;
   /** The turn whose `accepted` frame was already given, so that each turn has exactly one. */
@@ -49,6 +57,7 @@ export interface FrameCursor {
 export const initialCursor: FrameCursor = {
   attempt: 0,
   nextIndex: 0,
+  lastOffset: 0,
   agentId: '',
   sessionId: '',
   openTurnId: null,
@@ -82,8 +91,9 @@ export const framesOf = (
   const frames: Frame[] = [];
   let next = cursor;
   const emit: Emit = (name, data, turnId) => {
-    frames.push({ event: name, data, offset: next.attempt * ATTEMPT_SPAN + next.nextIndex, turnId });
-    next = { ...next, nextIndex: next.nextIndex + 1 };
+    const offset = next.attempt * ATTEMPT_SPAN + next.nextIndex;
+    frames.push({ event: name, data, offset, prev: next.lastOffset, turnId });
+    next = { ...next, nextIndex: next.nextIndex + 1, lastOffset: offset };
   };
   const open = (attempt: number, turnId: string) => {
     const previous = next;
