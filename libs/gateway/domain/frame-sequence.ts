@@ -1,0 +1,25 @@
+import type { Frame, LiveFrame } from '@antiphon/contracts/agent';
+
+/** How far a reader of a session's frames has come. */
+export interface FrameSequence {
+  /** Offset of the last frame that was delivered. */
+  readonly last: number;
+  /** Highest epoch seen; frames of a lower one come from a driver that lost its lease. */
+  readonly epoch: number;
+}
+
+export type FrameVerdict = 'deliver' | 'drop' | 'gap';
+
+export const sequenceFrom = (after: number): FrameSequence => ({ last: after, epoch: 0 });
+
+/** What to do with a live frame: deliver it, drop it as seen or stale, or fill a gap from the log first. */
+export const judgeFrame = (at: FrameSequence, frame: LiveFrame): FrameVerdict => {
+  if (frame.epoch < at.epoch || frame.offset <= at.last) return 'drop';
+  return frame.prev <= at.last ? 'deliver' : 'gap';
+};
+
+/** The sequence once a frame was delivered. Frames from the log carry no epoch. */
+export const advance = (at: FrameSequence, frame: Frame | LiveFrame): FrameSequence => ({
+  last: Math.max(at.last, frame.offset),
+  epoch: Math.max(at.epoch, 'epoch' in frame ? frame.epoch : 0),
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { isLoopbackHost, judgeOrigin } from '@antiphon/gateway-domain';
+
+const allowed = (host: string | undefined, origin?: string, hasToken = false, forwarded = false): boolean =>
+  judgeOrigin({ host, origin, forwarded }, hasToken).allowed;
+
+describe('judgeOrigin', () => {
+  it('serves programs on loopback without a token', () => {
+    for (const host of ['127.0.0.1:8080', 'localhost:8080', '[::1]:8080', '127.0.0.2', 'LOCALHOST'])
+      expect([host, allowed(host)]).toEqual([host, true]);
+  });
+
+  it('serves its own page', () => expect(allowed('127.0.0.1:8080', 'http://127.0.0.1:8080')).toBe(true));
+
+  it.each([
+    'https://evil.example',
+    'http://127.evil.example',
+    'http://127.0.0.1:9999',
+    'http://localhost:8080',
+    'null',
+    '',
+    'http://127.0.0.1:8080.evil.example',
+  ])('refuses the foreign origin %p, with and without a token', (origin) => {
+    expect(allowed('127.0.0.1:8080', origin)).toBe(false);
+    expect(allowed('127.0.0.1:8080', origin, true)).toBe(false);
+  });
+
+  it.each(['evil.example', '127.0.0.1.nip.io', '127.evil.example', '0.0.0.0', '2130706433', '127.1', 'a@127.0.0.1', ''])(
+    'refuses the host %p without a token (DNS rebinding)',
+    (host) => expect(allowed(host)).toBe(false),
+  );
+
+  it('refuses a missing host, and a proxy in front of an open gateway', () => {
+    expect(allowed(undefined)).toBe(false);
+    expect(allowed('127.0.0.1', undefined, false, true)).toBe(false);
+    expect(allowed('gateway.internal', undefined, true, true)).toBe(true);
+  });
+});
+
+describe('isLoopbackHost', () => {
+  it('knows the long form of ::1 and no other address', () => {
+    expect(isLoopbackHost('0:0:0:0:0:0:0:1')).toBe(true);
+    for (const name of ['::2', '::', 'fe80::1', '1::1', '::ffff:127.0.0.1'])
+      expect([name, isLoopbackHost(name)]).toEqual([name, false]);
+  });
+});

@@ -1,0 +1,78 @@
+/** Who a message is from, as far as its channel knows. */
+export interface RoutingKey {
+  readonly channel?: string | undefined;
+  readonly account?: string | undefined;
+  readonly peer?: string | undefined;
+  readonly guild?: string | undefined;
+  readonly team?: string | undefined;
+}
+
+/** Every field that it gives must match; the first given of peer, guild, team, account, channel is its rank. */
+export interface RoutingBinding extends RoutingKey {
+  readonly agent: string;
+}
+
+export interface Router {
+  /** The agent of the best binding, else the default agent. */
+  route(key: RoutingKey): string;
+}
+
+/** Strongest first (contract §3). */
+const RANKS = ['peer', 'guild', 'team', 'account', 'channel'] as const;
+type Field = (typeof RANKS)[number];
+
+interface Index {
+  readonly fields: readonly Field[];
+  readonly agents: Map<string, string>;
+}
+
+const SEPARATOR = '\0';
+
+/** The values of `fields` as one key, or undefined when one is missing. */
+const keyOf = (fields: readonly Field[], from: RoutingKey): string | undefined => {
+  const first = fields[0];
+  if (first !== undefined && fields.length === 1) return from[first];
+  let key = '';
+  for (const field of fields) {
+    const value = from[field];
+    if (value === undefined) return undefined;
+    key += value + SEPARATOR;
+  }
+  return key;
+};
+
+/** Stronger rank first; within a rank more fields first, so that the more specific binding wins. */
+const byStrength = (a: Index, b: Index): number => {
+  const rank = (index: Index) => RANKS.findIndex((field) => index.fields.includes(field));
+  return rank(a) - rank(b) || b.fields.length - a.fields.length || strengthOf(b) - strengthOf(a);
+};
+
+const strengthOf = (index: Index): number =>
+  index.fields.reduce((sum, field) => sum + 2 ** (RANKS.length - RANKS.indexOf(field)), 0);
+
+/**
+ * Looks bindings up in one map for each combination of fields that occurs (31 at most), so that a route costs
+ * the same among ten bindings and among ten thousand. Of two equal bindings the first one counts.
+ */
+export const createRouter = (bindings: readonly RoutingBinding[], defaultAgent: string): Router => {
+  const byFields = new Map<string, Index>();
+  for (const binding of bindings) {
+    const fields = RANKS.filter((field) => binding[field] !== undefined);
+    const name = fields.join();
+    const index = byFields.get(name) ?? { fields, agents: new Map<string, string>() };
+    byFields.set(name, index);
+    const key = keyOf(fields, binding) ?? '';
+    if (!index.agents.has(key)) index.agents.set(key, binding.agent);
+  }
+  const indexes = [...byFields.values()].sort(byStrength);
+  return { route: (key) => lookUp(indexes, key) ?? defaultAgent };
+};
+
+const lookUp = (indexes: readonly Index[], from: RoutingKey): string | undefined => {
+  for (const { fields, agents } of indexes) {
+    const key = keyOf(fields, from);
+    const agent = key === undefined ? undefined : agents.get(key);
+    if (agent !== undefined) return agent;
+  }
+  return undefined;
+};

@@ -1,0 +1,15 @@
+export type Severity = 'info' | 'warning' | 'error';
+
+const ERRORS = ['TurnFailed', 'ToolCallFailed'] as const;
+const WARNINGS = ['ModelCallAborted', 'ToolCallUnknown', 'TurnCancelled', 'BudgetExpired', 'BudgetCorrected'] as const;
+
+/** Which event types count as a problem for an operator; all others are `info`. */
+export const TYPES_BY_SEVERITY: Readonly<Record<'warning' | 'error', readonly string[]>> = {
+  error: ERRORS,
+  warning: WARNINGS,
+};
+
+export const severityOf = (type: string): Severity => {
+  if ((ERRORS as readonly string[]).includes(type)) return 'error';
+  return (WARNINGS as readonly string[]).includes(type) ? 'warning' : 'info';
+};
