@@ -1,0 +1,97 @@
+import { destination, pino } from 'pino';
+import type { Logger as PinoLogger } from 'pino';
+import { currentContext } from './request-context.js';
+import { redactText, redactValue } from './redact.js';
+import { parseTraceparent } from './trace-context.js';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Fields first, then the sentence: `logger.info({ position }, 'relay has caught up')`. Errors go under `err`. */
+export interface LogMethod {
+  (fields: object, message: string): void;
+  (message: string): void;
+}
+
+/** One JSON line a call; the ids of the current request are added by itself. */
+export interface Logger {
+  readonly trace: LogMethod;
+  readonly debug: LogMethod;
+  readonly info: LogMethod;
+  readonly warn: LogMethod;
+  readonly error: LogMethod;
+  readonly fatal: LogMethod;
+  /** A logger whose every line carries these fields too. */
+  child(fields: Readonly<Record<string, unknown>>): Logger;
+}
+
+export interface LoggerOptions {
+  readonly service: string;
+  /** Default `info`. */
+  readonly level?: LogLevel;
+  /** Where the lines go, default standard output. */
+  readonly sink?: { write(line: string): void };
+}
+
+const contextFields = (): object => {
+  const context = currentContext();
+  if (!context) return {};
+  const { correlationId, causationId, workspace, sessionId, turnId, traceparent } = context;
+  const trace = parseTraceparent(traceparent);
+  return {
+    correlationId,
+    causationId,
+    workspace,
+    sessionId,
+    turnId,
+    traceId: trace?.traceId,
+    spanId: trace?.spanId,
+  };
+};
+
+const redactFields = (fields: object): Record<string, unknown> =>
+  redactValue(fields) as Record<string, unknown>;
+
+// pino formats a child's fields by no hook at all; children inherit this method from their root.
+const redactChildren = (root: PinoLogger): PinoLogger => {
+  const original = root.child;
+  root.child = function (this: PinoLogger, fields: object, options?: object) {
+    return original.call(this, redactFields(fields), options);
+  } as typeof root.child;
+  return root;
+};
+
+/** Makes the logger of a process: JSON lines with time (ISO), level (word), service, pid and message. */
+export const createLogger = ({ service, level = 'info', sink }: LoggerOptions): Logger => {
+  const root = pino(
+    {
+      level,
+      base: { service, pid: process.pid },
+      messageKey: 'message',
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      mixin: contextFields,
+      // Fields of the call win over those of the context.
+      mixinMergeStrategy: (fields, mixed) => ({ ...mixed, ...fields }),
+      serializers: { err: (error: unknown) => error },
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: redactFields,
+      },
+      hooks: {
+        logMethod(args, method) {
+          const safe = args.map((arg: unknown) => (typeof arg === 'string' ? redactText(arg) : arg));
+          method.apply(this, safe as typeof args);
+        },
+      },
+    },
+    // Written at once: the last line before a crash is the one that is needed.
+    sink ?? destination({ dest: 1, sync: true }),
+  );
+  return redactChildren(root);
+};
+
+/** Says nothing; for tests. */
+export const silentLogger: Logger = createLogger({
+  service: 'test',
+  level: 'silent',
+});

@@ -1,0 +1,90 @@
+/** What stands in the place of a secret. */
+export const REDACTED = '[redacted]';
+
+/** Object graphs deeper or longer than this are cut: a log line is not a dump. */
+const MAX_DEPTH = 6;
+const MAX_ITEMS = 100;
+const MAX_TEXT = 8_192;
+
+// Keys are compared in lower case without separators: `api_key`, `apiKey` and `API-KEY` are one.
+const SECRET_KEYS: ReadonlySet<string> = new Set([
+  'authorization',
+  'proxyauthorization',
+  'cookie',
+  'setcookie',
+  'password',
+  'pass',
+  'passwd',
+  'pgpassword',
+  'pwd',
+  'secret',
+  'token',
+  'credential',
+  'credentials',
+  'apikey',
+  'privatekey',
+  'masterkey',
+  'connectionstring',
+]);
+const SECRET_ENDINGS = ['password', 'passwd', 'secret', 'apikey', 'privatekey', 'token', 'credentials'];
+/** Keys that end like a secret and are none. */
+const PLAIN_KEYS: ReadonlySet<string> = new Set(['nexttoken', 'msgtoken', 'pertoken']);
+
+/** Tells by its name whether a key holds a secret. Counters (`inputTokens`, `tokens`) do not. */
+export const isSecretKey = (key: string): boolean => {
+  const plain = key.toLowerCase().replaceAll(/[-_.\s]/g, '');
+  if (PLAIN_KEYS.has(plain)) return false;
+  return SECRET_KEYS.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending));
+};
+
+// The password of a URL, a bearer token, and the key formats of the providers that we speak to.
+const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(@)/gi;
+const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{16,}/gi;
+const PROVIDER_KEY = /\b(sk|pk|rk|xox[abp]|gh[pousr])([-_])[\w-]{12,}/g;
+
+/** Takes out of free text what looks like a secret, and cuts it to a bound. */
+export const redactText = (text: string): string => {
+  const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
+  return cut
+    .replace(URL_PASSWORD, `$1${REDACTED}$2`)
+    .replace(BEARER, `$1 ${REDACTED}`)
+    .replace(PROVIDER_KEY, `$1$2${REDACTED}`);
+};
+
+const redactError = (error: Error, depth: number): Record<string, unknown> => {
+  const { kind, code, data } = error as Partial<{
+    kind: unknown;
+    code: unknown;
+    data: unknown;
+  }>;
+  return {
+    type: error.name,
+    ...(kind === undefined ? {} : { kind }),
+    ...(code === undefined ? {} : { code }),
+    message: redactText(error.message),
+    ...(data === undefined ? {} : { data: redactValue(data, depth + 1) }),
+    ...(error.stack === undefined ? {} : { stack: redactText(error.stack) }),
+    ...(error.cause === undefined ? {} : { cause: redactValue(error.cause, depth + 1) }),
+  };
+};
+
+const redactObject = (value: object, depth: number): Record<string, unknown> => {
+  const entries = Object.entries(value).slice(0, MAX_ITEMS);
+  return Object.fromEntries(
+    entries.map(([key, item]) => [key, isSecretKey(key) ? REDACTED : redactValue(item, depth + 1)]),
+  );
+};
+
+/** A copy that is safe to log: secrets by key and by shape are out, errors are plain data, size is bounded. */
+export const redactValue = (value: unknown, depth = 0): unknown => {
+  if (typeof value === 'string') return redactText(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (value === null || typeof value !== 'object') return typeof value === 'function' ? undefined : value;
+  if (depth > MAX_DEPTH) return '[deeper]';
+  if (value instanceof Error) return redactError(value, depth);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (value instanceof Map || value instanceof Set) return `[${value.constructor.name} of ${value.size}]`;
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((item) => redactValue(item, depth + 1));
+  return redactObject(value, depth);
+};

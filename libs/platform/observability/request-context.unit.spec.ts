@@ -1,0 +1,61 @@
+import { describe, expect, it } from '@jest/globals';
+import { contextFrom, currentContext, runWithContext } from './request-context.js';
+import { childTraceparent, newTraceparent, parseTraceparent } from './trace-context.js';
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
+
+describe('trace context', () => {
+  it('keeps the trace and its sampling in a child, under a span of its own', () => {
+    const child = parseTraceparent(childTraceparent(PARENT));
+    expect(child).toMatchObject({
+      traceId: '0af7651916cd43dd8448eb211c80319c',
+      sampled: false,
+    });
+    expect(child?.spanId).not.toBe('b7ad6b7169203331');
+  });
+
+  it.each([
+    undefined,
+    '',
+    'nonsense',
+    `00-${'0'.repeat(32)}-b7ad6b7169203331-01`,
+    `00-0af7651916cd43dd8448eb211c80319c-${'0'.repeat(16)}-01`,
+    'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    '00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01',
+    `${PARENT}-extra`,
+  ])('begins a new trace when it is given %j', (parent) => {
+    expect(parseTraceparent(parent)).toBeNull();
+    expect(parseTraceparent(childTraceparent(parent))).not.toBeNull();
+  });
+
+  it('reads what a later version appends', () => {
+    expect(parseTraceparent(`01${PARENT.slice(2)}-extra`)?.spanId).toBe('b7ad6b7169203331');
+  });
+
+  it('never makes the same id twice', () => {
+    const all = Array.from({ length: 5_000 }, () => newTraceparent());
+    expect(new Set(all).size).toBe(all.length);
+  });
+});
+
+describe('request context', () => {
+  it('is kept apart for work that runs side by side', async () => {
+    const seen = await Promise.all(
+      ['a', 'b'].map((correlationId) =>
+        runWithContext(contextFrom('memory', { correlationId }), async () => {
+          await Promise.resolve();
+          return currentContext()?.correlationId;
+        }),
+      ),
+    );
+    expect(seen).toEqual(['a', 'b']);
+    expect(currentContext()).toBeUndefined();
+  });
+
+  it.each(['', 'x'.repeat(201), 'line\r\nbreak', 'ünïcode', 'with space'])(
+    'makes a correlation id anew instead of taking %j from outside',
+    (correlationId) => {
+      expect(contextFrom('memory', { correlationId }).correlationId).toMatch(/^[0-9a-f-]{36}$/);
+    },
+  );
+});
