@@ -17,6 +17,8 @@ export {
 export type { ErrorData, ErrorKind } from './app-error.js';
 export { assertNever, fold } from './decider.js';
 export type { Decider } from './decider.js';
+export { affordableOutputTokens, costMicroUsd } from './money.js';
+export type { TokenPrice } from './money.js';
 export { isoTime } from './ports.js';
 export type { Clock, Ids } from './ports.js';
 export { FORBIDDEN_KEYS, MAX_JSON_DEPTH, nestsDeeperThan, toStorable, toStorableJson } from './json.js';

@@ -76,14 +76,38 @@ export const BudgetCorrected = event('BudgetCorrected', {
   microUsd: z.int().nonnegative(),
   correctedAt: z.iso.datetime(),
 });
+/**
+ * A call used more than its bound: this limited scope admits nothing until somebody has looked at it.
+ * In the stream of the reservation that caused it, in the same append as its charge.
+ */
+export const BudgetScopeFrozen = event('BudgetScopeFrozen', {
+  reservationId: z.uuid(),
+  scopeKey: z.string(),
+  boundTokens: z.int().nonnegative(),
+  usedTokens: z.int().nonnegative(),
+  boundMicroUsd: z.int().nonnegative(),
+  usedMicroUsd: z.int().nonnegative(),
+  frozenAt: z.iso.datetime(),
+});
+/** An operator has looked. In the stream of the reservation that froze the scope last. */
+export const BudgetScopeUnfrozen = event('BudgetScopeUnfrozen', {
+  reservationId: z.uuid(),
+  scopeKey: z.string(),
+  by: z.string(),
+  reason: z.string(),
+  unfrozenAt: z.iso.datetime(),
+});
 export const BudgetEvent = z.discriminatedUnion('type', [
   BudgetReserved,
   BudgetSettled,
   BudgetReleased,
   BudgetExpired,
   BudgetCorrected,
+  BudgetScopeFrozen,
+  BudgetScopeUnfrozen,
 ]);
 export type BudgetEvent = z.infer<typeof BudgetEvent>;
+export type BudgetEventOf<T extends BudgetEvent['type']> = Extract<BudgetEvent, { type: T }>;
 export const budgetStream = (reservationId: string): string => `budget-${reservationId}`;
 
 /** Asks for the bound of one model attempt; idempotent by `reservationId`. */
@@ -121,14 +145,23 @@ export const reserveBudget = defineRequest({
       /** `BudgetExceeded{scope, used, limit}` of the seeds. */
       scope: z.enum(SCOPE_KINDS),
       unit: z.enum(['tokens', 'usd']),
+      /** Settled + reserved, in the unit (tokens, or dollars). */
       used: z.number().nonnegative(),
       limit: z.number().nonnegative(),
       /** `token budget exceeded (session: 9500/10000)` */
       message: z.string(),
+      reason: z.enum(['over_limit', 'frozen', 'unknown_price']).optional(),
+      /** The part of `used` that calls in flight still hold. */
+      reserved: z.number().nonnegative().optional(),
+      /** When the scope starts anew, UTC; null for a session. */
+      resetsAt: z.iso.datetime().nullable().optional(),
     }),
   ]),
   timeoutMs: 10_000,
 });
+
+export type ReserveBudgetRequest = z.infer<typeof reserveBudget.request>;
+export type ReserveBudgetReply = z.infer<typeof reserveBudget.reply>;
 
 /** The outcome of an attempt, as its event in the session says it. Idempotent; a later one changes nothing. */
 export const settleBudget = defineRequest({
@@ -152,6 +185,26 @@ export const settleBudget = defineRequest({
   timeoutMs: 10_000,
 });
 
+export type SettleBudgetRequest = z.infer<typeof settleBudget.request>;
+export type SettleBudgetReply = z.infer<typeof settleBudget.reply>;
+export type CallOutcome = SettleBudgetRequest['outcome'];
+
+/** An operator has looked at a frozen scope; it admits calls again, within its limit. */
+export const unfreezeBudget = defineRequest({
+  subject: 'cmd.metering.budget.unfreeze',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    /** `session/<id>`, `day/2026-11-21`, `month/2026-11` */
+    scopeKey: z.string().min(1).max(200),
+    by: z.string().min(1).max(200),
+    reason: z.string().min(1).max(500),
+  }),
+  /** False when it was not frozen. */
+  reply: z.object({ unfrozen: z.boolean() }),
+  timeoutMs: 5_000,
+});
+export type UnfreezeBudgetRequest = z.infer<typeof unfreezeBudget.request>;
+
 export const ScopeUsage = z.object({
   kind: z.enum(SCOPE_KINDS),
   key: z.string(),
@@ -161,6 +214,8 @@ export const ScopeUsage = z.object({
   settledTokens: z.int(),
   reservedMicroUsd: z.int(),
   settledMicroUsd: z.int(),
+  /** True after a call used more than its bound, until an operator has looked. */
+  frozen: z.boolean().optional(),
 });
 export type ScopeUsage = z.infer<typeof ScopeUsage>;
 export const readBudgets = defineRequest({
