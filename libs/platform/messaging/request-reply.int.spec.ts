@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { Controller, Module } from '@nestjs/common';
+import type { INestMicroservice } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { z } from 'zod';
+import { AppError, ERROR_KINDS } from '@antiphon/kernel';
+import { defineRequest } from '@antiphon/contracts/messaging';
+import {
+  contextFrom,
+  createLogger,
+  currentContext,
+  runWithContext,
+  silentLogger,
+} from '@antiphon/observability';
+import { HandleRequest } from './handle-request.js';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
+import { createRequestClient } from './request-client.js';
+import type { RequestClient } from './request-client.js';
+import { RequestServer } from './request-server.js';
+
+const url = process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
+// Subjects of their own keep spec files that run side by side apart.
+const area = `t${randomUUID().slice(0, 8)}`;
+const anything = z.record(z.string(), z.unknown());
+
+const echo = defineRequest({
+  subject: `cmd.${area}.echo`,
+  request: z.strictObject({ text: z.string(), times: z.int().default(1) }),
+  reply: z.object({ text: z.string(), context: anything }),
+  timeoutMs: 2_000,
+});
+const failing = defineRequest({
+  subject: `cmd.${area}.fail`,
+  request: z.strictObject({ kind: z.string() }),
+  reply: z.object({}),
+  timeoutMs: 2_000,
+});
+const slow = defineRequest({
+  subject: `cmd.${area}.slow`,
+  request: z.strictObject({}),
+  reply: z.object({ done: z.boolean() }),
+  timeoutMs: 50,
+});
+const huge = defineRequest({
+  subject: `cmd.${area}.huge`,
+  request: z.strictObject({}),
+  reply: z.object({ text: z.string() }),
+  timeoutMs: 2_000,
+});
+const broken = defineRequest({
+  subject: `cmd.${area}.broken`,
+  request: z.strictObject({}),
+  reply: z.object({ text: z.string() }),
+  timeoutMs: 2_000,
+});
+
+let release: () => void = () => {};
+let started: () => void = () => {};
+
+@Controller()
+class EchoController {
+  @HandleRequest(echo)
+  async echo({ text, times }: z.output<typeof echo.request>): Promise<z.input<typeof echo.reply>> {
+    await Promise.resolve();
+    return { text: text.repeat(times), context: { ...currentContext() } };
+  }
+
+  @HandleRequest(failing)
+  fail({ kind }: z.output<typeof failing.request>): Promise<object> {
+    if (kind === 'unexpected') throw new TypeError('password=hunter2 at /srv/secret.js:1');
+    const data = { scope: 'session' };
+    return Promise.reject(
+      new AppError(kind as (typeof ERROR_KINDS)[number], 'TEST.FAILED', `it is ${kind}`, { data }),
+    );
+  }
+
+  @HandleRequest(slow)
+  async slow(): Promise<{ done: boolean }> {
+    const released = new Promise<void>((resolve) => (release = resolve));
+    started();
+    await released;
+    return { done: true };
+  }
+
+  @HandleRequest(huge)
+  huge(): { text: string } {
+    return { text: 'x'.repeat(2 * 1024 * 1024) };
+  }
+
+  @HandleRequest(broken)
+  broken(): { text: string } {
+    return { text: 5 as unknown as string };
+  }
+}
+
+@Module({ controllers: [EchoController] })
+class EchoModule {}
+
+const lines: Record<string, unknown>[] = [];
+const logger = createLogger({
+  service: 'agent',
+  sink: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+});
+const lineOf = (correlationId: string) => lines.find((line) => line['correlationId'] === correlationId);
+
+describe('request/reply', () => {
+  let serverLink: NatsLink;
+  let clientLink: NatsLink;
+  let app: INestMicroservice;
+  let client: RequestClient;
+
+  beforeAll(async () => {
+    [serverLink, clientLink] = await Promise.all([
+      connectNats({ url, service: 'agent', logger: silentLogger }),
+      connectNats({ url, service: 'gateway', logger: silentLogger }),
+    ]);
+    const strategy = new RequestServer({ link: serverLink, logger });
+    app = await NestFactory.createMicroservice(EchoModule, { strategy, logger: false });
+    await app.listen();
+    await serverLink.connection.flush();
+    client = createRequestClient(clientLink);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await Promise.all([serverLink.drain(), clientLink.drain()]);
+  });
+
+  const ask = (correlationId: string, kind: string) =>
+    runWithContext(contextFrom('gateway', { correlationId }), () => client.request(failing, { kind }));
+
+  it('answers, with defaults filled in, in the context of the caller', async () => {
+    const context = contextFrom('gateway', { correlationId: 'req-1', causationId: 'frame-1' });
+    const reply = await runWithContext(context, () => client.request(echo, { text: 'ab', times: 2 }));
+    expect(reply.text).toBe('abab');
+    expect(reply.context).toMatchObject({ correlationId: 'req-1', causationId: 'frame-1', service: 'agent' });
+    const [, trace, span] = String(reply.context['traceparent']).split('-');
+    expect(trace).toBe(context.traceparent.split('-')[1]);
+    expect(span).not.toBe(context.traceparent.split('-')[2]);
+  });
+
+  it('carries every kind of error across as it is', async () => {
+    for (const kind of ERROR_KINDS) {
+      const error = await ask(randomUUID(), kind).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        kind,
+        code: 'TEST.FAILED',
+        message: `it is ${kind}`,
+        data: { scope: 'session' },
+      });
+    }
+  });
+
+  it('tells nothing about an unexpected error but where to look, and logs it whole', async () => {
+    const error = (await ask('req-bug', 'unexpected').catch((thrown: unknown) => thrown)) as AppError;
+    expect(error).toMatchObject({ kind: 'bug', code: 'INTERNAL.UNEXPECTED' });
+    expect(JSON.stringify({ ...error, message: error.message })).not.toContain('hunter2');
+    expect(lineOf('req-bug')).toMatchObject({ level: 'error', err: { type: 'TypeError' } });
+  });
+
+  it('refuses a request that breaks its contract, with a log line, and stays healthy', async () => {
+    const bad = { text: 'x', extra: 1 } as unknown as { text: string };
+    const context = contextFrom('gateway', { correlationId: 'req-bad' });
+    await expect(runWithContext(context, () => client.request(echo, bad))).rejects.toMatchObject({
+      kind: 'invalid',
+      code: 'REQUEST.INVALID',
+      message: expect.stringContaining('extra') as string,
+    });
+    expect(lineOf('req-bad')).toMatchObject({ level: 'info', code: 'REQUEST.INVALID' });
+    await expect(client.request(echo, { text: 'ok' })).resolves.toMatchObject({ text: 'ok' });
+  });
+
+  it.each([
+    ['bytes that are no text', new Uint8Array([0xff, 0xfe])],
+    ['text that is no JSON', '{"text":'],
+    ['JSON of 100,000 levels', '['.repeat(100_000) + ']'.repeat(100_000)],
+    ['nothing', ''],
+    ['null', 'null'],
+  ])('refuses %s', async (_what, payload) => {
+    const reply = await clientLink.connection.request(echo.subject, payload, { timeout: 2_000 });
+    expect(reply.json()).toMatchObject({ ok: false, error: { kind: 'invalid', code: 'REQUEST.INVALID' } });
+  });
+
+  it('says that nobody is there to answer', async () => {
+    const nobody = { ...echo, subject: `cmd.${area}.nobody` as const };
+    await expect(client.request(nobody, { text: '' })).rejects.toMatchObject({
+      kind: 'transient',
+      code: 'MESSAGING.NO_RESPONDERS',
+    });
+  });
+
+  it('gives up waiting after the timeout', async () => {
+    const asked = client.request(slow, {});
+    await expect(asked).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.TIMEOUT' });
+    release();
+  });
+
+  it('tells the caller when its request or the reply is larger than a message may be', async () => {
+    await expect(client.request(echo, { text: 'x'.repeat(2 * 1024 * 1024) })).rejects.toMatchObject({
+      code: 'MESSAGING.TOO_LARGE',
+    });
+    await expect(client.request(huge, {})).rejects.toMatchObject({
+      kind: 'bug',
+      code: 'MESSAGING.REPLY_FAILED',
+    });
+  });
+
+  it('does not send a reply that breaks its contract', async () => {
+    await expect(client.request(broken, {})).rejects.toMatchObject({
+      kind: 'bug',
+      code: 'INTERNAL.BAD_REPLY',
+    });
+  });
+
+  it('spreads requests over the processes of a service, one answer each', async () => {
+    const second = await connectNats({ url, service: 'agent', logger: silentLogger });
+    const app2 = await NestFactory.createMicroservice(EchoModule, {
+      strategy: new RequestServer({ link: second, logger }),
+      logger: false,
+    });
+    await app2.listen();
+    await second.connection.flush();
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => client.request(echo, { text: String(i) })),
+    );
+    expect(replies.map(({ text }) => text)).toEqual(Array.from({ length: 50 }, (_, i) => String(i)));
+    await app2.close();
+    expect(second.connection.stats().inMsgs + serverLink.connection.stats().inMsgs).toBeGreaterThanOrEqual(
+      50,
+    );
+    await second.drain();
+    await expect(client.request(echo, { text: 'still' })).resolves.toMatchObject({ text: 'still' });
+  });
+
+  it('finishes what is at work before it closes, and takes nothing new', async () => {
+    const link = await connectNats({ url, service: 'memory', logger: silentLogger });
+    const own = { ...slow, timeoutMs: 5_000 };
+    const draining = await NestFactory.createMicroservice(EchoModule, {
+      strategy: new RequestServer({ link, logger }),
+      logger: false,
+    });
+    await app.close();
+    await draining.listen();
+    await link.connection.flush();
+    const begun = new Promise<void>((resolve) => (started = resolve));
+    const asked = client.request(own, {});
+    await begun;
+    const closing = draining.close();
+    await expect(
+      (async () => {
+        for (;;) await client.request(echo, { text: 'new' });
+      })(),
+    ).rejects.toMatchObject({ code: 'MESSAGING.NO_RESPONDERS' });
+    release();
+    await expect(asked).resolves.toEqual({ done: true });
+    await closing;
+    await link.drain();
+  });
+
+  it('says at once that NATS is not there', async () => {
+    const link = await connectNats({ url, service: 'gateway', logger: silentLogger });
+    await link.drain();
+    await expect(createRequestClient(link).request(echo, { text: '' })).rejects.toMatchObject({
+      kind: 'transient',
+      code: 'MESSAGING.UNAVAILABLE',
+    });
+    await expect(
+      connectNats({
+        url: 'nats://127.0.0.1:1',
+        service: 'gateway',
+        logger: silentLogger,
+        connectTimeoutMs: 10,
+      }),
+    ).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.UNAVAILABLE' });
+  });
+});

@@ -1,0 +1,142 @@
+import { NatsContext, ServerNats } from '@nestjs/microservices';
+import type { MessageHandler } from '@nestjs/microservices';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { firstValueFrom, isObservable } from 'rxjs';
+import { bug, isAppError } from '@antiphon/kernel';
+import { runWithContext } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
+import type { AnyContract, Outcome } from './handle-request.js';
+import type { NatsLink } from './nats-link.js';
+import { contextOf, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
+import type { WireReply } from './wire.js';
+
+export interface RequestServerOptions {
+  readonly link: NatsLink;
+  readonly logger: Logger;
+  /** How long `close` waits for requests that are being worked on, default 10,000 ms. */
+  readonly drainTimeoutMs?: number;
+}
+
+const contractOf = (handler: MessageHandler): AnyContract => {
+  const { contract } = handler.extras as { contract?: AnyContract };
+  if (!contract) throw new Error('a NATS handler must be declared by @HandleRequest');
+  return contract;
+};
+
+const call = async (handler: MessageHandler, request: unknown, context: NatsContext): Promise<Outcome> => {
+  const result: unknown = await handler(request, context);
+  return (isObservable(result) ? await firstValueFrom(result) : result) as Outcome;
+};
+
+/**
+ * Nest's NATS transport over the process's one connection (docs/adr/0020): it keeps Nest's handlers, guards and
+ * interceptors, and replaces Nest's envelope by plain JSON with headers and its per-transport connection by ours.
+ */
+export class RequestServer extends ServerNats {
+  readonly #link: NatsLink;
+  readonly #logger: Logger;
+  readonly #drainTimeoutMs: number;
+  readonly #open: Subscription[] = [];
+  readonly #working = new Set<Promise<void>>();
+
+  constructor({ link, logger, drainTimeoutMs = 10_000 }: RequestServerOptions) {
+    super({ queue: link.service });
+    this.#link = link;
+    this.#logger = logger;
+    this.#drainTimeoutMs = drainTimeoutMs;
+  }
+
+  override createNatsClient(): Promise<NatsConnection> {
+    return Promise.resolve(this.#link.connection);
+  }
+
+  override bindEvents(connection: NatsConnection): void {
+    for (const subject of this.messageHandlers.keys())
+      this.#open.push(
+        connection.subscribe(subject, {
+          queue: this.#link.service,
+          callback: (error, message) => this.#receive(subject, error, message),
+        }),
+      );
+  }
+
+  // The link reports the connection's state once for the whole process.
+  override async handleStatusUpdates(): Promise<void> {}
+
+  /** Takes no new request, lets those at work finish within the deadline; the connection stays. */
+  override async close(): Promise<void> {
+    const open = this.#open.splice(0);
+    if (this.#link.isConnected()) await Promise.all(open.map((subscription) => subscription.drain()));
+    const deadline = AbortSignal.timeout(this.#drainTimeoutMs);
+    const expired = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve()));
+    await Promise.race([Promise.all(this.#working), expired]);
+    if (this.#working.size > 0)
+      this.#logger.warn(
+        { requests: this.#working.size },
+        'requests were still at work when the service stopped',
+      );
+  }
+
+  #receive(subject: string, error: Error | null, message: Msg): void {
+    if (error) return this.#logger.error({ err: error, subject }, 'the subscription of a subject failed');
+    const work = runWithContext(contextOf(this.#link.service, message.headers), () =>
+      this.handleMessage(subject, message),
+    );
+    this.#working.add(work);
+    void work.finally(() => this.#working.delete(work));
+  }
+
+  override async handleMessage(subject: string, message: Msg): Promise<void> {
+    const reply = await this.#answer(subject, message);
+    try {
+      message.respond(JSON.stringify(reply));
+    } catch (error) {
+      this.#logger.error({ err: error, subject }, 'a reply could not be sent');
+      this.#respondFailure(message);
+    }
+  }
+
+  // Too large or not JSON: the caller is told instead of left to time out. A closed connection tells nobody.
+  #respondFailure(message: Msg): void {
+    if (this.#link.connection.isClosed()) return;
+    const error = bug(
+      'MESSAGING.REPLY_FAILED',
+      'the reply could not be sent; the log line with this request id has why',
+    );
+    message.respond(JSON.stringify({ ok: false, error: toWireError(error) } satisfies WireReply));
+  }
+
+  async #answer(subject: string, message: Msg): Promise<WireReply> {
+    try {
+      const handler = this.messageHandlers.get(subject) as MessageHandler;
+      const contract = contractOf(handler);
+      const request = parseAs(
+        contract.request,
+        parseJson(message.data, 'REQUEST.INVALID'),
+        'REQUEST.INVALID',
+      );
+      const outcome = await call(handler, request, new NatsContext([subject, message.headers]));
+      if (!outcome.ok) throw outcome.error;
+      return { ok: true, result: checkedReply(contract, outcome.value) };
+    } catch (error) {
+      this.#log(subject, error);
+      return { ok: false, error: toWireError(error) };
+    }
+  }
+
+  #log(subject: string, error: unknown): void {
+    if (isUnexpected(error)) this.#logger.error({ err: error, subject }, 'a request failed unexpectedly');
+    else if (isAppError(error) && error.kind === 'transient')
+      this.#logger.warn({ err: error, subject }, 'a request failed; trying again may help');
+    else this.#logger.info({ code: (error as { code: string }).code, subject }, 'a request was refused');
+  }
+}
+
+/** A reply that breaks its contract is a bug here, not the caller's. */
+const checkedReply = (contract: AnyContract, value: unknown): unknown => {
+  const parsed = contract.reply.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw bug('INTERNAL.BAD_REPLY', 'the service made a reply that breaks its contract', {
+    cause: parsed.error,
+  });
+};

@@ -1,0 +1,81 @@
+import { headers as createHeaders } from '@nats-io/transport-node';
+import type { MsgHdrs } from '@nats-io/transport-node';
+import type { z } from 'zod';
+import { AppError, ERROR_KINDS, invalid, isAppError, nestsDeeperThan, toAppError } from '@antiphon/kernel';
+import type { ErrorKind } from '@antiphon/kernel';
+import { HEADERS, WireError } from '@antiphon/contracts/messaging';
+import { contextFrom, currentContext } from '@antiphon/observability';
+import type { RequestContext } from '@antiphon/observability';
+
+/** A reply on the wire. */
+export type WireReply =
+  { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: unknown };
+
+/** Deeper than any edge lets in (64), with room for what services wrap around it. */
+const MAX_WIRE_DEPTH = 100;
+const MAX_ISSUES = 5;
+
+/** The headers that every message carries, from the current context or, outside of one, a new one. */
+export const contextHeaders = (service: string): MsgHdrs => {
+  const context = currentContext() ?? contextFrom(service);
+  const headers = createHeaders();
+  headers.set(HEADERS.correlationId, context.correlationId);
+  headers.set(HEADERS.causationId, context.causationId ?? context.correlationId);
+  headers.set(HEADERS.traceparent, context.traceparent);
+  return headers;
+};
+
+/** The context in which a service works on a message. */
+export const contextOf = (service: string, headers: MsgHdrs | undefined): RequestContext =>
+  contextFrom(service, {
+    correlationId: headers?.get(HEADERS.correlationId),
+    causationId: headers?.get(HEADERS.causationId),
+    traceparent: headers?.get(HEADERS.traceparent),
+  });
+
+const describeIssues = (error: z.ZodError): string[] =>
+  error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => `${path.join('.') || '(root)'}: ${message}`);
+
+// TextDecoder in its strict mode: replacement characters would let broken bytes through as text.
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads bytes as JSON of bounded depth; throws invalid with `code`. */
+export const parseJson = (bytes: Uint8Array, code: string): unknown => {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch (cause) {
+    throw invalid(code, 'the message is not UTF-8 text', { cause });
+  }
+  if (nestsDeeperThan(text, MAX_WIRE_DEPTH)) throw invalid(code, 'the message nests too deep');
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw invalid(code, 'the message is not JSON', { cause });
+  }
+};
+
+/** Parses by a schema; throws invalid with `code`, naming the first few places that are wrong. */
+export const parseAs = <S extends z.ZodType>(schema: S, value: unknown, code: string): z.output<S> => {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = describeIssues(parsed.error);
+  throw invalid(code, `the message does not match its contract: ${issues.join('; ')}`, { data: { issues } });
+};
+
+/** An error as it crosses to another service: whatever is not an AppError loses its details here. */
+export const toWireError = (error: unknown): WireError => {
+  const { kind, code, message, data } = toAppError(error);
+  return { kind, code, message, data };
+};
+
+const isKind = (kind: string): kind is ErrorKind => (ERROR_KINDS as readonly string[]).includes(kind);
+
+/** The error that another service answered, of the same kind, code and data. */
+export const fromWireError = (error: unknown): AppError => {
+  const { kind, code, message, data } = WireError.parse(error);
+  return new AppError(isKind(kind) ? kind : 'bug', code, message, { data });
+};
+
+/** Tells what broke a rule or a dependency, which the caller learns, from what broke us, which only the log learns. */
+export const isUnexpected = (error: unknown): boolean => !isAppError(error) || error.kind === 'bug';
