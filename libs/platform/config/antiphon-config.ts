@@ -17,7 +17,11 @@ export interface AntiphonConfig {
     readonly contextTokens: number;
     readonly semanticEnabled: boolean;
   };
-  readonly features: { readonly agentRuntimeV1: boolean; readonly memoryV1: boolean; readonly workersV1: boolean };
+  readonly features: {
+    readonly agentRuntimeV1: boolean;
+    readonly memoryV1: boolean;
+    readonly workersV1: boolean;
+  };
   readonly retention: { readonly eventsDays: number; readonly metricsDays: number };
   /** What is wrong but does not stop the start, one sentence each. */
   readonly warnings: readonly string[];

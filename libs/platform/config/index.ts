@@ -1,1 +1,25 @@
-export {};
+export { PROVIDER_KINDS } from './antiphon-config.js';
+export type {
+  AgentConfig,
+  AntiphonConfig,
+  BindingConfig,
+  BudgetConfig,
+  PluginConfig,
+  PriceConfig,
+  ProviderConfig,
+  ProviderKind,
+} from './antiphon-config.js';
+export { CAPABILITY_TYPES, parseCapability } from './capability.js';
+export type { Capability, CapabilityResult } from './capability.js';
+export { isLoopback } from './check-rules.js';
+export type { ConfigProblem, Place } from './config-problem.js';
+export { BUNDLED_PLUGINS, DEFAULT_AGENT_ID, DEFAULT_PORT } from './defaults.js';
+export type { Environment } from './defaults.js';
+export { editDistance, findNearest } from './find-nearest.js';
+export { configPaths, loadConfig } from './load-config.js';
+export type { LoadOptions } from './load-config.js';
+export { parseConfig } from './parse-config.js';
+export type { ParseContext } from './parse-config.js';
+export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';
+export { REDACTED, redactedConfig } from './redacted-config.js';
+export { configProblems, renderConfigErrors } from './render-config-errors.js';

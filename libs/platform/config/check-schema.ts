@@ -1,0 +1,70 @@
+import type { z } from 'zod';
+import type { KeyPath } from './config-problem.js';
+import { ConfigFile } from './config.schema.js';
+import { findNearest } from './find-nearest.js';
+import type { ProblemList } from './problem-list.js';
+import { hintAt, knownKeys } from './schema-hints.js';
+import { TomlFloat } from './toml-value.js';
+import type { TomlData } from './toml-value.js';
+
+const MAX_SHOWN = 60;
+/** What a wrongly placed secret may stand under: such a value is never repeated. */
+const SECRET_KEYS: ReadonlySet<string> = new Set(['token', 'api_key_env', 'base_url', 'system_prompt']);
+
+const valueAt = (data: TomlData, path: KeyPath): TomlData | undefined =>
+  path.reduce<TomlData | undefined>(
+    (at, part) =>
+      at !== null && typeof at === 'object' ? (at as Record<string | number, TomlData>)[part] : undefined,
+    data,
+  );
+
+const describe = (value: TomlData, secret: boolean): string => {
+  if (Array.isArray(value)) return 'an array';
+  if (value instanceof TomlFloat) return `the float ${value.text}`;
+  if (value instanceof Date) return 'a date or time';
+  if (typeof value === 'boolean') return String(value);
+  if (typeof value === 'number') return `the integer ${value}`;
+  if (typeof value !== 'string') return 'a table';
+  if (secret || value === '') return value === '' ? 'an empty string' : 'a string (not shown)';
+  return `the string ${JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)}`;
+};
+
+const isSecret = (path: KeyPath): boolean =>
+  path.some((part) => typeof part === 'string' && SECRET_KEYS.has(part));
+
+const addUnknownKeys = (list: ProblemList, path: KeyPath, keys: readonly string[]): void => {
+  const known = knownKeys(path);
+  for (const key of keys) {
+    const nearest = findNearest(key, known);
+    list.add([...path, key], {
+      message: 'unknown key',
+      expected: `one of ${known.join(', ')}`,
+      example: nearest === null ? null : (hintAt([...path, nearest])?.example ?? null),
+      nearest,
+      atKey: true,
+    });
+  }
+};
+
+const enumNearest = (path: KeyPath, value: TomlData): string | null => {
+  const expected = hintAt(path)?.expected ?? '';
+  return typeof value === 'string' && expected.startsWith('one of ')
+    ? findNearest(value, expected.slice('one of '.length).split(', '))
+    : null;
+};
+
+const addIssue = (list: ProblemList, data: TomlData, issue: z.core.$ZodIssue): void => {
+  const path = issue.path as KeyPath;
+  if (issue.code === 'unrecognized_keys') return addUnknownKeys(list, path, issue.keys);
+  const value = valueAt(data, path);
+  if (value === undefined) return list.add(path, { message: 'missing' });
+  list.add(path, { message: `found ${describe(value, isSecret(path))}`, nearest: enumNearest(path, value) });
+};
+
+/** Checks the file's grammar; the typed file, or null with every deviation in the list. */
+export const checkSchema = (list: ProblemList, data: TomlData): ConfigFile | null => {
+  const result = ConfigFile.safeParse(data);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) addIssue(list, data, issue);
+  return null;
+};

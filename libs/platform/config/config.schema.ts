@@ -1,0 +1,176 @@
+import { z } from 'zod';
+import { PROVIDER_KINDS } from './antiphon-config.js';
+import { usdToMicro } from './money.js';
+
+/** What a key takes, in words and as a line to copy; shown with each error and in the reference file. */
+export interface Hint {
+  readonly expected: string;
+  readonly example: string;
+}
+export const hints = z.registry<Hint>();
+
+const hint = <T extends z.ZodType>(schema: T, expected: string, example: string): T => {
+  hints.add(schema, { expected, example });
+  return schema;
+};
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+const TOOL = /^[A-Za-z0-9_-]{1,64}$/;
+const NAME_RULE = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';
+
+const name = (example: string) => hint(z.string().regex(NAME), NAME_RULE, example);
+const text = (what: string, example: string, max = 64 * 1024) =>
+  hint(z.string().min(1).max(max), `${what} (a string that is not empty)`, example);
+const int = (min: number, max: number, what: string, example: string) =>
+  hint(z.int().min(min).max(max), `${what}: an integer from ${min} to ${max}`, example);
+const bool = (what: string, example: string) => hint(z.boolean(), `${what}: true or false`, example);
+const usd = (what: string, example: string) =>
+  hint(
+    z.custom<unknown>((value) => usdToMicro(value) !== null).transform((value) => usdToMicro(value) ?? 0),
+    `${what}: US dollars, 0 or more, at most six decimals, no exponent`,
+    example,
+  );
+const tokens = (what: string, example: string) =>
+  hint(
+    z.int().min(0).max(Number.MAX_SAFE_INTEGER),
+    `${what} in tokens: an integer, 0 or more, where 0 means spend nothing`,
+    example,
+  );
+const names = (what: string, pattern: RegExp, example: string) =>
+  hint(z.array(hint(z.string().regex(pattern), what, example)), `a list of ${what}`, example);
+
+const Gateway = z.strictObject({
+  host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).optional(),
+  port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').optional(),
+  token: text('the secret that clients send to connect', 'token = "a long random string"', 4_096).optional(),
+});
+
+const Provider = z.strictObject({
+  name: name('name = "anthropic"'),
+  kind: hint(z.enum(PROVIDER_KINDS), `one of ${PROVIDER_KINDS.join(', ')}`, 'kind = "anthropic"'),
+  base_url: text('an http or https URL', 'base_url = "http://127.0.0.1:8080/v1"', 2_048).optional(),
+  api_key_env: hint(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
+    'the NAME of the environment variable that holds the key, never the key itself',
+    'api_key_env = "ANTHROPIC_API_KEY"',
+  ).optional(),
+});
+
+const Fallback = hint(
+  z.strictObject({
+    provider: name('provider = "openai"'),
+    model: text("a model's name", 'model = "gpt-4o"', 200),
+  }),
+  'a table with provider and model',
+  '[agents.fallback]',
+);
+
+const Agent = z.strictObject({
+  id: name('id = "main"'),
+  name: text("the agent's name", 'name = "Main"', 200).optional(),
+  role: text('what the agent is for', 'role = "assistant"', 200).optional(),
+  provider: name('provider = "anthropic"').optional(),
+  model: text("a model's name", 'model = "claude-sonnet-4-5"', 200).optional(),
+  system_prompt: text('instructions', 'system_prompt = "You are brief."').optional(),
+  soul_path: text('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096).optional(),
+  identity_dir: text('the path of a folder', 'identity_dir = "agents/main"', 4_096).optional(),
+  tools: names(
+    'tool names (letters, digits, dashes, underscores)',
+    TOOL,
+    'tools = ["echo", "calculator"]',
+  ).optional(),
+  capabilities: names('capability names', NAME, 'capabilities = ["research"]').optional(),
+  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').optional(),
+  position: text('where a front end shows the agent', 'position = "desk-1"', 200).optional(),
+  fallback: Fallback.optional(),
+});
+
+const Plugin = z.strictObject({
+  name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
+  path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096),
+  kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').optional(),
+  capabilities: names(
+    'typed capabilities, http:HOST or store:NAME',
+    /^[^]{1,300}$/,
+    'capabilities = ["http:api.example.com"]',
+  ).optional(),
+  timeout_ms: int(1, 60_000, 'milliseconds for one call', 'timeout_ms = 5000').optional(),
+  memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').optional(),
+});
+
+const place = (what: string, example: string) => text(what, example, 200).optional();
+const Binding = z.strictObject({
+  agent: name('agent = "main"'),
+  channel: place('a channel', 'channel = "telegram"'),
+  account: place('an account', 'account = "support"'),
+  peer: place('a peer', 'peer = "+15551234567"'),
+  guild: place('a guild', 'guild = "1234"'),
+  team: place('a team', 'team = "T024BE7LD"'),
+});
+
+const Budgets = z.strictObject({
+  session: tokens('limit of one session', 'session = 100000').optional(),
+  daily: tokens('limit of one UTC day', 'daily = 1000000').optional(),
+  monthly: tokens('limit of one UTC month', 'monthly = 20000000').optional(),
+  session_usd: usd('limit of one session', 'session_usd = 0.50').optional(),
+  daily_usd: usd('limit of one UTC day', 'daily_usd = 5.00').optional(),
+  monthly_usd: usd('limit of one UTC month', 'monthly_usd = 100').optional(),
+});
+
+const Price = z.strictObject({
+  provider: text("a provider's name or kind, or *", 'provider = "anthropic"', 64),
+  model: text("a model's name, in which * stands for any characters", 'model = "claude-sonnet-*"', 200),
+  input_per_mtok: usd('price of a million input tokens', 'input_per_mtok = 3.00'),
+  output_per_mtok: usd('price of a million output tokens', 'output_per_mtok = 15.00'),
+});
+
+const Memory = z.strictObject({
+  episodic_window: int(
+    1,
+    100,
+    'recent turns that a model sees word for word',
+    'episodic_window = 5',
+  ).optional(),
+  context_tokens: int(
+    256,
+    1_000_000,
+    'bound of an assembled context in tokens',
+    'context_tokens = 4000',
+  ).optional(),
+  semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').optional(),
+});
+
+const Features = z.strictObject({
+  agent_runtime_v1: bool('agents answer', 'agent_runtime_v1 = true').optional(),
+  memory_v1: bool('memory is used', 'memory_v1 = true').optional(),
+  workers_v1: bool('background workers run', 'workers_v1 = true').optional(),
+});
+
+const Retention = z.strictObject({
+  events_days: int(1, 36_500, 'days before old events are archived', 'events_days = 30').optional(),
+  metrics_days: int(1, 36_500, 'days before old metrics go', 'metrics_days = 30').optional(),
+});
+
+const section = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(schema, `a table, [${key}]`, `[${key}]`).optional();
+const list = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(
+    z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
+    `tables in double brackets, [[${key}]]`,
+    `[[${key}]]`,
+  ).optional();
+
+/** The file's grammar (contract §2). Defaults are filled in later: here only what stands in the file. */
+export const ConfigFile = z.strictObject({
+  gateway: section(Gateway, 'gateway'),
+  providers: list(Provider, 'providers'),
+  agents: list(Agent, 'agents'),
+  plugins: list(Plugin, 'plugins'),
+  bindings: list(Binding, 'bindings'),
+  budgets: section(Budgets, 'budgets'),
+  prices: list(Price, 'prices'),
+  memory: section(Memory, 'memory'),
+  features: section(Features, 'features'),
+  retention: section(Retention, 'retention'),
+});
+export type ConfigFile = z.infer<typeof ConfigFile>;

@@ -1,0 +1,116 @@
+import { isUtf8 } from 'node:buffer';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { AntiphonConfig } from './antiphon-config.js';
+import { buildConfig } from './build-config.js';
+import { configError } from './config-problem.js';
+import type { ConfigErrorReason } from './config-problem.js';
+import { isSet } from './defaults.js';
+import type { Environment } from './defaults.js';
+import { fileWarnings } from './file-warnings.js';
+import { parseConfig } from './parse-config.js';
+import { MAX_CONFIG_BYTES } from './toml-limits.js';
+
+export interface LoadOptions {
+  readonly env: Environment;
+  /** Absolute. */
+  readonly cwd: string;
+  readonly homeDir: string;
+  /** Whether a configured provider's key must be in `env`; default true. False in services that call no provider. */
+  readonly requireKeys?: boolean;
+}
+
+const PATH_VARIABLE = 'ANTIPHON_CONFIG';
+
+const fail = (
+  reason: ConfigErrorReason,
+  file: string,
+  message: string,
+  expected: string,
+  line: number | null = null,
+): never => {
+  const place = { line, column: line === null ? null : 1, key: '', nearest: null, related: null };
+  throw configError(reason, [{ file, ...place, message, expected, example: null }]);
+};
+
+const errorCode = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+
+/** The file's bytes, or null when there is none at this path. Everything else about it is an error. */
+const readBytes = (path: string): Buffer | null => {
+  try {
+    const info = statSync(path);
+    if (!info.isFile()) fail('unreadable', path, `${path} is not a file`, 'a TOML file');
+    if (info.size > MAX_CONFIG_BYTES)
+      fail(
+        'invalid',
+        path,
+        `the file is too large (${info.size} bytes)`,
+        `at most ${MAX_CONFIG_BYTES} bytes`,
+      );
+    return readFileSync(path);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    if (code.startsWith('CONFIG.')) throw error;
+    return fail('unreadable', path, `${path} cannot be read (${code})`, 'a file that this user may read');
+  }
+};
+
+const NEWLINE = 0x0a;
+
+/** The first line that is not UTF-8, from 1: a line break is never part of a longer character. */
+const brokenLine = (bytes: Buffer): number => {
+  let line = 1;
+  for (let start = 0; start < bytes.length; line++) {
+    const end = bytes.indexOf(NEWLINE, start);
+    const next = end === -1 ? bytes.length : end + 1;
+    if (!isUtf8(bytes.subarray(start, next))) break;
+    start = next;
+  }
+  return line;
+};
+
+const decode = (path: string, bytes: Buffer): string =>
+  isUtf8(bytes)
+    ? new TextDecoder().decode(bytes)
+    : fail('invalid', path, 'a character is not UTF-8', 'a file in UTF-8', brokenLine(bytes));
+
+/** Where a configuration is looked for, in order (contract §2). */
+export const configPaths = ({ env, cwd, homeDir }: LoadOptions): { path: string; explicit: boolean }[] =>
+  isSet(env, PATH_VARIABLE)
+    ? [{ path: resolve(cwd, env[PATH_VARIABLE] ?? ''), explicit: true }]
+    : [
+        { path: resolve(cwd, 'antiphon.toml'), explicit: false },
+        { path: join(resolve(homeDir), '.antiphon', 'config.toml'), explicit: false },
+      ];
+
+const findFile = (options: LoadOptions): { path: string; bytes: Buffer } | null => {
+  for (const { path, explicit } of configPaths(options)) {
+    const bytes = readBytes(path);
+    if (bytes !== null) return { path, bytes };
+    if (explicit)
+      fail(
+        'missing',
+        path,
+        `${PATH_VARIABLE} names ${path}, which does not exist`,
+        'the path of a file, or no variable',
+      );
+  }
+  return null;
+};
+
+/**
+ * Finds, reads and checks the configuration: `ANTIPHON_CONFIG`, else `./antiphon.toml`, else `~/.antiphon/config.toml`,
+ * else the built-in defaults. Throws an AppError `CONFIG.INVALID`, `CONFIG.NOT_FOUND` or `CONFIG.UNREADABLE`
+ * with `data.problems` (all of them); `renderConfigErrors` makes it readable.
+ */
+export const loadConfig = (options: LoadOptions): AntiphonConfig => {
+  const { env, cwd, homeDir, requireKeys = true } = options;
+  const found = findFile(options);
+  if (found === null) return buildConfig({}, { source: null, folder: cwd, homeDir, env });
+  const text = decode(found.path, found.bytes);
+  const folder = dirname(found.path);
+  const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
+  return { ...config, warnings: fileWarnings(config) };
+};

@@ -1,0 +1,77 @@
+import { PROVIDER_KINDS } from './antiphon-config.js';
+import type { AntiphonConfig, ProviderKind } from './antiphon-config.js';
+import { buildConfig } from './build-config.js';
+import { checkReferences } from './check-references.js';
+import { checkRules } from './check-rules.js';
+import { checkSchema } from './check-schema.js';
+import { configError, keyText } from './config-problem.js';
+import type { ConfigProblem } from './config-problem.js';
+import { DEFAULT_AGENT_ID, DEFAULT_MODELS, defaultProvider } from './defaults.js';
+import type { Environment } from './defaults.js';
+import { createProblemList } from './problem-list.js';
+import { entriesOf, textOf } from './raw-file.js';
+import { parseToml } from './toml-document.js';
+import type { SyntaxProblem } from './toml-document.js';
+import type { TomlTree } from './toml-value.js';
+
+export interface ParseContext {
+  readonly source: string | null;
+  readonly folder: string;
+  readonly homeDir: string;
+  readonly env: Environment;
+  /** False for a process that calls no provider and is not given their keys. */
+  readonly requireKeys: boolean;
+}
+
+const fromSyntax = (file: string | null, problem: SyntaxProblem): ConfigProblem => ({
+  file,
+  ...problem.place,
+  key: keyText(problem.path),
+  message: problem.message,
+  expected: problem.expected,
+  example: null,
+  nearest: null,
+  related: problem.related,
+});
+
+const kindFinder =
+  (tree: TomlTree, builtIn: ProviderKind) =>
+  (name: string | null): ProviderKind | null => {
+    const providers = entriesOf(tree.data, 'providers');
+    if (providers.length === 0) return builtIn;
+    const found =
+      name === null ? providers[0] : providers.find(({ table }) => textOf(table, 'name') === name);
+    const kind = found === undefined ? null : textOf(found.table, 'kind');
+    return PROVIDER_KINDS.find((known) => known === kind) ?? null;
+  };
+
+/** The default agent takes the first provider; that one must then have a default model. */
+const needsAgents = (tree: TomlTree, kind: ProviderKind | null): boolean =>
+  tree.data['agents'] === undefined && kind !== null && DEFAULT_MODELS[kind] === undefined;
+
+const checkTree = (tree: TomlTree, context: ParseContext) => {
+  const list = createProblemList(context.source, tree);
+  const builtIn = defaultProvider(context.env);
+  const kindOf = kindFinder(tree, builtIn.kind);
+  for (const { path, message, expected, example } of tree.problems)
+    list.add(path, { message, expected, example, atKey: true });
+  checkReferences(list, tree.data, { provider: builtIn.name, agent: DEFAULT_AGENT_ID });
+  checkRules(list, tree.data, { env: context.requireKeys ? context.env : null, kindOf });
+  if (needsAgents(tree, kindOf(null)))
+    list.add(['providers', 0], {
+      message: 'no agent is configured, and this kind of provider has no default model',
+      expected: 'an agent that names its model',
+      example: '[[agents]]\nid = "main"\nmodel = "…"',
+    });
+  const file = checkSchema(list, tree.data);
+  return { file, problems: list.all() };
+};
+
+/** Parses and checks the text of a file. Throws `CONFIG.INVALID` with every problem found (`data.problems`). */
+export const parseConfig = (text: string, context: ParseContext): AntiphonConfig => {
+  const document = parseToml(text);
+  if (!document.ok) throw configError('invalid', [fromSyntax(context.source, document.problem)]);
+  const { file, problems } = checkTree(document.tree, context);
+  if (file === null || problems.length > 0) throw configError('invalid', problems);
+  return buildConfig(file, context);
+};

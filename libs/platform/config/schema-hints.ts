@@ -1,0 +1,36 @@
+import type { z } from 'zod';
+import type { KeyPath } from './config-problem.js';
+import { ConfigFile, hints } from './config.schema.js';
+import type { Hint } from './config.schema.js';
+
+type Node = z.core.$ZodType;
+
+const unwrap = (schema: Node): Node => {
+  let at = schema as { _zod: { def: { type: string; innerType?: Node } } };
+  while (at._zod.def.type === 'optional' && at._zod.def.innerType !== undefined)
+    at = at._zod.def.innerType as typeof at;
+  return at as Node;
+};
+
+const step = (schema: Node, part: string | number): Node | null => {
+  const { def } = unwrap(schema)._zod as { def: { shape?: Record<string, Node>; element?: Node } };
+  const next = typeof part === 'number' ? def.element : (def.shape ?? {})[part];
+  return next === undefined ? null : unwrap(next);
+};
+
+const schemaAt = (path: KeyPath): Node | null =>
+  path.reduce<Node | null>((schema, part) => (schema === null ? null : step(schema, part)), ConfigFile);
+
+/** What belongs at a path, or null for a path that the grammar does not know. */
+export const hintAt = (path: KeyPath): Hint | null => {
+  const schema = schemaAt(path);
+  return schema === null ? null : (hints.get(schema as z.ZodType) ?? null);
+};
+
+/** The keys that the table at a path may have. */
+export const knownKeys = (path: KeyPath): readonly string[] => {
+  const schema = schemaAt(path);
+  if (schema === null) return [];
+  const { def } = unwrap(schema)._zod as { def: { shape?: Record<string, Node> } };
+  return Object.keys(def.shape ?? {});
+};

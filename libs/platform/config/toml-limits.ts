@@ -1,0 +1,93 @@
+import type { Place } from './config-problem.js';
+
+export const MAX_CONFIG_BYTES = 1024 * 1024;
+export const MAX_CONFIG_DEPTH = 32;
+/** The parser spreads a string's code points onto the stack, so one string must stay far below the engine's limit. */
+export const MAX_STRING_LENGTH = 64 * 1024;
+
+export interface LimitProblem extends Place {
+  readonly message: string;
+  readonly expected: string;
+}
+
+interface Scan {
+  readonly text: string;
+  index: number;
+  line: number;
+  lineStart: number;
+}
+
+const here = ({ index, line, lineStart }: Scan): Place => ({ line, column: index - lineStart + 1 });
+
+const quoteAt = ({ text, index }: Scan): string => {
+  const quote = text.charAt(index);
+  return text.startsWith(quote.repeat(3), index) ? quote.repeat(3) : quote;
+};
+
+/** Moves past a string; an unterminated one ends with its line (or the file), which the parser then reports. */
+const skipString = (scan: Scan): number => {
+  const { text } = scan;
+  const start = scan.index;
+  const quote = quoteAt(scan);
+  scan.index += quote.length;
+  for (; scan.index < text.length; scan.index++) {
+    const c = text[scan.index];
+    if (c === '\\' && quote.startsWith('"') && text[scan.index + 1] !== '\n') scan.index++;
+    else if (c === '\n') {
+      if (quote.length === 1) return scan.index - start;
+      scan.line++;
+      scan.lineStart = scan.index + 1;
+    } else if (text.startsWith(quote, scan.index)) {
+      scan.index += quote.length;
+      return scan.index - start;
+    }
+  }
+  return scan.index - start;
+};
+
+const skipComment = (scan: Scan): void => {
+  const end = scan.text.indexOf('\n', scan.index);
+  scan.index = end === -1 ? scan.text.length : end;
+};
+
+const TOO_DEEP = {
+  message: `nests deeper than ${MAX_CONFIG_DEPTH} levels`,
+  expected: `at most ${MAX_CONFIG_DEPTH} levels of arrays, tables and dotted keys`,
+};
+const TOO_LONG = {
+  message: 'a string is too long',
+  expected: `at most ${MAX_STRING_LENGTH} characters; longer texts belong in a file (soul_path, identity_dir)`,
+};
+
+/**
+ * Finds what the recursive parser could not survive (nesting, long dotted keys, huge strings)
+ * in one pass without recursion; null when the text is safe to parse.
+ */
+export const findLimitProblem = (text: string): LimitProblem | null => {
+  const scan: Scan = { text, index: 0, line: 1, lineStart: 0 };
+  let depth = 0;
+  let dots = 0;
+  while (scan.index < text.length) {
+    const c = text[scan.index];
+    if (c === '"' || c === "'") {
+      const place = here(scan);
+      if (skipString(scan) > MAX_STRING_LENGTH) return { ...place, ...TOO_LONG };
+      continue;
+    }
+    if (c === '#') {
+      skipComment(scan);
+      continue;
+    }
+    if (c === '.') dots++;
+    else if (c === '[' || c === '{') depth++;
+    else if (c === ']' || c === '}') depth--;
+    if (c === '\n' || c === '=' || c === ',' || c === '[' || c === '{') dots = 0;
+    if (depth > MAX_CONFIG_DEPTH || dots >= MAX_CONFIG_DEPTH) return { ...here(scan), ...TOO_DEEP };
+    scan.index++;
+    if (c === '\n') {
+      scan.line++;
+      scan.lineStart = scan.index;
+    }
+  }
+  return null;
+};
