@@ -1,1 +1,1 @@
-export {};
+export { specFor } from './spec-for.js';
