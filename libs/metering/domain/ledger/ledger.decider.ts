@@ -11,7 +11,6 @@ import { assertNever, conflict, invalid, isAppError } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import { decideAdmission } from '../admission/admission.decider.js';
 import type { BalanceChange } from '../balance/balance.js';
-import type { PriceOf } from '../price/price-table.js';
 import { reservationDecider } from '../reservation/reservation.decider.js';
 import type { Reservation } from '../reservation/reservation.decider.js';
 import { scopesAt } from '../scope/budget-scopes.js';
@@ -42,6 +41,9 @@ export type LedgerDecision =
       readonly changes: readonly BalanceChange[];
     }
   | { readonly error: AppError };
+
+/** The price of a provider's model, null when nobody has set one. */
+export type PriceOf = (provider: string, model: string) => Price | null;
 
 /** The rules in force while a batch is decided. `now` is ISO 8601, UTC. */
 export interface LedgerRules {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { BudgetEvent, BudgetEventOf, BudgetScope } from '@antiphon/contracts/metering';
-import { amountOf, decideBatch, emptyBalance, ledgerFrom, priceTable } from '@antiphon/metering-domain';
+import { amountOf, decideBatch, emptyBalance, ledgerFrom } from '@antiphon/metering-domain';
 import type {
   Balance,
   BudgetLimits,
@@ -11,10 +11,11 @@ import type {
 } from '@antiphon/metering-domain';
 
 const uuid = (n: number): string => `7a0c3f9e-0000-4000-8000-${String(n).padStart(12, '0')}`;
-const priceOf = priceTable([
-  { provider: 'p', model: 'priced', inputMicroUsdPerMtok: 333_333, outputMicroUsdPerMtok: 1_777_777 },
-  { provider: 'p', model: 'free', inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 },
+const prices = new Map([
+  ['priced', { inputMicroUsdPerMtok: 333_333, outputMicroUsdPerMtok: 1_777_777 }],
+  ['free', { inputMicroUsdPerMtok: 0, outputMicroUsdPerMtok: 0 }],
 ]);
+const priceOf = (_: string, model: string) => prices.get(model) ?? null;
 const TIMES = [
   '2026-11-30T23:59:00.000Z',
   '2026-11-30T23:59:59.999Z',
