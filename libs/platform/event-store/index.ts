@@ -1,1 +1,23 @@
-export {};
+export type { AppendOutcome } from './append-outcome.js';
+export { canonicalJson, genesisHash, hashEvent, verifyChain } from './event-hash.js';
+export type { ChainStart, ChainVerdict, HashedFields } from './event-hash.js';
+export type {
+  AppendRequest,
+  AppendResult,
+  EventMetadata,
+  EventStore,
+  Fence,
+  IdempotencyClaim,
+  NewEvent,
+  ReadLogOptions,
+  ReadStreamOptions,
+  RecordedEvent,
+  StreamAppend,
+} from './event-store.port.js';
+export type { Lease, LeaseAttempt, LeaseStore } from './lease.port.js';
+export { createLogReader } from './log-reader.js';
+export type { LogReader } from './log-reader.js';
+export { createPostgresEventStore } from './postgres-event-store.js';
+export type { EventStorePg, PostgresEventStoreOptions } from './postgres-event-store.js';
+export { createLeaseStore } from './postgres-lease-store.js';
+export { APPEND_LIMITS } from './prepare-append.js';

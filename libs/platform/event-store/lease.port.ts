@@ -1,11 +1,13 @@
 /** A lease held by one owner at a time; its epoch grows each time that it changes hands. */
 export interface Lease {
+  readonly workspace: string;
   readonly name: string;
   readonly owner: string;
   readonly epoch: number;
 }
 
-export type LeaseAttempt = { readonly acquired: true; readonly lease: Lease } | { readonly acquired: false; readonly owner: string };
+export type LeaseAttempt =
+  { readonly acquired: true; readonly lease: Lease } | { readonly acquired: false; readonly owner: string };
 
 /**
  * Rows with an owner, an epoch and an expiry by the database's clock: the lock across processes.

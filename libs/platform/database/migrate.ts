@@ -1,0 +1,98 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { bug } from '@antiphon/kernel';
+import { translateDatabaseError } from './database-error.js';
+
+/** The lock that Prisma's own engine takes, so that the two never migrate side by side. */
+const PRISMA_LOCK = 72707369;
+
+const HISTORY_TABLE = `create table if not exists _prisma_migrations (
+  id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
+  migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
+  started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`;
+
+export interface Migration {
+  /** Folder name, `<timestamp>_<what>`: the order of application. */
+  readonly name: string;
+  readonly sql: string;
+  /** SHA-256 (hex) of the SQL, as Prisma writes it. */
+  readonly checksum: string;
+}
+
+/** Reads `<dir>/<name>/migration.sql`, in order of their names. */
+export const readMigrations = async (migrationsDir: string): Promise<Migration[]> => {
+  const entries = await readdir(migrationsDir, { withFileTypes: true });
+  const names = entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(join(migrationsDir, name, 'migration.sql'), 'utf8');
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+};
+
+const appliedChecksums = async (client: pg.Client): Promise<Map<string, string>> => {
+  const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
+    'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null',
+  );
+  const unfinished = rows.find((row) => row.finished_at === null);
+  if (unfinished !== undefined)
+    throw bug(
+      'DATABASE.MIGRATION_FAILED',
+      `migration ${unfinished.migration_name} failed earlier; resolve it first`,
+    );
+  return new Map(rows.map((row) => [row.migration_name, row.checksum]));
+};
+
+const applyOne = async (client: pg.Client, { name, sql, checksum }: Migration): Promise<void> => {
+  await client.query('begin');
+  try {
+    await client.query(sql);
+    await client.query(
+      `insert into _prisma_migrations (id, checksum, migration_name, started_at, finished_at, applied_steps_count)
+       values ($1, $2, $3, now(), clock_timestamp(), 1)`,
+      [randomUUID(), checksum, name],
+    );
+    await client.query('commit');
+  } catch (cause) {
+    await client.query('rollback');
+    throw bug('DATABASE.MIGRATION_FAILED', `migration ${name} failed: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+};
+
+const applyAll = async (client: pg.Client, migrations: readonly Migration[]): Promise<string[]> => {
+  await client.query('select pg_advisory_lock($1)', [PRISMA_LOCK]);
+  await client.query(HISTORY_TABLE);
+  const applied = await appliedChecksums(client);
+  const edited = migrations.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
+  if (edited !== undefined)
+    throw bug('DATABASE.MIGRATION_EDITED', `migration ${edited.name} was edited after it was applied`);
+  const pending = migrations.filter(({ name }) => !applied.has(name));
+  for (const migration of pending) await applyOne(client, migration);
+  return pending.map(({ name }) => name);
+};
+
+/**
+ * Brings a database up to date and answers the names of the migrations that were applied now.
+ * Each runs in one transaction; the history is the one that `prisma migrate status` reads.
+ * Two processes that migrate at once wait for each other.
+ */
+export const migrate = async (databaseUrl: string, migrationsDir: string): Promise<string[]> => {
+  const migrations = await readMigrations(migrationsDir);
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: 'antiphon-migrate' });
+  try {
+    await client.connect();
+    return await applyAll(client, migrations);
+  } catch (error) {
+    throw translateDatabaseError(error);
+  } finally {
+    await client.end();
+  }
+};

@@ -1,0 +1,86 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import { isConnectionLost, isTransientDatabaseError, translateDatabaseError } from '@antiphon/database';
+import { transient } from '@antiphon/kernel';
+import { appendBatch } from './append-batch.js';
+import type { AppendOutcome } from './append-outcome.js';
+import type { PreparedAppend } from './prepare-append.js';
+
+const RETRY_MS = 100;
+
+type Attempt =
+  | { readonly done: true; readonly outcomes: AppendOutcome[] }
+  /** `sent`: the batch was on its way when the connection broke, so it may have been committed. */
+  | { readonly done: false; readonly sent: boolean; readonly error: unknown };
+
+const attempt = async (pool: pg.Pool, batch: readonly PreparedAppend[]): Promise<Attempt> => {
+  let client: pg.PoolClient;
+  try {
+    client = await pool.connect();
+  } catch (error) {
+    return { done: false, sent: false, error };
+  }
+  try {
+    const outcomes = await appendBatch(client, batch);
+    client.release();
+    return { done: true, outcomes };
+  } catch (error) {
+    const lost = isConnectionLost(error);
+    client.release(lost ? (error as Error) : undefined);
+    return { done: false, sent: lost, error };
+  }
+};
+
+/**
+ * Sends a batch until its outcome is known. After a lost answer the same batch goes out again: the event ids
+ * that were committed come back as `duplicate` with their first result, and the rest is appended now.
+ */
+const resolveBatch = async (
+  pool: pg.Pool,
+  batch: readonly PreparedAppend[],
+  withinMs: number,
+): Promise<AppendOutcome[]> => {
+  const deadline = performance.now() + withinMs;
+  let unknown = false;
+  for (;;) {
+    const tried = await attempt(pool, batch);
+    if (tried.done) return tried.outcomes;
+    unknown ||= tried.sent;
+    if (!unknown) throw tried.error;
+    if (performance.now() > deadline)
+      throw transient(
+        'LOG.UNAVAILABLE',
+        'the log went away during an append; whether it was written is unknown',
+        {
+          cause: tried.error,
+          data: { outcome: 'unknown' },
+        },
+      );
+    await delay(RETRY_MS);
+  }
+};
+
+/** Flushes batches; an error that is not the server's absence is pinned to the request that causes it. */
+export const createFlush = (pool: pg.Pool, resolveWithinMs: number, onAppended: () => void) => {
+  const flush = async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+    try {
+      return await resolveBatch(pool, batch, resolveWithinMs);
+    } catch (error) {
+      const translated = translateDatabaseError(error);
+      if (batch.length === 1 || isConnectionLost(error))
+        return batch.map(() => ({ ok: false, error: translated }));
+      if (isTransientDatabaseError(error) || translated.kind === 'bug') return oneByOne(batch);
+      return batch.map(() => ({ ok: false, error: translated }));
+    }
+  };
+  const oneByOne = async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+    const outcomes: AppendOutcome[] = [];
+    for (const request of batch) outcomes.push(...(await flush([request])));
+    return outcomes;
+  };
+  return async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+    const outcomes = await flush(batch);
+    if (outcomes.some((outcome) => outcome.ok && outcome.result.outcome === 'appended')) onAppended();
+    return outcomes;
+  };
+};

@@ -1,0 +1,71 @@
+import { type AppError, bug, conflict, forbidden, type JsonObject } from '@antiphon/kernel';
+import type { AppendRequest, AppendResult } from './event-store.port.js';
+
+/** What became of one request of a batch. */
+export type AppendOutcome =
+  { readonly ok: true; readonly result: AppendResult } | { readonly ok: false; readonly error: AppError };
+
+export const OUTCOMES = [
+  'appended',
+  'duplicate',
+  'joined',
+  'not_owner',
+  'event_id_conflict',
+  'idempotency_conflict',
+  'fenced',
+  'version_conflict',
+] as const;
+export type OutcomeName = (typeof OUTCOMES)[number];
+
+/** Why a request was refused: the details that its error carries. */
+export interface RefusalDetail {
+  readonly category?: string;
+  readonly eventId?: string;
+  readonly streamId?: string;
+  readonly expected?: number;
+  readonly actual?: number;
+}
+
+/** The typed error of a refused request (codes: event-store.port.ts). */
+export const refusalOf = (outcome: OutcomeName, request: AppendRequest, detail: RefusalDetail): AppError => {
+  switch (outcome) {
+    case 'version_conflict': {
+      const { streamId, expected, actual } = detail;
+      return conflict('LOG.VERSION_CONFLICT', `${streamId} is at version ${actual}, not ${expected}`, {
+        data: { streamId, expected, actual },
+      });
+    }
+    case 'event_id_conflict':
+      return conflict('LOG.EVENT_ID_CONFLICT', 'an event with this id and other content exists', {
+        data: { eventId: detail.eventId },
+      });
+    case 'idempotency_conflict':
+      return conflict('LOG.IDEMPOTENCY_CONFLICT', 'this idempotency key was used for another request', {
+        data: { key: request.idempotency?.key },
+      });
+    case 'fenced': {
+      const { lease, epoch } = request.fence ?? {};
+      return conflict('LOG.FENCED', `the lease ${lease} is no longer held at epoch ${epoch}`, {
+        data: { lease, epoch, actual: detail.actual },
+      });
+    }
+    case 'not_owner':
+      return forbidden('LOG.NOT_OWNER', `this service may not append to category ${detail.category}`, {
+        data: { category: detail.category },
+      });
+    default:
+      return bug('LOG.UNEXPECTED_OUTCOME', `an append ended as ${outcome}`);
+  }
+};
+
+/** The result of a request that stands: written now, found written, or joined by its idempotency key. */
+export const resultOf = (
+  outcome: 'appended' | 'duplicate' | 'joined',
+  versions: readonly number[],
+  firstPosition: number,
+  lastPosition: number,
+  answer?: JsonObject,
+): AppendResult =>
+  answer === undefined
+    ? { versions, firstPosition, lastPosition, outcome }
+    : { versions, firstPosition, lastPosition, outcome, answer };

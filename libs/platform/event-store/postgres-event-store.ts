@@ -1,0 +1,71 @@
+import type pg from 'pg';
+import { translateDatabaseError } from '@antiphon/database';
+import { invalid } from '@antiphon/kernel';
+import { appendBatch } from './append-batch.js';
+import { createFlush } from './append-flush.js';
+import type { AppendOutcome } from './append-outcome.js';
+import type { AppendRequest, EventStore } from './event-store.port.js';
+import { createGroupCommit, type GroupCommitOptions } from './group-commit.js';
+import { createLogReader } from './log-reader.js';
+import { prepareAppend } from './prepare-append.js';
+
+export interface PostgresEventStoreOptions extends Partial<GroupCommitOptions> {
+  /** Called after each commit that wrote something: wakes relays and projections. It must not throw. */
+  readonly onAppended?: () => void;
+  /** How long a batch whose connection broke is asked for again (its event ids tell whether it was committed). */
+  readonly resolveWithinMs?: number;
+}
+
+/** What the PostgreSQL adapter can do beyond the port. */
+export interface EventStorePg {
+  /**
+   * Appends inside the caller's transaction (read committed) and answers each request's outcome; the caller
+   * decides whether to commit. It must be the transaction's last step and happen once, because it takes the log's
+   * head lock, which every other append waits for. Nothing is announced: call `announce` after the commit.
+   */
+  appendWithin(client: pg.ClientBase, requests: readonly AppendRequest[]): Promise<AppendOutcome[]>;
+  /** Wakes relays and projections after a transaction that used `appendWithin`. */
+  announce(): void;
+  /** The log's epoch, which a restore raises; cursors of another epoch are void. */
+  logEpoch(): Promise<number>;
+  /** Answers what waits, then refuses. The pool stays open: it is the caller's. */
+  close(): Promise<void>;
+}
+
+const DEFAULTS: GroupCommitOptions = {
+  maxRequests: 256,
+  maxEvents: 2_000,
+  maxBytes: 8 * 1024 * 1024,
+  maxQueued: 10_000,
+};
+
+const appendWithin = async (
+  client: pg.ClientBase,
+  requests: readonly AppendRequest[],
+): Promise<AppendOutcome[]> => {
+  const prepared = requests.map(prepareAppend);
+  const claims = prepared.flatMap((one) => one.claims);
+  if (new Set(claims).size !== claims.length)
+    throw invalid('LOG.INVALID', 'requests of one transaction may not share a stream, an event id or a key');
+  if (prepared.length === 0) return [];
+  return appendBatch(client, prepared).catch((error: unknown) => {
+    throw translateDatabaseError(error);
+  });
+};
+
+/** The log on PostgreSQL. The pool's role decides to which categories it may append. */
+export const createPostgresEventStore = (
+  pool: pg.Pool,
+  options: PostgresEventStoreOptions = {},
+): EventStore & EventStorePg => {
+  const announce = (): void => options.onAppended?.();
+  const flush = createFlush(pool, options.resolveWithinMs ?? 5_000, announce);
+  const group = createGroupCommit(flush, { ...DEFAULTS, ...options });
+  return {
+    append: async (request) => group.append(prepareAppend(request)),
+    appendWithin,
+    announce,
+    close: () => group.close(),
+    ...createLogReader(pool),
+  };
+};

@@ -1,0 +1,139 @@
+import { invalid, type JsonObject, nestsDeeperThan } from '@antiphon/kernel';
+import { canonicalJson } from './event-hash.js';
+import type { AppendRequest, NewEvent, StreamAppend } from './event-store.port.js';
+
+/** Bounds of one request; larger content belongs into a file that the event cites. */
+export const APPEND_LIMITS = {
+  eventBytes: 1024 * 1024,
+  metadataBytes: 8 * 1024,
+  requestBytes: 8 * 1024 * 1024,
+  requestEvents: 1_000,
+  requestStreams: 64,
+  depth: 128,
+} as const;
+
+export interface PreparedEvent {
+  readonly eventId: string;
+  readonly type: string;
+  readonly schemaVersion: number;
+  /** RFC 8785. */
+  readonly data: string;
+  readonly metadata: string;
+}
+
+export interface PreparedStream {
+  readonly streamId: string;
+  readonly category: string;
+  readonly expectedVersion: number | null;
+  readonly events: readonly PreparedEvent[];
+}
+
+/** A request that has been checked, with its content as the text that is hashed and stored. */
+export interface PreparedAppend {
+  readonly request: AppendRequest;
+  readonly streams: readonly PreparedStream[];
+  readonly answer: string | null;
+  readonly bytes: number;
+  readonly events: number;
+  /** What no other request of the same batch may share: its streams, event ids and idempotency key. */
+  readonly claims: readonly string[];
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const STREAM_ID = /^([a-z][a-z0-9_]*)-[A-Za-z0-9._~:%/-]{1,240}$/;
+const EVENT_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,99}$/;
+const WORKSPACE = /^[a-z0-9][a-z0-9-]{0,62}$/;
+/** The escape of U+0000 in JSON text: a backslash that is not itself escaped, then u0000. */
+const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
+
+const refuse = (message: string, data: Record<string, unknown> = {}): never => {
+  throw invalid('LOG.INVALID', message, { data });
+};
+
+const canonicalText = (value: JsonObject, what: string, maxBytes: number): string => {
+  let text: string;
+  try {
+    text = canonicalJson(value);
+  } catch (cause) {
+    throw invalid('LOG.INVALID', `${what} is not JSON that can be stored`, { cause });
+  }
+  if (typeof text !== 'string' || !text.startsWith('{')) refuse(`${what} must be an object`);
+  if (text.length > maxBytes || Buffer.byteLength(text) > maxBytes)
+    refuse(`${what} is over ${maxBytes} bytes`);
+  if (text.includes('\\u0000') && NUL_ESCAPE.test(text))
+    refuse(`${what} holds U+0000, which cannot be stored`);
+  if (nestsDeeperThan(text, APPEND_LIMITS.depth))
+    refuse(`${what} is over ${APPEND_LIMITS.depth} levels deep`);
+  return text;
+};
+
+const prepareEvent = (event: NewEvent): PreparedEvent => {
+  const { eventId, type, schemaVersion } = event;
+  if (!UUID.test(eventId)) refuse('an event id must be a UUID in lower case', { eventId });
+  if (!EVENT_TYPE.test(type)) refuse('an event type must be a name', { type });
+  if (!Number.isInteger(schemaVersion) || schemaVersion < 1 || schemaVersion > 32_767)
+    refuse('a schema version must be a positive integer', { type });
+  return {
+    eventId,
+    type,
+    schemaVersion,
+    data: canonicalText(event.data, `data of ${type}`, APPEND_LIMITS.eventBytes),
+    metadata: canonicalText(event.metadata as JsonObject, `metadata of ${type}`, APPEND_LIMITS.metadataBytes),
+  };
+};
+
+const prepareStream = ({ streamId, expectedVersion, events }: StreamAppend): PreparedStream => {
+  const category = STREAM_ID.exec(streamId)?.[1] ?? refuse('a stream id is <category>-<id>', { streamId });
+  if (events.length === 0) refuse('an append to a stream has at least one event', { streamId });
+  if (expectedVersion !== 'any' && !(Number.isSafeInteger(expectedVersion) && expectedVersion >= 0))
+    refuse('an expected version is a whole number or any', { streamId });
+  return {
+    streamId,
+    category,
+    expectedVersion: expectedVersion === 'any' ? null : expectedVersion,
+    events: events.map(prepareEvent),
+  };
+};
+
+const claimsOf = ({ workspace, streams, idempotency }: AppendRequest): string[] => [
+  ...streams.map(({ streamId }) => `s ${workspace} ${streamId}`),
+  ...streams.flatMap(({ events }) => events.map(({ eventId }) => `e ${eventId}`)),
+  ...(idempotency ? [`k ${workspace} ${JSON.stringify([idempotency.scope, idempotency.key])}`] : []),
+];
+
+const checkSizes = (request: AppendRequest, events: number): void => {
+  if (!WORKSPACE.test(request.workspace)) refuse('a workspace id is a short lower-case name');
+  if (request.streams.length === 0) refuse('a request has at least one stream');
+  if (request.streams.length > APPEND_LIMITS.requestStreams || events > APPEND_LIMITS.requestEvents)
+    refuse(
+      `a request has at most ${APPEND_LIMITS.requestStreams} streams and ${APPEND_LIMITS.requestEvents} events`,
+    );
+};
+
+const sizeOf = ({ data, metadata, type }: PreparedEvent): number =>
+  data.length + metadata.length + type.length + 100;
+
+/** Checks a request and renders its content once; refuses with `LOG.INVALID`. Pure. */
+export const prepareAppend = (request: AppendRequest): PreparedAppend => {
+  const events = request.streams.reduce((sum, stream) => sum + stream.events.length, 0);
+  checkSizes(request, events);
+  const claims = claimsOf(request);
+  if (new Set(claims).size !== claims.length) refuse('a request names each stream and each event id once');
+  const { idempotency } = request;
+  if (
+    idempotency &&
+    (idempotency.scope.length > 500 || idempotency.key.length > 500 || idempotency.digest.length > 100)
+  )
+    refuse('an idempotency claim is too long');
+  if (idempotency && /\0/.test(idempotency.scope + idempotency.key + idempotency.digest))
+    refuse('an idempotency claim holds U+0000');
+  const streams = request.streams.map(prepareStream);
+  const answer = idempotency
+    ? canonicalText(idempotency.answer, 'the answer', APPEND_LIMITS.eventBytes)
+    : null;
+  const bytes = streams
+    .flatMap((stream) => stream.events)
+    .reduce((sum, event) => sum + sizeOf(event), answer?.length ?? 0);
+  if (bytes > APPEND_LIMITS.requestBytes) refuse(`a request has at most ${APPEND_LIMITS.requestBytes} bytes`);
+  return { request, streams, answer, bytes, events, claims };
+};
