@@ -16,9 +16,9 @@ describe('costMicroUsd', () => {
     expect(costMicroUsd({ inputMicroUsdPerMtok: 400_000, outputMicroUsdPerMtok: 400_000 }, 1, 1)).toBe(1));
 
   it('stays exact where the product leaves the safe integers', () =>
-    expect(costMicroUsd({ inputMicroUsdPerMtok: 999_999_999, outputMicroUsdPerMtok: 1 }, 999_999_999, 1)).toBe(
-      999_999_998_001,
-    ));
+    expect(
+      costMicroUsd({ inputMicroUsdPerMtok: 999_999_999, outputMicroUsdPerMtok: 1 }, 999_999_999, 1),
+    ).toBe(999_999_998_001));
 
   it('never falls when tokens grow', () =>
     fc.assert(
