@@ -90,6 +90,8 @@ export const ModelCallAborted = event('ModelCallAborted', {
     'provider_timeout',
     'provider_error',
     'provider_protocol',
+    /** Memory, metering or the sandbox refused for good what the call needs; the provider was not asked. */
+    'dependency_failed',
     'driver_lost',
     'cancelled',
   ]),
