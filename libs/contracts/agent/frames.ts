@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SessionEvent, StreamedFrame } from './events.js';
+import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
 
 /** Offsets of one attempt start at attempt × 2²⁰, so that they only grow within a session. */
 export const ATTEMPT_SPAN = 2 ** 20;
@@ -38,8 +38,9 @@ export const LiveFrame = Frame.extend({ epoch: z.int().nonnegative() });
 export type LiveFrame = z.infer<typeof LiveFrame>;
 export const liveSubject = (workspace: string, sessionId: string): string => `live.${workspace}.${sessionId}`;
 
-/** Where the next frame of a session goes. `attempt` 0 = no attempt was made yet. */
+/** Where the next frame of a session goes. */
 export interface FrameCursor {
+  /** The attempt whose range is in use, 0 before the first. */
   readonly attempt: number;
   readonly nextIndex: number;
   /** Offset of the last frame given, 0 before the first. */
@@ -48,9 +49,7 @@ export interface FrameCursor {
   readonly sessionId: string;
   /** The turn whose `accepted` frame was already given, so that each turn has exactly one. */
   readonly openTurnId: string | null;
-  /** True while the current attempt has been started and neither completed nor aborted. */
-  readonly attemptOpen: boolean;
-  /** First offset of the current attempt's own text, which a `restart` voids. */
+  /** First offset of the current attempt's own text, which a `restart` makes void. */
   readonly attemptTextFrom: number;
 }
 
@@ -61,19 +60,119 @@ export const initialCursor: FrameCursor = {
   agentId: '',
   sessionId: '',
   openTurnId: null,
-  attemptOpen: false,
   attemptTextFrom: 0,
 };
 
-type Emit = (event: FrameEvent, data: z.infer<ReturnType<typeof z.json>>, turnId: string) => void;
+interface Fold {
+  readonly cursor: FrameCursor;
+  readonly frames: readonly Frame[];
+}
+type FrameContent = readonly [event: FrameEvent, data: Frame['data']];
 
-const emitStreamed = (emit: Emit, frames: StreamedFrame[], text: string, thought: string, turnId: string) => {
+const give = ({ cursor, frames }: Fold, turnId: string, contents: readonly FrameContent[]): Fold => {
+  const from = cursor.attempt * ATTEMPT_SPAN + cursor.nextIndex;
+  const given = contents.map(([event, data], i) => {
+    return { event, data, offset: from + i, prev: i === 0 ? cursor.lastOffset : from + i - 1, turnId };
+  });
+  const lastOffset = given.at(-1)?.offset ?? cursor.lastOffset;
+  const nextIndex = cursor.nextIndex + given.length;
+  return { cursor: { ...cursor, nextIndex, lastOffset }, frames: [...frames, ...given] };
+};
+
+/** Enters the range of an attempt; the first one of a turn opens with its `accepted`. */
+const enterAttempt = (cursor: FrameCursor, attempt: number, turnId: string): Fold => {
+  const entered = { ...cursor, attempt, nextIndex: 0, openTurnId: turnId };
+  const { sessionId, agentId } = cursor;
+  const accepted: FrameContent[] =
+    cursor.openTurnId === turnId ? [] : [['accepted', { sessionId, turnId, agent: agentId }]];
+  return give({ cursor: entered, frames: [] }, turnId, accepted);
+};
+
+/** Cuts an attempt's text and thought into the frames that were streamed. */
+const streamedContents = (
+  frames: readonly StreamedFrame[],
+  text: string,
+  thought: string,
+): FrameContent[] => {
   const at = { text: 0, thought: 0 };
   const source = { text, thought };
-  for (const { kind, length } of frames) {
-    emit(kind, source[kind].slice(at[kind], at[kind] + length), turnId);
+  return frames.map(({ kind, length }) => {
+    const from = at[kind];
     at[kind] += length;
-  }
+    return [kind, source[kind].slice(from, from + length)];
+  });
+};
+
+const modelCallStarted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCallStarted'>): Fold => {
+  const { attempt, turnId, tryNumber } = data;
+  const again = tryNumber > 1 && cursor.openTurnId === turnId;
+  const restart: FrameContent[] = again ? [['restart', { offset: cursor.attemptTextFrom }]] : [];
+  const entered = give(enterAttempt(cursor, attempt, turnId), turnId, restart);
+  const attemptTextFrom = attempt * ATTEMPT_SPAN + entered.cursor.nextIndex;
+  return { ...entered, cursor: { ...entered.cursor, attemptTextFrom } };
+};
+
+const modelCallCompleted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCallCompleted'>): Fold => {
+  const { turnId, usage, model, costMicroUsd } = data;
+  return give({ cursor, frames: [] }, turnId, [
+    ...streamedContents(data.frames, data.text, data.thought),
+    ...data.toolCalls.map((call): FrameContent => {
+      return ['tool_use', { id: call.callId, name: call.name, input: call.input }];
+    }),
+    [
+      'usage',
+      {
+        input_tokens: usage.inputTokens,
+        output_tokens: usage.outputTokens,
+        cost_usd: costMicroUsd === null ? null : costMicroUsd / 1e6,
+        model,
+      },
+    ],
+  ]);
+};
+
+const toolResult = (
+  cursor: FrameCursor,
+  turnId: string,
+  id: string,
+  content: string,
+  isError: boolean,
+): Fold => give({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
+
+const turnEnded = (
+  cursor: FrameCursor,
+  turnId: string,
+  status: 'completed' | 'failed' | 'cancelled',
+  error?: { code: string; message: string },
+): Fold => {
+  const at =
+    cursor.openTurnId === turnId ? { cursor, frames: [] } : enterAttempt(cursor, cursor.attempt + 1, turnId);
+  const ending: FrameContent[] = error ? [['error', error]] : [];
+  const ended = give(at, turnId, [...ending, ['done', { turnId, status }]]);
+  return { ...ended, cursor: { ...ended.cursor, openTurnId: null } };
+};
+
+type Folds = { [T in SessionEvent['type']]: (cursor: FrameCursor, event: SessionEventOf<T>) => Fold };
+
+const silent = (cursor: FrameCursor): Fold => ({ cursor, frames: [] });
+
+const FOLDS: Folds = {
+  SessionStarted: (cursor, { data: { sessionId, agentId } }) => silent({ ...cursor, sessionId, agentId }),
+  TurnRequested: silent,
+  TurnCancelRequested: silent,
+  ToolCallRequested: silent,
+  ModelCallStarted: modelCallStarted,
+  ModelCallCompleted: modelCallCompleted,
+  ModelCallAborted: (cursor, { data }) =>
+    give(silent(cursor), data.turnId, streamedContents(data.frames, data.text, data.thought)),
+  ToolCallCompleted: (cursor, { data }) =>
+    toolResult(cursor, data.turnId, data.callId, data.content, data.isError),
+  ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
+  ToolCallUnknown: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
+  TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),
+  TurnFailed: (cursor, { data: { turnId, code, message } }) =>
+    turnEnded(cursor, turnId, 'failed', { code, message }),
+  TurnCancelled: (cursor, { data }) => turnEnded(cursor, data.turnId, 'cancelled'),
 };
 
 /**
@@ -82,96 +181,7 @@ const emitStreamed = (emit: Emit, frames: StreamedFrame[], text: string, thought
  * text frames ahead of their event, with the offsets that this fold will give them.
  *
  * A turn's first frame, `accepted`, opens the range of its first attempt. A turn that ends without an attempt
- * takes a range of its own. `voids` in a `restart` is the first offset that it makes void.
+ * takes a range of its own. A `restart` names the first offset that it makes void.
  */
-export const framesOf = (
-  cursor: FrameCursor,
-  event: SessionEvent,
-): { cursor: FrameCursor; frames: Frame[] } => {
-  const frames: Frame[] = [];
-  let next = cursor;
-  const emit: Emit = (name, data, turnId) => {
-    const offset = next.attempt * ATTEMPT_SPAN + next.nextIndex;
-    frames.push({ event: name, data, offset, prev: next.lastOffset, turnId });
-    next = { ...next, nextIndex: next.nextIndex + 1, lastOffset: offset };
-  };
-  const open = (attempt: number, turnId: string) => {
-    const previous = next;
-    next = { ...next, attempt, nextIndex: 0, attemptOpen: true, openTurnId: turnId };
-    if (previous.openTurnId !== turnId)
-      emit('accepted', { sessionId: next.sessionId, turnId, agent: next.agentId }, turnId);
-    return previous;
-  };
-  const close = (turnId: string, status: string, error?: { code: string; message: string }) => {
-    if (next.openTurnId !== turnId) open(next.attempt + 1, turnId);
-    if (error) emit('error', error, turnId);
-    emit('done', { turnId, status }, turnId);
-    next = { ...next, openTurnId: null, attemptOpen: false };
-  };
-  switch (event.type) {
-    case 'SessionStarted':
-      next = { ...next, sessionId: event.data.sessionId, agentId: event.data.agentId };
-      break;
-    case 'ModelCallStarted': {
-      const { attempt, turnId, tryNumber } = event.data;
-      const voids = cursor.attemptTextFrom;
-      open(attempt, turnId);
-      if (tryNumber > 1 && cursor.openTurnId === turnId) emit('restart', { offset: voids }, turnId);
-      next = { ...next, attemptTextFrom: attempt * ATTEMPT_SPAN + next.nextIndex };
-      break;
-    }
-    case 'ModelCallAborted': {
-      const { frames: streamed, text, thought, turnId } = event.data;
-      emitStreamed(emit, streamed, text, thought, turnId);
-      next = { ...next, attemptOpen: false };
-      break;
-    }
-    case 'ModelCallCompleted': {
-      const { frames: streamed, text, thought, turnId, toolCalls, usage, model } = event.data;
-      emitStreamed(emit, streamed, text, thought, turnId);
-      for (const call of toolCalls)
-        emit('tool_use', { id: call.callId, name: call.name, input: call.input }, turnId);
-      emit(
-        'usage',
-        {
-          input_tokens: usage.inputTokens,
-          output_tokens: usage.outputTokens,
-          cost_usd: event.data.costMicroUsd === null ? null : event.data.costMicroUsd / 1e6,
-          model,
-        },
-        turnId,
-      );
-      next = { ...next, attemptOpen: false };
-      break;
-    }
-    case 'ToolCallCompleted':
-      emit(
-        'tool_result',
-        { id: event.data.callId, content: event.data.content, is_error: event.data.isError },
-        event.data.turnId,
-      );
-      break;
-    case 'ToolCallFailed':
-    case 'ToolCallUnknown':
-      emit(
-        'tool_result',
-        { id: event.data.callId, content: event.data.message, is_error: true },
-        event.data.turnId,
-      );
-      break;
-    case 'TurnCompleted':
-      close(event.data.turnId, 'completed');
-      break;
-    case 'TurnFailed':
-      close(event.data.turnId, 'failed', { code: event.data.code, message: event.data.message });
-      break;
-    case 'TurnCancelled':
-      close(event.data.turnId, 'cancelled');
-      break;
-    case 'TurnRequested':
-    case 'TurnCancelRequested':
-    case 'ToolCallRequested':
-      break;
-  }
-  return { cursor: next, frames };
-};
+export const framesOf = (cursor: FrameCursor, event: SessionEvent): Fold =>
+  (FOLDS[event.type] as (cursor: FrameCursor, event: SessionEvent) => Fold)(cursor, event);

@@ -62,7 +62,10 @@ export const SessionNewParams = z.union([
   z.strictObject({ sessionId: z.uuid(), idempotencyKey: IdempotencyKey.optional() }),
   ChatSendParams.omit({ content: true }),
 ]);
-export const SessionResumeParams = z.strictObject({ sessionId: z.uuid(), after: z.int().nonnegative().default(0) });
+export const SessionResumeParams = z.strictObject({
+  sessionId: z.uuid(),
+  after: z.int().nonnegative().default(0),
+});
 export const SessionCancelParams = z.strictObject({ sessionId: z.uuid(), turnId: z.uuid().optional() });
 
 /** What a binding matches; the first of peer, guild, team, account, channel that is given decides its rank. */

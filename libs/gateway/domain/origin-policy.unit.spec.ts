@@ -25,10 +25,16 @@ describe('judgeOrigin', () => {
     expect(allowed('127.0.0.1:8080', origin, true)).toBe(false);
   });
 
-  it.each(['evil.example', '127.0.0.1.nip.io', '127.evil.example', '0.0.0.0', '2130706433', '127.1', 'a@127.0.0.1', ''])(
-    'refuses the host %p without a token (DNS rebinding)',
-    (host) => expect(allowed(host)).toBe(false),
-  );
+  it.each([
+    'evil.example',
+    '127.0.0.1.nip.io',
+    '127.evil.example',
+    '0.0.0.0',
+    '2130706433',
+    '127.1',
+    'a@127.0.0.1',
+    '',
+  ])('refuses the host %p without a token (DNS rebinding)', (host) => expect(allowed(host)).toBe(false));
 
   it('refuses a missing host, and a proxy in front of an open gateway', () => {
     expect(allowed(undefined)).toBe(false);

@@ -35,7 +35,15 @@ describe('Router', () => {
   });
 
   it('takes the first of two equal bindings', () =>
-    expect(createRouter([{ agent: 'one', peer: 'p' }, { agent: 'two', peer: 'p' }], 'm').route(everything)).toBe('one'));
+    expect(
+      createRouter(
+        [
+          { agent: 'one', peer: 'p' },
+          { agent: 'two', peer: 'p' },
+        ],
+        'm',
+      ).route(everything),
+    ).toBe('one'));
 
   it('treats names of Object.prototype as plain values', () => {
     const router = createRouter([{ agent: 'proto', peer: '__proto__' }], 'main');

@@ -1,7 +1,13 @@
 export type Severity = 'info' | 'warning' | 'error';
 
 const ERRORS = ['TurnFailed', 'ToolCallFailed'] as const;
-const WARNINGS = ['ModelCallAborted', 'ToolCallUnknown', 'TurnCancelled', 'BudgetExpired', 'BudgetCorrected'] as const;
+const WARNINGS = [
+  'ModelCallAborted',
+  'ToolCallUnknown',
+  'TurnCancelled',
+  'BudgetExpired',
+  'BudgetCorrected',
+] as const;
 
 /** Which event types count as a problem for an operator; all others are `info`. */
 export const TYPES_BY_SEVERITY: Readonly<Record<'warning' | 'error', readonly string[]>> = {

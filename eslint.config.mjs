@@ -1,0 +1,106 @@
+import tseslint from 'typescript-eslint';
+import { functionLength } from './tools/lint/function-length.mjs';
+import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
+
+const SOURCES = ['apps/**/*.ts', 'libs/**/*.ts', 'tools/**/*.ts'];
+const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/**/*.ts'];
+const SPECS = ['**/*.spec.ts', 'libs/testing/**/*.ts'];
+// Linted as text by tools/lint/house-rules.unit.spec.ts; they are in no TypeScript project.
+const FIXTURES = ['**/lint-fixture*.ts'];
+
+const INJECTED = 'time, ids and randomness come in from outside (house style §2)';
+
+export default tseslint.config(
+  {
+    ignores: [
+      '**/dist/',
+      '**/node_modules/',
+      '.antiphon/',
+      '.nx/',
+      'benchmarks/node_modules/',
+      'coverage/',
+      'plugins/**/assembly/',
+    ],
+  },
+  {
+    files: SOURCES,
+    extends: [tseslint.configs.recommended, tseslint.configs.stylistic],
+    plugins: {
+      house: { rules: { 'module-boundaries': moduleBoundaries, 'function-length': functionLength } },
+    },
+    rules: {
+      'house/module-boundaries': ['error', { workspace: import.meta.dirname }],
+      'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
+      'house/function-length': ['error', { max: 30 }],
+      'max-depth': ['error', 3],
+      'max-params': ['error', 5],
+      complexity: ['error', 12],
+      eqeqeq: 'error',
+      'no-console': 'error',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "MemberExpression[object.name='process'][property.name='env']",
+          message: 'only the configuration reads process.env (house style §4)',
+        },
+      ],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/no-non-null-assertion': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      '@typescript-eslint/consistent-type-definitions': 'off',
+      '@typescript-eslint/consistent-indexed-object-style': 'off',
+      '@typescript-eslint/no-extraneous-class': 'off',
+    },
+  },
+  {
+    files: SOURCES,
+    ignores: FIXTURES,
+    languageOptions: {
+      parserOptions: { project: './tsconfig.spec.json', tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': [
+        'error',
+        { checksVoidReturn: { arguments: false, attributes: false } },
+      ],
+      '@typescript-eslint/await-thenable': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+    },
+  },
+  {
+    files: PURE,
+    ignores: [...SPECS, 'libs/kernel/ports.ts'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        ...['Date', 'crypto', 'process', 'setTimeout', 'setInterval', 'fetch', 'performance'].map((name) => ({
+          name,
+          message: INJECTED,
+        })),
+      ],
+      'no-restricted-properties': ['error', { object: 'Math', property: 'random', message: INJECTED }],
+    },
+  },
+  {
+    // Command-line surfaces speak to a person; the environment contract of a process is read where it starts.
+    files: [
+      'apps/cli/**/*.ts',
+      'tools/stack/**/*.ts',
+      'apps/*/src/main.ts',
+      'libs/platform/config/**/*.ts',
+      'libs/platform/service-host/**/*.ts',
+    ],
+    rules: { 'no-console': 'off', 'no-restricted-syntax': 'off' },
+  },
+  {
+    files: SPECS,
+    rules: {
+      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
+      'house/function-length': 'off',
+      'no-restricted-syntax': 'off',
+      '@typescript-eslint/no-non-null-assertion': 'off',
+    },
+  },
+);

@@ -1,0 +1,49 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '@antiphon/kernel';
+
+/** Decides whether a token is the gateway's, and slows down whoever guesses. */
+export interface TokenGate {
+  /** False: no token is configured, and loopback programs need none. */
+  readonly required: boolean;
+  /** Constant-time. */
+  accepts(token: string): boolean;
+  /** Seconds until this address may try again; 0 = now. */
+  retryAfterSeconds(address: string): number;
+  recordFailure(address: string): void;
+}
+
+/** Failures that one address may make within the window before it has to wait. */
+const MAX_FAILURES = 10;
+const WINDOW_MS = 60_000;
+const MAX_ADDRESSES = 10_000;
+
+const digest = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+export const createTokenGate = (token: string | null, clock: Clock): TokenGate => {
+  const expected = token === null ? null : digest(token);
+  const failures = new Map<string, number[]>();
+
+  const recent = (address: string): number[] =>
+    (failures.get(address) ?? []).filter((at) => clock.now() - at < WINDOW_MS);
+
+  return {
+    required: expected !== null,
+    accepts: (candidate) => expected !== null && timingSafeEqual(digest(candidate), expected),
+    retryAfterSeconds: (address) => {
+      const at = recent(address);
+      if (at.length < MAX_FAILURES) return 0;
+      return Math.max(1, Math.ceil(((at[0] ?? 0) + WINDOW_MS - clock.now()) / 1_000));
+    },
+    recordFailure: (address) => {
+      const at = [...recent(address), clock.now()].slice(-MAX_FAILURES);
+      failures.delete(address);
+      failures.set(address, at);
+      const oldest = failures.keys().next();
+      if (failures.size > MAX_ADDRESSES && !oldest.done) failures.delete(oldest.value);
+    },
+  };
+};
+
+/** The token of an `Authorization: Bearer …` header. */
+export const bearerToken = (header: string | undefined): string | undefined =>
+  /^Bearer +([\x21-\x7e]{1,4096})$/i.exec(header ?? '')?.[1];

@@ -1,0 +1,58 @@
+import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/agent';
+import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
+import type { Router } from '@antiphon/gateway-domain';
+import type { Logger } from '@antiphon/observability';
+import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../answer-rpc/rpc-method.js';
+import type { GatewayRequests } from '../gateway-requests.port.js';
+import type { SessionFeeds } from '../stream-frames/session-feeds.js';
+import { addressOf } from './address-of.js';
+import { streamTurn } from './stream-turn.js';
+
+export interface SendMessageDeps {
+  readonly requests: GatewayRequests;
+  readonly feeds: SessionFeeds;
+  readonly router: Router;
+  readonly logger: Logger;
+}
+
+/** The message that begins a new session instead of a turn (contract §3). */
+const NEW_SESSION_COMMAND = '/new';
+
+interface Message {
+  readonly target: SessionTarget;
+  readonly content: string;
+  readonly idempotencyKey: string | undefined;
+}
+
+const send = async (
+  { requests, feeds, logger }: SendMessageDeps,
+  call: RpcCall<unknown>,
+  { target, content, idempotencyKey }: Message,
+): Promise<RpcResult> => {
+  const { workspace, caller } = call;
+  const common = { workspace, caller, target, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+  if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
+  const turn = await requests.request(submitTurn, { ...common, content });
+  streamTurn(feeds, logger, call, turn);
+  return undefined;
+};
+
+/** `chat.send`: routed by the bindings to an agent's session for this address. */
+export const chatSend = (deps: SendMessageDeps): RpcMethod =>
+  defineMethod('chat.send', ChatSendParams, (call) =>
+    send(deps, call, {
+      target: { address: addressOf(deps.router, call.params) },
+      content: call.params.content,
+      idempotencyKey: call.params.idempotencyKey,
+    }),
+  );
+
+/** `session.send`: to a session that exists. */
+export const sessionSend = (deps: SendMessageDeps): RpcMethod =>
+  defineMethod('session.send', SessionSendParams, (call) =>
+    send(deps, call, {
+      target: { sessionId: call.params.sessionId },
+      content: call.params.content,
+      idempotencyKey: call.params.idempotencyKey,
+    }),
+  );

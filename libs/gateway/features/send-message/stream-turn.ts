@@ -1,0 +1,51 @@
+import type { Frame } from '@antiphon/contracts/agent';
+import type { Logger } from '@antiphon/observability';
+import type { RpcCall } from '../answer-rpc/rpc-method.js';
+import type { SessionFeeds } from '../stream-frames/session-feeds.js';
+
+/** What the agent answered once the turn was committed. */
+export interface AcceptedTurn {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly agentId: string;
+  readonly acceptedOffset: number | null;
+  readonly joined: boolean;
+}
+
+/**
+ * Streams one turn to the client that asked for it: `accepted` at once, then its frames up to `done`.
+ * The turn itself does not depend on the client: when the connection ends, only the streaming does.
+ */
+export const streamTurn = (
+  feeds: SessionFeeds,
+  logger: Logger,
+  {
+    connection,
+    id,
+    workspace,
+    requestId,
+  }: Pick<RpcCall<unknown>, 'connection' | 'id' | 'workspace' | 'requestId'>,
+  { sessionId, turnId, agentId, acceptedOffset, joined }: AcceptedTurn,
+): void => {
+  const accepted = { sessionId, turnId, agent: agentId };
+  connection.frame(id, sessionId, { event: 'accepted', data: accepted, offset: acceptedOffset });
+
+  const deliver = (frame: Frame): void => {
+    // The sequence's own `accepted` was given above; frames of other turns belong to other requests.
+    if (frame.turnId !== turnId || frame.event === 'accepted') return;
+    connection.frame(id, sessionId, frame);
+    if (frame.event === 'done') leave();
+  };
+  const unfollow = feeds.follow({
+    workspace,
+    sessionId,
+    turnId,
+    after: acceptedOffset,
+    // A joined turn may be over: what is wanted then lies in the past.
+    catchUp: joined,
+    deliver,
+    onError: (error) =>
+      logger.error({ err: error, requestId, sessionId, turnId }, 'cannot catch up on a turn'),
+  });
+  const leave = connection.hold(unfollow);
+};

@@ -1,0 +1,68 @@
+import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
+import { listPlugins } from '@antiphon/contracts/sandbox';
+import type { JsonValue } from '@antiphon/kernel';
+import type { GatewayRequests } from '../gateway-requests.port.js';
+
+export interface StatusDeps {
+  readonly requests: GatewayRequests;
+  readonly workspace: string;
+  readonly version: string;
+  /** Milliseconds since this gateway started. */
+  readonly uptimeMs: () => number;
+  readonly ownHealth: () => Promise<HealthReport>;
+  readonly sessionCount: () => Promise<number>;
+  readonly features: Readonly<Record<string, boolean>>;
+  /** `scripted` says so here, as wherever it shows. */
+  readonly provider: { readonly name: string; readonly kind: string; readonly model: string };
+}
+
+type ServiceHealth = Pick<HealthReport, 'healthy'> & Partial<HealthReport> & { readonly error?: string };
+
+const healthOf = async (
+  { requests, ownHealth }: StatusDeps,
+  service: ServiceName,
+): Promise<ServiceHealth> => {
+  try {
+    return service === 'gateway' ? await ownHealth() : await requests.request(healthContract(service), {});
+  } catch (error) {
+    return { healthy: false, error: error instanceof Error ? error.message : 'unknown' };
+  }
+};
+
+/** Whether each engine is healthy by every service that uses it; unknown when no service could tell. */
+const enginesOf = (
+  reports: readonly ServiceHealth[],
+): Record<string, { healthy: boolean; detail?: string }> => {
+  const engines: Record<string, { healthy: boolean; detail?: string }> = {};
+  for (const { name, healthy, detail } of reports.flatMap((report) => report.checks ?? [])) {
+    const worse = engines[name]?.healthy === false;
+    if (!worse) engines[name] = { healthy, ...(detail === undefined ? {} : { detail }) };
+  }
+  return engines;
+};
+
+const orUnknown = async <T>(ask: Promise<T>): Promise<T | null> => ask.catch(() => null);
+
+/** Everything that `status` and `/api/v1/health` tell, asked of all services side by side. */
+export const gatherStatus = async (deps: StatusDeps): Promise<Record<string, JsonValue>> => {
+  const { requests, workspace, version, uptimeMs, features, provider } = deps;
+  const [reports, plugins, sessions] = await Promise.all([
+    Promise.all(SERVICES.map((service) => healthOf(deps, service))),
+    orUnknown(requests.request(listPlugins, { workspace })),
+    orUnknown(deps.sessionCount()),
+  ]);
+  const services = Object.fromEntries(
+    SERVICES.map((service, i) => [service, reports[i] ?? { healthy: false }]),
+  );
+  return {
+    status: reports.every((report) => report.healthy) ? 'ok' : 'degraded',
+    version,
+    uptime: Math.round(uptimeMs() / 1_000),
+    provider: { ...provider },
+    services: services as unknown as JsonValue,
+    engines: enginesOf(reports),
+    plugins: (plugins?.plugins ?? null) as unknown as JsonValue,
+    sessions,
+    features: { ...features },
+  };
+};

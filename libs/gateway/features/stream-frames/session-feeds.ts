@@ -1,0 +1,150 @@
+import { LiveFrame, liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
+import { eventSubject } from '@antiphon/contracts/log';
+import { createFrameReader, type FrameReader } from './frame-reader.js';
+import type { FrameLog } from './frame-log.js';
+
+/** What the feeds need of the message bus. */
+export interface FrameBus {
+  /** Calls back with each message's text; answers the function that ends the subscription. */
+  subscribe(subject: string, onMessage: (text: string) => void): () => void;
+  /** What `LIVE` still holds of a subject, oldest first. */
+  recall(subject: string): Promise<readonly string[]>;
+}
+
+export interface FollowOptions {
+  readonly workspace: string;
+  readonly sessionId: string;
+  /** See FrameReaderOptions. */
+  readonly after: number | null;
+  readonly turnId?: string;
+  /** Look into the log at once: the past is wanted, not only what comes. */
+  readonly catchUp: boolean;
+  readonly deliver: (frame: Frame) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface SessionFeeds {
+  /** Follows a session's frames until the answered function is called. */
+  follow(options: FollowOptions): () => void;
+  close(): void;
+}
+
+/** How long a committed end may take to arrive by itself before the log is asked. */
+const END_GRACE_MS = 50;
+/** How often a waiting reader that hears nothing looks into the log: live frames and hints are not durable. */
+const QUIET_MS = 1_000;
+/** A feed stays subscribed for a while, so that the next turn finds it. */
+const LINGER_MS = 30_000;
+
+interface Follower {
+  readonly reader: FrameReader;
+  /** The turn that it waits for; a follower of the whole session is looked after by hints alone. */
+  readonly turnId: string | undefined;
+}
+interface Feed {
+  readonly followers: Set<Follower>;
+  readonly end: () => void;
+  heardAt: number;
+  linger: NodeJS.Timeout | null;
+}
+
+const parseLive = (text: string): LiveFrame | undefined => {
+  try {
+    return LiveFrame.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined; // Not a frame of ours: nothing to deliver, and the log has what counts.
+  }
+};
+
+/** The turn that an event ends, if it is a terminal one. */
+const endedTurn = (text: string): string | undefined => {
+  if (!/"type":"Turn(Completed|Failed|Cancelled)"/.test(text)) return undefined;
+  return /"turnId":"([0-9a-f-]{36})"/.exec(text)?.[1];
+};
+
+export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => number): SessionFeeds => {
+  const feeds = new Map<string, Feed>();
+
+  const onEnd = (feed: Feed, turnId: string): void => {
+    setTimeout(() => {
+      for (const { reader } of feed.followers) if (!reader.hasSeenDone(turnId)) void reader.catchUp();
+    }, END_GRACE_MS).unref();
+  };
+
+  const open = (workspace: string, sessionId: string): Feed => {
+    const followers = new Set<Follower>();
+    const stream = { workspace, category: 'session', streamId: sessionStream(sessionId) };
+    const endLive = bus.subscribe(liveSubject(workspace, sessionId), (text) => {
+      feed.heardAt = now();
+      const frame = parseLive(text);
+      if (frame) for (const { reader } of followers) reader.push(frame);
+    });
+    const endEvents = bus.subscribe(eventSubject(stream), (text) => {
+      const turnId = endedTurn(text);
+      if (turnId !== undefined) onEnd(feed, turnId);
+    });
+    const end = () => (endLive(), endEvents());
+    const feed: Feed = { followers, end, heardAt: now(), linger: null };
+    return feed;
+  };
+
+  const drop = (key: string, feed: Feed): void => {
+    feed.end();
+    feeds.delete(key);
+  };
+
+  const leave = (key: string, feed: Feed, follower: Follower): void => {
+    follower.reader.close();
+    feed.followers.delete(follower);
+    if (feed.followers.size > 0 || feed.linger) return;
+    feed.linger = setTimeout(() => drop(key, feed), LINGER_MS).unref();
+  };
+
+  const enter = (key: string, options: FollowOptions): Feed => {
+    const feed = feeds.get(key) ?? open(options.workspace, options.sessionId);
+    feeds.set(key, feed);
+    if (feed.linger) clearTimeout(feed.linger);
+    feed.linger = null;
+    return feed;
+  };
+
+  const recallLive = async (workspace: string, sessionId: string, after: number): Promise<LiveFrame[]> => {
+    const texts = await bus.recall(liveSubject(workspace, sessionId));
+    const frames = texts.map(parseLive).filter((frame): frame is LiveFrame => frame !== undefined);
+    return frames.filter((frame) => frame.offset > after).sort((a, b) => a.offset - b.offset);
+  };
+
+  /** A follower of the whole session hears of its end by a hint; one that waits for a turn must not depend on it. */
+  const lookAfter = ({ heardAt, followers }: Feed): void => {
+    if (now() - heardAt < QUIET_MS) return;
+    for (const { reader, turnId } of followers) if (turnId !== undefined) void reader.catchUp();
+  };
+  const lookAfterQuietOnes = setInterval(() => [...feeds.values()].forEach(lookAfter), QUIET_MS).unref();
+
+  return {
+    follow: (options) => {
+      const { workspace, sessionId, after, turnId, deliver, onError } = options;
+      const key = `${workspace}/${sessionId}`;
+      const feed = enter(key, options);
+      const reader = createFrameReader({
+        after,
+        ...(turnId === undefined ? {} : { turnId }),
+        deliver,
+        onError,
+        committed: (from) => log.framesAfter(workspace, sessionId, from),
+        live: (from) => recallLive(workspace, sessionId, from),
+      });
+      const follower: Follower = { reader, turnId };
+      feed.followers.add(follower);
+      if (options.catchUp) void reader.catchUp();
+      return () => leave(key, feed, follower);
+    },
+    close: () => {
+      clearInterval(lookAfterQuietOnes);
+      for (const [key, feed] of feeds) {
+        if (feed.linger) clearTimeout(feed.linger);
+        drop(key, feed);
+      }
+    },
+  };
+};

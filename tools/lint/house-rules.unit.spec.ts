@@ -1,0 +1,116 @@
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { ESLint } from 'eslint';
+
+const workspace = join(import.meta.dirname, '../..');
+const eslint = new ESLint({ cwd: workspace });
+
+/** The ids of the rules that a text breaks when it stands in this folder. */
+const broken = async (folder: string, code: string, name = 'lint-fixture.ts'): Promise<string[]> => {
+  const [result] = await eslint.lintText(code, { filePath: join(workspace, folder, name) });
+  return [...new Set(result?.messages.map((message) => message.ruleId ?? message.message))];
+};
+
+const BOUNDARY = 'house/module-boundaries';
+
+describe('the house rules', () => {
+  it.each([
+    [
+      'a domain that imports another domain',
+      'libs/agent/domain',
+      `export * from '@antiphon/metering-domain';`,
+    ],
+    ['a domain that imports a library', 'libs/agent/domain', `export * from 'pg';`],
+    ['a domain that imports a Node module', 'libs/agent/domain', `export * from 'node:fs';`],
+    [
+      'a domain that imports a contract as a value',
+      'libs/agent/domain',
+      `export * from '@antiphon/contracts/agent';`,
+    ],
+    [
+      "a feature that imports another context's domain",
+      'libs/agent/features',
+      `export * from '@antiphon/memory-domain';`,
+    ],
+    [
+      'a feature that imports another feature',
+      'libs/agent/features',
+      `export * from '@antiphon/memory-features';`,
+    ],
+    [
+      'a platform library that imports a context',
+      'libs/platform/messaging',
+      `export * from '@antiphon/agent-domain';`,
+    ],
+    [
+      "a platform library that imports a context's contracts",
+      'libs/platform/messaging',
+      `export * from '@antiphon/contracts/agent';`,
+    ],
+    ['a kernel that imports anything', 'libs/kernel', `export * from 'zod';`],
+    ['contracts that import more than zod', 'libs/contracts/agent', `export * from '@antiphon/kernel';`],
+    [
+      'a relative import that leaves its package',
+      'libs/agent/features',
+      `export * from '../domain/index.js';`,
+    ],
+    ['an app that imports a domain', 'apps/agent/src', `export * from '@antiphon/agent-domain';`],
+    ['code that imports test helpers', 'libs/agent/features', `export * from '@antiphon/testing';`],
+    ['a package that does not exist', 'libs/agent/features', `export * from '@antiphon/utils';`],
+    [
+      'a dynamic import across a border',
+      'libs/agent/domain',
+      `export const x = import('@antiphon/messaging');`,
+    ],
+  ])('refuse %s', async (_, folder, code) => expect(await broken(folder, code)).toContain(BOUNDARY));
+
+  it.each([
+    [
+      'a domain with kernel and contract types',
+      'libs/agent/domain',
+      `export * from '@antiphon/kernel';\nexport type * from '@antiphon/contracts/agent';`,
+    ],
+    ['a feature with its own domain', 'libs/agent/features', `export * from '@antiphon/agent-domain';`],
+    [
+      'a platform library with the contracts of messaging',
+      'libs/platform/messaging',
+      `export * from '@antiphon/contracts/messaging';`,
+    ],
+  ])('accept %s', async (_, folder, code) => expect(await broken(folder, code)).toEqual([]));
+
+  it('let specs, and only specs, import test helpers', async () =>
+    expect(
+      await broken('libs/agent/features', `export * from '@antiphon/testing';`, 'lint-fixture.unit.spec.ts'),
+    ).toEqual([]));
+
+  it.each([
+    ['the clock', 'export const now = () => Date.now();', 'no-restricted-globals'],
+    ['randomness', 'export const dice = () => Math.random();', 'no-restricted-properties'],
+    ['timers', 'export const later = (f: () => void) => setTimeout(f, 1);', 'no-restricted-globals'],
+  ])('keep %s out of a domain', async (_, code, rule) =>
+    expect(await broken('libs/agent/domain', code)).toContain(rule),
+  );
+
+  it('keep process.env to the configuration', async () => {
+    const code = `export const home = process.env['HOME'];`;
+    expect(await broken('libs/agent/features', code)).toContain('no-restricted-syntax');
+    expect(await broken('libs/platform/config', code)).toEqual([]);
+  });
+
+  it('bound the length of files and functions', async () => {
+    const lines = (count: number) => Array.from({ length: count }, (_, i) => `  void ${i};`).join('\n');
+    expect(await broken('libs/kernel', `export const f = () => {\n${lines(31)}\n};`)).toEqual([
+      'house/function-length',
+    ]);
+    expect(await broken('libs/kernel', lines(251).replaceAll('  void', 'void'))).toContain('max-lines');
+  });
+
+  it('refuse any, console and loose equality', async () => {
+    const code = `export const f = (x: any): void => {\n  if (x == 1) console.log(x);\n};`;
+    expect((await broken('libs/agent/features', code)).sort()).toEqual([
+      '@typescript-eslint/no-explicit-any',
+      'eqeqeq',
+      'no-console',
+    ]);
+  });
+});

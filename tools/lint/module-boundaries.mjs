@@ -1,0 +1,102 @@
+import { leavesPackage, projectOf, readProjects } from './projects.mjs';
+
+/**
+ * Who may import whom (docs/adr/0070). Our own rule, on the tags that Nx uses: the published
+ * plug-in for Nx 24 does not exist yet, and the one for 23 brings a second Nx with it.
+ *
+ * `types`: project types; `ownScope`: of those, the ones that must share the importer's scope;
+ * `contracts`: `all`, `type-only`, or the contracts that belong to no context; `external`: `any` or a list.
+ */
+const RULES = {
+  kernel: { types: [], external: [] },
+  contracts: { types: [], external: ['zod'] },
+  domain: { types: ['kernel'], contracts: 'type-only', external: [] },
+  workflow: {
+    types: ['kernel', 'domain'],
+    ownScope: ['domain'],
+    contracts: 'all',
+    external: ['@temporalio/workflow'],
+  },
+  platform: { types: ['kernel', 'platform'], contracts: ['log', 'messaging'], external: 'any' },
+  feature: {
+    types: ['kernel', 'platform', 'domain', 'workflow'],
+    ownScope: ['domain', 'workflow'],
+    contracts: 'all',
+    external: 'any',
+  },
+  app: { types: ['kernel', 'platform', 'feature', 'tool'], contracts: 'all', external: 'any' },
+  tool: { types: ['kernel', 'platform'], contracts: ['log', 'messaging'], external: 'any' },
+  testing: { types: ['kernel', 'platform', 'tool'], contracts: 'all', external: 'any' },
+};
+/** What only specs may import besides. */
+const SPEC_TYPES = ['testing'];
+const SPEC_EXTERNAL = ['@jest/globals', 'fast-check'];
+const isSpec = (file) => /\.spec\.ts$/.test(file);
+
+const problemWithContracts = (rule, subpath, typeOnly) => {
+  if (rule.contracts === undefined) return 'it may not import contracts';
+  if (rule.contracts === 'type-only' && !typeOnly) return 'it may import contracts only by `import type`';
+  if (Array.isArray(rule.contracts) && !rule.contracts.includes(subpath))
+    return `it may import only the contracts ${rule.contracts.join(', ')}, which belong to no context`;
+  return undefined;
+};
+
+const problemWithProject = (importer, target, { subpath, typeOnly, spec }) => {
+  if (target.name === importer.name) return undefined;
+  if (spec && SPEC_TYPES.includes(target.type)) return undefined;
+  const rule = RULES[importer.type];
+  if (target.type === 'contracts')
+    return problemWithContracts(spec ? { contracts: 'all' } : rule, subpath, typeOnly);
+  if (!rule.types.includes(target.type)) return `type:${importer.type} may not import type:${target.type}`;
+  if (rule.ownScope?.includes(target.type) && target.scope !== importer.scope)
+    return `scope:${importer.scope} may not import scope:${target.scope}; contexts meet only in contracts`;
+  return undefined;
+};
+
+const problemWithPackage = (importer, source, spec) => {
+  const { external } = RULES[importer.type];
+  if (external === 'any' || external.includes(source)) return undefined;
+  if (spec && SPEC_EXTERNAL.includes(source)) return undefined;
+  return `type:${importer.type} may not import ${source}${external.length ? `, only ${external.join(', ')}` : ''}`;
+};
+
+/** @type {import('eslint').Rule.RuleModule} */
+export const moduleBoundaries = {
+  meta: {
+    type: 'problem',
+    schema: [{ type: 'object', properties: { workspace: { type: 'string' } }, required: ['workspace'] }],
+    messages: { forbidden: '{{problem}} (docs/adr/0070)' },
+  },
+  create(context) {
+    const { workspace } = context.options[0];
+    const file = context.filename;
+    const projects = readProjects(workspace);
+    const importer = projectOf(projects, workspace, file);
+    if (!importer || !RULES[importer.type]) return {};
+
+    const problemWith = (source, typeOnly) => {
+      if (source.startsWith('.'))
+        return leavesPackage(workspace, importer, file, source)
+          ? 'a relative import may not leave its package'
+          : undefined;
+      const [, name, subpath] = /^(@antiphon\/[^/]+)(?:\/(.+))?$/.exec(source) ?? [];
+      const spec = isSpec(file);
+      if (name === undefined) return problemWithPackage(importer, source, spec);
+      const target = projects.find((project) => project.name === name);
+      if (!target) return `${name} is not a package of this workspace`;
+      return problemWithProject(importer, target, { subpath, typeOnly, spec });
+    };
+
+    const check = (node, source, typeOnly) => {
+      const problem = typeof source === 'string' ? problemWith(source, typeOnly) : undefined;
+      if (problem) context.report({ node, messageId: 'forbidden', data: { problem } });
+    };
+    const onlyTypes = (node) => node.importKind === 'type' || node.exportKind === 'type';
+    return {
+      ImportDeclaration: (node) => check(node, node.source.value, onlyTypes(node)),
+      ExportAllDeclaration: (node) => check(node, node.source.value, onlyTypes(node)),
+      ExportNamedDeclaration: (node) => node.source && check(node, node.source.value, onlyTypes(node)),
+      ImportExpression: (node) => check(node, node.source.value, false),
+    };
+  },
+};
