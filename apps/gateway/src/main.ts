@@ -1,1 +1,4 @@
-export {};
+import { runService } from '@antiphon/service-host';
+import { AppModule } from './app.module.js';
+
+await runService({ service: 'gateway', module: AppModule, env: process.env });

@@ -1,0 +1,110 @@
+import { homedir } from 'node:os';
+import type pg from 'pg';
+import type { Clock, Ids } from '@antiphon/kernel';
+import { loadConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { createPool } from '@antiphon/database';
+import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
+import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
+import { connectNats, createRequestClient, publishLogHint } from '@antiphon/messaging';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import { createLogger, systemClock, uuidIds } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
+import { waitForDatabase } from './database-check.js';
+import { createHealthRegistry } from './health-registry.js';
+import type { HealthRegistry } from './health-registry.js';
+import { readServiceEnv } from './service-env.js';
+import type { Environment, ServiceEnv } from './service-env.js';
+import type { ServiceIdentity } from './service-identity.js';
+import { VERSION } from './version.js';
+
+/** Everything below Nest that a service works with; PlatformModule hands it out by token. */
+export interface Platform {
+  readonly identity: ServiceIdentity;
+  readonly settings: ServiceEnv;
+  readonly environment: Environment;
+  readonly config: AntiphonConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly pool: pg.Pool;
+  readonly eventStore: EventStore & EventStorePg;
+  readonly leaseStore: LeaseStore;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly health: HealthRegistry;
+}
+
+export interface PlatformOptions {
+  readonly service: ServiceName;
+  readonly env: Environment;
+  /** Absolute: where a relative path in the environment begins. */
+  readonly cwd: string;
+  /** Instead of standard output; for tests. */
+  readonly logger?: Logger;
+}
+
+const identityOf = (service: ServiceName, settings: ServiceEnv): ServiceIdentity => ({
+  service,
+  id: settings.serviceId,
+  pid: process.pid,
+  version: VERSION,
+  startedAt: systemClock.now(),
+  home: settings.home,
+});
+
+const readConfig = (service: ServiceName, env: Environment, cwd: string): AntiphonConfig =>
+  // Only the agent calls providers; the others start without their keys.
+  loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: service === 'agent' });
+
+const openNats = (service: ServiceName, settings: ServiceEnv, logger: Logger): Promise<NatsLink> =>
+  connectNats({
+    url: settings.natsUrl,
+    user: settings.natsUser,
+    password: settings.natsPassword,
+    service,
+    name: settings.serviceId,
+    logger,
+  });
+
+/**
+ * Reads environment and configuration, then connects to PostgreSQL and NATS, which may take half a minute to come up.
+ * Throws what stops the start: `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE`, `MESSAGING.UNAVAILABLE`.
+ */
+export const openPlatform = async ({
+  service,
+  env,
+  cwd,
+  logger: given,
+}: PlatformOptions): Promise<Platform> => {
+  const settings = readServiceEnv(service, env, () => uuidIds.next());
+  const logger = given ?? createLogger({ service, level: settings.logLevel });
+  const identity = identityOf(service, settings);
+  const config = readConfig(service, env, cwd);
+  const pool = createPool({ url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger });
+  const nats = await openNats(service, settings, logger);
+  await waitForDatabase(pool, logger);
+  return {
+    identity,
+    settings,
+    environment: env,
+    config,
+    logger,
+    clock: systemClock,
+    ids: uuidIds,
+    pool,
+    eventStore: createPostgresEventStore(pool, { onAppended: () => publishLogHint(nats) }),
+    leaseStore: createLeaseStore(pool),
+    nats,
+    requests: createRequestClient(nats),
+    health: createHealthRegistry(identity, systemClock, logger),
+  };
+};
+
+/** Closes in the order of need: nothing new is appended, messages go out, then the database. */
+export const closePlatform = async ({ eventStore, nats, pool }: Platform): Promise<void> => {
+  await eventStore.close();
+  await nats.drain();
+  await pool.end();
+};

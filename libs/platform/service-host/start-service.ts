@@ -1,0 +1,123 @@
+import type { DynamicModule, Type } from '@nestjs/common';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { transient } from '@antiphon/kernel';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { RequestServer } from '@antiphon/messaging';
+import { checkDatabase } from './database-check.js';
+import { addRequestContext, createHttpAdapter } from './http-server.js';
+import type { HttpOptions } from './http-server.js';
+import { nestLogger } from './nest-logger.js';
+import { closePlatform, openPlatform } from './platform.js';
+import type { Platform, PlatformOptions } from './platform.js';
+import { PlatformModule } from './platform.module.js';
+import { ProblemFilter } from './problem.filter.js';
+import { addTemporalCheck } from './temporal-check.js';
+
+export interface ServiceDefinition {
+  readonly service: ServiceName;
+  /** The service's own module; it finds the platform by the tokens. */
+  readonly module: Type | DynamicModule;
+  readonly http?: HttpOptions;
+  /** True for the service that works with Temporal: its server's health is part of this service's. */
+  readonly temporal?: boolean;
+  /** Called before the service listens: hooks on Fastify (`app.getHttpAdapter().getInstance()`) and its HTTP server. */
+  readonly configure?: (app: NestFastifyApplication, platform: Platform) => void | Promise<void>;
+}
+
+export interface RunningService {
+  readonly app: NestFastifyApplication;
+  readonly platform: Platform;
+  /** Where HTTP listens. */
+  readonly host: string;
+  readonly port: number;
+  /** Takes nothing new, finishes what is at work, closes everything; safe to call twice. */
+  stop(): Promise<void>;
+}
+
+export type StartOptions = ServiceDefinition & Omit<PlatformOptions, 'service'>;
+
+const rootModule = (definition: ServiceDefinition, platform: Platform): DynamicModule => {
+  @Module({})
+  class Root {}
+  return { module: Root, imports: [PlatformModule.forService(platform), definition.module] };
+};
+
+const addPlatformChecks = (platform: Platform): void => {
+  platform.health.addCheck('postgresql', () => checkDatabase(platform.pool));
+  platform.health.addCheck('nats', async () => {
+    if (!platform.nats.isConnected()) throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached');
+    await platform.nats.connection.flush();
+  });
+};
+
+const createApp = async (
+  definition: ServiceDefinition,
+  platform: Platform,
+): Promise<NestFastifyApplication> => {
+  const { logger } = platform;
+  const adapter = createHttpAdapter(definition.service, logger, definition.http);
+  const app = await NestFactory.create<NestFastifyApplication>(rootModule(definition, platform), adapter, {
+    logger: nestLogger(logger),
+    abortOnError: false,
+  });
+  addRequestContext(app, definition.service);
+  app.useGlobalFilters(new ProblemFilter(logger));
+  await definition.configure?.(app, platform);
+  return app;
+};
+
+const addressOf = ({ identity, settings, config }: Platform): { host: string; port: number } => {
+  const own = identity.service === 'gateway' ? config.gateway : { host: '127.0.0.1', port: 0 };
+  return { host: settings.httpHost ?? own.host, port: settings.httpPort ?? own.port };
+};
+
+const listen = async (
+  app: NestFastifyApplication,
+  platform: Platform,
+): Promise<{ host: string; port: number }> => {
+  const { host, port } = addressOf(platform);
+  await app.listen(port, host);
+  const address = app.getHttpServer().address();
+  return { host, port: address !== null && typeof address === 'object' ? address.port : port };
+};
+
+const once = (work: () => Promise<void>): (() => Promise<void>) => {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work());
+};
+
+const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
+  addPlatformChecks(platform);
+  const closeTemporal = definition.temporal ? await addTemporalCheck(platform) : () => Promise.resolve();
+  const app = await createApp(definition, platform);
+  const server = new RequestServer({ link: platform.nats, logger: platform.logger });
+  app.connectMicroservice({ strategy: server });
+  // Features have started (their onModuleInit, onApplicationBootstrap) before the first request can arrive.
+  await app.init();
+  await app.startAllMicroservices();
+  await platform.nats.connection.flush();
+  const { host, port } = await listen(app, platform);
+  const stop = once(async () => {
+    platform.health.addCheck('lifecycle', () =>
+      Promise.reject(transient('SERVICE.STOPPING', 'the service stops')),
+    );
+    await server.close();
+    await app.close();
+    await closeTemporal();
+    await closePlatform(platform);
+  });
+  return { app, platform, host, port, stop };
+};
+
+/** Starts a service inside this process and answers once it takes requests over NATS and HTTP. */
+export const startService = async (options: StartOptions): Promise<RunningService> => {
+  const platform = await openPlatform(options);
+  try {
+    return await startOn(platform, options);
+  } catch (error) {
+    await closePlatform(platform);
+    throw error;
+  }
+};
