@@ -2,36 +2,21 @@ import { isAbsolute, resolve } from 'node:path';
 import type {
   AgentConfig,
   AntiphonConfig,
-  BudgetConfig,
   PluginConfig,
   PriceConfig,
   ProviderConfig,
 } from './antiphon-config.js';
 import type { ConfigFile } from './config.schema.js';
-import {
-  DEFAULT_FEATURES,
-  DEFAULT_HOST,
-  DEFAULT_KEY_ENV,
-  DEFAULT_MAX_ITERATIONS,
-  DEFAULT_MEMORY,
-  DEFAULT_MODELS,
-  DEFAULT_PLUGIN_MEMORY_MB,
-  DEFAULT_PLUGIN_TIMEOUT_MS,
-  DEFAULT_PORT,
-  DEFAULT_RETENTION,
-  defaultAgent,
-  defaultProvider,
-} from './defaults.js';
+import { DEFAULT_KEY_ENV, DEFAULT_MODELS, defaultAgent, defaultProvider } from './defaults.js';
 import type { Environment } from './defaults.js';
 import { DEFAULT_PRICES } from './prices.js';
 
-type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
-type Item<K extends 'providers' | 'agents' | 'plugins' | 'prices'> = Section<K>[number];
+type Item<K extends 'providers' | 'agents' | 'plugins' | 'prices'> = ConfigFile[K][number];
 
 const pathFrom =
   (folder: string, homeDir: string) =>
-  (path: string | undefined): string | null => {
-    if (path === undefined) return null;
+  (path: string | null): string | null => {
+    if (path === null) return null;
     if (path === '~' || path.startsWith('~/')) return resolve(homeDir, path.slice(2));
     return isAbsolute(path) ? path : resolve(folder, path);
   };
@@ -40,36 +25,35 @@ type ToPath = ReturnType<typeof pathFrom>;
 const provider = (item: Item<'providers'>): ProviderConfig => ({
   name: item.name,
   kind: item.kind,
-  baseUrl: item.base_url ?? null,
+  baseUrl: item.base_url,
   apiKeyEnv: item.api_key_env ?? DEFAULT_KEY_ENV[item.kind] ?? null,
 });
 
-const agent = (item: Item<'agents'>, providers: readonly ProviderConfig[], toPath: ToPath): AgentConfig => {
-  const own = providers.find(({ name }) => name === item.provider) ?? providers[0];
-  return {
-    id: item.id,
-    name: item.name ?? item.id,
-    role: item.role ?? null,
-    provider: own?.name ?? '',
-    model: item.model ?? (own === undefined ? '' : (DEFAULT_MODELS[own.kind] ?? '')),
-    systemPrompt: item.system_prompt ?? null,
-    soulPath: toPath(item.soul_path),
-    identityDir: toPath(item.identity_dir),
-    tools: item.tools ?? [],
-    capabilities: item.capabilities ?? [],
-    maxIterations: item.max_iterations ?? DEFAULT_MAX_ITERATIONS,
-    position: item.position ?? null,
-    fallback: item.fallback ?? null,
-  };
-};
+const defaultModel = ({ kind }: ProviderConfig): string => DEFAULT_MODELS[kind] ?? '';
+
+const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): AgentConfig => ({
+  id: item.id,
+  name: item.name ?? item.id,
+  role: item.role,
+  provider: provider.name,
+  model: item.model ?? defaultModel(provider),
+  systemPrompt: item.system_prompt,
+  soulPath: toPath(item.soul_path),
+  identityDir: toPath(item.identity_dir),
+  tools: item.tools,
+  capabilities: item.capabilities,
+  maxIterations: item.max_iterations,
+  position: item.position,
+  fallback: item.fallback,
+});
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
   name: item.name,
   path: toPath(item.path) ?? item.path,
-  kind: item.kind ?? 'tool',
-  capabilities: item.capabilities ?? [],
-  timeoutMs: item.timeout_ms ?? DEFAULT_PLUGIN_TIMEOUT_MS,
-  memoryMb: item.memory_mb ?? DEFAULT_PLUGIN_MEMORY_MB,
+  kind: item.kind,
+  capabilities: item.capabilities,
+  timeoutMs: item.timeout_ms,
+  memoryMb: item.memory_mb,
 });
 
 const price = (item: Item<'prices'>): PriceConfig => ({
@@ -79,35 +63,27 @@ const price = (item: Item<'prices'>): PriceConfig => ({
   outputMicroUsdPerMtok: item.output_per_mtok,
 });
 
-const budgets = (section: Section<'budgets'> | undefined): BudgetConfig => ({
-  session: section?.session ?? null,
-  daily: section?.daily ?? null,
-  monthly: section?.monthly ?? null,
-  sessionMicroUsd: section?.session_usd ?? null,
-  dailyMicroUsd: section?.daily_usd ?? null,
-  monthlyMicroUsd: section?.monthly_usd ?? null,
-});
-
-const settings = ({ gateway, memory, features, retention }: ConfigFile) => ({
-  gateway: {
-    host: gateway?.host ?? DEFAULT_HOST,
-    port: gateway?.port ?? DEFAULT_PORT,
-    token: gateway?.token ?? null,
+const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile) => ({
+  gateway,
+  budgets: {
+    session: budgets.session,
+    daily: budgets.daily,
+    monthly: budgets.monthly,
+    sessionMicroUsd: budgets.session_usd,
+    dailyMicroUsd: budgets.daily_usd,
+    monthlyMicroUsd: budgets.monthly_usd,
   },
   memory: {
-    episodicWindow: memory?.episodic_window ?? DEFAULT_MEMORY.episodicWindow,
-    contextTokens: memory?.context_tokens ?? DEFAULT_MEMORY.contextTokens,
-    semanticEnabled: memory?.semantic_enabled ?? DEFAULT_MEMORY.semanticEnabled,
+    episodicWindow: memory.episodic_window,
+    contextTokens: memory.context_tokens,
+    semanticEnabled: memory.semantic_enabled,
   },
   features: {
-    agentRuntimeV1: features?.agent_runtime_v1 ?? DEFAULT_FEATURES.agentRuntimeV1,
-    memoryV1: features?.memory_v1 ?? DEFAULT_FEATURES.memoryV1,
-    workersV1: features?.workers_v1 ?? DEFAULT_FEATURES.workersV1,
+    agentRuntimeV1: features.agent_runtime_v1,
+    memoryV1: features.memory_v1,
+    workersV1: features.workers_v1,
   },
-  retention: {
-    eventsDays: retention?.events_days ?? DEFAULT_RETENTION.eventsDays,
-    metricsDays: retention?.metrics_days ?? DEFAULT_RETENTION.metricsDays,
-  },
+  retention: { eventsDays: retention.events_days, metricsDays: retention.metrics_days },
 });
 
 export interface BuildContext {
@@ -119,25 +95,25 @@ export interface BuildContext {
   readonly env: Environment;
 }
 
-/** A checked file with every default filled in; warnings come later. An empty file gives the built-in defaults. */
+/** A checked file with what follows from its environment filled in; warnings come later. */
 export const buildConfig = (
   file: ConfigFile,
   { source, folder, homeDir, env }: BuildContext,
 ): AntiphonConfig => {
   const toPath = pathFrom(folder, homeDir);
-  const fromFile = (file.providers ?? []).map(provider);
-  const providers = fromFile.length === 0 ? [defaultProvider(env)] : fromFile;
-  const first = providers[0] ?? defaultProvider(env);
-  const agents = (file.agents ?? []).map((item) => agent(item, providers, toPath));
+  const [first = defaultProvider(env), ...others] = file.providers.map(provider);
+  const providers = [first, ...others];
+  const ofAgent = (name: string | undefined): ProviderConfig =>
+    providers.find((candidate) => candidate.name === name) ?? first;
+  const agents = file.agents.map((item) => agent(item, ofAgent(item.provider), toPath));
   return {
     source,
     ...settings(file),
     providers,
-    agents: agents.length === 0 ? [defaultAgent(first, DEFAULT_MODELS[first.kind] ?? '')] : agents,
-    plugins: (file.plugins ?? []).map((item) => plugin(item, toPath)),
-    bindings: file.bindings ?? [],
-    budgets: budgets(file.budgets),
-    prices: [...(file.prices ?? []).map(price), ...DEFAULT_PRICES],
+    agents: agents.length === 0 ? [defaultAgent(first, defaultModel(first))] : agents,
+    plugins: file.plugins.map((item) => plugin(item, toPath)),
+    bindings: file.bindings,
+    prices: [...file.prices.map(price), ...DEFAULT_PRICES],
     warnings: [],
   };
 };

@@ -18,15 +18,18 @@ const valueAt = (data: TomlData, path: KeyPath): TomlData | undefined =>
     data,
   );
 
-const describe = (value: TomlData, secret: boolean): string => {
+const describeText = (text: string): string =>
+  text === ''
+    ? 'an empty string'
+    : `the string ${JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)}`;
+
+const describe = (value: TomlData): string => {
   if (Array.isArray(value)) return 'an array';
   if (value instanceof TomlFloat) return `the float ${value.text}`;
   if (value instanceof Date) return 'a date or time';
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'number') return `the integer ${value}`;
-  if (typeof value !== 'string') return 'a table';
-  if (secret || value === '') return value === '' ? 'an empty string' : 'a string (not shown)';
-  return `the string ${JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)}`;
+  return typeof value === 'string' ? describeText(value) : 'a table';
 };
 
 const isSecret = (path: KeyPath): boolean =>
@@ -58,7 +61,11 @@ const addIssue = (list: ProblemList, data: TomlData, issue: z.core.$ZodIssue): v
   if (issue.code === 'unrecognized_keys') return addUnknownKeys(list, path, issue.keys);
   const value = valueAt(data, path);
   if (value === undefined) return list.add(path, { message: 'missing' });
-  list.add(path, { message: `found ${describe(value, isSecret(path))}`, nearest: enumNearest(path, value) });
+  list.add(path, {
+    message:
+      isSecret(path) && value !== '' ? 'a value that does not fit (not shown)' : `found ${describe(value)}`,
+    nearest: enumNearest(path, value),
+  });
 };
 
 /** Checks the file's grammar; the typed file, or null with every deviation in the list. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PROVIDER_KINDS } from './antiphon-config.js';
+import * as defaults from './defaults.js';
 import { usdToMicro } from './money.js';
 
 /** What a key takes, in words and as a line to copy; shown with each error and in the reference file. */
@@ -40,20 +41,28 @@ const names = (what: string, pattern: RegExp, example: string) =>
   hint(z.array(hint(z.string().regex(pattern), what, example)), `a list of ${what}`, example);
 
 const Gateway = z.strictObject({
-  host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).optional(),
-  port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').optional(),
-  token: text('the secret that clients send to connect', 'token = "a long random string"', 4_096).optional(),
+  host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
+    defaults.DEFAULT_HOST,
+  ),
+  port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').default(defaults.DEFAULT_PORT),
+  token: text('the secret that clients send to connect', 'token = "a long random string"', 4_096)
+    .nullable()
+    .default(null),
 });
 
 const Provider = z.strictObject({
   name: name('name = "anthropic"'),
   kind: hint(z.enum(PROVIDER_KINDS), `one of ${PROVIDER_KINDS.join(', ')}`, 'kind = "anthropic"'),
-  base_url: text('an http or https URL', 'base_url = "http://127.0.0.1:8080/v1"', 2_048).optional(),
+  base_url: text('an http or https URL', 'base_url = "http://127.0.0.1:8080/v1"', 2_048)
+    .nullable()
+    .default(null),
   api_key_env: hint(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
     'the NAME of the environment variable that holds the key, never the key itself',
     'api_key_env = "ANTHROPIC_API_KEY"',
-  ).optional(),
+  )
+    .nullable()
+    .default(null),
 });
 
 const Fallback = hint(
@@ -68,34 +77,42 @@ const Fallback = hint(
 const Agent = z.strictObject({
   id: name('id = "main"'),
   name: text("the agent's name", 'name = "Main"', 200).optional(),
-  role: text('what the agent is for', 'role = "assistant"', 200).optional(),
+  role: text('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
   provider: name('provider = "anthropic"').optional(),
   model: text("a model's name", 'model = "claude-sonnet-4-5"', 200).optional(),
-  system_prompt: text('instructions', 'system_prompt = "You are brief."').optional(),
-  soul_path: text('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096).optional(),
-  identity_dir: text('the path of a folder', 'identity_dir = "agents/main"', 4_096).optional(),
+  system_prompt: text('instructions', 'system_prompt = "You are brief."').nullable().default(null),
+  soul_path: text('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096)
+    .nullable()
+    .default(null),
+  identity_dir: text('the path of a folder', 'identity_dir = "agents/main"', 4_096).nullable().default(null),
   tools: names(
     'tool names (letters, digits, dashes, underscores)',
     TOOL,
     'tools = ["echo", "calculator"]',
-  ).optional(),
-  capabilities: names('capability names', NAME, 'capabilities = ["research"]').optional(),
-  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').optional(),
-  position: text('where a front end shows the agent', 'position = "desk-1"', 200).optional(),
-  fallback: Fallback.optional(),
+  ).default([]),
+  capabilities: names('capability names', NAME, 'capabilities = ["research"]').default([]),
+  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(
+    defaults.DEFAULT_MAX_ITERATIONS,
+  ),
+  position: text('where a front end shows the agent', 'position = "desk-1"', 200).nullable().default(null),
+  fallback: Fallback.nullable().default(null),
 });
 
 const Plugin = z.strictObject({
   name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
   path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096),
-  kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').optional(),
+  kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').default('tool'),
   capabilities: names(
     'typed capabilities, http:HOST or store:NAME',
     /^[^]{1,300}$/,
     'capabilities = ["http:api.example.com"]',
-  ).optional(),
-  timeout_ms: int(1, 60_000, 'milliseconds for one call', 'timeout_ms = 5000').optional(),
-  memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').optional(),
+  ).default([]),
+  timeout_ms: int(1, 60_000, 'milliseconds for one call', 'timeout_ms = 5000').default(
+    defaults.DEFAULT_PLUGIN_TIMEOUT_MS,
+  ),
+  memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').default(
+    defaults.DEFAULT_PLUGIN_MEMORY_MB,
+  ),
 });
 
 const place = (what: string, example: string) => text(what, example, 200).optional();
@@ -109,12 +126,12 @@ const Binding = z.strictObject({
 });
 
 const Budgets = z.strictObject({
-  session: tokens('limit of one session', 'session = 100000').optional(),
-  daily: tokens('limit of one UTC day', 'daily = 1000000').optional(),
-  monthly: tokens('limit of one UTC month', 'monthly = 20000000').optional(),
-  session_usd: usd('limit of one session', 'session_usd = 0.50').optional(),
-  daily_usd: usd('limit of one UTC day', 'daily_usd = 5.00').optional(),
-  monthly_usd: usd('limit of one UTC month', 'monthly_usd = 100').optional(),
+  session: tokens('limit of one session', 'session = 100000').nullable().default(null),
+  daily: tokens('limit of one UTC day', 'daily = 1000000').nullable().default(null),
+  monthly: tokens('limit of one UTC month', 'monthly = 20000000').nullable().default(null),
+  session_usd: usd('limit of one session', 'session_usd = 0.50').nullable().default(null),
+  daily_usd: usd('limit of one UTC day', 'daily_usd = 5.00').nullable().default(null),
+  monthly_usd: usd('limit of one UTC month', 'monthly_usd = 100').nullable().default(null),
 });
 
 const Price = z.strictObject({
@@ -125,42 +142,45 @@ const Price = z.strictObject({
 });
 
 const Memory = z.strictObject({
-  episodic_window: int(
-    1,
-    100,
-    'recent turns that a model sees word for word',
-    'episodic_window = 5',
-  ).optional(),
+  episodic_window: int(1, 100, 'recent turns that a model sees word for word', 'episodic_window = 5').default(
+    defaults.DEFAULT_EPISODIC_WINDOW,
+  ),
   context_tokens: int(
     256,
     1_000_000,
     'bound of an assembled context in tokens',
     'context_tokens = 4000',
-  ).optional(),
-  semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').optional(),
+  ).default(defaults.DEFAULT_CONTEXT_TOKENS),
+  semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').default(true),
 });
 
 const Features = z.strictObject({
-  agent_runtime_v1: bool('agents answer', 'agent_runtime_v1 = true').optional(),
-  memory_v1: bool('memory is used', 'memory_v1 = true').optional(),
-  workers_v1: bool('background workers run', 'workers_v1 = true').optional(),
+  agent_runtime_v1: bool('agents answer', 'agent_runtime_v1 = true').default(true),
+  memory_v1: bool('memory is used', 'memory_v1 = true').default(true),
+  workers_v1: bool('background workers run', 'workers_v1 = true').default(true),
 });
 
 const Retention = z.strictObject({
-  events_days: int(1, 36_500, 'days before old events are archived', 'events_days = 30').optional(),
-  metrics_days: int(1, 36_500, 'days before old metrics go', 'metrics_days = 30').optional(),
+  events_days: int(1, 36_500, 'days before old events are archived', 'events_days = 30').default(
+    defaults.DEFAULT_RETENTION_DAYS,
+  ),
+  metrics_days: int(1, 36_500, 'days before old metrics go', 'metrics_days = 30').default(
+    defaults.DEFAULT_RETENTION_DAYS,
+  ),
 });
 
+/** A section that is absent gets its keys' defaults. */
+const NOTHING = {};
 const section = <T extends z.ZodType>(schema: T, key: string) =>
-  hint(schema, `a table, [${key}]`, `[${key}]`).optional();
+  hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
 const list = <T extends z.ZodType>(schema: T, key: string) =>
   hint(
     z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
     `tables in double brackets, [[${key}]]`,
     `[[${key}]]`,
-  ).optional();
+  ).default([]);
 
-/** The file's grammar (contract §2). Defaults are filled in later: here only what stands in the file. */
+/** The file's grammar (contract §2). An absent key gets its default here, unless that depends on another key. */
 export const ConfigFile = z.strictObject({
   gateway: section(Gateway, 'gateway'),
   providers: list(Provider, 'providers'),

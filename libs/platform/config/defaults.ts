@@ -1,4 +1,4 @@
-import type { AgentConfig, BudgetConfig, ProviderConfig, ProviderKind } from './antiphon-config.js';
+import type { AgentConfig, ProviderConfig, ProviderKind } from './antiphon-config.js';
 
 export const DEFAULT_HOST = '127.0.0.1';
 export const DEFAULT_PORT = 7400;
@@ -26,17 +26,9 @@ export const BUNDLED_PLUGINS: readonly string[] = ['echo', 'calculator', 'http-g
 export const DEFAULT_MAX_ITERATIONS = 10;
 export const DEFAULT_PLUGIN_TIMEOUT_MS = 5_000;
 export const DEFAULT_PLUGIN_MEMORY_MB = 64;
-export const DEFAULT_MEMORY = { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true } as const;
-export const DEFAULT_FEATURES = { agentRuntimeV1: true, memoryV1: true, workersV1: true } as const;
-export const DEFAULT_RETENTION = { eventsDays: 30, metricsDays: 30 } as const;
-export const NO_BUDGETS: BudgetConfig = {
-  session: null,
-  daily: null,
-  monthly: null,
-  sessionMicroUsd: null,
-  dailyMicroUsd: null,
-  monthlyMicroUsd: null,
-};
+export const DEFAULT_EPISODIC_WINDOW = 5;
+export const DEFAULT_CONTEXT_TOKENS = 4_000;
+export const DEFAULT_RETENTION_DAYS = 30;
 
 /** An environment, as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;

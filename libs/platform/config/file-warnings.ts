@@ -3,9 +3,7 @@ import { dirname, sep } from 'node:path';
 import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+import { errorCode, isMissing } from './error-code.js';
 
 /** What stands at a plug-in's path. A link may only lead to a file below its own folder (as mounted volumes do). */
 const inspectPlugin = ({ path }: PluginConfig): 'file' | 'missing' | string => {
@@ -17,7 +15,7 @@ const inspectPlugin = ({ path }: PluginConfig): 'file' | 'missing' | string => {
     }
     return statSync(path).isFile() ? 'file' : 'is not a regular file';
   } catch (error) {
-    return isMissing(error) ? 'missing' : 'cannot be inspected';
+    return isMissing(error) ? 'missing' : `cannot be inspected (${errorCode(error)})`;
   }
 };
 

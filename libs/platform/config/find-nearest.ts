@@ -1,23 +1,26 @@
 /** Beyond this many characters a name is compared by its beginning only: distances cost length squared. */
 const MAX_COMPARED = 64;
 
-/** Damerau-Levenshtein (adjacent transpositions count once) of two short strings. */
-export const editDistance = (a: string, b: string): number => {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1];
-      let best = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
-        best = Math.min(best, (beforeLast[j - 2] ?? 0) + 1);
-      row.push(best);
-    }
-    beforeLast = last;
-    last = row;
+const at = (row: readonly number[], index: number): number => row[index] ?? 0;
+
+/** One more row of the table of distances, from the two rows above it. */
+const nextRow = (a: string, b: string, i: number, above: number[], twoAbove: number[]): number[] => {
+  const row = [i];
+  for (let j = 1; j <= b.length; j++) {
+    const substitution = at(above, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+    const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+    const swap = swapped ? at(twoAbove, j - 2) + 1 : Infinity;
+    row.push(Math.min(at(above, j) + 1, at(row, j - 1) + 1, substitution, swap));
   }
-  return last[b.length] ?? 0;
+  return row;
+};
+
+/** Damerau-Levenshtein (a swap of neighbours counts once) of two short strings. */
+export const editDistance = (a: string, b: string): number => {
+  let twoAbove: number[] = [];
+  let above = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= a.length; i++) [twoAbove, above] = [above, nextRow(a, b, i, above, twoAbove)];
+  return at(above, b.length);
 };
 
 const distanceOf = (wanted: string, candidate: string): number =>

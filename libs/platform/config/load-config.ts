@@ -5,10 +5,13 @@ import type { AntiphonConfig } from './antiphon-config.js';
 import { buildConfig } from './build-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigErrorReason } from './config-problem.js';
+import { ConfigFile } from './config.schema.js';
 import { isSet } from './defaults.js';
 import type { Environment } from './defaults.js';
+import { errorCode, isMissing } from './error-code.js';
 import { fileWarnings } from './file-warnings.js';
 import { parseConfig } from './parse-config.js';
+import { toolWarnings } from './tool-warnings.js';
 import { MAX_CONFIG_BYTES } from './toml-limits.js';
 
 export interface LoadOptions {
@@ -33,9 +36,6 @@ const fail = (
   throw configError(reason, [{ file, ...place, message, expected, example: null }]);
 };
 
-const errorCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-
 /** The file's bytes, or null when there is none at this path. Everything else about it is an error. */
 const readBytes = (path: string): Buffer | null => {
   try {
@@ -51,7 +51,7 @@ const readBytes = (path: string): Buffer | null => {
     return readFileSync(path);
   } catch (error) {
     const code = errorCode(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    if (isMissing(error)) return null;
     if (code.startsWith('CONFIG.')) throw error;
     return fail('unreadable', path, `${path} cannot be read (${code})`, 'a file that this user may read');
   }
@@ -108,9 +108,9 @@ const findFile = (options: LoadOptions): { path: string; bytes: Buffer } | null 
 export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const { env, cwd, homeDir, requireKeys = true } = options;
   const found = findFile(options);
-  if (found === null) return buildConfig({}, { source: null, folder: cwd, homeDir, env });
+  if (found === null) return buildConfig(ConfigFile.parse({}), { source: null, folder: cwd, homeDir, env });
   const text = decode(found.path, found.bytes);
   const folder = dirname(found.path);
   const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
-  return { ...config, warnings: fileWarnings(config) };
+  return { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
 };

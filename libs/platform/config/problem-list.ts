@@ -6,10 +6,11 @@ import type { TomlTree } from './toml-value.js';
 
 export interface ProblemDetails {
   readonly message: string;
+  /** Both default to what the grammar says of the key; null leaves it out. */
   readonly expected?: string | null;
   readonly example?: string | null;
   readonly nearest?: string | null;
-  readonly related?: KeyPath | null;
+  readonly related?: KeyPath;
   /** Point at the key instead of its value. */
   readonly atKey?: boolean;
 }
@@ -34,24 +35,25 @@ const placeAt = ({ places }: TomlTree, path: KeyPath, atKey: boolean): Place | n
 const byPlace = (a: ConfigProblem, b: ConfigProblem): number =>
   (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 
+const toProblem = (
+  file: string | null,
+  tree: TomlTree,
+  path: KeyPath,
+  details: ProblemDetails,
+): ConfigProblem => {
+  const { line = null, column = null } = placeAt(tree, path, details.atKey ?? false) ?? {};
+  const { expected = null, example = null } = { ...hintAt(path), ...details };
+  const { message, nearest = null, related } = details;
+  const other = related === undefined ? null : placeAt(tree, related, false);
+  return { file, line, column, key: keyText(path), message, expected, example, nearest, related: other };
+};
+
 export const createProblemList = (file: string | null, tree: TomlTree): ProblemList => {
   const problems = new Map<string, ConfigProblem>();
   return {
-    add: (path, { message, expected, example, nearest, related, atKey }) => {
-      if (problems.has(pathId(path))) return;
-      const place = placeAt(tree, path, atKey ?? false);
-      const hint = hintAt(path);
-      problems.set(pathId(path), {
-        file,
-        line: place?.line ?? null,
-        column: place?.column ?? null,
-        key: keyText(path),
-        message,
-        expected: expected === undefined ? (hint?.expected ?? null) : expected,
-        example: example === undefined ? (hint?.example ?? null) : example,
-        nearest: nearest ?? null,
-        related: related === undefined || related === null ? null : placeAt(tree, related, false),
-      });
+    add: (path, details) => {
+      const id = pathId(path);
+      if (!problems.has(id)) problems.set(id, toProblem(file, tree, path, details));
     },
     all: () => [...problems.values()].sort(byPlace),
   };

@@ -5,16 +5,18 @@ import type { Hint } from './config.schema.js';
 
 type Node = z.core.$ZodType;
 
+/** Without what says that a key may be absent. */
 const unwrap = (schema: Node): Node => {
   let at = schema as { _zod: { def: { type: string; innerType?: Node } } };
-  while (at._zod.def.type === 'optional' && at._zod.def.innerType !== undefined)
-    at = at._zod.def.innerType as typeof at;
+  while (at._zod.def.innerType !== undefined) at = at._zod.def.innerType as typeof at;
   return at as Node;
 };
 
 const step = (schema: Node, part: string | number): Node | null => {
   const { def } = unwrap(schema)._zod as { def: { shape?: Record<string, Node>; element?: Node } };
-  const next = typeof part === 'number' ? def.element : (def.shape ?? {})[part];
+  const shape = def.shape ?? {};
+  // `__proto__` and its like are keys of a hostile file, not of the grammar.
+  const next = typeof part === 'number' ? def.element : Object.hasOwn(shape, part) ? shape[part] : undefined;
   return next === undefined ? null : unwrap(next);
 };
 
@@ -34,3 +36,13 @@ export const knownKeys = (path: KeyPath): readonly string[] => {
   const { def } = unwrap(schema)._zod as { def: { shape?: Record<string, Node> } };
   return Object.keys(def.shape ?? {});
 };
+
+const collectKeys = (path: KeyPath): readonly string[] =>
+  knownKeys(path).flatMap((key) => {
+    const below = [...path, key];
+    const deeper = [...collectKeys(below), ...collectKeys([...below, 0])];
+    return [below.filter((part) => typeof part === 'string').join('.'), ...deeper];
+  });
+
+/** Every key that the grammar knows, without list positions: `agents.fallback.model`. */
+export const configKeys = (): readonly string[] => collectKeys([]);

@@ -17,6 +17,7 @@ export type TomlDocument =
   | { readonly ok: false; readonly problem: SyntaxProblem };
 
 const TOML_VERSION = '1.0.0';
+const NO_VALUE = 'Unspecified values are invalid';
 const DUPLICATE = 'Defining a key multiple times is invalid';
 
 const tryTree = (text: string): TomlTree | null => {
@@ -80,9 +81,18 @@ const duplicateProblem = (text: string, place: Place): SyntaxProblem => {
   };
 };
 
+/** For a missing value the parser names where the next token begins, maybe lines later; people look where it is missing. */
+const placeOfError = (text: string, error: ParseError): Place => {
+  const place = { line: error.lineNumber, column: error.column + 1 };
+  if (!error.message.startsWith(NO_VALUE)) return place;
+  const before = text.slice(0, error.index).trimEnd();
+  const start = before.lastIndexOf('\n') + 1;
+  return { line: before.split('\n').length, column: before.length - start + 1 };
+};
+
 const syntaxProblem = (text: string, error: unknown): SyntaxProblem => {
   if (error instanceof ParseError) {
-    const place = { line: error.lineNumber, column: error.column + 1 };
+    const place = placeOfError(text, error);
     if (error.message.startsWith(DUPLICATE)) return duplicateProblem(text, place);
     return { place, path: [], message: `not TOML: ${error.message}`, expected: 'TOML 1.0', related: null };
   }

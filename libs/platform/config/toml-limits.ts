@@ -15,6 +15,10 @@ interface Scan {
   index: number;
   line: number;
   lineStart: number;
+  /** Of brackets and braces that are open. */
+  depth: number;
+  /** In the dotted key (or number) at hand. */
+  dots: number;
 }
 
 const here = ({ index, line, lineStart }: Scan): Place => ({ line, column: index - lineStart + 1 });
@@ -59,35 +63,37 @@ const TOO_LONG = {
   expected: `at most ${MAX_STRING_LENGTH} characters; longer texts belong in a file (soul_path, identity_dir)`,
 };
 
+const OPENING: ReadonlySet<string> = new Set(['[', '{']);
+const CLOSING: ReadonlySet<string> = new Set([']', '}']);
+/** After these a dotted key begins anew. */
+const KEY_BREAKS: ReadonlySet<string> = new Set(['\n', '=', ',', '[', '{']);
+
+/** Counts one character outside strings and comments, and moves past it. */
+const countCharacter = (scan: Scan, c: string): void => {
+  if (c === '.') scan.dots++;
+  else if (KEY_BREAKS.has(c)) scan.dots = 0;
+  if (OPENING.has(c)) scan.depth++;
+  else if (CLOSING.has(c)) scan.depth--;
+  scan.index++;
+  if (c === '\n') {
+    scan.line++;
+    scan.lineStart = scan.index;
+  }
+};
+
 /**
  * Finds what the recursive parser could not survive (nesting, long dotted keys, huge strings)
  * in one pass without recursion; null when the text is safe to parse.
  */
 export const findLimitProblem = (text: string): LimitProblem | null => {
-  const scan: Scan = { text, index: 0, line: 1, lineStart: 0 };
-  let depth = 0;
-  let dots = 0;
+  const scan: Scan = { text, index: 0, line: 1, lineStart: 0, depth: 0, dots: 0 };
   while (scan.index < text.length) {
-    const c = text[scan.index];
-    if (c === '"' || c === "'") {
-      const place = here(scan);
-      if (skipString(scan) > MAX_STRING_LENGTH) return { ...place, ...TOO_LONG };
-      continue;
-    }
-    if (c === '#') {
-      skipComment(scan);
-      continue;
-    }
-    if (c === '.') dots++;
-    else if (c === '[' || c === '{') depth++;
-    else if (c === ']' || c === '}') depth--;
-    if (c === '\n' || c === '=' || c === ',' || c === '[' || c === '{') dots = 0;
-    if (depth > MAX_CONFIG_DEPTH || dots >= MAX_CONFIG_DEPTH) return { ...here(scan), ...TOO_DEEP };
-    scan.index++;
-    if (c === '\n') {
-      scan.line++;
-      scan.lineStart = scan.index;
-    }
+    const c = text.charAt(scan.index);
+    const place = here(scan);
+    if (c === '#') skipComment(scan);
+    else if (c !== '"' && c !== "'") countCharacter(scan, c);
+    else if (skipString(scan) > MAX_STRING_LENGTH) return { ...place, ...TOO_LONG };
+    if (scan.depth > MAX_CONFIG_DEPTH || scan.dots >= MAX_CONFIG_DEPTH) return { ...place, ...TOO_DEEP };
   }
   return null;
 };

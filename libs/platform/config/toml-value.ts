@@ -141,19 +141,15 @@ const openTable = (
   return { table, path };
 };
 
+const readNode = (tree: TomlTree, node: AST.TOMLKeyValue | AST.TOMLTable): void => {
+  if (node.type === 'TOMLKeyValue') return assign(tree, tree.data, node, []);
+  const opened = openTable(tree, node);
+  if (opened !== null) for (const pair of node.body) assign(tree, opened.table, pair, opened.path);
+};
+
 /** Data and places of a parsed program; its depth is bounded before it is parsed, so recursion is safe here. */
 export const readTree = (program: AST.TOMLProgram): TomlTree => {
-  const tree: TomlTree = {
-    data: emptyTable(),
-    places: { keys: new Map(), values: new Map() },
-    problems: [],
-  };
-  for (const node of program.body[0].body) {
-    if (node.type === 'TOMLKeyValue') assign(tree, tree.data, node, []);
-    else {
-      const opened = openTable(tree, node);
-      if (opened !== null) for (const pair of node.body) assign(tree, opened.table, pair, opened.path);
-    }
-  }
+  const tree: TomlTree = { data: emptyTable(), places: { keys: new Map(), values: new Map() }, problems: [] };
+  for (const node of program.body[0].body) readNode(tree, node);
   return tree;
 };

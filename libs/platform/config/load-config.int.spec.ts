@@ -1,0 +1,147 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { isAppError } from '@antiphon/kernel';
+import { configProblems, loadConfig } from '@antiphon/config';
+import type { Environment } from '@antiphon/config';
+
+let cwd: string;
+let homeDir: string;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'antiphon cwd-'));
+  homeDir = mkdtempSync(join(tmpdir(), 'antiphon-home-'));
+});
+afterEach(() => [cwd, homeDir].forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+const load = (env: Environment = {}) => loadConfig({ env, cwd, homeDir });
+const write = (folder: string, name: string, text: string | Uint8Array): string => {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, name), text, { mode: 0o600 });
+  return join(folder, name);
+};
+const refusal = (run: () => unknown): unknown => {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('the configuration was accepted');
+};
+
+describe('where the configuration comes from', () => {
+  it('prefers ANTIPHON_CONFIG, then the working folder, then the home, then the defaults', () => {
+    expect(load().source).toBeNull();
+    const home = write(join(homeDir, '.antiphon'), 'config.toml', '[gateway]\nport = 1');
+    expect(load()).toMatchObject({ source: home, gateway: { port: 1 } });
+    const local = write(cwd, 'antiphon.toml', '[gateway]\nport = 2');
+    expect(load()).toMatchObject({ source: local, gateway: { port: 2 } });
+    const named = write(join(cwd, 'other'), 'mine.toml', '[gateway]\nport = 3');
+    expect(load({ ANTIPHON_CONFIG: named })).toMatchObject({ source: named, gateway: { port: 3 } });
+    expect(load({ ANTIPHON_CONFIG: join('other', 'mine.toml') }).source).toBe(named);
+  });
+
+  it('treats an empty ANTIPHON_CONFIG as none', () =>
+    expect(load({ ANTIPHON_CONFIG: '' }).source).toBeNull());
+
+  it('never falls back from an explicit path', () => {
+    write(cwd, 'antiphon.toml', '');
+    const error = refusal(() => load({ ANTIPHON_CONFIG: '/nope.toml' }));
+    expect(error).toMatchObject({ code: 'CONFIG.NOT_FOUND' });
+    expect(configProblems(error)[0]).toMatchObject({ file: '/nope.toml' });
+  });
+
+  it('refuses a folder in the place of the file', () => {
+    mkdirSync(join(cwd, 'antiphon.toml'));
+    expect(refusal(() => load())).toMatchObject({ code: 'CONFIG.UNREADABLE' });
+  });
+
+  it('reads a file with a byte order mark and Windows line ends', () => {
+    write(cwd, 'antiphon.toml', '\ufeff[gateway]\r\nport = 2\r\n');
+    expect(load().gateway.port).toBe(2);
+  });
+});
+
+describe('paths', () => {
+  it('are relative to the file, and to the home with ~', () => {
+    write(
+      join(cwd, 'conf'),
+      'a.toml',
+      `[[agents]]\nid = "a"\nsoul_path = "soul.md"\nidentity_dir = "~/id"\n[[plugins]]\nname = "p"\npath = "../p.wasm"`,
+    );
+    const config = load({ ANTIPHON_CONFIG: 'conf/a.toml' });
+    expect(config.agents[0]).toMatchObject({
+      soulPath: join(cwd, 'conf', 'soul.md'),
+      identityDir: join(homeDir, 'id'),
+    });
+    expect(config.plugins[0]?.path).toBe(join(cwd, 'p.wasm'));
+  });
+});
+
+describe('plug-in files', () => {
+  const plugin = (path: string): string => `[[plugins]]\nname = "p"\npath = ${JSON.stringify(path)}`;
+
+  it('warns of a missing one and goes on', () => {
+    write(cwd, 'antiphon.toml', plugin('gone.wasm'));
+    expect(load().warnings).toEqual([expect.stringContaining('gone.wasm does not exist')]);
+  });
+
+  it('takes a link within its own folder, as mounted volumes have them', () => {
+    write(join(cwd, 'v', '..2026'), 'p.wasm', 'x');
+    symlinkSync('..2026', join(cwd, 'v', '..data'));
+    symlinkSync(join('..data', 'p.wasm'), join(cwd, 'v', 'p.wasm'));
+    write(cwd, 'antiphon.toml', plugin('v/p.wasm'));
+    expect(load().warnings).toEqual([]);
+  });
+
+  it('refuses a folder', () => {
+    mkdirSync(join(cwd, 'p.wasm'));
+    write(cwd, 'antiphon.toml', plugin('p.wasm'));
+    expect(configProblems(refusal(() => load()))[0]).toMatchObject({ key: 'plugins[0].path' });
+  });
+});
+
+describe('warnings', () => {
+  it('tell of a token that others may read', () => {
+    const file = write(cwd, 'antiphon.toml', '[gateway]\ntoken = "t"');
+    expect(load().warnings).toEqual([]);
+    chmodSync(file, 0o644);
+    expect(load().warnings).toEqual([expect.stringContaining('chmod 600')]);
+  });
+
+  it('tell of a tool that nothing provides', () => {
+    write(cwd, 'antiphon.toml', '[[agents]]\nid = "a"\ntools = ["calcluator"]');
+    expect(load().warnings).toEqual([expect.stringContaining('did you mean calculator?')]);
+  });
+});
+
+describe('the reference file', () => {
+  const reference = resolve(import.meta.dirname, '../../../examples/antiphon.toml');
+
+  it('works as it stands, without keys and without a warning', () =>
+    expect(load({ ANTIPHON_CONFIG: reference })).toMatchObject({ warnings: [], agents: [{ id: 'main' }] }));
+
+  it('works with every setting switched on', () => {
+    const text = readFileSync(reference, 'utf8').replaceAll(/^#(?=\S)/gm, '');
+    write(cwd, 'antiphon.toml', text);
+    const env = { ANTHROPIC_API_KEY: 'a', OPENAI_API_KEY: 'b' };
+    const config = load(env);
+    expect(config.warnings).toEqual([expect.stringContaining('weather.wasm does not exist')]);
+    expect(config.bindings).toHaveLength(3);
+  });
+});
+
+it('answers whatever bytes stand in the file, or fails with a CONFIG code', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+      write(cwd, 'antiphon.toml', bytes);
+      try {
+        load();
+      } catch (error) {
+        expect(isAppError(error) && error.code).toMatch(/^CONFIG\./);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,215 @@
+import { describe, expect, it } from '@jest/globals';
+import { configProblems, parseConfig, redactedConfig, renderConfigErrors } from '@antiphon/config';
+import type { AntiphonConfig, ConfigProblem, Environment } from '@antiphon/config';
+
+const parse = (text: string, env: Environment = {}, requireKeys = true): AntiphonConfig =>
+  parseConfig(text, { source: '/etc/antiphon.toml', folder: '/etc', homeDir: '/root', env, requireKeys });
+
+const problems = (text: string, env: Environment = {}): readonly ConfigProblem[] => {
+  try {
+    parse(text, env);
+  } catch (error) {
+    return configProblems(error);
+  }
+  return [];
+};
+const rendered = (text: string): string => {
+  try {
+    parse(text);
+  } catch (error) {
+    return renderConfigErrors(error);
+  }
+  return '';
+};
+
+describe('defaults', () => {
+  it('listen on loopback, know no token and no limit, and have one agent with the bundled tools', () =>
+    expect(parse('')).toMatchObject({
+      gateway: { host: '127.0.0.1', token: null },
+      providers: [{ kind: 'scripted' }],
+      agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
+      budgets: { session: null, daily: null, monthly: null },
+      memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
+      retention: { eventsDays: 30 },
+    }));
+
+  it.each([
+    [{ OPENROUTER_API_KEY: 'c', OPENAI_API_KEY: 'b', ANTHROPIC_API_KEY: 'a' }, 'anthropic'],
+    [{ OPENROUTER_API_KEY: 'c', OPENAI_API_KEY: 'b', ANTHROPIC_API_KEY: '' }, 'openai'],
+    [{ OPENROUTER_API_KEY: 'c' }, 'openrouter'],
+  ])('take the provider whose key is in the environment', (env, kind) => {
+    const { providers, agents } = parse('', env);
+    expect(providers).toEqual([expect.objectContaining({ name: kind, kind })]);
+    expect(agents[0]?.provider).toBe(kind);
+  });
+});
+
+describe('a valid file', () => {
+  it('gives money as integer micro-dollars, digit by digit', () => {
+    const { budgets } = parse(
+      '[budgets]\nsession_usd = 0.1\ndaily_usd = 3\nmonthly_usd = 1_234.567_891\nsession = 0',
+    );
+    expect(budgets).toMatchObject({
+      session: 0,
+      sessionMicroUsd: 100_000,
+      dailyMicroUsd: 3_000_000,
+      monthlyMicroUsd: 1_234_567_891,
+    });
+  });
+
+  it('puts its own prices before the built-in ones', () => {
+    const text = '[[prices]]\nprovider = "openai"\nmodel = "*"\ninput_per_mtok = 1.5\noutput_per_mtok = 2';
+    expect(parse(text).prices[0]).toEqual({
+      provider: 'openai',
+      model: '*',
+      inputMicroUsdPerMtok: 1_500_000,
+      outputMicroUsdPerMtok: 2_000_000,
+    });
+  });
+
+  it('may leave out keys that the process does not need', () =>
+    expect(parse('[[providers]]\nname = "a"\nkind = "anthropic"', {}, false).agents[0]).toMatchObject({
+      provider: 'a',
+      model: 'claude-sonnet-4-5',
+    }));
+
+  it('attaches a fallback to the agent above it', () => {
+    const text =
+      '[[agents]]\nid = "a"\n[agents.fallback]\nprovider = "scripted"\nmodel = "m"\n[[agents]]\nid = "b"';
+    expect(parse(text).agents.map(({ fallback }) => fallback)).toEqual([
+      { provider: 'scripted', model: 'm' },
+      null,
+    ]);
+  });
+});
+
+describe('a file with mistakes', () => {
+  it('is refused with all of them at once, in order of their place', () => {
+    const found = problems(
+      '[gateway]\nport = "80a"\nprot = 1\n[budgets]\nsession = -5\n[[bindings]]\nagent = "x"\npeer = "p"',
+    );
+    expect(found.map(({ line, column, key }) => `${line}:${column} ${key}`)).toEqual([
+      '2:8 gateway.port',
+      '3:1 gateway.prot',
+      '5:11 budgets.session',
+      '7:9 bindings[0].agent',
+    ]);
+  });
+
+  it('names the nearest known key, what was expected and an example', () =>
+    expect(problems('[gateway]\nprot = 1')[0]).toMatchObject({
+      message: 'unknown key',
+      nearest: 'port',
+      expected: 'one of host, port, token',
+      example: 'port = 7400',
+    }));
+
+  it.each([
+    ['[agent]', 'agent', 'agents'],
+    ['[memory]\nepisodic = 5', 'memory.episodic', 'episodic_window'],
+    ['[[agents]]\nid = "a"\nsystemPrompt = "x"', 'agents[0].systemPrompt', 'system_prompt'],
+    ['[[providers]]\nname = "a"\nkind = "antropic"', 'providers[0].kind', 'anthropic'],
+    ['[[agents]]\nid = "a"\nprovider = "scirpted"', 'agents[0].provider', 'scripted'],
+    ['[[agents]]\nid = "helper"\n[[bindings]]\npeer="p"\nagent = "helpr"', 'bindings[0].agent', 'helper'],
+  ])('%j: %s is near %s', (text, key, nearest) =>
+    expect(problems(text)).toEqual([expect.objectContaining({ key, nearest })]),
+  );
+
+  it.each([
+    ['[[agents]]\nid = "a"\n[[agents]]\nid = "a"', 'agents[1].id', 2],
+    ['[[plugins]]\nname = "a"\npath = "x"\n[[plugins]]\nname = "a"\npath = "y"', 'plugins[1].name', 2],
+    ['[[bindings]]\nagent = "main"\npeer = "p"\n[[bindings]]\nagent = "main"\npeer = "p"', 'bindings[1]', 1],
+    ['[gateway]\nport = 1\nport = 2', 'gateway.port', 2],
+    ['[[agents]]\nid = "b"\n[[agents]]\nid = "a"\nid = "c"', 'agents[1].id', 4],
+  ])('%j: %s contradicts line %d', (text, key, line) =>
+    expect(problems(text)).toEqual([
+      expect.objectContaining({ key, related: expect.objectContaining({ line }) }),
+    ]),
+  );
+
+  it.each([
+    ['[gateway]\nport = 65536', 'gateway.port'],
+    ['[gateway]\nport = 80.0', 'gateway.port'],
+    ['[gateway]\ntoken = ""', 'gateway.token'],
+    ['[gateway]\nhost = "192.168.1.5"', 'gateway.host'],
+    ['[budgets]\nsession = nan', 'budgets.session'],
+    ['[budgets]\nsession_usd = 0.0000001', 'budgets.session_usd'],
+    ['[budgets]\nsession_usd = 1e3', 'budgets.session_usd'],
+    ['[budgets]\nsession_usd = -0.01', 'budgets.session_usd'],
+    ['[budgets]\nsession_usd = inf', 'budgets.session_usd'],
+    ['[budgets]\ndaily = 9007199254740993', 'budgets.daily'],
+    [
+      '[[prices]]\nprovider = "a"\nmodel = "m"\ninput_per_mtok = -1\noutput_per_mtok = 1',
+      'prices[0].input_per_mtok',
+    ],
+    ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["fs:/etc"]', 'plugins[0].capabilities[0]'],
+    ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["http:0x7f.1"]', 'plugins[0].capabilities[0]'],
+    [
+      '[[providers]]\nname = "p"\nkind = "openai-compatible"\n[[agents]]\nid = "a"\nmodel = "m"',
+      'providers[0].base_url',
+    ],
+    [
+      '[[providers]]\nname = "p"\nkind = "ollama"\nbase_url = "ftp://x"\n[[agents]]\nid = "a"\nmodel = "m"',
+      'providers[0].base_url',
+    ],
+    ['[[providers]]\nname = "p"\nkind = "ollama"\n[[agents]]\nid = "a"', 'agents[0].model'],
+    ['[[providers]]\nname = "p"\nkind = "ollama"', 'providers[0]'],
+    ['[agents]\nid = "a"', 'agents'],
+    ['agents = [1]', 'agents[0]'],
+    ['[[bindings]]\nagent = "main"', 'bindings[0]'],
+    ['a.__proto__.b = 1\n[memory]', 'a.__proto__'],
+  ])('%j is refused at %s', (text, key) =>
+    expect(problems(text).map((problem) => problem.key)).toContain(key),
+  );
+
+  it('says which variable a provider needs', () => {
+    const text =
+      '[[providers]]\nname = "a"\nkind = "anthropic"\n[[providers]]\nname = "b"\nkind = "openai"\napi_key_env = "MY_KEY"';
+    expect(problems(text).map(({ message }) => message)).toEqual([
+      expect.stringContaining('ANTHROPIC_API_KEY'),
+      expect.stringContaining('MY_KEY'),
+    ]);
+    expect(problems(text, { ANTHROPIC_API_KEY: 'x', MY_KEY: 'y' })).toEqual([]);
+  });
+
+  it('says where the text is not TOML', () =>
+    expect(problems('[gateway]\nport = \n')[0]).toMatchObject({
+      line: 2,
+      message: expect.stringContaining('not TOML'),
+    }));
+});
+
+describe('secrets', () => {
+  it('are not repeated in an error', () => {
+    const text =
+      '[gateway]\ntoken = 99887766\n[agent]\napi_key = "sk-REAL"\n[[providers]]\nname = "a"\nkind = "openai"\napi_key_env = "sk-REAL"\nbase_url = "http://u:REAL@h/"';
+    expect(rendered(text)).not.toMatch(/REAL|99887766/);
+  });
+
+  it('are left out of what is shown', () => {
+    const shown = redactedConfig(
+      parse('[gateway]\ntoken = "REAL"\n[[agents]]\nid = "a"\nsystem_prompt = "REAL"'),
+    );
+    expect(JSON.stringify(shown)).not.toContain('REAL');
+    expect(redactedConfig(parse('')).gateway.token).toBeNull();
+  });
+});
+
+describe('rendering', () => {
+  it('shows place, key, message, expectation and example', () =>
+    expect(rendered('[gateway]\nport = 70000')).toBe(
+      [
+        'The configuration has a problem:',
+        '',
+        '/etc/antiphon.toml:2:8  gateway.port',
+        '  found the integer 70000',
+        '  expected a port, where 0 means any free one: an integer from 0 to 65535',
+        '  for example: port = 7400',
+      ].join('\n'),
+    ));
+
+  it('shows terminal escapes instead of obeying them', () =>
+    expect(rendered('[[providers]]\nname = "a"\nkind = "\\u001b[31m"\n"\\u202e" = 1')).not.toMatch(
+      /[\u001b\u202e]/,
+    ));
+});
