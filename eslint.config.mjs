@@ -33,7 +33,7 @@ export default tseslint.config(
       'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
       'house/function-length': ['error', { max: 30 }],
       'max-depth': ['error', 3],
-      'max-params': ['error', 5],
+      'max-params': ['error', 8],
       complexity: ['error', 12],
       eqeqeq: 'error',
       'no-console': 'error',

@@ -1,0 +1,12 @@
+/** The one workspace that this version serves: string. */
+export const WORKSPACE = Symbol('WORKSPACE');
+/** () => Promise<status>: what `status` and `/api/v1/health` tell. */
+export const STATUS = Symbol('STATUS');
+/** TokenGate. */
+export const TOKEN_GATE = Symbol('TOKEN_GATE');
+/** FrameLog. */
+export const FRAME_LOG = Symbol('FRAME_LOG');
+/** SessionFeeds. */
+export const SESSION_FEEDS = Symbol('SESSION_FEEDS');
+/** MethodTable. */
+export const METHODS = Symbol('METHODS');

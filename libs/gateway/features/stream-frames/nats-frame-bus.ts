@@ -1,0 +1,36 @@
+import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream';
+import type { NatsLink } from '@antiphon/messaging';
+import type { FrameBus } from './session-feeds.js';
+
+const LIVE_STREAM = 'LIVE';
+/** Frames of one session that are recalled at most; older text is in the log by then. */
+const MAX_RECALLED = 10_000;
+
+const recallFrom = async (manager: JetStreamManager, subject: string): Promise<string[]> => {
+  const texts: string[] = [];
+  const batch = await manager.direct.getBatch(LIVE_STREAM, {
+    seq: 1,
+    next_by_subj: subject,
+    batch: MAX_RECALLED,
+  });
+  for await (const message of batch) texts.push(message.string());
+  return texts;
+};
+
+/** Frames over core NATS as they come, and over JetStream's memory stream as it still has them. */
+export const createNatsFrameBus = (link: NatsLink): FrameBus => {
+  let manager: Promise<JetStreamManager> | null = null;
+  const managed = (): Promise<JetStreamManager> =>
+    (manager ??= jetstreamManager(link.connection, { checkAPI: false }));
+
+  return {
+    subscribe: (subject, onMessage) => {
+      const subscription = link.connection.subscribe(subject, {
+        // A failed delivery ends the subscription; readers then find the rest in the log.
+        callback: (error, message) => (error ? undefined : onMessage(message.string())),
+      });
+      return () => subscription.unsubscribe();
+    },
+    recall: async (subject) => (link.isConnected() ? recallFrom(await managed(), subject) : []),
+  };
+};
