@@ -1,6 +1,6 @@
 import type { RpcRequest } from '@antiphon/contracts/gateway';
 import { invalid, type JsonValue } from '@antiphon/kernel';
-import type { ZodType } from 'zod';
+import type { ZodError, ZodType } from 'zod';
 import type { ClientConnection } from './client-connection.js';
 
 /** One request of a client, its params validated. */
@@ -23,14 +23,13 @@ export interface RpcMethod {
   readonly handle: (call: RpcCall<Readonly<Record<string, unknown>>>) => Promise<RpcResult>;
 }
 
-const describeIssue = (issue: {
-  path: PropertyKey[];
-  message: string;
-  code?: string;
-  keys?: string[];
-}): string => {
-  if (issue.code === 'unrecognized_keys') return `unknown field ${(issue.keys ?? []).join(', ')}`;
-  return issue.path.length > 0 ? `${issue.path.map(String).join('.')}: ${issue.message}` : issue.message;
+type Issue = ZodError['issues'][number];
+
+const describeIssue = (issue: Issue): string => {
+  if (issue.code === 'unrecognized_keys') return `unknown field ${issue.keys.join(', ')}`;
+  const field = issue.path.map(String).join('.');
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return `${field} is required`;
+  return field === '' ? issue.message : `${field}: ${issue.message}`;
 };
 
 /** A method whose params are checked against a strict contract; a wrong one names the field. */
