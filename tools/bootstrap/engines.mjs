@@ -1,0 +1,1 @@
+export { ENGINE_NAMES, ensureEngines, neededEngines } from './engines/ensure-engines.mjs';

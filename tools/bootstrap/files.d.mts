@@ -1,0 +1,4 @@
+export declare const makeDir: (path: string, mode?: number) => void;
+export declare const writeFileAtomic: (path: string, text: string, mode?: number) => void;
+export declare const writeJsonAtomic: (path: string, value: unknown, mode?: number) => void;
+export declare const readJson: (path: string) => unknown;

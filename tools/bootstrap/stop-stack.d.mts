@@ -1,0 +1,14 @@
+import type { ProcessIdentity } from './processes.mjs';
+
+export interface RecordedChild extends ProcessIdentity {
+  readonly name: string;
+  readonly stopSignal: NodeJS.Signals;
+  readonly graceMs: number;
+}
+export declare const liveChildren: (home: string) => RecordedChild[];
+export declare const endOrphans: (home: string, tell?: (line: string) => void) => Promise<string[]>;
+export declare const endGroup: (pid: number) => void;
+export declare const stopStack: (
+  home: string,
+  tell?: (line: string) => void,
+) => Promise<{ wasRunning: boolean }>;

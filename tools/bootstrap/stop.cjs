@@ -1,0 +1,2 @@
+// `npm stop`
+require('./entry.cjs')('stop');

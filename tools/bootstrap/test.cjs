@@ -1,0 +1,2 @@
+// `npm test`
+require('./entry.cjs')('test');
