@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { loadConfig } from '@antiphon/config';
+import { AppError } from '@antiphon/kernel';
+
+export interface GatewayAddress {
+  /** `http://host:port`, without a slash at its end. */
+  readonly url: string;
+  readonly token: string | null;
+}
+
+export interface AddressOptions {
+  readonly url?: string;
+  readonly token?: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where this installation keeps its state: `ANTIPHON_HOME`, else `./.antiphon`. */
+export const homeOf = (env: Environment, cwd: string): string => resolve(cwd, env['ANTIPHON_HOME'] ?? '.antiphon');
+
+interface Stack {
+  readonly urls?: { readonly gateway?: string };
+}
+
+/** What the supervisor wrote about the running stack, null when there is none. */
+export const readStack = (home: string): Stack | null => {
+  const path = join(home, 'stack.json');
+  if (!existsSync(path)) return null;
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Stack;
+  } catch (cause) {
+    throw new AppError('invalid', 'CLI.BAD_STACK_FILE', `${path} cannot be read; run \`npm start\` again`, { cause });
+  }
+};
+
+/** `--url`, `ANTIPHON_URL`, the running stack of this home, else the configured address. */
+export const findGateway = (options: AddressOptions, env: Environment, cwd: string): GatewayAddress => {
+  const config = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: false });
+  const url =
+    options.url ??
+    env['ANTIPHON_URL'] ??
+    readStack(homeOf(env, cwd))?.urls?.gateway ??
+    `http://${config.gateway.host}:${config.gateway.port}`;
+  return { url: url.replace(/\/+$/, ''), token: options.token ?? env['ANTIPHON_TOKEN'] ?? config.gateway.token };
+};

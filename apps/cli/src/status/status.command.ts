@@ -1,0 +1,50 @@
+import type { Command } from 'commander';
+import type { ContextOf } from '../command-context.js';
+import { getJson } from '../connection/http-client.js';
+
+interface Health {
+  readonly healthy: boolean;
+  readonly error?: string;
+  readonly detail?: string;
+  readonly pid?: number;
+}
+interface Status {
+  readonly status: string;
+  readonly version: string;
+  readonly uptime: number;
+  readonly provider: { readonly name: string; readonly kind: string; readonly model: string };
+  readonly services: Readonly<Record<string, Health>>;
+  readonly engines: Readonly<Record<string, Health>>;
+  readonly plugins: readonly { readonly name: string; readonly status: string }[] | null;
+  readonly sessions: number | null;
+}
+
+const healthLines = (group: Readonly<Record<string, Health>>): string[] =>
+  Object.entries(group).map(
+    ([name, { healthy, pid, error, detail }]) =>
+      `  ${name.padEnd(12)}${healthy ? 'ok' : `DOWN ${error ?? detail ?? ''}`}${pid === undefined ? '' : `  pid ${pid}`}`,
+  );
+
+const render = (status: Status): string =>
+  [
+    `antiphon ${status.version}: ${status.status}, up ${status.uptime} s, ${status.sessions ?? '?'} sessions`,
+    `provider    ${status.provider.name} (${status.provider.kind}), model ${status.provider.model}`,
+    'services',
+    ...healthLines(status.services),
+    'engines',
+    ...healthLines(status.engines),
+    `plug-ins    ${(status.plugins ?? []).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
+  ].join('\n');
+
+/** `antiphon status` */
+export const addStatus = (program: Command, context: ContextOf): void => {
+  program
+    .command('status')
+    .description('show version, provider, services, engines, plug-ins and sessions')
+    .addHelpText('after', '\nExample:\n  antiphon status --json | jq .services')
+    .action(async (_: unknown, command: Command) => {
+      const { output, gateway } = context(command);
+      const status = (await getJson(gateway(), '/api/v1/health')) as Status;
+      output.result(status, render(status));
+    });
+};
