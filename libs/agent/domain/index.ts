@@ -17,3 +17,28 @@ export type {
   ToolMessage,
   UserMessage,
 } from './model-port.js';
+export { buildPrompt } from './context/build-prompt.js';
+export type { PromptParts } from './context/build-prompt.js';
+export type { Remembered } from './context/build-system.js';
+export { clipText } from './context/clip-text.js';
+export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
+export { evolveSession } from './session/evolve-session.js';
+export type { SessionCommand, ToolOutcome } from './session/session-command.js';
+export { sessionDecider } from './session/session.decider.js';
+export type { SessionDecider } from './session/session.decider.js';
+export { initialSession } from './session/session-state.js';
+export type {
+  OpenCall,
+  OpenTurn,
+  PastTurn,
+  RecentWindow,
+  SessionState,
+  TurnEnding,
+  TurnToolCall,
+} from './session/session-state.js';
+export { beginCommand, followUps } from './turn/follow-up.js';
+export type { FollowUpContext } from './turn/follow-up.js';
+export { nextStep } from './turn/next-step.js';
+export { emptyHands } from './turn/step.js';
+export type { AgentPolicy, BeginCall, Hands, ModelChoice, Step } from './turn/step.js';
+export { MAX_BACKOFF_MS, MAX_CALLS_PER_STEP, backoffMs } from './turn/turn-policy.js';

@@ -1,0 +1,139 @@
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { closeTurn } from './close-turn.js';
+import type {
+  FailedTry,
+  OpenTurn,
+  RecentWindow,
+  SessionState,
+  TurnStep,
+  TurnToolCall,
+} from './session-state.js';
+
+const updateOpen = (
+  state: SessionState,
+  turnId: string,
+  change: (turn: OpenTurn) => OpenTurn,
+): SessionState => (state.open?.turnId === turnId ? { ...state, open: change(state.open) } : state);
+
+const requestTurn = (
+  state: SessionState,
+  { turnId, content }: { turnId: string; content: string },
+): SessionState => {
+  const turn: OpenTurn = { turnId, content, cancelRequested: false, steps: [], call: null, tries: [] };
+  return state.open ? { ...state, queue: [...state.queue, turn] } : { ...state, open: turn };
+};
+
+const requestCancel = (state: SessionState, turnId: string): SessionState => {
+  const cancel = (turn: OpenTurn): OpenTurn =>
+    turn.turnId === turnId ? { ...turn, cancelRequested: true } : turn;
+  return { ...state, open: state.open && cancel(state.open), queue: state.queue.map(cancel) };
+};
+
+const startCall = (state: SessionState, data: SessionEventOf<'ModelCallStarted'>['data']): SessionState =>
+  updateOpen({ ...state, attempt: data.attempt, attemptTurnId: data.turnId }, data.turnId, (turn) => ({
+    ...turn,
+    call: data,
+  }));
+
+const completeCall = (
+  state: SessionState,
+  data: SessionEventOf<'ModelCallCompleted'>['data'],
+): SessionState =>
+  updateOpen(state, data.turnId, (turn) => ({
+    ...turn,
+    call: null,
+    tries: [],
+    steps: [...turn.steps, stepOf(data)],
+  }));
+
+const stepOf = ({
+  text,
+  provider,
+  model,
+  toolCalls,
+}: SessionEventOf<'ModelCallCompleted'>['data']): TurnStep => ({
+  text,
+  provider,
+  model,
+  calls: toolCalls.map((call) => ({
+    ...call,
+    status: 'asked',
+    idempotent: false,
+    idempotencyKey: '',
+    content: '',
+    isError: false,
+  })),
+});
+
+const abortCall = (state: SessionState, data: SessionEventOf<'ModelCallAborted'>['data']): SessionState =>
+  updateOpen(state, data.turnId, (turn) => ({ ...turn, call: null, tries: [...turn.tries, tryOf(data)] }));
+
+const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
+  const { provider, model, reason, message, retryable, text } = data;
+  return { provider, model, reason, message, retryable, text };
+};
+
+const updateCall = (
+  state: SessionState,
+  { turnId, callId }: { turnId: string; callId: string },
+  change: Partial<TurnToolCall>,
+): SessionState =>
+  updateOpen(state, turnId, (turn) => ({
+    ...turn,
+    steps: turn.steps.map((step) =>
+      step.calls.some((call) => call.callId === callId)
+        ? {
+            ...step,
+            calls: step.calls.map((call) => (call.callId === callId ? { ...call, ...change } : call)),
+          }
+        : step,
+    ),
+  }));
+
+type Folds = {
+  readonly [T in SessionEvent['type']]: (
+    state: SessionState,
+    data: SessionEventOf<T>['data'],
+    window: RecentWindow,
+  ) => SessionState;
+};
+
+const folds: Folds = {
+  SessionStarted: (state, { sessionId, sessionKey, agentId }) => ({
+    ...state,
+    started: { sessionId, sessionKey, agentId },
+  }),
+  TurnRequested: requestTurn,
+  TurnCancelRequested: (state, { turnId }) => requestCancel(state, turnId),
+  ModelCallStarted: startCall,
+  ModelCallCompleted: completeCall,
+  ModelCallAborted: abortCall,
+  ToolCallRequested: (state, data) =>
+    updateCall(state, data, {
+      status: 'requested',
+      idempotent: data.idempotent,
+      idempotencyKey: data.idempotencyKey,
+    }),
+  ToolCallCompleted: (state, data) =>
+    updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
+  ToolCallFailed: (state, data) =>
+    updateCall(state, data, { status: 'failed', content: data.message, isError: true }),
+  ToolCallUnknown: (state, data) =>
+    updateCall(state, data, { status: 'unknown', content: data.message, isError: true }),
+  TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
+  TurnFailed: (state, { turnId, message }, window) => closeTurn(state, turnId, 'failed', message, window),
+  TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),
+};
+
+/**
+ * The fold of a session's event stream, for a window of recent turns. It never throws; what makes no sense, or comes
+ * from a newer version, changes nothing. `attempt` is the one of the frames' own fold (contracts): a test holds it to that.
+ */
+export const evolveSession =
+  (window: RecentWindow) =>
+  (state: SessionState, { type, data }: SessionEvent): SessionState => {
+    // The table's types tie each handler to its event's data; indexing by a union loses that.
+    const step = folds[type] as
+      ((...args: [SessionState, typeof data, RecentWindow]) => SessionState) | undefined;
+    return step ? step(state, data, window) : state;
+  };

@@ -1,0 +1,61 @@
+import type { SessionEventOf } from '@antiphon/contracts/agent';
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Data;
+  /** ISO 8601, UTC: time arrives with the command. */
+  readonly now: string;
+}
+
+type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
+type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
+/** What the log already knows of an attempt once it was started. */
+type FromStarted = 'turnId' | 'step' | 'provider' | 'model' | 'reservationId';
+
+export type ToolOutcome =
+  | Omit<SessionEventOf<'ToolCallCompleted'>, 'schemaVersion'>
+  | Omit<SessionEventOf<'ToolCallFailed'>, 'schemaVersion'>
+  | Omit<SessionEventOf<'ToolCallUnknown'>, 'schemaVersion'>;
+
+export type StartSession = Command<
+  'StartSession',
+  Omit<SessionEventOf<'SessionStarted'>['data'], 'startedAt'>
+>;
+export type RequestTurn = Command<'RequestTurn', { readonly turnId: string; readonly content: string }>;
+/** Without a turn: the open one and every queued one. */
+export type CancelTurns = Command<'CancelTurns', { readonly turnId?: string }>;
+export type BeginModelCall = Command<
+  'BeginModelCall',
+  Omit<SessionEventOf<'ModelCallStarted'>['data'], 'attempt' | 'startedAt'>
+>;
+export type RecordAnswer = Command<'RecordAnswer', Omit<Completed, FromStarted | 'completedAt'>>;
+export type RecordFailure = Command<'RecordFailure', Omit<Aborted, FromStarted | 'abortedAt'>>;
+export type RequestTools = Command<
+  'RequestTools',
+  {
+    readonly turnId: string;
+    readonly calls: readonly Pick<
+      SessionEventOf<'ToolCallRequested'>['data'],
+      'callId' | 'digest' | 'idempotencyKey' | 'idempotent'
+    >[];
+  }
+>;
+export type RecordToolOutcomes = Command<'RecordToolOutcomes', { readonly outcomes: readonly ToolOutcome[] }>;
+export type EndTurn = Command<
+  'EndTurn',
+  { readonly turnId: string } & (
+    | { readonly ending: 'completed' | 'cancelled' }
+    | { readonly ending: 'failed'; readonly code: string; readonly message: string }
+  )
+>;
+
+export type SessionCommand =
+  | StartSession
+  | RequestTurn
+  | CancelTurns
+  | BeginModelCall
+  | RecordAnswer
+  | RecordFailure
+  | RequestTools
+  | RecordToolOutcomes
+  | EndTurn;

@@ -1,0 +1,93 @@
+import type { SessionEventOf, ToolCall } from '@antiphon/contracts/agent';
+
+/** How much of what is over a fold keeps for later contexts: whole turns, and characters over all of them. */
+export interface RecentWindow {
+  readonly turns: number;
+  readonly chars: number;
+}
+
+/** A tool call of the open turn. `asked`: the model wants it, nothing was done about it yet. */
+export interface TurnToolCall extends ToolCall {
+  readonly status: 'asked' | 'requested' | 'completed' | 'failed' | 'unknown';
+  /** Set with `requested`: only then may a lost call be made again. */
+  readonly idempotent: boolean;
+  readonly idempotencyKey: string;
+  /** What the model is told: the tool's content, or why there is none. */
+  readonly content: string;
+  readonly isError: boolean;
+}
+
+/** A model call that was answered, and the tools that it asked for. */
+export interface TurnStep {
+  readonly text: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly calls: readonly TurnToolCall[];
+}
+
+/** A started model call without an outcome. */
+export type OpenCall = SessionEventOf<'ModelCallStarted'>['data'];
+
+/** A model call of the step in hand that gave no answer. */
+export interface FailedTry {
+  readonly provider: string;
+  readonly model: string;
+  readonly reason: SessionEventOf<'ModelCallAborted'>['data']['reason'];
+  readonly message: string;
+  readonly retryable: boolean;
+  /** What it had written before it broke. */
+  readonly text: string;
+}
+
+/** A turn between its request and its terminal event. */
+export interface OpenTurn {
+  readonly turnId: string;
+  readonly content: string;
+  readonly cancelRequested: boolean;
+  readonly steps: readonly TurnStep[];
+  readonly call: OpenCall | null;
+  /** Of the step after `steps`, oldest first. */
+  readonly tries: readonly FailedTry[];
+}
+
+export const TURN_ENDINGS = ['completed', 'failed', 'cancelled'] as const;
+export type TurnEnding = (typeof TURN_ENDINGS)[number];
+
+/** A turn that is over and left something that a later context can show. */
+export interface PastTurn {
+  readonly turnId: string;
+  readonly content: string;
+  readonly steps: readonly TurnStep[];
+  readonly ending: TurnEnding;
+  /** Why it failed, or what a cancelled call had written. */
+  readonly note: string;
+}
+
+/** A session as its driver needs it: bounded, whatever the length of its event stream. */
+export interface SessionState {
+  readonly started: {
+    readonly sessionId: string;
+    readonly sessionKey: string;
+    readonly agentId: string;
+  } | null;
+  /** The last model attempt, or the number that a turn without one took: what frames' offsets count by. */
+  readonly attempt: number;
+  /** The turn that the last attempt began for, while it is open. */
+  readonly attemptTurnId: string | null;
+  readonly open: OpenTurn | null;
+  /** Accepted, waiting behind the open turn, in order. */
+  readonly queue: readonly OpenTurn[];
+  readonly recent: readonly PastTurn[];
+  /** How the last turns ended, newest last. */
+  readonly ended: readonly { readonly turnId: string; readonly status: TurnEnding }[];
+}
+
+export const initialSession = (): SessionState => ({
+  started: null,
+  attempt: 0,
+  attemptTurnId: null,
+  open: null,
+  queue: [],
+  recent: [],
+  ended: [],
+});

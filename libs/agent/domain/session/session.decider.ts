@@ -1,0 +1,158 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { assertNever, exhausted, rejected } from '@antiphon/kernel';
+import type { Decider } from '@antiphon/kernel';
+import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
+import { evolveSession } from './evolve-session.js';
+import type {
+  BeginModelCall,
+  CancelTurns,
+  EndTurn,
+  RecordAnswer,
+  RecordFailure,
+  RecordToolOutcomes,
+  RequestTools,
+  RequestTurn,
+  SessionCommand,
+  StartSession,
+} from './session-command.js';
+import { initialSession } from './session-state.js';
+import type { OpenCall, OpenTurn, RecentWindow, SessionState } from './session-state.js';
+
+const schemaVersion = 1;
+
+const startSession = ({ data, now }: StartSession, state: SessionState): SessionEvent[] => {
+  if (state.started) throw rejected('SESSION.STARTED', `session ${data.sessionId} has started already`);
+  return [{ type: 'SessionStarted', schemaVersion, data: { ...data, startedAt: now } }];
+};
+
+const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEvent[] => {
+  if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
+  if (state.queue.length >= MAX_QUEUED_TURNS)
+    throw exhausted('SESSION.QUEUE_FULL', `${MAX_QUEUED_TURNS} turns of this session are waiting already`);
+  return [{ type: 'TurnRequested', schemaVersion, data: { ...data, requestedAt: now } }];
+};
+
+const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState): SessionEvent[] =>
+  [...(open ? [open] : []), ...queue]
+    .filter((turn) => !turn.cancelRequested && (data.turnId ?? turn.turnId) === turn.turnId)
+    .map(({ turnId }) => ({
+      type: 'TurnCancelRequested',
+      schemaVersion,
+      data: { turnId, requestedAt: now },
+    }));
+
+const openTurn = (state: SessionState, turnId: string): OpenTurn | null =>
+  state.open?.turnId === turnId ? state.open : null;
+
+const beginCall = ({ data, now }: BeginModelCall, state: SessionState): SessionEvent[] => {
+  const turn = openTurn(state, data.turnId);
+  // A call that is open already, or a cancel that came first, leaves nothing to begin.
+  if (!turn || turn.call || turn.cancelRequested) return [];
+  return [
+    {
+      type: 'ModelCallStarted',
+      schemaVersion,
+      data: { ...data, attempt: state.attempt + 1, startedAt: now },
+    },
+  ];
+};
+
+/** The open call, if it is still the one that an outcome is about. */
+const callOf = ({ open }: SessionState, attempt: number): OpenCall | null =>
+  open?.call?.attempt === attempt ? open.call : null;
+
+const known = ({ turnId, step, provider, model, reservationId }: OpenCall) => ({
+  turnId,
+  step,
+  provider,
+  model,
+  reservationId,
+});
+
+const recordAnswer = ({ data, now }: RecordAnswer, state: SessionState): SessionEvent[] => {
+  const call = callOf(state, data.attempt);
+  if (!call) return [];
+  return [{ type: 'ModelCallCompleted', schemaVersion, data: { ...known(call), ...data, completedAt: now } }];
+};
+
+const recordFailure = ({ data, now }: RecordFailure, state: SessionState): SessionEvent[] => {
+  const call = callOf(state, data.attempt);
+  if (!call) return [];
+  return [{ type: 'ModelCallAborted', schemaVersion, data: { ...known(call), ...data, abortedAt: now } }];
+};
+
+const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent[] => {
+  const asked = openTurn(state, data.turnId)
+    ?.steps.at(-1)
+    ?.calls.filter(({ status }) => status === 'asked');
+  return data.calls.flatMap((request) =>
+    (asked ?? [])
+      .filter(({ callId }) => callId === request.callId)
+      .map(({ name, input }) => ({
+        type: 'ToolCallRequested' as const,
+        schemaVersion,
+        data: { turnId: data.turnId, attempt: state.attempt, name, input, ...request },
+      })),
+  );
+};
+
+const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): SessionEvent[] => {
+  const waiting = new Set(
+    open?.steps
+      .flatMap(({ calls }) => calls.filter((call) => call.status === 'requested'))
+      .map((c) => c.callId),
+  );
+  // `delete` answers true once: exactly one outcome a call.
+  return data.outcomes
+    .filter((outcome) => waiting.delete(outcome.data.callId))
+    .map((outcome) => ({ ...outcome, schemaVersion }));
+};
+
+const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] => {
+  const { turnId } = data;
+  if (!openTurn(state, turnId)) return [];
+  switch (data.ending) {
+    case 'completed':
+      return [{ type: 'TurnCompleted', schemaVersion, data: { turnId, completedAt: now } }];
+    case 'cancelled':
+      return [{ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: now } }];
+    case 'failed': {
+      const { code, message } = data;
+      return [{ type: 'TurnFailed', schemaVersion, data: { turnId, code, message, failedAt: now } }];
+    }
+  }
+};
+
+const decide = (command: SessionCommand, state: SessionState): SessionEvent[] => {
+  switch (command.type) {
+    case 'StartSession':
+      return startSession(command, state);
+    case 'RequestTurn':
+      return requestTurn(command, state);
+    case 'CancelTurns':
+      return cancelTurns(command, state);
+    case 'BeginModelCall':
+      return beginCall(command, state);
+    case 'RecordAnswer':
+      return recordAnswer(command, state);
+    case 'RecordFailure':
+      return recordFailure(command, state);
+    case 'RequestTools':
+      return requestTools(command, state);
+    case 'RecordToolOutcomes':
+      return recordOutcomes(command, state);
+    case 'EndTurn':
+      return endTurn(command, state);
+    default:
+      return assertNever(command);
+  }
+};
+
+export type SessionDecider = Decider<SessionState, SessionCommand, SessionEvent>;
+
+/** The rules of a session. A command that comes too late, such as an outcome that is recorded already, adds no fact. */
+export const sessionDecider = (window: RecentWindow): SessionDecider => ({
+  initialState: initialSession,
+  decide,
+  evolve: evolveSession(window),
+});

@@ -1,0 +1,171 @@
+import { describe, expect, it } from '@jest/globals';
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { fold } from '@antiphon/kernel';
+import { specFor } from '@antiphon/testing';
+import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
+import { sessionDecider } from './session.decider.js';
+import {
+  ANSWER,
+  NOW,
+  TURN,
+  answered,
+  begun,
+  cancelAsked,
+  outcome,
+  requested,
+  started,
+  toolAnswered,
+  toolRequested,
+} from './session.examples.js';
+
+const decider = sessionDecider({ turns: 5, chars: 10_000 });
+const given = specFor(decider);
+const callId = '00000000-0000-4000-8000-0000000000c1';
+
+describe('a session', () => {
+  it('starts once', () =>
+    given([started()])
+      .when({ type: 'StartSession', data: started().data, now: NOW })
+      .thenRejects('SESSION.STARTED'));
+
+  it('takes no turn before it has started', () =>
+    given([])
+      .when({ type: 'RequestTurn', data: { turnId: TURN, content: 'hi' }, now: NOW })
+      .thenRejects('SESSION.NOT_STARTED'));
+
+  it('accepts a turn behind another one', () =>
+    given([started(), requested('t-1')])
+      .when({ type: 'RequestTurn', data: { turnId: 't-2', content: 'and then?' }, now: NOW })
+      .then([requested('t-2', 'and then?')]));
+
+  it('refuses to queue without bound', () =>
+    given([started(), ...Array.from({ length: MAX_QUEUED_TURNS + 1 }, (_, index) => requested(`t-${index}`))])
+      .when({ type: 'RequestTurn', data: { turnId: 'one-more', content: 'hi' }, now: NOW })
+      .thenRejects('SESSION.QUEUE_FULL'));
+});
+
+describe('a model call', () => {
+  const begin = {
+    type: 'BeginModelCall',
+    data: { turnId: TURN, step: 1, tryNumber: 1, provider: 'p', model: 'm', reservationId: 'r' },
+    now: NOW,
+  } as const;
+
+  it('takes the next attempt of the session', () =>
+    given([started(), requested('t-0'), begun('t-0', 1), answered('t-0', 1), ended('t-0'), requested(TURN)])
+      .when(begin)
+      .then([begun(TURN, 2, { provider: 'p', model: 'm', reservationId: 'r' })]));
+
+  it('does not begin beside another one', () =>
+    given([started(), requested(TURN), begun(TURN, 1)])
+      .when(begin)
+      .thenNothing());
+
+  it('does not begin after a cancel', () =>
+    given([started(), requested(TURN), cancelAsked(TURN)])
+      .when(begin)
+      .thenNothing());
+
+  it('records its answer once', () => {
+    given([started(), requested(TURN), begun(TURN, 1)])
+      .when({ type: 'RecordAnswer', data: { attempt: 1, ...ANSWER }, now: NOW })
+      .then([answered(TURN, 1)]);
+    given([started(), requested(TURN), begun(TURN, 1), answered(TURN, 1)])
+      .when({ type: 'RecordAnswer', data: { attempt: 1, ...ANSWER }, now: NOW })
+      .thenNothing();
+  });
+
+  it('keeps nothing of an answer to an attempt that was given up', () =>
+    given([started(), requested(TURN), begun(TURN, 1)])
+      .when({ type: 'RecordAnswer', data: { attempt: 2, ...ANSWER }, now: NOW })
+      .thenNothing());
+});
+
+describe('a tool call', () => {
+  const asked = answered(TURN, 1, [{ callId, providerCallId: 'call_1', name: 'echo', input: { a: 1 } }]);
+  const history = [started(), requested(TURN), begun(TURN, 1), asked];
+
+  it('is requested with what the model asked for', () =>
+    given(history)
+      .when({
+        type: 'RequestTools',
+        data: { turnId: TURN, calls: [{ callId, digest: 'd', idempotencyKey: 'k', idempotent: true }] },
+        now: NOW,
+      })
+      .then([toolRequested(TURN, callId, { digest: 'd', idempotencyKey: 'k', idempotent: true })]));
+
+  it('has exactly one outcome, even if two arrive together', () =>
+    given([...history, toolRequested(TURN, callId)])
+      .when({
+        type: 'RecordToolOutcomes',
+        data: { outcomes: [outcome(TURN, callId, 'first'), outcome(TURN, callId, 'second')] },
+        now: NOW,
+      })
+      .then([toolAnswered(TURN, callId, 'first')]));
+
+  it('has no outcome without a request', () =>
+    given(history)
+      .when({ type: 'RecordToolOutcomes', data: { outcomes: [outcome(TURN, callId, 'early')] }, now: NOW })
+      .thenNothing());
+});
+
+describe('cancel', () => {
+  const cancel = (turnId?: string) =>
+    ({ type: 'CancelTurns', data: turnId === undefined ? {} : { turnId }, now: NOW }) as const;
+  const history = [started(), requested('t-1'), requested('t-2'), requested('t-3')];
+
+  it('reaches the open turn and every queued one', () =>
+    given(history)
+      .when(cancel())
+      .then([cancelAsked('t-1'), cancelAsked('t-2'), cancelAsked('t-3')]));
+
+  it('reaches one turn alone', () =>
+    given(history)
+      .when(cancel('t-2'))
+      .then([cancelAsked('t-2')]));
+
+  it('adds nothing the second time, nor after the end', () => {
+    given([...history, cancelAsked('t-1')])
+      .when(cancel('t-1'))
+      .thenNothing();
+    given([started(), requested('t-1'), ended('t-1')])
+      .when(cancel('t-1'))
+      .thenNothing();
+  });
+});
+
+describe('what a fold keeps', () => {
+  const turn = (id: string, text: string): SessionEvent[] => [
+    requested(id, `about ${id}`),
+    begun(id, Number(id)),
+    answered(id, Number(id), [], text),
+    ended(id),
+  ];
+  const recentOf = (events: SessionEvent[]) =>
+    fold(decider.evolve, decider.initialState(), [started(), ...events]).recent;
+
+  it('is the last turns of the window', () => {
+    const events = Array.from({ length: 9 }, (_, index) => turn(String(index + 1), 'ok')).flat();
+    expect(recentOf(events).map(({ turnId }) => turnId)).toEqual(['5', '6', '7', '8', '9']);
+  });
+
+  it('is bounded in characters, the last turn clipped rather than lost', () => {
+    const recent = recentOf([...turn('1', 'x'), ...turn('2', 'y'.repeat(50_000))]);
+    expect(recent.map(({ turnId }) => turnId)).toEqual(['2']);
+    expect(recent[0]?.steps[0]?.text).toMatch(/^y{10000}… \[clipped: 10000 of 50000 characters\]$/);
+  });
+
+  it('has nothing of a turn that left nothing', () =>
+    expect(recentOf([requested('1'), begun('1', 1), failed('1')])).toEqual([]));
+});
+
+const ended = (turnId: string): SessionEventOf<'TurnCompleted'> => ({
+  type: 'TurnCompleted',
+  schemaVersion: 1,
+  data: { turnId, completedAt: NOW },
+});
+const failed = (turnId: string): SessionEventOf<'TurnFailed'> => ({
+  type: 'TurnFailed',
+  schemaVersion: 1,
+  data: { turnId, code: 'PROVIDER.UNREACHABLE', message: 'provider unreachable', failedAt: NOW },
+});

@@ -1,0 +1,192 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { ToolOutcome } from '../session/session-command.js';
+import type { SessionCommand } from '../session/session-command.js';
+import { sessionDecider } from '../session/session.decider.js';
+import { NOW, started } from '../session/session.examples.js';
+import type { SessionState, TurnToolCall } from '../session/session-state.js';
+import { beginCommand, followUps } from './follow-up.js';
+import type { FollowUpContext } from './follow-up.js';
+import { nextStep } from './next-step.js';
+import { emptyHands } from './step.js';
+import type { AgentPolicy, BeginCall, Hands, Step } from './step.js';
+
+/** Answers each question with a number below `bound`: the source of all chance in a simulation. */
+export type Choose = (bound: number) => number;
+
+export interface Simulation {
+  readonly events: SessionEvent[];
+  /** How often each tool call was made, by call id. */
+  readonly dispatched: Map<string, number>;
+  state(): SessionState;
+  /** Takes one step of driving; false when there is nothing to do. */
+  drive(): boolean;
+  submit(content: string): void;
+  cancel(turnId?: string): void;
+  /** The driver dies; whoever drives on knows the log alone. */
+  crash(): void;
+}
+
+const FAILURES = ['provider_unreachable', 'provider_timeout', 'provider_error', 'provider_protocol'] as const;
+const usage = { inputTokens: 3, outputTokens: 2, estimated: false };
+
+/** A driver over a log in memory, in which everything that can happen between two appends happens by choice. */
+export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation => {
+  const decider = sessionDecider({ turns: 3, chars: 4_000 });
+  const events: SessionEvent[] = [];
+  const dispatched = new Map<string, number>();
+  let state = decider.initialState();
+  let hands: Hands = emptyHands;
+  const inFlight = new Set<string>();
+  let ids = 0;
+
+  const context: FollowUpContext = {
+    decider,
+    policy,
+    now: NOW,
+    draining: false,
+    reservationId: (attempt) => `r-${attempt}`,
+    toolRequest: ({ callId, name }) => ({
+      callId,
+      digest: 'd',
+      idempotencyKey: callId,
+      idempotent: name === 'safe',
+    }),
+  };
+  const append = (added: readonly SessionEvent[]): void => {
+    events.push(...added);
+    state = added.reduce(decider.evolve, state);
+  };
+  /** One append: a decision and all that follows from it; what it began is in this driver's hands. */
+  const commit = (command: SessionCommand): void => {
+    const decided = decider.decide(command, state);
+    const added = [...decided, ...followUps(decided.reduce(decider.evolve, state), context)];
+    append(added);
+    const calls = new Set(hands.calls);
+    for (const event of added) {
+      if (event.type === 'ModelCallStarted') hands = { ...hands, attempt: event.data.attempt };
+      if (event.type === 'ToolCallRequested') calls.add(event.data.callId);
+    }
+    hands = { ...hands, calls };
+  };
+  const answer = (attempt: number): SessionCommand => ({
+    type: 'RecordAnswer',
+    data: {
+      attempt,
+      text: 'x'.repeat(choose(4)),
+      thought: '',
+      frames: [],
+      toolCalls: Array.from({ length: choose(3) }, () => ({
+        callId: `00000000-0000-4000-8000-${String(ids++).padStart(12, '0')}`,
+        providerCallId: ['', 'call', 'not a portable id!'][choose(3)] as string,
+        name: choose(2) === 0 ? 'safe' : 'unsafe',
+        input: {},
+      })),
+      finishReason: 'stop',
+      usage,
+      costMicroUsd: null,
+    },
+    now: NOW,
+  });
+  const failure = (attempt: number, lost: boolean): SessionCommand => {
+    const reason = FAILURES[choose(FAILURES.length)] as (typeof FAILURES)[number];
+    const cancelled = !lost && state.open?.cancelRequested === true;
+    return {
+      type: 'RecordFailure',
+      data: {
+        attempt,
+        reason: lost ? 'driver_lost' : cancelled ? 'cancelled' : choose(8) === 0 ? 'budget_refused' : reason,
+        message: 'it failed',
+        dispatched: true,
+        retryable: choose(4) > 0,
+        text: 'partial'.slice(0, choose(8)),
+        thought: '',
+        frames: [],
+        usage: null,
+      },
+      now: NOW,
+    };
+  };
+  const unknown = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+    type: 'ToolCallUnknown',
+    data: { turnId, callId, message: 'nobody knows' },
+  });
+  const result = (turnId: string, call: TurnToolCall): ToolOutcome =>
+    choose(4) === 0
+      ? unknown(turnId, call)
+      : {
+          type: 'ToolCallCompleted',
+          data: {
+            turnId,
+            callId: call.callId,
+            content: 'r'.repeat(choose(2_000)),
+            isError: false,
+            moduleDigest: 'd',
+            durationMs: 1,
+          },
+        };
+  const runTools = ({ turnId, calls }: Extract<Step, { kind: 'run_tools' }>): void => {
+    for (const { callId } of calls.filter((call) => !inFlight.has(call.callId))) {
+      dispatched.set(callId, (dispatched.get(callId) ?? 0) + 1);
+      inFlight.add(callId);
+    }
+    if (choose(6) === 0) return crash(); // between dispatch and outcome
+    const outcomes = calls.slice(0, 1 + choose(calls.length)).map((call) => result(turnId, call));
+    commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
+  };
+  const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'give_up_tools' }>): void =>
+    commit({
+      type: 'RecordToolOutcomes',
+      data: { outcomes: calls.map((call) => unknown(turnId, call)) },
+      now: NOW,
+    });
+  const crash = (): void => {
+    hands = emptyHands;
+    inFlight.clear();
+  };
+  const begin = (step: BeginCall): void => commit(beginCommand(step, state, context));
+
+  const drive = (): boolean => {
+    const step = nextStep(state, policy, hands);
+    switch (step.kind) {
+      case 'idle':
+        return false;
+      case 'begin_call':
+        begin(step);
+        return true;
+      case 'answer_call':
+        commit(choose(3) === 0 ? failure(step.call.attempt, false) : answer(step.call.attempt));
+        return true;
+      case 'abandon_call':
+        commit(failure(step.call.attempt, true));
+        return true;
+      case 'run_tools':
+        runTools(step);
+        return true;
+      case 'give_up_tools':
+        giveUp(step);
+        return true;
+      case 'request_tools':
+      case 'complete':
+      case 'cancel':
+      case 'fail':
+        // What needs nothing from outside follows from an append; after a foreign one it is caught up on here.
+        append(followUps(state, context));
+        return true;
+    }
+  };
+
+  append([started()]);
+  return {
+    events,
+    dispatched,
+    state: () => state,
+    drive,
+    submit: (content) =>
+      append(
+        decider.decide({ type: 'RequestTurn', data: { turnId: `t-${ids++}`, content }, now: NOW }, state),
+      ),
+    cancel: (turnId) =>
+      append(decider.decide({ type: 'CancelTurns', data: turnId ? { turnId } : {}, now: NOW }, state)),
+    crash,
+  };
+};

@@ -1,0 +1,80 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { SessionCommand } from '../session/session-command.js';
+import type { SessionDecider } from '../session/session.decider.js';
+import type { SessionState, TurnToolCall } from '../session/session-state.js';
+import { nextStep } from './next-step.js';
+import { emptyHands } from './step.js';
+import type { AgentPolicy, BeginCall, Step } from './step.js';
+
+/** What the driver knows that a decision needs: time, names made from what is being named, and what tools declare. */
+export interface FollowUpContext {
+  readonly decider: SessionDecider;
+  readonly policy: AgentPolicy | null;
+  readonly now: string;
+  /** While the process drains, what is running goes on to its end, and no other turn begins. */
+  readonly draining: boolean;
+  readonly reservationId: (attempt: number) => string;
+  readonly toolRequest: (call: TurnToolCall) => {
+    readonly callId: string;
+    readonly digest: string;
+    readonly idempotencyKey: string;
+    readonly idempotent: boolean;
+  };
+}
+
+/** The call that a step begins, cited with the reservation that it will spend from. */
+export const beginCommand = (
+  { provider, model, turnId, step, tryNumber }: BeginCall,
+  state: SessionState,
+  { reservationId, now }: Pick<FollowUpContext, 'reservationId' | 'now'>,
+): SessionCommand => ({
+  type: 'BeginModelCall',
+  data: { turnId, step, tryNumber, provider, model, reservationId: reservationId(state.attempt + 1) },
+  now,
+});
+
+/** At once only without a wait before it; the driver begins the others when their time has come. */
+const mayBegin = ({ step, tryNumber, failures }: BeginCall, { draining }: FollowUpContext): boolean =>
+  failures === 0 && !(draining && step === 1 && tryNumber === 1);
+
+const commandFor = (step: Step, state: SessionState, context: FollowUpContext): SessionCommand | null => {
+  const { now } = context;
+  switch (step.kind) {
+    case 'begin_call':
+      return mayBegin(step, context) ? beginCommand(step, state, context) : null;
+    case 'request_tools': {
+      const calls = step.calls.map(context.toolRequest);
+      return { type: 'RequestTools', data: { turnId: step.turnId, calls }, now };
+    }
+    case 'complete':
+      return { type: 'EndTurn', data: { turnId: step.turnId, ending: 'completed' }, now };
+    case 'cancel':
+      return { type: 'EndTurn', data: { turnId: step.turnId, ending: 'cancelled' }, now };
+    case 'fail': {
+      const { turnId, code, message } = step;
+      return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
+    }
+    case 'idle':
+    case 'answer_call':
+    case 'abandon_call':
+    case 'run_tools':
+    case 'give_up_tools':
+      return null;
+  }
+};
+
+/**
+ * Everything that follows from a state without waiting and without the outside world: tool requests, the end of a
+ * turn, the start of the next call. Appended together with what it follows from, so that a plain step costs one commit.
+ */
+export const followUps = (state: SessionState, context: FollowUpContext): SessionEvent[] => {
+  const events: SessionEvent[] = [];
+  let next = state;
+  for (;;) {
+    const command = commandFor(nextStep(next, context.policy, emptyHands), next, context);
+    const added = command ? context.decider.decide(command, next) : [];
+    if (added.length === 0) return events;
+    events.push(...added);
+    next = added.reduce(context.decider.evolve, next);
+  }
+};

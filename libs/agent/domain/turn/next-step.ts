@@ -1,0 +1,44 @@
+import type { OpenTurn, SessionState } from '../session/session-state.js';
+import { nextTry } from './next-try.js';
+import type { AgentPolicy, Hands, Step } from './step.js';
+
+const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
+  const { turnId } = turn;
+  const pending = turn.steps.flatMap((step) => step.calls).filter((call) => call.status === 'requested');
+  const lost = pending.filter(
+    (call) => !hands.calls.has(call.callId) && (!call.idempotent || turn.cancelRequested),
+  );
+  if (lost.length > 0) return { kind: 'give_up_tools', turnId, calls: lost };
+  return pending.length > 0 ? { kind: 'run_tools', turnId, calls: pending } : null;
+};
+
+const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
+  const { turnId } = turn;
+  const last = turn.steps.at(-1);
+  if (!last) return null;
+  if (last.calls.length === 0) return { kind: 'complete', turnId };
+  const calls = last.calls.filter((call) => call.status === 'asked');
+  if (calls.length === 0) return null;
+  if (turn.steps.length < policy.maxIterations) return { kind: 'request_tools', turnId, calls };
+  const message = `the agent made ${policy.maxIterations} model calls without coming to an end (max_iterations)`;
+  return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
+};
+
+/**
+ * What has to happen next in a session: a pure function of its fold, so that driving again after a crash is the
+ * same call on the same log. `policy` is null when the session's agent is no longer configured.
+ */
+export const nextStep = (state: SessionState, policy: AgentPolicy | null, hands: Hands): Step => {
+  const turn = state.open;
+  if (!turn) return { kind: 'idle' };
+  const { turnId, call } = turn;
+  if (call) return { kind: call.attempt === hands.attempt ? 'answer_call' : 'abandon_call', call };
+  const tools = pendingTools(turn, hands);
+  if (tools) return tools;
+  if (turn.cancelRequested) return { kind: 'cancel', turnId };
+  if (!policy) {
+    const message = `the agent "${state.started?.agentId ?? ''}" is not configured any more`;
+    return { kind: 'fail', turnId, code: 'AGENT.NOT_FOUND', message };
+  }
+  return afterStep(turn, policy) ?? nextTry(turn, policy);
+};
