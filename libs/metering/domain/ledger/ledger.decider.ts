@@ -1,5 +1,6 @@
 import type {
   BudgetEvent,
+  BudgetEventOf,
   BudgetScope,
   CallOutcome,
   Price,
@@ -36,6 +37,8 @@ export type LedgerDecision =
       /** All of one reservation, in its stream's order. */
       readonly events: readonly BudgetEvent[];
       readonly reservationId: string | null;
+      /** What the reservation was made for; null without one. */
+      readonly reserved: BudgetEventOf<'BudgetReserved'>['data'] | null;
       /** Version of the reservation's stream before the events. */
       readonly expectedVersion: number;
       readonly changes: readonly BalanceChange[];
@@ -186,7 +189,9 @@ export const decideBatch = (
       const { answer, events, reservationId } = decideOne(ledger, command, rules);
       const expectedVersion = reservationId === null ? 0 : ledger.reservation(reservationId).version;
       const changes = events.flatMap((event) => ledger.put(event));
-      return { answer, events, reservationId, expectedVersion, changes };
+      const after = ledger.reservation(reservationId ?? '');
+      const reserved = after.status === 'none' ? null : after.reserved;
+      return { answer, events, reservationId, reserved, expectedVersion, changes };
     } catch (error) {
       if (isAppError(error)) return { error };
       throw error;

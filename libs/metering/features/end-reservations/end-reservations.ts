@@ -1,0 +1,87 @@
+import type pg from 'pg';
+import type { EventStore } from '@antiphon/event-store';
+import { isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import type { BudgetLedger } from '../keep-ledger/ledger.js';
+import { findOutcome } from './find-outcome.js';
+import { openAndExpired, openInScope } from './open-reservations.js';
+import type { OpenRow } from './open-reservations.js';
+
+export interface EndReservationsDeps {
+  readonly pool: pg.Pool;
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly ledger: BudgetLedger;
+}
+
+export interface EndReservations {
+  /**
+   * Ends what has ended in a scope: settles each open reservation whose outcome the log holds, and expires those whose
+   * time is over without one. Answers how many ended. Callers that come together share one look that began after them.
+   */
+  inScope(workspace: string, scopeKey: string): Promise<number>;
+  /** The same for everything that has expired, in every workspace. */
+  sweep(): Promise<number>;
+}
+
+/** Of one look: more than a process has calls at work; what is left is for the next one. */
+const MAX_LOOK = 500;
+const MAX_AT_ONCE = 8;
+
+/** At most `MAX_AT_ONCE` at work, so that a look does not take every connection of the pool. */
+const eachAtOnce = async <T>(items: readonly T[], work: (item: T) => Promise<boolean>): Promise<number> => {
+  let next = 0;
+  let done = 0;
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) if (await work(item)) done++;
+  };
+  await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, items.length) }, worker));
+  return done;
+};
+
+const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Promise<boolean> => {
+  const { workspace, reservationId } = open;
+  const outcome = await findOutcome(store, open);
+  if (outcome) await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
+  else if (open.expired) await ledger.submit(workspace, { type: 'Expire', reservationId });
+  else return false;
+  return true;
+};
+
+/** Runs one round at a time for each key; who comes while one is on its way shares the next, never the current. */
+const createRounds = (run: (key: string) => Promise<number>): ((key: string) => Promise<number>) => {
+  const running = new Map<string, Promise<number>>();
+  const following = new Map<string, Promise<number>>();
+  const start = (key: string): Promise<number> => {
+    const round = run(key).finally(() => running.delete(key));
+    running.set(key, round);
+    return round;
+  };
+  return (key) => {
+    const current = running.get(key);
+    if (!current) return start(key);
+    const known = following.get(key);
+    if (known) return known;
+    const next = current
+      .catch(() => 0) // its own callers hear of it
+      .then(() => {
+        following.delete(key);
+        return start(key);
+      });
+    following.set(key, next);
+    return next;
+  };
+};
+
+export const createEndReservations = (deps: EndReservationsDeps): EndReservations => {
+  const { pool, clock } = deps;
+  const end = (open: readonly OpenRow[]): Promise<number> => eachAtOnce(open, (one) => endOne(deps, one));
+  const rounds = createRounds(async (name) => {
+    const [workspace, scopeKey] = JSON.parse(name) as [string, string];
+    return end(await openInScope(pool, workspace, scopeKey, isoTime(clock), MAX_LOOK));
+  });
+  return {
+    inScope: (workspace, scopeKey) => rounds(JSON.stringify([workspace, scopeKey])),
+    sweep: async () => end(await openAndExpired(pool, isoTime(clock), MAX_LOOK)),
+  };
+};

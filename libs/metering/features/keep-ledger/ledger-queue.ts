@@ -1,0 +1,80 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { toAppError, transient } from '@antiphon/kernel';
+import type { LedgerDecision } from '@antiphon/metering-domain';
+import type { LedgerWork } from './ledger-transaction.js';
+
+export type Decided = Exclude<LedgerDecision, { error: unknown }>;
+
+export interface LedgerQueueOptions {
+  /** Commands of one transaction at most. */
+  readonly maxBatch: number;
+  /** Commands that may wait; beyond it `submit` refuses with `METERING.BUSY` (transient). */
+  readonly maxQueued: number;
+}
+
+export interface LedgerQueue {
+  /** Answers what was decided, once it is committed; rejects with the rule or the failure that stopped it. */
+  submit(work: LedgerWork): Promise<Decided>;
+  /** Answers what waits, then refuses. */
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  readonly work: LedgerWork;
+  readonly resolve: (decided: Decided) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What frees budget goes before what takes it. Array.sort is stable, so each kind keeps its order of arrival. */
+const rank = ({ work }: Waiting): number => (work.command.type === 'Reserve' ? 1 : 0);
+
+const answer = (batch: readonly Waiting[], decisions: readonly LedgerDecision[]): void =>
+  batch.forEach(({ resolve, reject }, index) => {
+    const decision = decisions[index] as LedgerDecision;
+    if ('error' in decision) reject(decision.error);
+    else resolve(decision);
+  });
+
+/**
+ * One batch at a time: every command touches the day's balance, so that two transactions of one process would only
+ * wait for each other. What arrives while one is on its way goes together in the next and shares its commit.
+ */
+export const createLedgerQueue = (
+  run: (works: readonly LedgerWork[]) => Promise<LedgerDecision[]>,
+  { maxBatch, maxQueued }: LedgerQueueOptions,
+): LedgerQueue => {
+  const queue: Waiting[] = [];
+  let running: Promise<void> | undefined;
+  let closed = false;
+
+  const drain = async (): Promise<void> => {
+    do {
+      // One turn of the event loop: whoever was just answered, and whoever else is about to ask, comes along.
+      await nextTurn();
+      const batch = queue.splice(0, maxBatch).sort((a, b) => rank(a) - rank(b));
+      try {
+        answer(batch, await run(batch.map(({ work }) => work)));
+      } catch (error) {
+        for (const { reject } of batch) reject(toAppError(error));
+      }
+    } while (queue.length > 0);
+    running = undefined;
+  };
+
+  return {
+    submit: (work) =>
+      new Promise((resolve, reject) => {
+        if (closed || queue.length >= maxQueued) {
+          const message = closed ? 'metering is stopping' : 'too many calls are waiting for their budget';
+          reject(transient('METERING.BUSY', message));
+          return;
+        }
+        queue.push({ work, resolve, reject });
+        running ??= drain();
+      }),
+    close: async () => {
+      closed = true;
+      await running;
+    },
+  };
+};

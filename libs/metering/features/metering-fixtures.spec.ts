@@ -1,0 +1,202 @@
+// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts and *.int.spec.ts).
+import { randomUUID } from 'node:crypto';
+import { createPool } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import { sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { budgetStream } from '@antiphon/contracts/metering';
+import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
+import type { JsonObject } from '@antiphon/kernel';
+import { createLogger, uuidIds } from '@antiphon/observability';
+import type { BudgetLimits, PriceOf } from '@antiphon/metering-domain';
+import { createTestDatabase } from '@antiphon/testing';
+import { createEndReservations } from './end-reservations/end-reservations.js';
+import { createLedger } from './keep-ledger/ledger.js';
+import type { LedgerOptions } from './keep-ledger/ledger.js';
+import { createReadBudgets } from './read-budgets/read-budgets.js';
+import { createReserveBudget } from './reserve-budget/reserve-budget.js';
+import { createSettleBudget } from './settle-budget/settle-budget.js';
+
+export const WORKSPACE = 'default';
+export const NO_LIMITS: BudgetLimits = {
+  session: null,
+  daily: null,
+  monthly: null,
+  sessionMicroUsd: null,
+  dailyMicroUsd: null,
+  monthlyMicroUsd: null,
+};
+
+export interface ProcessOptions {
+  readonly limits?: Partial<BudgetLimits>;
+  readonly priceOf?: PriceOf;
+  readonly options?: Partial<LedgerOptions>;
+  readonly wrapPool?: (pool: ReturnType<typeof createPool>) => ReturnType<typeof createPool>;
+}
+
+/** A database with any number of metering "processes" on it, each with its own pool, store and queue. */
+export const openMetering = async () => {
+  const database = await createTestDatabase();
+  const clock = { time: Date.parse('2026-11-21T10:00:00.000Z'), now: () => clock.time };
+  const lines: Record<string, unknown>[] = [];
+  const sink = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const logger = createLogger({ service: 'metering', sink });
+  const admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+  const agentPool = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
+  const agentStore = createPostgresEventStore(agentPool);
+  const closers: (() => Promise<void>)[] = [];
+
+  const start = ({
+    limits: some = {},
+    priceOf = () => null,
+    options = {},
+    wrapPool,
+  }: ProcessOptions = {}) => {
+    const limits = { ...NO_LIMITS, ...some };
+    const own = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 4 });
+    const pool = wrapPool ? wrapPool(own) : own;
+    const store = createPostgresEventStore(pool);
+    const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limits, priceOf, options });
+    const endReservations = createEndReservations({ pool, store, clock, ledger });
+    closers.push(async () => {
+      await ledger.close();
+      await store.close();
+      await own.end();
+    });
+    return {
+      ledger,
+      pool,
+      store,
+      endReservations,
+      reserve: createReserveBudget({ ledger, endReservations, clock, limits }),
+      settle: createSettleBudget(ledger),
+      read: createReadBudgets(pool, clock, limits),
+    };
+  };
+
+  const close = async () => {
+    await Promise.all(closers.map((closer) => closer()));
+    await agentStore.close();
+    await Promise.all([agentPool.end(), admin.end()]);
+    await database.drop();
+  };
+
+  const request = (over: Partial<ReserveBudgetRequest> = {}): ReserveBudgetRequest => ({
+    workspace: WORKSPACE,
+    reservationId: randomUUID(),
+    sessionId: randomUUID(),
+    turnId: randomUUID(),
+    attempt: 1,
+    agentId: 'main',
+    sessionKey: 'main:cli:me:you',
+    provider: 'scripted',
+    model: 'echo',
+    inputBound: 100,
+    maxOutputTokens: 400,
+    minOutputTokens: 400,
+    expiresAt: new Date(clock.time + 300_000).toISOString(),
+    ...over,
+  });
+
+  /** Appends to a session as the agent does. */
+  const sessionSays = async (sessionId: string, ...events: SessionEvent[]) =>
+    agentStore.append({
+      workspace: WORKSPACE,
+      streams: [
+        {
+          streamId: sessionStream(sessionId),
+          expectedVersion: 'any',
+          events: events.map(({ type, schemaVersion, data }) => ({
+            eventId: randomUUID(),
+            type,
+            schemaVersion,
+            data: data as JsonObject,
+            metadata: { correlationId: 'spec', service: 'agent' },
+          })),
+        },
+      ],
+    });
+
+  const budgetEvents = async (reservationId: string) =>
+    agentStore.readStream(WORKSPACE, budgetStream(reservationId));
+
+  const rows = async () => {
+    const balances = await admin.query<Record<string, unknown>>(
+      'select * from budget_balances order by workspace, scope_key',
+    );
+    const reservations = await admin.query<Record<string, unknown>>(
+      'select * from budget_reservations order by workspace, reservation_id',
+    );
+    return { balances: balances.rows, reservations: reservations.rows };
+  };
+
+  return { start, close, request, clock, lines, admin, agentStore, sessionSays, budgetEvents, rows };
+};
+
+type Ids = Pick<ReserveBudgetRequest, 'turnId' | 'attempt' | 'reservationId' | 'provider' | 'model'>;
+
+export const callStarted = ({ turnId, attempt, reservationId, provider, model }: Ids): SessionEvent => ({
+  type: 'ModelCallStarted',
+  schemaVersion: 1,
+  data: {
+    turnId,
+    attempt,
+    step: 1,
+    tryNumber: 1,
+    provider,
+    model,
+    reservationId,
+    startedAt: '2026-11-21T10:00:00.000Z',
+  },
+});
+
+export const callCompleted = (
+  { turnId, attempt, reservationId, provider, model }: Ids,
+  inputTokens: number,
+  outputTokens: number,
+): SessionEvent => ({
+  type: 'ModelCallCompleted',
+  schemaVersion: 1,
+  data: {
+    turnId,
+    attempt,
+    step: 1,
+    provider,
+    model,
+    reservationId,
+    text: 'hello',
+    thought: '',
+    frames: [],
+    toolCalls: [],
+    finishReason: 'stop',
+    usage: { inputTokens, outputTokens, estimated: false },
+    costMicroUsd: null,
+    completedAt: '2026-11-21T10:00:01.000Z',
+  },
+});
+
+export const callAborted = (
+  { turnId, attempt, reservationId, provider, model }: Ids,
+  dispatched: boolean,
+  usage: { inputTokens: number; outputTokens: number; estimated: boolean } | null = null,
+): SessionEvent => ({
+  type: 'ModelCallAborted',
+  schemaVersion: 1,
+  data: {
+    turnId,
+    attempt,
+    step: 1,
+    provider,
+    model,
+    reservationId,
+    reason: dispatched ? 'driver_lost' : 'provider_unreachable',
+    message: 'gone',
+    dispatched,
+    retryable: true,
+    text: '',
+    thought: '',
+    frames: [],
+    usage,
+    abortedAt: '2026-11-21T10:00:01.000Z',
+  },
+});

@@ -1,0 +1,77 @@
+import type pg from 'pg';
+import { inTransaction } from '@antiphon/database';
+import { createLogReader } from '@antiphon/event-store';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { BudgetEvent } from '@antiphon/contracts/metering';
+import { ledgerFrom } from '@antiphon/metering-domain';
+import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
+import { lockLedger, writeLedger } from '../keep-ledger/ledger-rows.js';
+import type { LedgerState, ReservationName, ScopeName } from '../keep-ledger/ledger-rows.js';
+
+interface Fact {
+  readonly workspace: string;
+  readonly event: BudgetEvent;
+}
+
+const PAGE = 1_000;
+
+const namesOf = (facts: readonly Fact[]): ReservationName[] => [
+  ...new Map(
+    facts.map(({ workspace, event }) => {
+      const id = event.data.reservationId;
+      return [`${workspace} ${id}`, { workspace, id }];
+    }),
+  ).values(),
+];
+
+/** Scopes that a page names for the first time; those of older reservations are found by their rows. */
+const scopesOf = (facts: readonly Fact[]): ScopeName[] =>
+  facts.flatMap(({ workspace, event }) =>
+    event.type === 'BudgetReserved' ? event.data.scopes.map(({ key }) => ({ workspace, key })) : [],
+  );
+
+const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise<void> => {
+  const names = namesOf(facts);
+  const state = (await lockLedger(client, scopesOf(facts), names)) as LedgerState;
+  const ledgers = new Map<string, Ledger>();
+  const changes: (BalanceChange & { workspace: string })[] = [];
+  for (const { workspace, event } of facts) {
+    const ledger = ledgers.get(workspace) ?? ledgerFrom(state.get(workspace));
+    ledgers.set(workspace, ledger);
+    changes.push(...ledger.put(event).map((change) => ({ ...change, workspace })));
+  }
+  const reservations = names.map(({ workspace, id }) => ({
+    workspace,
+    id,
+    state: (ledgers.get(workspace) as Ledger).reservation(id),
+  }));
+  await writeLedger(client, { changes, reservations });
+};
+
+const factOf = (event: RecordedEvent): Fact => ({
+  workspace: event.workspace,
+  event: BudgetEvent.parse(event),
+});
+
+/**
+ * Makes balances and reservations anew from the budget events, in one transaction, with bounded memory. Readers see the
+ * old rows until it commits; admissions wait, or are refused as transient when it takes longer than a lock may.
+ * Answers how many events it read.
+ */
+export const rebuildBalances = (pool: pg.Pool): Promise<number> =>
+  inTransaction(pool, async (client) => {
+    await client.query('lock table budget_balances, budget_reservations in exclusive mode');
+    await client.query('delete from budget_balances');
+    await client.query('delete from budget_reservations');
+    const log = createLogReader(client);
+    let read = 0;
+    let after = 0;
+    for (;;) {
+      const page = await log.readLog({ after, limit: PAGE, categories: ['budget'] });
+      const last = page.at(-1);
+      if (!last) return read;
+      await applyPage(client, page.map(factOf));
+      after = last.position;
+      read += page.length;
+    }
+  });
