@@ -57,6 +57,19 @@ export const callTool = defineRequest({
   timeoutMs: 65_000,
 });
 
+/**
+ * Published, not asked, so that every sandbox process hears it: nobody waits for this call's answer any more, because
+ * its turn was cancelled. Whoever runs the call ends its cell; the others, and a message that is lost, change nothing.
+ */
+export const TOOL_CANCEL_SUBJECT = 'hint.sandbox.cancel';
+export const ToolCancel = z.object({
+  workspace: WorkspaceId,
+  sessionId: z.uuid(),
+  callId: z.uuid(),
+  epoch: z.int().nonnegative(),
+});
+export type ToolCancel = z.infer<typeof ToolCancel>;
+
 export const PluginView = z.object({
   name: z.string(),
   kind: z.enum(['tool', 'channel']),
