@@ -35,8 +35,19 @@ const urlProblem = (text: string): string | null => {
   return url.username !== '' || url.password !== '' ? 'credentials in the URL' : null;
 };
 
+/** A scripted provider calls nobody; its base_url names a scenario's file or folder. */
+const checkScenarioUrl = (list: ProblemList, path: KeyPath, url: string | null): void => {
+  if (url === null || /^file:./.test(url)) return;
+  list.add([...path, 'base_url'], {
+    message: 'not a file: URL; a provider of kind scripted plays a scenario from a file',
+    expected: 'file: and the path of a scenario, or of a folder of them with a slash at its end',
+    example: 'base_url = "file:scenarios/demo.json"',
+  });
+};
+
 const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: string): void => {
   const url = textOf(table, 'base_url');
+  if (kind === 'scripted') return checkScenarioUrl(list, path, url);
   if (url === null && NEEDS_URL.has(kind) && table['base_url'] === undefined)
     list.add([...path, 'base_url'], { message: `missing; the kind ${kind} has no address of its own` });
   const problem = url === null ? null : urlProblem(url);

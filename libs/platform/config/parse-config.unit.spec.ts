@@ -73,6 +73,11 @@ describe('a valid file', () => {
       model: 'claude-sonnet-4-5',
     }));
 
+  it('may let a scripted provider play a scenario from a file', () =>
+    expect(
+      problems('[[providers]]\nname = "demo"\nkind = "scripted"\nbase_url = "file:scenarios/demo.json"'),
+    ).toEqual([]));
+
   it('attaches a fallback to the agent above it', () => {
     const text =
       '[[agents]]\nid = "a"\n[agents.fallback]\nprovider = "scripted"\nmodel = "m"\n[[agents]]\nid = "b"';
@@ -152,6 +157,7 @@ describe('a file with mistakes', () => {
       '[[providers]]\nname = "p"\nkind = "ollama"\nbase_url = "ftp://x"\n[[agents]]\nid = "a"\nmodel = "m"',
       'providers[0].base_url',
     ],
+    ['[[providers]]\nname = "p"\nkind = "scripted"\nbase_url = "http://x"', 'providers[0].base_url'],
     ['[[providers]]\nname = "p"\nkind = "ollama"\n[[agents]]\nid = "a"', 'agents[0].model'],
     ['[[providers]]\nname = "p"\nkind = "ollama"', 'providers[0]'],
     ['[agents]\nid = "a"', 'agents'],

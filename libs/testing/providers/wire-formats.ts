@@ -1,0 +1,164 @@
+/** What a mock model says, whichever vendor's format it says it in. */
+export interface MockReply {
+  /** Chunks of text, streamed one by one. */
+  readonly text?: readonly string[];
+  readonly thought?: readonly string[];
+  readonly tools?: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
+  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number } | null;
+}
+
+const DEFAULT_USAGE = { inputTokens: 10, outputTokens: 5 };
+
+type Json = Record<string, unknown>;
+const finishOf = (reply: MockReply, tools: string, stop: string): string =>
+  (reply.tools?.length ?? 0) > 0 ? tools : stop;
+
+const anthropicEvent = (data: Json): string =>
+  `event: ${String(data['type'])}\ndata: ${JSON.stringify(data)}\n\n`;
+
+const anthropicBlock = (index: number, start: Json, deltas: readonly Json[]): string[] =>
+  [
+    { type: 'content_block_start', index, content_block: start },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+    { type: 'content_block_stop', index },
+  ].map(anthropicEvent);
+
+const halves = (json: string): string[] => [json.slice(0, json.length >> 1), json.slice(json.length >> 1)];
+
+const anthropicBlocks = (reply: MockReply): string[][] => {
+  let index = 0;
+  const blocks: string[][] = [];
+  if (reply.thought !== undefined)
+    blocks.push(
+      anthropicBlock(
+        index++,
+        { type: 'thinking', thinking: '', signature: '' },
+        reply.thought.map((thinking) => ({ type: 'thinking_delta', thinking })),
+      ),
+    );
+  if (reply.text !== undefined)
+    blocks.push(
+      anthropicBlock(
+        index++,
+        { type: 'text', text: '' },
+        reply.text.map((text) => ({ type: 'text_delta', text })),
+      ),
+    );
+  for (const { id, name, input } of reply.tools ?? [])
+    blocks.push(
+      anthropicBlock(
+        index++,
+        { type: 'tool_use', id, name, input: {} },
+        halves(JSON.stringify(input)).map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+      ),
+    );
+  return blocks;
+};
+
+/** The events of Anthropic's Messages stream, each ready to be written. */
+export const anthropicStream = (model: string, reply: MockReply): string[] => {
+  const usage = reply.usage === undefined ? DEFAULT_USAGE : reply.usage;
+  const message = {
+    id: 'msg_mock',
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    ...(usage === null ? {} : { usage: { input_tokens: usage.inputTokens, output_tokens: 1 } }),
+  };
+  return [
+    anthropicEvent({ type: 'message_start', message }),
+    anthropicEvent({ type: 'ping' }),
+    ...anthropicBlocks(reply).flat(),
+    anthropicEvent({
+      type: 'message_delta',
+      delta: { stop_reason: finishOf(reply, 'tool_use', 'end_turn'), stop_sequence: null },
+      ...(usage === null ? {} : { usage: { output_tokens: usage.outputTokens } }),
+    }),
+    anthropicEvent({ type: 'message_stop' }),
+  ];
+};
+
+/** Anthropic's answer in one piece. */
+export const anthropicMessage = (model: string, reply: MockReply): Json => {
+  const usage = reply.usage === undefined ? DEFAULT_USAGE : reply.usage;
+  return {
+    id: 'msg_mock',
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [
+      ...(reply.thought ? [{ type: 'thinking', thinking: reply.thought.join(''), signature: 's' }] : []),
+      ...(reply.text ? [{ type: 'text', text: reply.text.join('') }] : []),
+      ...(reply.tools ?? []).map((tool) => ({ type: 'tool_use', ...tool })),
+    ],
+    stop_reason: finishOf(reply, 'tool_use', 'end_turn'),
+    stop_sequence: null,
+    ...(usage === null
+      ? {}
+      : { usage: { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens } }),
+  };
+};
+
+const openAiEvent = (data: Json): string => `data: ${JSON.stringify(data)}\n\n`;
+const openAiUsage = (reply: MockReply): Json | null => {
+  const usage = reply.usage === undefined ? DEFAULT_USAGE : reply.usage;
+  return usage === null
+    ? null
+    : {
+        prompt_tokens: usage.inputTokens,
+        completion_tokens: usage.outputTokens,
+        total_tokens: usage.inputTokens + usage.outputTokens,
+      };
+};
+
+const toolDeltas = (reply: MockReply): Json[] =>
+  (reply.tools ?? []).flatMap(({ id, name, input }, index) => [
+    { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
+    ...halves(JSON.stringify(input)).map((json) => ({
+      tool_calls: [{ index, function: { arguments: json } }],
+    })),
+  ]);
+
+/** The chunks of OpenAI's chat completions stream, each ready to be written. */
+export const openAiStream = (model: string, reply: MockReply): string[] => {
+  const head = { id: 'chatcmpl-mock', object: 'chat.completion.chunk', created: 1, model };
+  const chunk = (delta: Json, finish_reason: string | null = null): string =>
+    openAiEvent({ ...head, choices: [{ index: 0, delta, finish_reason }] });
+  const usage = openAiUsage(reply);
+  return [
+    chunk({ role: 'assistant', content: '' }),
+    ...(reply.thought ?? []).map((reasoning_content) => chunk({ reasoning_content })),
+    ...(reply.text ?? []).map((content) => chunk({ content })),
+    ...toolDeltas(reply).map((delta) => chunk(delta)),
+    chunk({}, finishOf(reply, 'tool_calls', 'stop')),
+    ...(usage === null ? [] : [openAiEvent({ ...head, choices: [], usage })]),
+    'data: [DONE]\n\n',
+  ];
+};
+
+/** OpenAI's answer in one piece. */
+export const openAiCompletion = (model: string, reply: MockReply): Json => {
+  const usage = openAiUsage(reply);
+  const tool_calls = (reply.tools ?? []).map(({ id, name, input }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+  }));
+  const message = {
+    role: 'assistant',
+    content: reply.text?.join('') ?? null,
+    ...(reply.thought ? { reasoning_content: reply.thought.join('') } : {}),
+    ...(tool_calls.length > 0 ? { tool_calls } : {}),
+  };
+  return {
+    id: 'chatcmpl-mock',
+    object: 'chat.completion',
+    created: 1,
+    model,
+    choices: [{ index: 0, message, finish_reason: finishOf(reply, 'tool_calls', 'stop') }],
+    ...(usage === null ? {} : { usage }),
+  };
+};
