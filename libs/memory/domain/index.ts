@@ -1,1 +1,13 @@
-export {};
+export { assembleContext } from './context/assemble-context.js';
+export type { AssembledContext, ContextParts } from './context/assemble-context.js';
+export { estimateTokens } from './context/estimate-tokens.js';
+export { fitSoul, toSoul } from './context/soul.js';
+export type { Soul } from './context/soul.js';
+export { MAX_STATEMENTS, extractStatements } from './facts/extract-statements.js';
+export type { Statement } from './facts/extract-statements.js';
+export { isActive, topicOf } from './facts/fact.js';
+export type { FactIds } from './facts/fact.js';
+export { learnFacts } from './facts/learn-facts.js';
+export type { Said } from './facts/learn-facts.js';
+export { factTokens, selectFacts } from './facts/select-facts.js';
+export type { Selection } from './facts/select-facts.js';

@@ -1,0 +1,81 @@
+import type { Fact } from '@antiphon/contracts/memory';
+import { estimateTokens } from '../context/estimate-tokens.js';
+import { spell } from './words.js';
+
+const MAX_QUERY_LENGTH = 4_096;
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  `a an the i you he she it we they me my your his her its our their is are was were am be been do does did have has had
+   in on at of to for from with and or but not what which how when why can could would will should please tell know that this`.split(
+    /\s+/,
+  ),
+);
+/** Words of a question that stand for a predicate. */
+const MEANT: Readonly<Record<string, readonly string[]>> = {
+  where: ['live'],
+  city: ['live'],
+  home: ['live'],
+  country: ['live'],
+  who: ['name'],
+  call: ['name'],
+  named: ['name'],
+};
+
+const ENDINGS = ['ing', 'ed', 'es', 's', 'e'];
+/** Crude, and the same on both sides: `lives`, `living` and `live` meet. */
+const stem = (word: string): string => {
+  const ending = ENDINGS.find((end) => word.endsWith(end) && word.length - end.length >= 3);
+  return ending === undefined ? word : word.slice(0, -ending.length);
+};
+
+const termsOf = (text: string): string[] =>
+  (
+    text
+      .slice(0, MAX_QUERY_LENGTH)
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  )
+    .filter((word) => !STOP_WORDS.has(word))
+    .map((word) => stem(spell(word)));
+
+const queryTerms = (query: string): ReadonlySet<string> => {
+  const terms = termsOf(query);
+  const meant = Object.entries(MEANT).flatMap(([word, others]) =>
+    terms.includes(stem(word)) ? others.map(stem) : [],
+  );
+  return new Set([...terms, ...meant]);
+};
+
+const relevance = ({ predicate, object }: Fact, wanted: ReadonlySet<string>): number =>
+  new Set(termsOf(`${predicate} ${object}`).filter((term) => wanted.has(term))).size;
+
+/** What a fact costs in a prompt, on a line of its own. */
+export const factTokens = ({ subject, predicate, object }: Fact): number =>
+  estimateTokens(`- ${subject} | ${predicate} | ${object}\n`);
+
+/** What stands above the facts. */
+export const HEADING_TOKENS = 48;
+
+export interface Selection {
+  readonly facts: readonly Fact[];
+  readonly tokens: number;
+}
+
+/**
+ * The facts for a context within `budgetTokens`, most relevant to the query first, newest first among equals;
+ * all of them when they fit. `active` is in the order in which they were learned.
+ */
+export const selectFacts = (active: readonly Fact[], query: string, budgetTokens: number): Selection => {
+  const wanted = queryTerms(query);
+  const ranked = active
+    .map((fact, age) => ({ fact, age, relevance: relevance(fact, wanted) }))
+    .sort((a, b) => b.relevance - a.relevance || b.age - a.age);
+  const facts: Fact[] = [];
+  let tokens = HEADING_TOKENS;
+  for (const { fact } of ranked) {
+    const cost = factTokens(fact);
+    if (tokens + cost > budgetTokens) continue;
+    facts.push(fact);
+    tokens += cost;
+  }
+  return facts.length === 0 ? { facts, tokens: 0 } : { facts, tokens };
+};
