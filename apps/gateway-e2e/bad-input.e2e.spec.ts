@@ -1,0 +1,324 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
+import type { RunningStack } from '@antiphon/testing/engines';
+import { WebSocket } from 'ws';
+import { antiphon, eventually, readEvents, startWith } from './stack-under-test.js';
+
+jest.setTimeout(180_000);
+
+const TOKEN = 'correct-horse-battery-staple';
+const config = (folder: string, more = '') => `
+[gateway]
+host = "127.0.0.1"
+port = 0
+${more}
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+
+[[agents]]
+id = "main"
+name = "Main"
+provider = "scripted"
+model = "scripted"
+tools = ["echo"]
+
+[[plugins]]
+name = "ghost"
+path = "${folder}/ghost.wasm"
+kind = "tool"
+capabilities = []
+
+[[plugins]]
+name = "liar"
+path = "${folder}/liar.wasm"
+kind = "tool"
+capabilities = []
+`;
+
+let folder: string;
+let open: RunningStack;
+let client: SocketClient;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'antiphon-bad-'));
+  writeFileSync(join(folder, 'liar.wasm'), '#!/bin/sh\necho x');
+  open = await startWith(config(folder));
+  client = await connectClient(open.wsUrl);
+});
+afterAll(async () => {
+  await client?.close();
+  await open?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Every log line of a service so far. */
+const logOf = (stack: RunningStack, service: string): string =>
+  readdirSync(join(stack.home, 'logs'))
+    .filter((name) => name.startsWith(service))
+    .map((name) => readFileSync(join(stack.home, 'logs', name), 'utf8'))
+    .join('\n');
+
+const deep = (levels: number) =>
+  `{"id":7,"method":"ping","params":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
+const chat = (params: object) => JSON.stringify({ id: 7, method: 'chat.send', params });
+const address = { channel: 'c', account: 'a', peer: 'p' };
+
+describe('a frame that is not a request', () => {
+  it.each([
+    ['malformed JSON', 'hello', -32700],
+    ['an unclosed object', '{"id":7,"method":"ping"', -32700],
+    ['a wrong type', '{"id":7,"method":5}', -32600],
+    ['no method', '{"id":7}', -32600],
+    ['an unknown method', '{"id":7,"method":"admin.shutdown"}', -32601],
+    ['a method of Object.prototype', '{"id":7,"method":"__proto__"}', -32601],
+    ['a method that a later version will have', '{"id":7,"method":"memory.recall","params":{}}', -32601],
+    ['a missing field', chat({ channel: 'c', account: 'a', content: 'x' }), -32602],
+    ['an empty field', chat({ ...address, content: '' }), -32602],
+    ['a field of the wrong type', chat({ ...address, content: 5 }), -32602],
+    ['an unknown field', chat({ ...address, content: 'x', gatewayUrl: 'ws://10.0.0.1/' }), -32602],
+    [
+      'a prototype key',
+      '{"id":7,"method":"chat.send","params":{"__proto__":{"isAdmin":true},"content":"x"}}',
+      -32602,
+    ],
+    ['an unknown agent', chat({ ...address, content: 'x', agent: 'nobody' }), -32004],
+    [
+      'a session that is not there',
+      JSON.stringify({ id: 7, method: 'session.send', params: { sessionId: randomUUID(), content: 'x' } }),
+      -32004,
+    ],
+    ['100,000 levels', deep(100_000), -32600],
+    ['65 levels', deep(63), -32600],
+    ['2 MiB', chat({ ...address, content: 'x'.repeat(2 * 1024 * 1024) }), -32600],
+    ['a batch of 10,000', `[${Array(10_000).fill('{"id":1,"method":"ping"}').join()}]`, -32600],
+  ])('answers %s with its error, and lives on', async (_, text, code) => {
+    const own = await connectClient(open.wsUrl);
+    const before = (await readEvents(open)).length;
+    own.sendRaw(text);
+    const { error } = await own.until('an error', (message) => message.error !== undefined);
+    expect(error?.code).toBe(code);
+    expect(error?.message).not.toMatch(/\bat .*\.(js|ts):\d+|select |\/libs\/|\/apps\//);
+    const { requestId } = error?.data as { requestId: string };
+    expect(logOf(open, 'gateway')).toContain(requestId);
+    expect(await own.call('ping')).toBe('pong');
+    expect(await client.call('ping')).toBe('pong');
+    expect((await readEvents(open)).length).toBe(before);
+    await own.close();
+  });
+
+  it('closes on 5 MiB with 1009, and other clients do not notice', async () => {
+    const own = await connectClient(open.wsUrl);
+    own.sendRaw('x'.repeat(5 * 1024 * 1024));
+    expect(await own.closed).toBe(1009);
+    expect(await client.call('ping')).toBe('pong');
+  });
+
+  it('closes on text that is not UTF-8 with 1007', async () => {
+    const own = await connectClient(open.wsUrl);
+    own.socket.send(Buffer.from([0xc0, 0x80]), { binary: false });
+    expect(await own.closed).toBe(1007);
+  });
+
+  it('closes on a flood of fragments', async () => {
+    const own = await connectClient(open.wsUrl);
+    own.socket.on('error', () => undefined);
+    for (let i = 0; i < 2_000 && own.socket.readyState === WebSocket.OPEN; i++)
+      own.socket.send('x', { fin: false });
+    expect([1006, 1008, 1009]).toContain(await own.closed);
+    expect(await client.call('ping')).toBe('pong');
+  });
+
+  it('keeps lone surrogates and NUL out of the log', async () => {
+    client.sendRaw(
+      '{"id":"odd","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"a\\ud800b\\u0000c"}}',
+    );
+    await client.until('done', ({ id, event }) => id === 'odd' && event === 'done');
+    const asked = (await readEvents(open, { type: 'TurnRequested' })).map(({ data }) => data['content']);
+    expect(asked).toContain('a\uFFFDb\uFFFDc');
+  });
+});
+
+describe('an upgrade or request from elsewhere', () => {
+  const upgradeStatus = (url: string, headers: Record<string, string>): Promise<number> =>
+    new Promise((resolve) => {
+      const socket = new WebSocket(url, { headers });
+      socket.on('error', () => undefined);
+      socket.on('open', () => (socket.terminate(), resolve(101)));
+      socket.on(
+        'unexpected-response',
+        (request, response) => (request.destroy(), resolve(response.statusCode ?? 0)),
+      );
+    });
+
+  it.each([
+    [{ Origin: 'https://evil.example' }, 403],
+    [{ Origin: 'http://127.evil.example' }, 403],
+    [{ Origin: 'null' }, 403],
+    [{ Host: 'evil.example' }, 403],
+    [{ 'X-Forwarded-For': '10.0.0.1' }, 403],
+    [{}, 101],
+  ])('with %j is answered by %i', async (headers, status) =>
+    expect(await upgradeStatus(open.wsUrl, headers as Record<string, string>)).toBe(status),
+  );
+
+  it('finds no socket at another path', async () =>
+    expect(await upgradeStatus(open.wsUrl.replace(/ws$/, 'other'), {})).toBe(404));
+
+  it('is refused over HTTP as a problem document', async () => {
+    const answer = await fetch(`${open.gatewayUrl}/api/v1/events`, {
+      headers: { origin: 'https://evil.example' },
+    });
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([403, 'application/problem+json']);
+  });
+});
+
+describe('HTTP', () => {
+  it.each([
+    ['/api/v1/nothing', 404],
+    ['/api/v1/agents/nobody', 404],
+    ['/api/v1/events?limit=0', 400],
+    ['/api/v1/events?limit=NaN', 400],
+    ['/api/v1/events?cursor=forged', 400],
+    [`/api/v1/events?metadata[x')%20OR%201=1--]=1`, 400],
+    ['/api/v1/events?type=%00', 400],
+    ['/api/v1/%c0%80', 400],
+  ])('answers %s by a problem document with %i', async (path, status) => {
+    const answer = await fetch(open.gatewayUrl + path);
+    const problem = (await answer.json()) as Record<string, unknown>;
+    expect([answer.status, problem['status']]).toEqual([status, status]);
+    expect(JSON.stringify(problem)).not.toMatch(/\bat .*\.(js|ts):\d+|select /);
+    expect(logOf(open, 'gateway')).toContain(String(problem['instance']));
+  });
+
+  it('refuses a smuggled second request', async () => {
+    const { hostname, port } = new URL(open.gatewayUrl);
+    const answer = await new Promise<string>((resolve) => {
+      let text = '';
+      const socket = connect(Number(port), hostname, () =>
+        socket.write(
+          `POST /api/v1/agents HTTP/1.1\r\nHost: ${hostname}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/health HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`,
+        ),
+      );
+      socket.on('data', (chunk) => (text += chunk.toString()));
+      socket.on('close', () => resolve(text));
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 400/);
+    expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+});
+
+describe('a plug-in that cannot be used', () => {
+  it('does not stop the start: a missing file is a warning, a file that is no WebAssembly is refused', async () => {
+    const { plugins } = (await client.call('status')) as {
+      plugins: { name: string; status: string; reason: string }[];
+    };
+    const states = Object.fromEntries(plugins.map(({ name, status }) => [name, status]));
+    expect(states).toMatchObject({
+      echo: 'loaded',
+      calculator: 'loaded',
+      ghost: 'missing',
+      liar: 'rejected',
+    });
+    expect(logOf(open, 'sandbox')).toContain('ghost');
+    expect(plugins.find(({ name }) => name === 'liar')?.reason).toBeTruthy();
+  });
+});
+
+describe('a configuration with a typo', () => {
+  it('stops the start and names line, column, key and the nearest key', async () => {
+    const path = join(folder, 'typo.toml');
+    writeFileSync(path, '[gateway]\nhost = "127.0.0.1"\nprot = 8080\n');
+    const { code, stderr } = await antiphon(open, ['config', 'check'], { ANTIPHON_CONFIG: path });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/typo\.toml:3:1/);
+    expect(stderr).toMatch(/prot.*port/s);
+  });
+});
+
+describe('the command line', () => {
+  it.each([
+    [['chat', '--foo', 'x'], 2],
+    [['nonsense'], 2],
+    [['events', 'list', '--url', 'http://127.0.0.1:1'], 3],
+    [['chat', '--agent', 'nobody', 'hi'], 1],
+    [['events', 'list', '--limit', '0'], 1],
+    [['--help'], 0],
+  ])('antiphon %j exits with %i', async (args, code) => expect((await antiphon(open, args)).code).toBe(code));
+});
+
+describe('with a token', () => {
+  let closed: RunningStack;
+  beforeAll(async () => {
+    closed = await startWith(config(folder, `token = "${TOKEN}"`));
+  });
+  afterAll(() => closed?.stop());
+
+  const firstFrame = async (text: string): Promise<{ messages: readonly Incoming[]; code: number }> => {
+    const own = await connectClient(closed.wsUrl);
+    own.sendRaw(text);
+    const code = await own.closed;
+    return { messages: own.received, code };
+  };
+
+  it('serves a client that brings it in a frame or in a header', async () => {
+    const own = await connectClient(closed.wsUrl);
+    own.sendRaw(JSON.stringify({ method: 'connect', params: { token: TOKEN } }));
+    expect(await own.until('the ack', ({ type }) => type === 'session.ack')).toMatchObject({ protocol: 1 });
+    expect(await own.call('ping')).toBe('pong');
+    const bearer = await connectClient(closed.wsUrl, { authorization: `Bearer ${TOKEN}` });
+    await bearer.until('the ack', ({ type }) => type === 'session.ack');
+    await Promise.all([own.close(), bearer.close()]);
+  });
+
+  it.each([
+    ['a wrong token', { method: 'connect', params: { token: 'wrong' } }],
+    ['an empty token', { method: 'connect', params: { token: '' } }],
+    ['no token', { method: 'connect', params: {} }],
+    ['a request before connect', { id: 1, method: 'chat.send', params: { ...address, content: 'x' } }],
+    ['scopes of its own', { method: 'connect', params: { token: 'wrong', scopes: ['operator.admin'] } }],
+  ])('closes on %s with 4401, and nothing happens', async (_, frame) => {
+    const { code, messages } = await firstFrame(JSON.stringify(frame));
+    expect(code).toBe(4401);
+    expect(messages.some(({ type }) => type === 'session.ack')).toBe(false);
+  });
+
+  it('closes on a first frame that is not JSON, or too deep, with 4401', async () => {
+    expect((await firstFrame('hello')).code).toBe(4401);
+    expect((await firstFrame(deep(100_000))).code).toBe(4401);
+  });
+
+  it('closes a client that says nothing within 5 s with 4401', async () => {
+    const silent = await connectClient(closed.wsUrl);
+    expect(await silent.closed).toBe(4401);
+  });
+
+  it('refuses HTTP without it, and lets the probes through', async () => {
+    const status = async (path: string, headers: Record<string, string> = {}) =>
+      (await fetch(closed.gatewayUrl + path, { headers })).status;
+    expect(await status('/api/v1/events')).toBe(401);
+    expect(await status('/api/v1/events', { authorization: `Bearer ${TOKEN}` })).toBe(200);
+    expect(await status('/healthz')).toBe(200);
+    expect(
+      await eventually('readiness', async () => ((await status('/readyz')) === 200 ? true : undefined)),
+    ).toBe(true);
+  });
+
+  it('makes a guesser wait, whatever else his frame says', async () => {
+    const guess = () =>
+      firstFrame(JSON.stringify({ method: 'connect', params: { token: randomUUID(), deviceToken: 'x' } }));
+    const attempts = await Promise.allSettled(Array.from({ length: 15 }, guess));
+    const refused = attempts
+      .filter((attempt) => attempt.status === 'rejected')
+      .map(({ reason }) => String(reason));
+    const last = await guess().catch((error: unknown) => String(error));
+    expect([...refused, last].some((text) => String(text).includes('429'))).toBe(true);
+  });
+});

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
+import type { RunningStack } from '@antiphon/testing/engines';
+import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import pg from 'pg';
+import { CANARY_KEY, antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
+
+jest.setTimeout(180_000);
+
+/** Answers a sum through the calculator, everything else at once; tests replace it where they need more. */
+const obliging: MockScript = ({ user, toolResults }) => {
+  if (toolResults.length > 0) return { text: ['The sum ', 'is ', `${toolResults[0]}.`] };
+  const sum = /sum of (\d+) and (\d+)/.exec(user);
+  if (sum)
+    return { tools: [{ id: 'call_1', name: 'calculator', input: { expression: `${sum[1]} + ${sum[2]}` } }] };
+  return { text: ['You said: ', user.slice(0, 40)] };
+};
+
+let script: MockScript = obliging;
+let mock: MockModel;
+let stack: RunningStack;
+let client: SocketClient;
+
+const toPeer = (peer: string, content: string, agent = 'claude') => ({
+  channel: 'test',
+  account: 'e2e',
+  peer,
+  content,
+  agent,
+});
+
+beforeAll(async () => {
+  mock = await startMockModel((request) => script(request));
+  stack = await startWith(twoVendors(mock.url));
+  client = await connectClient(stack.wsUrl);
+});
+afterAll(async () => {
+  await client?.close();
+  await stack?.stop();
+  await mock?.close();
+});
+
+describe('the main job', () => {
+  it.each(['claude', 'gpt'])('streams the answer of %s, with a tool that ran in a cell', async (agent) => {
+    const frames = await client
+      .stream('chat.send', toPeer(`sum-${agent}`, 'What is the sum of 19 and 23?', agent))
+      .done();
+    expect(frames.map(({ event }) => event)).toEqual([
+      'accepted',
+      'tool_use',
+      'usage',
+      'tool_result',
+      'text',
+      'text',
+      'text',
+      'usage',
+      'done',
+    ]);
+    expect(frames[1]?.data).toMatchObject({ name: 'calculator', input: { expression: '19 + 23' } });
+    expect(frames[3]?.data).toMatchObject({ content: '42', is_error: false });
+    expect(textOf(frames)).toBe('The sum is 42.');
+    expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
+    expect(frames.map(({ offset }) => offset)).toEqual(
+      [...new Set(frames.map(({ offset }) => offset))].sort((a, b) => a - b),
+    );
+  });
+
+  it('gives a later reader the same frames', async () => {
+    const sent = await client.stream('chat.send', toPeer('reader', 'hello')).done();
+    const { sessionId } = sent[0]?.data as { sessionId: string };
+    const reader = await connectClient(stack.wsUrl);
+    const resumed = reader.stream('session.resume', { sessionId, after: 0 });
+    expect((await resumed.done()).map(({ event, data, offset }) => ({ event, data, offset }))).toEqual(
+      sent.map(({ event, data, offset }) => ({ event, data, offset })),
+    );
+    const half = sent[1]?.offset ?? 0;
+    const second = await connectClient(stack.wsUrl);
+    const rest = await second.stream('session.resume', { sessionId, after: half }).done();
+    expect(rest.map(({ offset }) => offset)).toEqual(sent.slice(2).map(({ offset }) => offset));
+    await Promise.all([reader.close(), second.close()]);
+  });
+
+  it('runs ten turns of one session one after another, in the order sent', async () => {
+    let running = 0;
+    const order: string[] = [];
+    script = async ({ user }) => {
+      expect(++running).toBe(1);
+      order.push(user);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      return { text: [`did ${user}`] };
+    };
+    const contents = Array.from({ length: 10 }, (_, i) => `job ${i}`);
+    const streams = contents.map((content) => client.stream('chat.send', toPeer('lane', content)));
+    const all = await Promise.all(streams.map((stream) => stream.done()));
+    script = obliging;
+    expect(order).toEqual(contents);
+    expect(all.map(textOf)).toEqual(contents.map((content) => `did ${content}`));
+    const dones = client.received.filter(
+      ({ event, id }) => event === 'done' && streams.some((s) => s.id === id),
+    );
+    expect(dones.map(({ id }) => id)).toEqual(streams.map(({ id }) => id));
+  });
+
+  it('runs sessions side by side: eight of ten are at the model at once', async () => {
+    let waiting = 0;
+    let open: () => void = () => undefined;
+    const eightAreThere = new Promise<void>((resolve) => (open = resolve));
+    script = async ({ user }) => {
+      if (++waiting === 8) open();
+      await eightAreThere;
+      return { text: [user] };
+    };
+    const streams = Array.from({ length: 10 }, (_, i) =>
+      client.stream('chat.send', toPeer(`side-${i}`, `hi ${i}`)),
+    );
+    const all = await Promise.all(streams.map((stream) => stream.done()));
+    script = obliging;
+    expect(all.map(textOf)).toEqual(all.map((_, i) => `hi ${i}`));
+  });
+
+  it('joins a repeated request by its key and refuses another body under it', async () => {
+    const params = { ...toPeer('twice', 'once only'), idempotencyKey: 'k-1' };
+    const before = mock.calls.length;
+    const [first, second] = await Promise.all([
+      client.stream('chat.send', params).done(),
+      client.stream('chat.send', params).done(),
+    ]);
+    expect(second).toEqual(
+      first.map((frame) => ({ ...frame, id: second?.[0] && (second[0] as { id?: unknown }).id })),
+    );
+    expect(mock.calls.length - before).toBe(1);
+    await expect(client.stream('chat.send', { ...params, content: 'other' }).done()).rejects.toMatchObject({
+      rpc: { code: -32009 },
+    });
+  });
+
+  it('begins a new session on /new and keeps the old one readable', async () => {
+    const [accepted] = await client.stream('chat.send', toPeer('fresh', 'first')).done();
+    const { sessionId: old } = accepted?.data as { sessionId: string };
+    const answer = (await client.call('chat.send', toPeer('fresh', '/new'))) as { sessionId: string };
+    expect(answer.sessionId).not.toBe(old);
+    const [again] = await client.stream('chat.send', toPeer('fresh', 'second')).done();
+    expect(again?.data).toMatchObject({ sessionId: answer.sessionId });
+    const frames = await client.stream('session.resume', { sessionId: old, after: 0 }).done();
+    expect(textOf(frames)).toContain('first');
+  });
+
+  it('remembers at turn 50 what it was told in turn 5, in a request under 5,000 tokens', async () => {
+    const filler = (turn: number) => `Turn ${turn}: ${'the weather is as it always is here; '.repeat(8)}`;
+    for (let turn = 1; turn <= 50; turn++) {
+      const content =
+        turn === 5 ? 'By the way, my favourite colour is heliotrope. Marker-of-turn-five.' : filler(turn);
+      await client.stream('chat.send', toPeer('elephant', content)).done();
+    }
+    const request = JSON.stringify(mock.calls.at(-1)?.seen.body);
+    expect(request).toContain('heliotrope');
+    expect(request).not.toContain('Marker-of-turn-five');
+    // A token is at least one byte, so bytes bound tokens from above.
+    expect(Buffer.byteLength(request)).toBeLessThan(5_000);
+  });
+
+  it('stops a turn that is cancelled, and says so once', async () => {
+    script = ({ user }) => ({
+      reply: { text: ['one ', 'two'] },
+      before: (piece) => (piece.includes('two') ? mock.calls.at(-1)?.seen.closed : undefined),
+      user,
+    });
+    const stream = client.stream('chat.send', toPeer('cancelled', 'count'));
+    const accepted = await stream.until('accepted', ({ event }) => event === 'accepted');
+    await stream.until('the first text', ({ event }) => event === 'text');
+    const { sessionId } = accepted.data as { sessionId: string };
+    expect(await client.call('session.cancel', { sessionId })).toMatchObject({ cancelled: true });
+    const frames = await stream.done();
+    script = obliging;
+    expect(frames.at(-1)?.data).toMatchObject({ status: 'cancelled' });
+    expect(await client.call('session.cancel', { sessionId })).toMatchObject({
+      cancelled: false,
+      status: 'cancelled',
+    });
+  });
+
+  it('keeps the key of the provider out of the log, and off the wire to clients', async () => {
+    const events = JSON.stringify(await readEvents(stack));
+    expect(events).not.toContain(CANARY_KEY);
+    expect(JSON.stringify(client.received)).not.toContain(CANARY_KEY);
+    expect(mock.calls[0]?.seen.headers).toMatchObject({ 'x-api-key': CANARY_KEY });
+  });
+
+  it('proves all of it by the audit, and names the event once a row was changed', async () => {
+    const clean = await antiphon(stack, ['audit', '--json']);
+    expect([clean.code, clean.stderr]).toEqual([0, '']);
+    const database = new pg.Client({ connectionString: stack.databaseUrl });
+    await database.connect();
+    const { rows } = await database.query<{ event_id: string }>(
+      `select event_id from events where type = 'TurnRequested' order by position offset 3 limit 1`,
+    );
+    const tampered = rows[0]?.event_id ?? '';
+    await database.query(`set session_replication_role = replica`);
+    await database.query(
+      `update events set data = jsonb_set(data, '{content}', '"forged"') where event_id = $1`,
+      [tampered],
+    );
+    await database.end();
+    const dirty = await antiphon(stack, ['audit']);
+    expect(dirty.code).toBe(1);
+    expect(dirty.stdout + dirty.stderr).toContain(tampered);
+  });
+});
