@@ -25,12 +25,11 @@ const RULES = {
     external: 'any',
   },
   app: { types: ['kernel', 'platform', 'feature', 'tool'], contracts: 'all', external: 'any' },
-  tool: { types: ['kernel', 'platform'], contracts: ['log', 'messaging'], external: 'any' },
+  tool: { types: ['kernel', 'platform', 'tool'], contracts: ['log', 'messaging'], external: 'any' },
   testing: { types: ['kernel', 'platform', 'tool'], contracts: 'all', external: 'any' },
 };
-/** What only specs may import besides. */
+/** What only specs may import besides; of packages, any. */
 const SPEC_TYPES = ['testing'];
-const SPEC_EXTERNAL = ['@jest/globals', 'fast-check'];
 const isSpec = (file) => /\.spec\.ts$/.test(file);
 
 const problemWithContracts = (rule, subpath, typeOnly) => {
@@ -55,8 +54,7 @@ const problemWithProject = (importer, target, { subpath, typeOnly, spec }) => {
 
 const problemWithPackage = (importer, source, spec) => {
   const { external } = RULES[importer.type];
-  if (external === 'any' || external.includes(source)) return undefined;
-  if (spec && SPEC_EXTERNAL.includes(source)) return undefined;
+  if (spec || external === 'any' || external.includes(source)) return undefined;
   return `type:${importer.type} may not import ${source}${external.length ? `, only ${external.join(', ')}` : ''}`;
 };
 
