@@ -1,1 +1,11 @@
-export {};
+export { createAssembleContext } from './assemble-context/assemble-context.js';
+export type { AssembleContext, AssembleDeps } from './assemble-context/assemble-context.js';
+export { MAX_SOUL_BYTES } from './load-souls/read-soul.js';
+export { loadSouls } from './load-souls/soul-book.js';
+export type { SoulBook } from './load-souls/soul-book.js';
+export { applySessionEvents } from './projections/apply-session-events.js';
+export { PROJECTION_NAME } from './projections/session-memory.events.js';
+export { createQueryFacts } from './query-facts/query-facts.js';
+export type { QueryFacts } from './query-facts/query-facts.js';
+export { createRecallFacts } from './recall-facts/recall-facts.js';
+export type { Recalled, RecallFacts, RecallQuestion } from './recall-facts/recall-facts.js';

@@ -52,8 +52,8 @@ const trimFillers = (words: readonly Token[]): readonly Token[] => {
   return words.slice(0, end);
 };
 
-const unquote = (text: string): string =>
-  text.length > 1 && text.startsWith("'") && text.endsWith("'") ? text.slice(1, -1) : text;
+/** Single quotes stay on words (`'my name is …'` must not match); around an object they are decoration. */
+const unquote = (text: string): string => text.replace(/^'+/, '');
 
 const textOf = (words: readonly Token[]): string =>
   unquote(

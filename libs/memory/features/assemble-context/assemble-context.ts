@@ -1,0 +1,31 @@
+import type { z } from 'zod';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { assembleContext as contract } from '@antiphon/contracts/memory';
+import { assembleContext } from '@antiphon/memory-domain';
+import type { SoulBook } from '../load-souls/soul-book.js';
+import type { RecallFacts } from '../recall-facts/recall-facts.js';
+
+export type AssembleRequest = z.output<(typeof contract)['request']>;
+export type AssembleReply = z.input<(typeof contract)['reply']>;
+export type AssembleContext = (request: AssembleRequest) => Promise<AssembleReply>;
+
+export interface AssembleDeps {
+  readonly recallFacts: RecallFacts;
+  readonly souls: SoulBook;
+  readonly config: Pick<AntiphonConfig, 'memory' | 'features'>;
+}
+
+const NOTHING: AssembleReply = { soul: null, facts: [], tokens: 0, version: 0 };
+
+/** What memory puts before a model: one indexed query, and a second one where the projection lags. */
+export const createAssembleContext =
+  ({ recallFacts, souls, config }: AssembleDeps): AssembleContext =>
+  async ({ workspace, sessionId, sessionKey, agentId, atLeast, query, budgetTokens }) => {
+    if (!config.features.memoryV1) return { ...NOTHING, version: atLeast };
+    const soul = souls.soulOf(agentId);
+    const { facts, version } = config.memory.semanticEnabled
+      ? await recallFacts({ workspace, sessionId, sessionKey, atLeast, includeSuperseded: false })
+      : { facts: [], version: atLeast };
+    const context = assembleContext({ soul, facts, query, budgetTokens });
+    return { soul: context.soul, facts: [...context.facts], tokens: context.tokens, version };
+  };

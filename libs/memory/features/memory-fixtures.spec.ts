@@ -1,0 +1,118 @@
+// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts and *.int.spec.ts).
+import { randomUUID } from 'node:crypto';
+import { sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { createPool, inTransaction } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import type { JsonObject } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import { PROJECTION_NAME, applySessionEvents, createRecallFacts } from '@antiphon/memory-features';
+
+export const WORKSPACE = 'default';
+
+export interface Conversation {
+  readonly sessionId: string;
+  readonly sessionKey: string;
+}
+
+/** A database with the agent's event store on one side and memory's pool on the other. */
+export const openMemory = async () => {
+  const database = await createTestDatabase();
+  const agentPool = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
+  const pool = createPool({ url: database.urlFor('memory'), applicationName: 'spec-memory', max: 4 });
+  const store = createPostgresEventStore(agentPool);
+  let time = Date.parse('2026-11-21T10:00:00.000Z');
+  const tick = (): string => new Date((time += 1_000)).toISOString();
+
+  const append = async (sessionId: string, events: readonly SessionEvent[]): Promise<number> => {
+    const { versions } = await store.append({
+      workspace: WORKSPACE,
+      streams: [
+        {
+          streamId: sessionStream(sessionId),
+          expectedVersion: 'any',
+          events: events.map(({ type, schemaVersion, data }) => ({
+            eventId: randomUUID(),
+            type,
+            schemaVersion,
+            data: data as JsonObject,
+            metadata: { correlationId: 'spec', service: 'agent' },
+          })),
+        },
+      ],
+    });
+    return versions[0] ?? 0;
+  };
+
+  const begin = async (sessionKey: string, previousSessionId?: string): Promise<Conversation> => {
+    const sessionId = randomUUID();
+    const data = { sessionId, sessionKey, agentId: 'main', startedAt: tick() };
+    const previous = previousSessionId === undefined ? {} : { previousSessionId };
+    await append(sessionId, [{ type: 'SessionStarted', schemaVersion: 1, data: { ...data, ...previous } }]);
+    return { sessionId, sessionKey };
+  };
+
+  /** One whole turn; answers the stream's version behind it. */
+  const say = async ({ sessionId }: Conversation, content: string): Promise<number> => {
+    const turnId = randomUUID();
+    return append(sessionId, [
+      { type: 'TurnRequested', schemaVersion: 1, data: { turnId, content, requestedAt: tick() } },
+      { type: 'TurnCompleted', schemaVersion: 1, data: { turnId, completedAt: tick() } },
+    ]);
+  };
+
+  /** Brings the projection up to the log, `batch` events a transaction. */
+  const project = async (batch = 100): Promise<void> => {
+    for (let more = true; more;)
+      more = await inTransaction(pool, async (client) => {
+        const { rows } = await client.query<{ position: string }>(
+          'select position from projection_checkpoints where name = $1 for update',
+          [PROJECTION_NAME],
+        );
+        const events = await store.readLog({ after: Number(rows[0]?.position ?? 0), limit: batch });
+        await applySessionEvents(client, events);
+        await client.query(
+          `insert into projection_checkpoints (name, position, epoch, updated_at) values ($1, $2, 1, now())
+           on conflict (name) do update set position = excluded.position`,
+          [PROJECTION_NAME, events.at(-1)?.position ?? rows[0]?.position ?? 0],
+        );
+        return events.length === batch;
+      });
+  };
+
+  const rows = async () => {
+    const facts = await pool.query<Record<string, unknown>>(
+      'select * from memory_facts order by position, ordinal',
+    );
+    const sessions = await pool.query<Record<string, unknown>>(
+      'select * from memory_sessions order by session_id',
+    );
+    return { facts: facts.rows, sessions: sessions.rows };
+  };
+
+  const forget = async (): Promise<void> => {
+    await pool.query('delete from memory_facts');
+    await pool.query('delete from memory_sessions');
+    await pool.query('update projection_checkpoints set position = 0 where name = $1', [PROJECTION_NAME]);
+  };
+
+  const close = async (): Promise<void> => {
+    await store.close();
+    await Promise.all([agentPool.end(), pool.end()]);
+    await database.drop();
+  };
+
+  return {
+    pool,
+    store,
+    append,
+    begin,
+    say,
+    project,
+    rows,
+    forget,
+    close,
+    recallFacts: createRecallFacts(pool),
+  };
+};
+export type MemoryFixture = Awaited<ReturnType<typeof openMemory>>;

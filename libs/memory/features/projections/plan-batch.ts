@@ -1,0 +1,106 @@
+import type { SessionEventOf } from '@antiphon/contracts/agent';
+import type { Fact } from '@antiphon/contracts/memory';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { extractStatements, isActive, learnFacts } from '@antiphon/memory-domain';
+import type { Said } from '@antiphon/memory-domain';
+import { bug } from '@antiphon/kernel';
+import type { PlacedFact } from './fact-rows.js';
+import { factIds, sessionIdOf, toSaid, toStarted } from './session-memory.events.js';
+
+/** A session or a session key within its workspace. */
+export interface Scoped {
+  readonly workspace: string;
+  readonly id: string;
+}
+export const scopedId = ({ workspace, id }: Scoped): string => `${workspace} ${id}`;
+
+interface Learning {
+  readonly session: Scoped;
+  readonly position: number;
+  readonly said: Said;
+}
+
+/** What a batch of the log means for memory, before any row is read. */
+export interface BatchPlan {
+  readonly started: ReadonlyMap<
+    string,
+    { readonly session: Scoped; readonly data: SessionEventOf<'SessionStarted'>['data'] }
+  >;
+  readonly versions: ReadonlyMap<string, { readonly session: Scoped; readonly version: number }>;
+  /** Only messages that tell something. */
+  readonly learnings: readonly Learning[];
+}
+
+/** Sorts out a batch, in order of position. Most messages tell no fact, so that most batches read no row at all. */
+export const planBatch = (events: readonly RecordedEvent[]): BatchPlan => {
+  const started = new Map<string, { session: Scoped; data: SessionEventOf<'SessionStarted'>['data'] }>();
+  const versions = new Map<string, { session: Scoped; version: number }>();
+  const learnings: Learning[] = [];
+  for (const event of events) {
+    const id = sessionIdOf(event.streamId);
+    if (id === null) continue;
+    const session = { workspace: event.workspace, id };
+    versions.set(scopedId(session), { session, version: event.streamVersion });
+    if (event.type === 'SessionStarted') started.set(scopedId(session), { session, data: toStarted(event) });
+    if (event.type !== 'TurnRequested') continue;
+    const said = toSaid(event);
+    if (extractStatements(said.text).length > 0) learnings.push({ session, position: event.position, said });
+  }
+  return { started, versions, learnings };
+};
+
+export interface FactChanges {
+  readonly learned: readonly (PlacedFact & { readonly key: Scoped })[];
+  /** Rows that were there before. */
+  readonly superseded: readonly {
+    readonly workspace: string;
+    readonly factId: string;
+    readonly at: string;
+  }[];
+}
+
+/**
+ * Folds what was said onto the facts in force of each key. `keyOf` knows each session's key, by its scoped id;
+ * `active` has the facts of each key, by the key's scoped id.
+ */
+export const foldLearnings = (
+  learnings: readonly Learning[],
+  keyOf: ReadonlyMap<string, Scoped>,
+  active: ReadonlyMap<string, readonly Fact[]>,
+): FactChanges => {
+  const facts = new Map(active);
+  const learned: (PlacedFact & { key: Scoped })[] = [];
+  for (const { session, position, said } of learnings) {
+    const key = keyOf.get(scopedId(session));
+    if (key === undefined)
+      throw bug('MEMORY.UNKNOWN_SESSION', `the session ${session.id} said something before it started`);
+    const before = facts.get(scopedId(key)) ?? [];
+    const after = learnFacts(before, said, factIds);
+    after.slice(before.length).forEach((fact, ordinal) => learned.push({ key, fact, position, ordinal }));
+    facts.set(scopedId(key), after);
+  }
+  return settle(learned, facts, active);
+};
+
+/** A fact learned and superseded in the same batch is written once, as it stands at the end. */
+const settle = (
+  learned: readonly (PlacedFact & { key: Scoped })[],
+  facts: ReadonlyMap<string, readonly Fact[]>,
+  active: ReadonlyMap<string, readonly Fact[]>,
+): FactChanges => {
+  const now = new Map([...facts.values()].flat().map((fact) => [fact.factId, fact]));
+  const superseded = [...active].flatMap(([key, before]) => {
+    const workspace = key.slice(0, key.indexOf(' '));
+    return before.flatMap(({ factId }) => {
+      const at = now.get(factId)?.supersededAt ?? null;
+      return at === null ? [] : [{ workspace, factId, at }];
+    });
+  });
+  return {
+    learned: learned.map((placed) => ({ ...placed, fact: now.get(placed.fact.factId) ?? placed.fact })),
+    superseded,
+  };
+};
+
+/** The facts among these that are in force. */
+export const activeOf = (facts: readonly Fact[]): readonly Fact[] => facts.filter(isActive);

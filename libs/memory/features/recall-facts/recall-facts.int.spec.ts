@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Fact } from '@antiphon/contracts/memory';
+import type { RecallQuestion } from '@antiphon/memory-features';
+import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
+import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
+
+let memory: MemoryFixture;
+beforeAll(async () => {
+  memory = await openMemory();
+});
+afterAll(() => memory.close());
+
+const key = (): string => `main:cli:me:${randomUUID()}`;
+const shown = (facts: readonly Fact[]): string[] =>
+  facts.map(({ predicate, object }) => `${predicate}: ${object}`);
+const ask = ({ sessionId, sessionKey }: Conversation, more: Partial<RecallQuestion> = {}) =>
+  memory.recallFacts({
+    workspace: WORKSPACE,
+    sessionId,
+    sessionKey,
+    atLeast: 0,
+    includeSuperseded: false,
+    ...more,
+  });
+
+describe('recalling with a projection that is up to date', () => {
+  it('knows what is in force, and all there was when asked for it', async () => {
+    const talk = await memory.begin(key());
+    await memory.say(talk, 'My name is Ada and I live in London');
+    const version = await memory.say(talk, 'I live in Paris now');
+    await memory.project();
+    const { facts, version: seen } = await ask(talk, { atLeast: version });
+    expect(seen).toBe(version);
+    expect(shown(facts)).toEqual(['name: Ada', 'lives in: Paris']);
+    const all = await ask(talk, { includeSuperseded: true });
+    expect(shown(all.facts)).toEqual(['name: Ada', 'lives in: London', 'lives in: Paris']);
+  });
+
+  it('keeps keys and workspaces apart', async () => {
+    const mine = await memory.begin(key());
+    const other = await memory.begin(key());
+    await memory.say(mine, 'my name is Ada');
+    await memory.project();
+    expect((await ask(other)).facts).toEqual([]);
+    expect((await ask({ ...mine, sessionId: randomUUID() }, { workspace: 'elsewhere' })).facts).toEqual([]);
+  });
+
+  it('takes keys of any length', async () => {
+    const talk = await memory.begin(`main:${'%E2%82%AC'.repeat(600)}:a:b`);
+    await memory.say(talk, 'my name is Ada');
+    await memory.project();
+    expect(shown((await ask(talk)).facts)).toEqual(['name: Ada']);
+  });
+});
+
+describe('recalling while the projection lags', () => {
+  it('reads the rest of the stream itself and folds it on top', async () => {
+    const talk = await memory.begin(key());
+    await memory.say(talk, 'my name is Ada. I live in London');
+    await memory.project();
+    const version = await memory.say(talk, 'I live in Paris. My cat is Turing');
+    const { facts, version: seen } = await ask(talk, { atLeast: version });
+    expect(seen).toBe(version);
+    expect(shown(facts)).toEqual(['name: Ada', 'lives in: Paris', 'cat: Turing']);
+  });
+
+  it('answers the same before and after the projection has caught up, ids included', async () => {
+    const talk = await memory.begin(key());
+    const version = await memory.say(
+      talk,
+      'my name is Ada, my cat is Turing. I live in Oslo. I live in Rome',
+    );
+    const before = await ask(talk, { atLeast: version, includeSuperseded: true });
+    await memory.project();
+    expect(await ask(talk, { atLeast: version, includeSuperseded: true })).toEqual(before);
+  });
+
+  it('carries facts over `/new` although it knows neither session', async () => {
+    const first = await memory.begin(key());
+    await memory.say(first, 'my name is Ada');
+    const second = await memory.begin(first.sessionKey, first.sessionId);
+    await memory.say(second, 'my cat is Turing');
+    const third = await memory.begin(first.sessionKey, second.sessionId);
+    const version = await memory.say(third, 'what is my name?');
+    expect(shown((await ask(third, { atLeast: version })).facts)).toEqual(['name: Ada', 'cat: Turing']);
+    await memory.project();
+    expect(shown((await ask(third, { atLeast: version })).facts)).toEqual(['name: Ada', 'cat: Turing']);
+  });
+
+  it('carries the projected half and the other half of an earlier session', async () => {
+    const first = await memory.begin(key());
+    await memory.say(first, 'my name is Ada');
+    await memory.project();
+    await memory.say(first, 'my name is Eve');
+    const second = await memory.begin(first.sessionKey, first.sessionId);
+    expect(shown((await ask(second, { atLeast: 1 })).facts)).toEqual(['name: Eve']);
+  });
+
+  it('does not pretend to have seen a version that has not been committed', async () => {
+    const talk = await memory.begin(key());
+    await expect(ask(talk, { atLeast: 2 })).rejects.toMatchObject({
+      kind: 'transient',
+      code: 'MEMORY.VERSION_AHEAD',
+      data: { version: 1, atLeast: 2 },
+    });
+  });
+
+  it('knows what the key knows for a session that is about to begin', async () => {
+    const talk = await memory.begin(key());
+    await memory.say(talk, 'my name is Ada');
+    await memory.project();
+    const next = await ask({ ...talk, sessionId: randomUUID() });
+    expect(next).toMatchObject({ version: 0, facts: [{ object: 'Ada' }] });
+  });
+});
+
+describe('recalling without a key', () => {
+  it('finds it in the rows, or in the stream of a session that they do not know yet', async () => {
+    const first = await memory.begin(key());
+    await memory.say(first, 'my name is Ada');
+    await memory.project();
+    const second = await memory.begin(first.sessionKey);
+    const question = { sessionKey: null, atLeast: 'newest' } as const;
+    expect(shown((await ask({ ...first }, question as never)).facts)).toEqual(['name: Ada']);
+    expect(shown((await ask({ ...second }, question as never)).facts)).toEqual(['name: Ada']);
+  });
+
+  it('fails for a session that does not exist', () =>
+    expect(
+      memory.recallFacts({
+        workspace: WORKSPACE,
+        sessionId: randomUUID(),
+        sessionKey: null,
+        atLeast: 'newest',
+        includeSuperseded: false,
+      }),
+    ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.SESSION_UNKNOWN' }));
+});

@@ -1,0 +1,105 @@
+import type pg from 'pg';
+import type { Fact } from '@antiphon/contracts/memory';
+import { notFound, transient } from '@antiphon/kernel';
+import { isActive, learnFacts } from '@antiphon/memory-domain';
+import { factIds, toSaid, toStarted } from '../projections/session-memory.events.js';
+import type { SessionRecord } from '../projections/session-memory.events.js';
+import { readRows } from './read-rows.js';
+import type { RememberedRows, SessionQuestion } from './read-rows.js';
+import { readTail } from './read-tail.js';
+
+export interface RecallQuestion extends SessionQuestion {
+  /** Version of the session's event stream that the answer must have seen; `newest`: whatever has been committed. */
+  readonly atLeast: number | 'newest';
+}
+
+export interface Recalled {
+  /** In the order in which they were learned. */
+  readonly facts: readonly Fact[];
+  /** The version that they have seen. */
+  readonly version: number;
+}
+
+/** Sessions of a key that a request looks back through while the projection knows none of them. */
+const MAX_SESSIONS_BACK = 8;
+
+const startOf = (events: readonly SessionRecord[]): ReturnType<typeof toStarted> | null => {
+  const event = events.find(({ type }) => type === 'SessionStarted');
+  return event === undefined ? null : toStarted(event);
+};
+
+/**
+ * What earlier sessions of the key said behind the checkpoint. The projection follows the log's order: once it knows
+ * a session, it knows all that was said before that session began, so this is asked for new sessions only.
+ */
+const readEarlier = async (
+  pool: pg.Pool,
+  workspace: string,
+  first: string | undefined,
+  checkpoint: number,
+): Promise<readonly SessionRecord[]> => {
+  const tails: (readonly SessionRecord[])[] = [];
+  for (let id = first; id !== undefined && tails.length < MAX_SESSIONS_BACK;) {
+    const { events } = await readTail(pool, workspace, id, { position: checkpoint });
+    tails.unshift(events);
+    id = startOf(events)?.previousSessionId;
+  }
+  return tails.flat();
+};
+
+const fold = (facts: readonly Fact[], events: readonly SessionRecord[]): readonly Fact[] =>
+  events
+    .filter(({ type }) => type === 'TurnRequested')
+    .reduce((known, event) => learnFacts(known, toSaid(event), factIds), facts);
+
+interface CaughtUp {
+  readonly facts: readonly Fact[];
+  readonly head: number;
+}
+
+const catchUp = async (
+  pool: pg.Pool,
+  { workspace, sessionId }: SessionQuestion,
+  rows: RememberedRows,
+): Promise<CaughtUp> => {
+  const { head, events } = await readTail(pool, workspace, sessionId, { version: rows.version });
+  const previous = rows.version === 0 ? startOf(events)?.previousSessionId : undefined;
+  const earlier = await readEarlier(pool, workspace, previous, rows.checkpoint);
+  return { facts: fold(rows.facts, [...earlier, ...events]), head };
+};
+
+const unknownSession = (sessionId: string): Error =>
+  notFound('MEMORY.SESSION_UNKNOWN', `there is no session ${sessionId}`);
+
+/** The rows of a session; of one that they do not know yet, its stream says the key. */
+const readKnown = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
+  const rows = await readRows(pool, question);
+  if (rows.version > 0 || question.sessionKey !== null) return rows;
+  const { events } = await readTail(pool, question.workspace, question.sessionId, { version: 0 });
+  const start = startOf(events);
+  if (start === null) throw unknownSession(question.sessionId);
+  return readRows(pool, { ...question, sessionKey: start.sessionKey });
+};
+
+export type RecallFacts = (question: RecallQuestion) => Promise<Recalled>;
+
+/**
+ * What is known in a session, at `atLeast` or later. Where the projection lags, the rest is read from the session's
+ * event stream and folded on top: nobody waits. A session that is about to begin (its key given, `atLeast` 0) knows
+ * what its key knows. Throws `MEMORY.SESSION_UNKNOWN` (not found) for a session without key and stream,
+ * `MEMORY.VERSION_AHEAD` (transient) when the stream has not got that far: its append has not been committed.
+ */
+export const createRecallFacts =
+  (pool: pg.Pool): RecallFacts =>
+  async (question) => {
+    const { atLeast, includeSuperseded, sessionId } = question;
+    const rows = await readKnown(pool, question);
+    if (rows.version > 0 && atLeast !== 'newest' && rows.version >= atLeast)
+      return { facts: rows.facts, version: rows.version };
+    const { facts, head } = await catchUp(pool, question, rows);
+    if (atLeast !== 'newest' && head < atLeast)
+      throw transient('MEMORY.VERSION_AHEAD', 'the session has not got to this version yet', {
+        data: { sessionId, version: head, atLeast },
+      });
+    return { facts: includeSuperseded ? facts : facts.filter(isActive), version: head };
+  };

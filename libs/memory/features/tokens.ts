@@ -1,0 +1,8 @@
+/** SoulBook. */
+export const SOUL_BOOK = Symbol('SOUL_BOOK');
+/** RecallFacts. */
+export const RECALL_FACTS = Symbol('RECALL_FACTS');
+/** AssembleContext. */
+export const ASSEMBLE_CONTEXT = Symbol('ASSEMBLE_CONTEXT');
+/** QueryFacts. */
+export const QUERY_FACTS = Symbol('QUERY_FACTS');
