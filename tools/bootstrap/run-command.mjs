@@ -44,11 +44,18 @@ const watchDeadline = (child, signal, timeoutMs) => {
  * Runs a command in a process group of its own, and resolves to the end of its output.
  * `adopt(pid)` is told of the child at once, so that a lock's next holder can end it if we are killed.
  */
-export const runCommand = (file, args, { cwd, env, signal, adopt, timeoutMs, onLine } = {}) =>
+export const runCommand = (file, args, { cwd, env, uid, gid, signal, adopt, timeoutMs, onLine } = {}) =>
   new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const name = [file.split('/').pop(), ...args].join(' ');
-    const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(file, args, {
+      cwd,
+      env,
+      uid,
+      gid,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const deadline = watchDeadline(child, signal, timeoutMs);
     let output = '';
     const collect = (chunk) => {

@@ -6,7 +6,11 @@ export interface RecordedChild extends ProcessIdentity {
   readonly graceMs: number;
 }
 export declare const liveChildren: (home: string) => RecordedChild[];
-export declare const endOrphans: (home: string, tell?: (line: string) => void) => Promise<string[]>;
+export declare const endOrphans: (
+  home: string,
+  tell?: (line: string) => void,
+  options?: { readonly keepRecord?: boolean },
+) => Promise<string[]>;
 export declare const endGroup: (pid: number) => void;
 export declare const stopStack: (
   home: string,

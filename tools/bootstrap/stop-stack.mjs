@@ -17,7 +17,7 @@ export const liveChildren = (home) =>
  * Ends what a supervisor that was killed left behind, in reverse order: services first, engines last.
  * A pid that belongs to another process by now is not touched. Answers the names of what it ended.
  */
-export const endOrphans = async (home, tell = () => {}) => {
+export const endOrphans = async (home, tell = () => {}, { keepRecord = false } = {}) => {
   const orphans = liveChildren(home).reverse();
   for (const orphan of orphans) {
     tell(`ending ${orphan.name} (pid ${orphan.pid}), left by a supervisor that was killed`);
@@ -25,7 +25,7 @@ export const endOrphans = async (home, tell = () => {}) => {
     // What it had started itself (a sandbox's cells) is in its process group.
     if (outcome !== 'gone') endGroup(orphan.pid);
   }
-  rmSync(homeLayout(home).childrenFile, { force: true });
+  if (!keepRecord) rmSync(homeLayout(home).childrenFile, { force: true });
   return orphans.map((orphan) => orphan.name);
 };
 

@@ -1,0 +1,49 @@
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { Credentials } from '../home/credentials.js';
+import { NATS_PERMISSIONS } from './nats-permissions.js';
+
+export interface NatsConfigOptions {
+  readonly port: number;
+  readonly storeDir: string;
+  readonly credentials: Credentials;
+}
+
+export const NATS_OPERATOR = 'operator';
+
+const MIB = 1024 * 1024;
+
+const users = (credentials: Credentials): object[] => [
+  { user: NATS_OPERATOR, password: credentials.natsOperator },
+  ...SERVICES.map((service) => ({
+    user: service,
+    password: credentials.services[service].nats,
+    permissions: {
+      publish: NATS_PERMISSIONS[service].publish,
+      subscribe: NATS_PERMISSIONS[service].subscribe,
+      allow_responses: true,
+    },
+  })),
+];
+
+/**
+ * Configuration of nats-server, whose format contains JSON: loopback only, one user for each service with its own
+ * subjects, and a JetStream that writes to the disk before it acknowledges.
+ */
+export const natsConfig = ({ port, storeDir, credentials }: NatsConfigOptions): string =>
+  JSON.stringify(
+    {
+      server_name: `antiphon-${credentials.homeId}`,
+      host: '127.0.0.1',
+      port,
+      max_payload: 8 * MIB,
+      jetstream: {
+        store_dir: storeDir,
+        sync_interval: 'always',
+        max_memory_store: 256 * MIB,
+        max_file_store: 8192 * MIB,
+      },
+      authorization: { users: users(credentials) },
+    },
+    null,
+    2,
+  );

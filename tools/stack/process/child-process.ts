@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, openSync, statSync } from 'node:fs';
+import { identify } from '@antiphon/bootstrap/processes';
+import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
+import { UserError } from '@antiphon/bootstrap/user-error';
+import { endGroup } from '@antiphon/bootstrap/stop-stack';
+
+/** Everything about one incarnation of a process. */
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  /** Both its outputs are appended to this file. */
+  readonly logFile: string;
+  /** With a channel for `{type:'ready', port}` messages. */
+  readonly ipc?: boolean;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface RunningChild {
+  readonly identity: ProcessIdentity;
+  /** Where its log began, to quote what it said itself. */
+  readonly logStart: number;
+  readonly exited: Promise<Exit>;
+  /** Resolves with each message over the channel. */
+  onMessage(listener: (message: unknown) => void): void;
+  /** Asks it to end, and kills it with its whole process group when it does not within `graceMs`. */
+  end(signal: NodeJS.Signals, graceMs: number): Promise<void>;
+}
+
+const logSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+const spawnInto = (launch: Launch, log: number): ChildProcess =>
+  spawn(launch.command, launch.args, {
+    cwd: launch.cwd,
+    env: launch.env as NodeJS.ProcessEnv,
+    // A session of its own: Ctrl-C in a terminal reaches the supervisor alone, which stops everything in order.
+    detached: true,
+    stdio: launch.ipc ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
+    ...(launch.uid === undefined ? {} : { uid: launch.uid, gid: launch.gid ?? launch.uid }),
+  });
+
+const whenSpawned = (child: ChildProcess, command: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    child.once('spawn', () => resolve(child.pid as number));
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new UserError(`${command} could not be run (${error.code ?? error.message})`, { cause: error })),
+    );
+  });
+
+const send = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+};
+
+/** Starts a process; `started` is called as soon as its pid is known, before anything else can happen. */
+export const startChild = async (
+  launch: Launch,
+  started: (identity: ProcessIdentity) => void,
+): Promise<RunningChild> => {
+  const logStart = logSize(launch.logFile);
+  const log = openSync(launch.logFile, 'a', 0o600);
+  const child = spawnInto(launch, log);
+  closeSync(log);
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => {
+      // What it started itself (a sandbox's cells) must not outlive it.
+      endGroup(child.pid as number);
+      resolve({ code, signal });
+    });
+  });
+  const pid = await whenSpawned(child, launch.command);
+  // A child that has ended already still has its pid until its exit is collected, but no start time any more.
+  const identity = identify(pid) ?? { pid, start: 'ended' };
+  try {
+    started(identity);
+  } catch (error) {
+    // One that cannot be written down (a full disk) could never be found again.
+    send(pid, 'SIGKILL');
+    await exited;
+    throw error;
+  }
+  return {
+    identity,
+    logStart,
+    exited,
+    onMessage: (listener) => void child.on('message', listener),
+    end: async (signal, graceMs) => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      send(pid, signal);
+      const kill = setTimeout(() => send(pid, 'SIGKILL'), graceMs);
+      await exited;
+      clearTimeout(kill);
+    },
+  };
+};

@@ -1,0 +1,32 @@
+import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
+import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import type { RecordedChild } from '@antiphon/bootstrap/stop-stack';
+
+export interface ChildRecord extends RecordedChild {
+  /** Place in the order of starting; stopping goes backwards. */
+  readonly rank: number;
+  /** Owner of its leases, for a service. */
+  readonly serviceId?: string;
+}
+
+/** What a supervisor writes down about its children, for whoever comes after its kill -9. */
+export interface ChildrenRecord {
+  add(child: ChildRecord): void;
+  remove(pid: number): void;
+}
+
+/** What the previous supervisor of this home wrote, whether it lives or not. */
+export const readChildren = (paths: HomeLayout): readonly ChildRecord[] =>
+  (readJson(paths.childrenFile) as ChildRecord[] | null) ?? [];
+
+export const createChildrenRecord = (paths: HomeLayout): ChildrenRecord => {
+  let children: readonly ChildRecord[] = [];
+  const write = (next: readonly ChildRecord[]): void => {
+    children = [...next].sort((a, b) => a.rank - b.rank);
+    writeJsonAtomic(paths.childrenFile, children);
+  };
+  return {
+    add: (child) => write([...children, child]),
+    remove: (pid) => write(children.filter((child) => child.pid !== pid)),
+  };
+};

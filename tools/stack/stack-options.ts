@@ -1,0 +1,52 @@
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { UserError } from '@antiphon/bootstrap/user-error';
+
+/** How many processes of each service. */
+export type Scale = Readonly<Record<ServiceName, number>>;
+
+export interface StackArguments {
+  readonly detach: boolean;
+  readonly scale: Partial<Scale>;
+}
+
+const MOST = 16;
+const USAGE = 'usage: npm start -- [--detach] [--scale gateway=3,agent=2]';
+
+const refuse = (message: string): never => {
+  throw new UserError(`${message}\n${USAGE}`, { exitCode: 2 });
+};
+
+const isService = (name: string): name is ServiceName => (SERVICES as readonly string[]).includes(name);
+
+const parsePart = (part: string): readonly [ServiceName, number] => {
+  const [name = '', count = ''] = part.split('=');
+  if (!isService(name))
+    return refuse(`--scale: there is no service "${name}" (there are ${SERVICES.join(', ')})`);
+  const value = Number(count);
+  if (!/^\d+$/.test(count) || value < 1 || value > MOST)
+    return refuse(`--scale: ${name} needs a number from 1 to ${MOST}, not "${count}"`);
+  return [name, value];
+};
+
+/** `gateway=3,agent=2` → how many of each; throws a UserError (exit code 2) for anything else. */
+export const parseScale = (text: string): Partial<Scale> =>
+  Object.fromEntries(text.split(',').map(parsePart));
+
+/** One of each, unless asked for more. */
+export const fullScale = (scale: Partial<Scale>): Scale =>
+  Object.fromEntries(SERVICES.map((name) => [name, scale[name] ?? 1])) as Record<ServiceName, number>;
+
+/** Arguments of `npm start -- …`. */
+export const parseArguments = (args: readonly string[]): StackArguments => {
+  let detach = false;
+  let scale: Partial<Scale> = {};
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i] ?? '';
+    if (arg === '--detach' || arg === '-d') detach = true;
+    else if (arg === '--scale') scale = parseScale(args[++i] ?? '');
+    else if (arg.startsWith('--scale=')) scale = parseScale(arg.slice('--scale='.length));
+    else refuse(`unknown argument "${arg}"`);
+  }
+  return { detach, scale };
+};
