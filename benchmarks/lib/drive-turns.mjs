@@ -1,0 +1,21 @@
+/**
+ * Runs turns in lanes, one lane after another's end never waiting: `sessions` lanes side by side, each a row of
+ * sessions of `turnsPerSession` turns. Returns milliseconds a turn, and the whole time.
+ */
+export const driveTurns = async (turn, { tag, tools, turns, sessions, turnsPerSession = 10 }) => {
+  const latencies = [];
+  const cpu = process.cpuUsage();
+  const began = performance.now();
+  const lane = async (number) => {
+    for (let i = 0; i < turns; i += 1) {
+      const session = `${tag}-${number}-${Math.floor(i / turnsPerSession)}`;
+      const from = performance.now();
+      await turn({ session, content: `turn ${i % turnsPerSession} TOOLS=${tools}`, tools });
+      latencies.push(performance.now() - from);
+    }
+  };
+  await Promise.all(Array.from({ length: sessions }, (_, number) => lane(number)));
+  const ms = performance.now() - began;
+  const { user, system } = process.cpuUsage(cpu);
+  return { latencies, ms, cpuMs: (user + system) / 1_000 };
+};

@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+
+const versionOf = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
+
+const commit = () => {
+  try {
+    const git = (...args) =>
+      execFileSync('git', args, { cwd: new URL('.', import.meta.url), encoding: 'utf8' }).trim();
+    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') === '' ? '' : ' with changes'}`;
+  } catch {
+    return 'unknown';
+  }
+};
+
+/** What the figures depend on. */
+export const describeMachine = () => ({
+  cpu: `${os.cpus().length} × ${os.cpus()[0]?.model.trim() ?? 'unknown'}`,
+  memory: `${(os.totalmem() / 2 ** 30).toFixed(1)} GiB`,
+  system: `${os.type()} ${os.release()} ${os.arch()}`,
+  node: process.version,
+  commit: commit(),
+  date: new Date().toISOString().slice(0, 10),
+});
+
+const PEERS = [
+  '@langchain/langgraph',
+  '@langchain/langgraph-checkpoint-postgres',
+  '@langchain/openai',
+  '@event-driven-io/emmett-postgresql',
+  'pg',
+];
+
+export const describePeers = () =>
+  Object.fromEntries(PEERS.map((name) => [name, versionOf(`../node_modules/${name}/package.json`)]));
+
+/** Load of the machine from elsewhere, over the last minute, for a core. */
+export const loadPerCore = () => os.loadavg()[0] / os.cpus().length;

@@ -1,0 +1,91 @@
+// A model that answers at once, over HTTP, in OpenAI's and in Anthropic's format: what is measured around it is the
+// runtime's own time. A user message that has `TOOLS=n` is answered with n tool calls, one a step, then with text.
+// Run as a process of its own, so that it takes no turn on a subject's event loop; prints its port.
+import { createServer } from 'node:http';
+
+const WORDS = Array.from({ length: 20 }, (_, index) => ` word${index}`);
+const INPUT_TOKENS = 100;
+let calls = 0;
+
+const textOf = (content) =>
+  typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('');
+const isResult = (message) =>
+  message.role === 'tool' ||
+  (Array.isArray(message.content) && message.content.some(({ type }) => type === 'tool_result'));
+
+/** Which tool call is due, or null for text. */
+const plan = ({ messages, tools }) => {
+  const question = messages.findLastIndex((message) => message.role === 'user' && !isResult(message));
+  const wanted = Number(/TOOLS=(\d+)/.exec(textOf(messages[question]?.content))?.[1] ?? 0);
+  const done = messages.slice(question + 1).filter(isResult).length;
+  if (done >= wanted || !tools?.length) return null;
+  return {
+    id: `call_${calls}`,
+    name: tools[0].function?.name ?? tools[0].name,
+    input: { q: `step ${done}` },
+  };
+};
+
+const sse = (data, event) => `${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`;
+
+const openAi = (body, tool) => {
+  const head = { id: `chatcmpl-${calls}`, object: 'chat.completion.chunk', created: 1, model: body.model };
+  const chunk = (delta, finish_reason = null) =>
+    sse({ ...head, choices: [{ index: 0, delta, finish_reason }] });
+  const usage = { prompt_tokens: INPUT_TOKENS, completion_tokens: 20, total_tokens: INPUT_TOKENS + 20 };
+  const call = tool && {
+    index: 0,
+    id: tool.id,
+    type: 'function',
+    function: { name: tool.name, arguments: JSON.stringify(tool.input) },
+  };
+  return [
+    chunk({ role: 'assistant', content: tool ? null : '' }),
+    ...(call ? [chunk({ tool_calls: [call] })] : WORDS.map((content) => chunk({ content }))),
+    chunk({}, tool ? 'tool_calls' : 'stop'),
+    ...(body.stream_options?.include_usage ? [sse({ ...head, choices: [], usage })] : []),
+    'data: [DONE]\n\n',
+  ];
+};
+
+const anthropic = (body, tool) => {
+  const event = (data) => sse(data, data.type);
+  const message = { id: `msg_${calls}`, type: 'message', role: 'assistant', model: body.model, content: [] };
+  const deltas = tool
+    ? [{ type: 'input_json_delta', partial_json: JSON.stringify(tool.input) }]
+    : WORDS.map((text) => ({ type: 'text_delta', text }));
+  const content_block = tool
+    ? { type: 'tool_use', id: tool.id, name: tool.name, input: {} }
+    : { type: 'text', text: '' };
+  return [
+    {
+      type: 'message_start',
+      message: { ...message, usage: { input_tokens: INPUT_TOKENS, output_tokens: 1 } },
+    },
+    { type: 'content_block_start', index: 0, content_block },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index: 0, delta })),
+    { type: 'content_block_stop', index: 0 },
+    {
+      type: 'message_delta',
+      delta: { stop_reason: tool ? 'tool_use' : 'end_turn' },
+      usage: { output_tokens: 20 },
+    },
+    { type: 'message_stop' },
+  ].map(event);
+};
+
+const server = createServer((request, response) => {
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('end', () => {
+    if (request.method === 'GET') return response.end(JSON.stringify({ calls }));
+    calls += 1;
+    const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    const format = request.url.endsWith('/messages') ? anthropic : openAi;
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+    response.end(format(body, plan(body)).join(''));
+  });
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, '127.0.0.1', () => process.send?.({ port: server.address().port }));
+process.once('disconnect', () => process.exit(0));

@@ -1,0 +1,99 @@
+import { show } from './stats.mjs';
+
+const table = (head, rows) => {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+};
+
+const spread = ({ n, p50, p90, p99 }) => [n, show(p50), show(p90), show(p99)];
+
+const verdictSection = (verdicts) =>
+  table(
+    ['what', 'measured', 'must', 'goal'],
+    verdicts.map(({ what, value, must, goal }) => [what, value, must, goal]),
+  );
+
+const NAMES = {
+  'antiphon-turn': 'Antiphon',
+  langgraph: 'LangGraph.js + PostgreSQL',
+  'bare-provider': 'provider calls alone',
+  antiphon: 'Antiphon',
+  raw: 'raw SQL',
+  emmett: 'Emmett',
+};
+
+const sections = {
+  turn: (rows) => [
+    'A turn, in milliseconds',
+    table(
+      ['scenario', 'subject', 'n', 'p50', 'p90', 'p99', 'turns/s'],
+      rows.map((row) => [row.name, NAMES[row.subject], ...spread(row.ms), show(row.turnsPerSecond)]),
+    ),
+  ],
+  append: (rows) => [
+    'Appending, in milliseconds an append',
+    table(
+      ['scenario', 'contender', 'n', 'p50', 'p90', 'p99', 'events/s'],
+      rows.map((row) => [row.scenario, NAMES[row.contender], ...spread(row.ms), show(row.eventsPerSecond)]),
+    ),
+  ],
+  route: (rows) => [
+    'Routing, in microseconds a route (samples are means of 1,000)',
+    table(
+      ['bindings', 'n', 'p50', 'p90', 'p99'],
+      rows.map(({ bindings, us }) => [show(bindings), ...spread(us)]),
+    ),
+  ],
+  provider: (rows) => [
+    'A streamed provider call of twenty deltas, in milliseconds',
+    table(
+      ['format', 'subject', 'n', 'p50', 'p90', 'p99'],
+      rows.flatMap(({ format, bare, ours }) => [
+        [format, 'node:http alone', ...spread(bare)],
+        [format, 'our adapter', ...spread(ours)],
+      ]),
+    ),
+  ],
+  start: ({ startsMs, idleMiB }) => [
+    'Start and memory',
+    table(
+      ['what', 'measured'],
+      [
+        [
+          '`npm start -- --detach`, everything cached',
+          startsMs.map((ms) => `${show(ms / 1_000)} s`).join(', '),
+        ],
+        ['idle stack (services, engines, supervisor), shared pages counted once', `${show(idleMiB)} MiB`],
+      ],
+    ),
+  ],
+};
+
+const pairs = (record) =>
+  Object.entries(record)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(' · ');
+
+/** The whole report in Markdown. */
+export const renderReport = ({ machine, peers, settings, results, verdicts, busy }) => {
+  const parts = Object.entries(sections).filter(([name]) => results[name] !== undefined);
+  return [
+    '# Results',
+    'Written by `npm run bench`; both sides of every comparison ran in turn, in one run, on one machine and one PostgreSQL server.',
+    `- Machine: ${pairs(machine)}`,
+    ...(peers ? [`- Peers: ${pairs(peers)}`] : []),
+    ...(settings ? [`- PostgreSQL: ${pairs(settings)}`] : []),
+    ...(busy
+      ? [
+          `- **The machine was busy with something else (load ${show(busy)} a core before the run): the figures are no better than that.**`,
+        ]
+      : []),
+    '',
+    verdictSection(verdicts),
+    ...parts.flatMap(([name, render]) => {
+      const [title, body] = render(results[name]);
+      return ['', `## ${title}`, body];
+    }),
+    '',
+  ].join('\n');
+};

@@ -1,0 +1,95 @@
+import { show } from './stats.mjs';
+
+/**
+ * One line of the design's table: what was measured, against what "must" be (it closes an issue) and what the
+ * "goal" is. `atMost` false means more is better.
+ */
+const verdict = (what, value, { must, goal, atMost = true, unit = '×' }) => {
+  const holds = (limit) => (atMost ? value <= limit : value >= limit);
+  const sign = atMost ? '≤' : '≥';
+  const say = (limit) =>
+    limit === undefined ? '–' : `${holds(limit) ? 'yes' : 'NO'} (${sign} ${show(limit)})`;
+  return {
+    what,
+    value: `${show(value)} ${unit}`,
+    must: say(must),
+    goal: say(goal),
+    holds: must === undefined || holds(must),
+  };
+};
+
+const find = (rows, scenario, key, name) =>
+  rows.find((row) => row[key] === name && (row.scenario ?? row.name) === scenario);
+
+const addedRatio = (rows, scenario) => {
+  const p50 = (name) => find(rows, scenario, 'subject', name).ms.p50;
+  const bare = p50('bare-provider');
+  return (p50('antiphon-turn') - bare) / (p50('langgraph') - bare);
+};
+
+const rateRatio = (rows, scenario) => {
+  const rate = (name) => find(rows, scenario, 'subject', name).turnsPerSecond;
+  return rate('antiphon-turn') / rate('langgraph');
+};
+
+const turnVerdicts = (rows) => [
+  verdict(
+    'turn without tools: time added to the provider call, p50, beside LangGraph.js',
+    addedRatio(rows, 'no tools, one after another'),
+    { must: 1 / 2, goal: 1 / 3 },
+  ),
+  verdict('turn with two tool calls: the same', addedRatio(rows, 'two tool calls, one after another'), {
+    must: 1 / 2,
+    goal: 1 / 4,
+  }),
+  verdict(
+    'turns a second, 32 sessions, no tools, beside LangGraph.js',
+    rateRatio(rows, 'no tools, 32 sessions'),
+    { must: 2, goal: 4, atMost: false },
+  ),
+];
+
+const appendRatio = (rows, scenario, peer) => {
+  const rate = (name) => find(rows, scenario, 'contender', name).eventsPerSecond;
+  return rate('antiphon') / rate(peer);
+};
+
+const appendVerdicts = (rows) => [
+  verdict('append, 32 writers, beside Emmett', appendRatio(rows, '32 writers, one event each', 'emmett'), {
+    must: 4,
+    goal: 6,
+    atMost: false,
+  }),
+  verdict('append, 32 writers, beside raw inserts', appendRatio(rows, '32 writers, one event each', 'raw'), {
+    goal: 2,
+    atMost: false,
+  }),
+  verdict('append, one writer, beside raw inserts', appendRatio(rows, 'one writer, one event', 'raw'), {
+    must: 0.8,
+    goal: 0.9,
+    atMost: false,
+  }),
+  verdict(
+    'append, 500 events at once, beside raw unnest',
+    appendRatio(rows, 'one writer, 500 events', 'raw'),
+    { must: 0.5, goal: 0.7, atMost: false },
+  ),
+];
+
+const routeVerdicts = (rows) =>
+  rows
+    .filter(({ bindings }) => bindings === 10_000)
+    .map(({ us }) => verdict('route among 10,000 bindings, p50', us.p50, { must: 2, goal: 1, unit: 'µs' }));
+
+const startVerdicts = ({ startMs, idleMiB }) => [
+  verdict('`npm start`, everything cached, to ready', startMs / 1_000, { must: 15, goal: 8, unit: 's' }),
+  verdict('memory of the whole idle stack', idleMiB / 1_024, { must: 1.5, goal: 1, unit: 'GiB' }),
+];
+
+/** All verdicts that the measured parts allow. */
+export const verdictsOf = ({ turn, append, route, start }) => [
+  ...(turn ? turnVerdicts(turn) : []),
+  ...(append ? appendVerdicts(append) : []),
+  ...(route ? routeVerdicts(route) : []),
+  ...(start ? startVerdicts(start) : []),
+];

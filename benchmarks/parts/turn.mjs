@@ -1,0 +1,57 @@
+import { createDatabases } from '../lib/databases.mjs';
+import { startSubject } from '../lib/processes.mjs';
+import { summarize } from '../lib/stats.mjs';
+
+const SCENARIOS = [
+  { name: 'no tools, one after another', tools: 0, sessions: 1 },
+  { name: 'no tools, 32 sessions', tools: 0, sessions: 32 },
+  { name: 'two tool calls, one after another', tools: 2, sessions: 1 },
+  { name: 'two tool calls, 32 sessions', tools: 2, sessions: 32 },
+];
+const TURNS = { full: { 1: 50, 32: 10 }, quick: { 1: 10, 32: 2 } };
+
+const runScenario = async (subjects, scenario, { rounds, turns, tag }) => {
+  const results = new Map(subjects.map(({ name }) => [name, { latencies: [], rates: [] }]));
+  // The round before the first is the warm-up: connections, prepared statements, compiled code.
+  for (let round = -1; round < rounds; round += 1) {
+    for (let i = 0; i < subjects.length; i += 1) {
+      const subject = subjects[(i + round + subjects.length) % subjects.length];
+      const params = { ...scenario, turns: turns[scenario.sessions], tag: `${tag}r${round + 1}` };
+      const { latencies, ms } = await subject.call('turns', params);
+      if (round < 0) continue;
+      results.get(subject.name).latencies.push(latencies);
+      results.get(subject.name).rates.push((latencies.length / ms) * 1_000);
+    }
+  }
+  return results;
+};
+
+/**
+ * Milliseconds a turn and turns a second of Antiphon, of LangGraph.js with its PostgreSQL checkpointer, and of the
+ * provider calls alone: in turn, against one provider and one PostgreSQL server.
+ */
+export const benchTurn = async ({ stack, providerUrl, quick }) => {
+  const databases = await createDatabases(stack.adminUrl(), ['langgraph']);
+  const subjects = [];
+  try {
+    const databaseUrl = databases.url('langgraph');
+    subjects.push(await startSubject('antiphon-turn', { gatewayUrl: stack.gatewayUrl() }));
+    subjects.push(await startSubject('langgraph', { providerUrl, databaseUrl }));
+    subjects.push(await startSubject('bare-provider', { providerUrl }));
+    const rows = [];
+    for (const [index, scenario] of SCENARIOS.entries()) {
+      const plan = { rounds: quick ? 1 : 4, turns: TURNS[quick ? 'quick' : 'full'], tag: `s${index}` };
+      for (const [subject, { latencies, rates }] of await runScenario(subjects, scenario, plan))
+        rows.push({
+          ...scenario,
+          subject,
+          ms: summarize(latencies.flat()),
+          turnsPerSecond: summarize(rates).p50,
+        });
+    }
+    return rows;
+  } finally {
+    for (const subject of subjects) await subject.close();
+    await databases.drop();
+  }
+};
