@@ -2,14 +2,16 @@ import type pg from 'pg';
 import { v5 } from 'uuid';
 import { inTransaction } from '@antiphon/database';
 import type { AppendOutcome, AppendRequest, EventMetadata, EventStorePg } from '@antiphon/event-store';
-import { bug, conflict } from '@antiphon/kernel';
+import { bug, conflict, fold } from '@antiphon/kernel';
 import type { AppError, Ids, JsonObject } from '@antiphon/kernel';
 import { budgetStream } from '@antiphon/contracts/metering';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
-import { decideBatch, ledgerFrom, scopesAt } from '@antiphon/metering-domain';
+import { decideBatch, ledgerFrom, reservationDecider, scopesAt } from '@antiphon/metering-domain';
 import type { LedgerCommand, LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
-import { lockLedger, writeLedger } from './ledger-rows.js';
-import type { LedgerState, LedgerWrite, ReservationName, ScopeName } from './ledger-rows.js';
+import type { LedgerState, ReservationName, ScopeName } from './ledger-rows.js';
+import { lockLedger } from './lock-ledger.js';
+import { writeLedger } from './write-ledger.js';
+import type { LedgerWrite } from './write-ledger.js';
 
 /** A command on its way into the ledger, with what its events say about where they came from. */
 export interface LedgerWork {
@@ -114,26 +116,43 @@ const writeOf = (
       ? []
       : decision.changes.map((change) => ({ ...change, workspace: (works[index] as LedgerWork).workspace })),
   ),
-  reservations: groups.map(({ workspace, id, events }) => {
-    const ledger = ledgerFrom(state.get(workspace));
-    for (const { event } of events) ledger.put(event);
-    return { workspace, id, state: ledger.reservation(id) };
+  reservations: groups.flatMap(({ workspace, id, events }) => {
+    const before = state.get(workspace)?.reservations.get(id) ?? reservationDecider.initialState();
+    const after = fold(
+      reservationDecider.evolve,
+      before,
+      events.map(({ event }) => event),
+    );
+    return after.status === 'none' ? [] : [{ workspace, id, state: after, isNew: before.status === 'none' }];
   }),
 });
 
 const RETRY = 'METERING.BATCH_CHANGED';
-const isRetry = (error: unknown): boolean => (error as Partial<AppError>).code === RETRY;
+const codeOf = (error: unknown): string | undefined => (error as Partial<AppError>).code;
 
 interface Attempt {
   readonly decisions: readonly LedgerDecision[];
   readonly appended: boolean;
 }
 
+type Refusals = Map<string, AppError>;
+const refusalKey = (workspace: string, id: string): string => `${workspace} ${id}`;
+
+const noteRefusals = (
+  outcomes: readonly AppendOutcome[],
+  groups: readonly ReservationAppend[],
+  refused: Refusals,
+): void =>
+  outcomes.forEach((outcome, index) => {
+    const { workspace, id } = groups[index] as ReservationAppend;
+    if (!outcome.ok) refused.set(refusalKey(workspace, id), outcome.error);
+  });
+
 const attemptBatch = (
   { pool, store, ids }: LedgerTransactionDeps,
   works: readonly LedgerWork[],
   rules: LedgerRules,
-  refused: Map<string, AppError>,
+  refused: Refusals,
 ): Promise<Attempt> =>
   inTransaction(pool, async (client) => {
     const reservations = works.flatMap((work) => {
@@ -142,7 +161,6 @@ const attemptBatch = (
     });
     const scopes = works.flatMap((work) => scopesOf(work, rules));
     const state = await lockLedger(client, scopes, reservations);
-    if (!state) throw conflict(RETRY, 'a reservation of this batch was made elsewhere just now');
     const decisions = decideAll(state, works, rules);
     const groups = groupByReservation(works, decisions);
     if (groups.length === 0) return { decisions, appended: false };
@@ -157,22 +175,18 @@ const attemptBatch = (
     return { decisions, appended: true };
   });
 
-const noteRefusals = (
-  outcomes: readonly AppendOutcome[],
-  groups: readonly ReservationAppend[],
-  refused: Map<string, AppError>,
-): void =>
-  outcomes.forEach((outcome, index) => {
-    const group = groups[index] as ReservationAppend;
-    if (!outcome.ok) refused.set(`${group.workspace} ${group.id}`, outcome.error);
-  });
-
+/** Rounds in which a reservation may turn out to have been changed elsewhere before its command fails. */
+const PATIENT_ROUNDS = 3;
 /** More rounds than this mean that something is wrong with the state, not with one reservation. */
 const MAX_ROUNDS = 20;
 
+/** A reservation that another process has just made or ended: its row tells how, at the next look. */
+const isStale = (error: AppError): boolean =>
+  error.code === 'LOG.VERSION_CONFLICT' || error.code === 'DATABASE.UNIQUE';
+
 /**
  * Carries out a batch in one transaction: balances locked in the order of their keys, decided, written, appended.
- * A command that a rule or the log refuses fails alone, and the rest is decided anew without it.
+ * What the log refuses is decided anew, or fails alone, and the rest goes on without it.
  * Rejects when the database does (`LOG.UNAVAILABLE`, `DATABASE.…`); then nothing, or everything, was committed.
  */
 export const runLedgerBatch = async (
@@ -181,19 +195,19 @@ export const runLedgerBatch = async (
   rules: LedgerRules,
 ): Promise<LedgerDecision[]> => {
   const errors = new Map<LedgerWork, AppError>();
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
     const left = works.filter((work) => !errors.has(work));
     if (left.length === 0) return inOrder(works, [], [], errors);
-    const refused = new Map<string, AppError>();
+    const refused: Refusals = new Map();
     try {
       const { decisions, appended } = await attemptBatch(deps, left, rules, refused);
       if (appended) deps.store.announce();
       return inOrder(works, left, decisions, errors);
     } catch (error) {
-      if (!isRetry(error)) throw error;
+      if (codeOf(error) !== RETRY && !(isStale(error as AppError) && round <= PATIENT_ROUNDS)) throw error;
       for (const work of left) {
-        const failure = refused.get(`${work.workspace} ${reservationOf(work) ?? ''}`);
-        if (failure) errors.set(work, failure);
+        const failure = refused.get(refusalKey(work.workspace, reservationOf(work) ?? ''));
+        if (failure && !(isStale(failure) && round <= PATIENT_ROUNDS)) errors.set(work, failure);
       }
     }
   }

@@ -5,8 +5,9 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import { BudgetEvent } from '@antiphon/contracts/metering';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
-import { lockLedger, writeLedger } from '../keep-ledger/ledger-rows.js';
-import type { LedgerState, ReservationName, ScopeName } from '../keep-ledger/ledger-rows.js';
+import type { ReservationName, ScopeName } from '../keep-ledger/ledger-rows.js';
+import { lockLedger } from '../keep-ledger/lock-ledger.js';
+import { writeLedger } from '../keep-ledger/write-ledger.js';
 
 interface Fact {
   readonly workspace: string;
@@ -32,7 +33,7 @@ const scopesOf = (facts: readonly Fact[]): ScopeName[] =>
 
 const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise<void> => {
   const names = namesOf(facts);
-  const state = (await lockLedger(client, scopesOf(facts), names)) as LedgerState;
+  const state = await lockLedger(client, scopesOf(facts), names);
   const ledgers = new Map<string, Ledger>();
   const changes: (BalanceChange & { workspace: string })[] = [];
   for (const { workspace, event } of facts) {
@@ -40,11 +41,11 @@ const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise
     ledgers.set(workspace, ledger);
     changes.push(...ledger.put(event).map((change) => ({ ...change, workspace })));
   }
-  const reservations = names.map(({ workspace, id }) => ({
-    workspace,
-    id,
-    state: (ledgers.get(workspace) as Ledger).reservation(id),
-  }));
+  const reservations = names.flatMap(({ workspace, id }) => {
+    const after = ledgers.get(workspace)?.reservation(id);
+    const isNew = !state.get(workspace)?.reservations.has(id);
+    return after === undefined || after.status === 'none' ? [] : [{ workspace, id, state: after, isNew }];
+  });
   await writeLedger(client, { changes, reservations });
 };
 
