@@ -1,0 +1,79 @@
+import { describe, expect, it } from '@jest/globals';
+import { outcomeOf } from '@antiphon/sandbox-domain';
+import type { RunEnd } from '@antiphon/sandbox-domain';
+
+const MAX = 1_000;
+const returned = (output: string | Uint8Array, status = 0, error: string | null = null): RunEnd => ({
+  end: 'returned',
+  status,
+  output: typeof output === 'string' ? new TextEncoder().encode(output) : output,
+  error,
+});
+const outcome = (run: RunEnd) => outcomeOf(run, MAX);
+
+describe('the outcome of a run', () => {
+  it.each([
+    ['a result object', '{"content":"42","is_error":false}', '42', false],
+    ['a result object that says it failed', '{"content":"no","is_error":true}', 'no', true],
+    ['a result object without is_error', '{"content":"42"}', '42', false],
+    ['plain text', 'forty-two', 'forty-two', false],
+    ['JSON of another shape', '{"answer":42}', '{"answer":42}', false],
+    ['text that only looks like JSON', '{not json', '{not json', false],
+    ['nothing', '', '', false],
+  ])('takes %s', (_, output, content, isError) =>
+    expect(outcome(returned(output))).toEqual({ outcome: 'completed', content, isError }),
+  );
+
+  it('lets a plug-in say nothing but content and is_error', () =>
+    expect(
+      outcome(
+        returned('{"content":"x","is_error":"no","tool_use_id":"t","session":"s","cost":0,"durationMs":-1}'),
+      ),
+    ).toEqual({ outcome: 'completed', content: 'x', isError: false }));
+
+  it('is an error when the plug-in set one, whatever it put out', () =>
+    expect(outcome(returned('{"content":"fine"}', 0, 'broken'))).toEqual({
+      outcome: 'completed',
+      content: 'broken',
+      isError: true,
+    }));
+
+  it('is an error when the status is not 0', () => {
+    expect(outcome(returned('half', 1))).toMatchObject({ content: 'half', isError: true });
+    expect(outcome(returned('', 7))).toMatchObject({
+      content: 'the tool answered with status 7',
+      isError: true,
+    });
+  });
+
+  it('keeps a sample of bytes that are no text, and nothing more', () => {
+    const failed = outcome(returned(Uint8Array.from([0xff, 0xfe, 0x00])));
+    expect(failed).toMatchObject({ outcome: 'failed', code: 'TOOL.OUTPUT' });
+    expect(failed).toMatchObject({ message: expect.stringContaining('invalid_output: 3 bytes') });
+    expect(failed).toMatchObject({ message: expect.stringContaining('base64 //4A') });
+    const long = outcome(returned(new Uint8Array(100_000).fill(0xff)));
+    expect(long.outcome === 'failed' && long.message.length).toBeLessThan(500);
+  });
+
+  it('bounds content by what it takes as JSON', () => {
+    expect(outcome(returned('x'.repeat(MAX - 2)))).toMatchObject({ outcome: 'completed' });
+    expect(outcome(returned('x'.repeat(MAX)))).toMatchObject({ outcome: 'failed', code: 'TOOL.OUTPUT' });
+    expect(outcome(returned('\u0001'.repeat(MAX / 2)))).toMatchObject({
+      outcome: 'failed',
+      code: 'TOOL.OUTPUT',
+    });
+  });
+
+  it('makes content fit for the log', () =>
+    expect(outcome(returned('{"content":"a\\u0000b\\ud800"}'))).toMatchObject({ content: 'a\ufffdb\ufffd' }));
+
+  it.each<[RunEnd, string, string]>([
+    [{ end: 'trapped', message: 'unreachable' }, 'TOOL.TRAP', 'unreachable'],
+    [{ end: 'memory', message: 'memory access out of bounds' }, 'TOOL.MEMORY', 'memory_limit'],
+    [{ end: 'output', message: 'too much' }, 'TOOL.OUTPUT', 'output_limit'],
+    [{ end: 'timeout', timeoutMs: 50 }, 'TOOL.TIMEOUT', 'within 50 ms'],
+    [{ end: 'died', message: 'signal SIGSEGV' }, 'TOOL.TRAP', 'signal SIGSEGV'],
+  ])('%j', (run, code, text) =>
+    expect(outcome(run)).toEqual({ outcome: 'failed', code, message: expect.stringContaining(text) }),
+  );
+});

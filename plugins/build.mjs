@@ -1,0 +1,79 @@
+// Builds the bundled plug-ins with npm packages alone: AssemblyScript sources to plugins/dist/<name>.wasm.
+import { createHash } from 'node:crypto';
+import { existsSync, realpathSync } from 'node:fs';
+import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const HERE = import.meta.dirname;
+const ROOT = dirname(HERE);
+const DIST = join(HERE, 'dist');
+const PLUGINS = ['echo', 'calculator'];
+const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
+
+const sourcesOf = async (name) => {
+  const folder = join(HERE, name, 'assembly');
+  return (await readdir(folder)).sort().map((file) => join(folder, file));
+};
+
+/** What a built file depends on: its sources, the shared ones, this script, and the toolchain's versions. */
+const stampOf = async (name) => {
+  const require = createRequire(import.meta.url);
+  const toolchain = ['assemblyscript/package.json', '@extism/as-pdk/package.json'].map((id) =>
+    require.resolve(id),
+  );
+  const files = [
+    ...(await sourcesOf(name)),
+    ...(await sourcesOf('shared')),
+    fileURLToPath(import.meta.url),
+    ...toolchain,
+  ];
+  const hash = createHash('sha256');
+  for (const file of files)
+    hash
+      .update(relative(ROOT, file))
+      .update('\0')
+      .update(await readFile(file))
+      .update('\0');
+  return hash.digest('hex');
+};
+
+const isFresh = async (name, stamp) => {
+  const stampFile = join(DIST, `${name}.stamp`);
+  if (!existsSync(join(DIST, `${name}.wasm`)) || !existsSync(stampFile)) return false;
+  return (await readFile(stampFile, 'utf8')) === stamp;
+};
+
+const compile = async (name) => {
+  const { default: asc } = await import('assemblyscript/asc');
+  const entry = relative(ROOT, join(HERE, name, 'assembly', 'index.ts'));
+  // Written aside and renamed, so that a build that is killed leaves no half module behind.
+  const partial = join(DIST, `${name}.${process.pid}.partial.wasm`);
+  const args = [entry, '--baseDir', ROOT, '--outFile', relative(ROOT, partial), ...OPTIONS];
+  const { error, stderr } = await asc.main(args);
+  if (error) throw new Error(`plug-in ${name} does not compile: ${error.message}\n${stderr.toString()}`);
+  await rename(partial, join(DIST, `${name}.wasm`));
+};
+
+/** Builds what is not up to date; answers the folder with the modules. */
+export const buildPlugins = async () => {
+  await mkdir(DIST, { recursive: true });
+  for (const name of PLUGINS) {
+    const stamp = await stampOf(name);
+    if (await isFresh(name, stamp)) continue;
+    await compile(name);
+    await writeFile(join(DIST, `${name}.stamp`), stamp);
+  }
+  return DIST;
+};
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  const folder = await buildPlugins();
+  for (const name of PLUGINS) {
+    const bytes = await readFile(join(folder, `${name}.wasm`));
+    process.stdout.write(
+      `${name}.wasm  ${bytes.length} bytes  sha256 ${createHash('sha256').update(bytes).digest('hex')}\n`,
+    );
+  }
+}

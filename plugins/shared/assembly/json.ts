@@ -1,0 +1,158 @@
+/** A JSON string literal of a text in UTF-8, as UTF-8; in linear time, whatever its size. */
+export function quote(text: Uint8Array): Uint8Array {
+  let size = 2;
+  for (let i = 0; i < text.length; i++) size += escapedSize(text[i]);
+  const out = new Uint8Array(size);
+  let at = 0;
+  out[at++] = 0x22;
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    const width = escapedSize(c);
+    if (width > 1) out[at++] = 0x5c;
+    if (width == 6) {
+      out[at++] = 0x75; // \u00..
+      out[at++] = 0x30;
+      out[at++] = 0x30;
+      out[at++] = 0x30 + (c >> 4);
+      out[at++] = <u8>'0123456789abcdef'.charCodeAt(c & 15);
+    } else out[at++] = c;
+  }
+  out[at] = 0x22;
+  return out;
+}
+
+function escapedSize(c: u8): i32 {
+  if (c < 0x20) return 6;
+  return c == 0x22 || c == 0x5c ? 2 : 1;
+}
+
+const MAX_DEPTH: i32 = 64;
+
+/** Finds one string among the keys of a JSON object, which it reads strictly, in one pass. */
+export class StringField {
+  /** The value, when `found`. */
+  value: string = '';
+  found: bool = false;
+  /** Why the text could not be read, else empty. */
+  error: string = '';
+  private at: i32 = 0;
+
+  constructor(
+    private text: string,
+    private key: string,
+  ) {
+    this.readObject();
+  }
+
+  private fail(what: string): bool {
+    if (this.error == '') this.error = what + ' at character ' + this.at.toString();
+    return false;
+  }
+
+  private peek(): i32 {
+    while (this.at < this.text.length) {
+      const c = this.text.charCodeAt(this.at);
+      if (c != 0x20 && c != 0x0a && c != 0x0d && c != 0x09) return c;
+      this.at++;
+    }
+    return -1;
+  }
+
+  private take(expected: i32): bool {
+    if (this.peek() != expected) return false;
+    this.at++;
+    return true;
+  }
+
+  private readObject(): void {
+    if (!this.take(0x7b)) {
+      this.fail('expected an object');
+      return;
+    }
+    if (!this.take(0x7d)) {
+      do {
+        if (!this.readMember()) return;
+      } while (this.take(0x2c));
+      if (!this.take(0x7d)) this.fail('expected , or }');
+    }
+    if (this.error == '' && this.peek() != -1) this.fail('text after the object');
+  }
+
+  private readMember(): bool {
+    if (this.peek() != 0x22) return this.fail('expected a key');
+    const name = this.readString();
+    if (!this.take(0x3a)) return this.fail('expected :');
+    if (name == this.key && this.peek() == 0x22) {
+      this.value = this.readString();
+      this.found = this.error == '';
+      return this.found;
+    }
+    if (name == this.key) this.found = false;
+    return this.skipValue();
+  }
+
+  private readString(): string {
+    // A string is never longer than its literal: one buffer, whatever it holds.
+    const units = new StaticArray<u16>(this.text.length - this.at);
+    let length = 0;
+    for (this.at++; this.at < this.text.length; this.at++) {
+      const c = this.text.charCodeAt(this.at);
+      if (c == 0x22) {
+        this.at++;
+        return String.UTF16.decodeUnsafe(changetype<usize>(units), length << 1);
+      }
+      if (c < 0x20) this.fail('a control character in a string');
+      units[length++] = <u16>(c == 0x5c ? this.readEscape() : c);
+      if (this.error != '') return '';
+    }
+    this.fail('a string without an end');
+    return '';
+  }
+
+  private readEscape(): i32 {
+    const c = this.text.charAt(++this.at);
+    const index = '"\\/bfnrt'.indexOf(c);
+    if (c != '' && index >= 0) return '"\\/\b\f\n\r\t'.charCodeAt(index);
+    if (c != 'u') {
+      this.fail('an unknown escape');
+      return 0;
+    }
+    let code = 0;
+    for (let i = 0; i < 4; i++) {
+      const hex = this.text.charAt(++this.at);
+      const digit = '0123456789abcdef'.indexOf(hex.toLowerCase());
+      if (digit < 0 || hex == '') this.fail('a bad \\u escape');
+      code = code * 16 + digit;
+    }
+    return code;
+  }
+
+  /** Steps over any value by counting brackets: what is in it does not matter here. */
+  private skipValue(): bool {
+    let depth = 0;
+    do {
+      const c = this.peek();
+      if (c == -1) return this.fail('the value is missing');
+      if (c == 0x22) this.readString();
+      else {
+        if (c == 0x7b || c == 0x5b) depth++;
+        else if (c == 0x7d || c == 0x5d) depth--;
+        else if (depth == 0 && c == 0x2c) return this.fail('the value is missing');
+        if (depth > MAX_DEPTH) return this.fail('nested too deeply');
+        if (depth < 0) return this.fail('the value is missing');
+        this.at++;
+        if (depth == 0 && c != 0x7d && c != 0x5d) this.skipWord();
+      }
+      if (this.error != '') return false;
+    } while (depth > 0);
+    return true;
+  }
+
+  private skipWord(): void {
+    while (this.at < this.text.length) {
+      const c = this.text.charCodeAt(this.at);
+      if (c == 0x2c || c == 0x7d || c == 0x5d || c <= 0x20) return;
+      this.at++;
+    }
+  }
+}

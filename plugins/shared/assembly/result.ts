@@ -1,0 +1,23 @@
+import { Host } from '@extism/as-pdk';
+import { quote } from './json';
+
+/** Answers a tool call: `content` (UTF-8) for the model, and whether it says that the call failed. */
+export function answer(content: Uint8Array, isError: bool): i32 {
+  const head = utf8('{"content":');
+  const body = quote(content);
+  const tail = utf8(isError ? ',"is_error":true}' : ',"is_error":false}');
+  const out = new Uint8Array(head.length + body.length + tail.length);
+  out.set(head);
+  out.set(body, head.length);
+  out.set(tail, head.length + body.length);
+  Host.output(out);
+  return 0;
+}
+
+export function answerText(content: string, isError: bool): i32 {
+  return answer(utf8(content), isError);
+}
+
+function utf8(text: string): Uint8Array {
+  return Uint8Array.wrap(String.UTF8.encode(text));
+}
