@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Fact } from '@antiphon/contracts/memory';
 import { translateDatabaseError } from '@antiphon/database';
-import { keyHashOf, toFact } from '../projections/fact-rows.js';
-import type { FactRow } from '../projections/fact-rows.js';
+import { keyHashOf } from '../projections/fact-rows.js';
 import { PROJECTION_NAME } from '../projections/session-memory.events.js';
 import { RECALL_SQL } from './recall-sql.js';
 
@@ -25,12 +24,40 @@ export interface SessionQuestion {
   readonly includeSuperseded: boolean;
 }
 
-type NoFact = { readonly [key in keyof FactRow]: null };
-type RecallRow = {
+type FactTuple = readonly [
+  factId: string,
+  subject: string,
+  predicate: string,
+  object: string,
+  confidence: number,
+  learnedAt: string,
+  supersededAt: string | null,
+  sourceEventId: string,
+];
+
+interface RecallRow {
   readonly checkpoint: string;
-  readonly session_version: string | null;
+  readonly version: string | null;
   readonly session_key: string | null;
-} & (FactRow | NoFact);
+  readonly facts: readonly FactTuple[] | null;
+}
+
+/** The server writes times in its own zone and without needless zeros. */
+const isoOf = (time: string): string => new Date(time).toISOString();
+
+const toFact = (tuple: FactTuple): Fact => {
+  const [factId, subject, predicate, object, confidence, learnedAt, supersededAt, sourceEventId] = tuple;
+  return {
+    factId,
+    subject,
+    predicate,
+    object,
+    confidence,
+    learnedAt: isoOf(learnedAt),
+    supersededAt: supersededAt === null ? null : isoOf(supersededAt),
+    sourceEventId,
+  };
+};
 
 export const readRows = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
   const { workspace, sessionId, sessionKey, includeSuperseded } = question;
@@ -41,10 +68,11 @@ export const readRows = async (pool: pg.Pool, question: SessionQuestion): Promis
     .catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
+  const [row] = rows;
   return {
-    checkpoint: Number(rows[0]?.checkpoint ?? 0),
-    version: Number(rows[0]?.session_version ?? 0),
-    sessionKey: rows[0]?.session_key ?? null,
-    facts: rows.flatMap((row) => (row.fact_id === null ? [] : [toFact(row)])),
+    checkpoint: Number(row?.checkpoint ?? 0),
+    version: Number(row?.version ?? 0),
+    sessionKey: row?.session_key ?? null,
+    facts: row?.facts?.map(toFact) ?? [],
   };
 };

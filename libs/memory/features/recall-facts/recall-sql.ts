@@ -1,25 +1,23 @@
-import { FACT_COLUMNS } from '../projections/fact-rows.js';
-
 /** Facts of a key that a request reads at most, the newest ones. */
 export const MAX_FACTS_READ = 500;
 
 /**
  * One statement, so that checkpoint, version and facts are of one snapshot: what the log has behind them is read
- * after it, and nothing is folded twice or left out. $1 workspace, $2 session, $3 hash of its key (null: the row's),
- * $4 whether superseded facts are wanted, $5 the checkpoint's name.
+ * after it, and nothing is folded twice or left out. Facts come as one JSON text, oldest first: decoding rows of
+ * sixty facts column by column took the client four times as long as the query took the server.
+ * $1 workspace, $2 session, $3 hash of its key (null: the row's), $4 whether superseded facts are wanted,
+ * $5 the checkpoint's name.
  */
 export const RECALL_SQL = `select
     coalesce((select position from projection_checkpoints where name = $5), 0) as checkpoint,
-    s.version as session_version, s.session_key, f.*
-  from (values ($1::text, $2::uuid)) as asked (workspace, session_id)
-  left join memory_sessions s on s.workspace = asked.workspace and s.session_id = asked.session_id
-  left join lateral (
-    select ${FACT_COLUMNS}, position, ordinal from memory_facts m
-    where m.workspace = asked.workspace and m.key_hash = coalesce($3::bytea, s.key_hash)
-      and ($4 or m.superseded_at is null)
-    order by position desc, ordinal desc limit ${MAX_FACTS_READ}
-  ) f on true
-  order by f.position, f.ordinal`;
+    s.version, s.session_key,
+    (select json_agg(json_build_array(fact_id, subject, predicate, object, confidence, learned_at, superseded_at,
+        source_event_id) order by position, ordinal)
+      from (select * from memory_facts m
+        where m.workspace = $1 and m.key_hash = coalesce($3::bytea, s.key_hash) and ($4 or m.superseded_at is null)
+        order by position desc, ordinal desc limit ${MAX_FACTS_READ}) newest) as facts
+  from (select) as always
+  left join memory_sessions s on s.workspace = $1 and s.session_id = $2`;
 
 /** What of a session's event stream matters to memory, behind a version or behind a position of the log. */
 const TAIL_SQL = (

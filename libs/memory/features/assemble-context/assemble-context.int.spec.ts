@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { assembleContext as contract } from '@antiphon/contracts/memory';
+import { createAssembleContext, createQueryFacts, loadSouls } from '@antiphon/memory-features';
+import type { AssembleDeps } from '@antiphon/memory-features';
+import { createLogger } from '@antiphon/observability';
+import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
+import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
+
+const config: AssembleDeps['config'] = {
+  memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
+  features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
+};
+
+let memory: MemoryFixture;
+let folder: string;
+const lines: string[] = [];
+const logger = createLogger({ service: 'memory', sink: { write: (line: string) => void lines.push(line) } });
+
+beforeAll(async () => {
+  memory = await openMemory();
+  folder = mkdtempSync(join(tmpdir(), 'antiphon-souls-'));
+  writeFileSync(join(folder, 'SOUL.md'), '# Soul\r\n\r\nYou are kind.\n');
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await memory.close();
+});
+
+const agents = () => [
+  { id: 'main', soulPath: join(folder, 'SOUL.md') },
+  { id: 'lost', soulPath: join(folder, 'NO.md') },
+  { id: 'odd', soulPath: folder },
+  { id: 'plain', soulPath: null },
+];
+const open = async (some: Partial<AssembleDeps> = {}) =>
+  createAssembleContext({
+    recallFacts: memory.recallFacts,
+    souls: await loadSouls(agents(), logger),
+    config,
+    ...some,
+  });
+const request = (
+  { sessionId, sessionKey }: Conversation,
+  atLeast: number,
+  query: string,
+  agentId = 'main',
+) => ({
+  workspace: WORKSPACE,
+  sessionId,
+  sessionKey,
+  agentId,
+  atLeast,
+  query,
+  budgetTokens: 4_000,
+});
+const begin = () => memory.begin(`main:cli:me:${randomUUID()}`);
+
+describe('a context after fifty turns', () => {
+  it('has the fact of turn 5 within its budget, whether or not the projection is there yet', async () => {
+    const assemble = await open();
+    const talk = await begin();
+    let version = 0;
+    for (let turn = 1; turn <= 50; turn++)
+      version = await memory.say(
+        talk,
+        turn === 5
+          ? 'By the way, my favorite color is teal.'
+          : `turn ${turn}: ${'tell me more. '.repeat(40)}`,
+      );
+    const question = request(talk, version, 'what is my favourite colour?');
+    const lagging = contract.reply.parse(await assemble(question));
+    await memory.project();
+    const upToDate = contract.reply.parse(await assemble(question));
+    expect(upToDate).toEqual(lagging);
+    expect(upToDate).toMatchObject({ version, soul: { text: '# Soul\n\nYou are kind.' } });
+    expect(upToDate.facts).toEqual([
+      expect.objectContaining({ predicate: 'favorite color', object: 'teal' }),
+    ]);
+    expect(upToDate.tokens).toBeLessThan(200);
+  });
+
+  it('stays within its budget however much was told, with what matters in it', async () => {
+    const assemble = await open();
+    const talk = await begin();
+    for (let n = 0; n < 120; n++)
+      await memory.say(talk, `my item${n} is number ${n} ${'of a very long list '.repeat(4)}`);
+    const version = await memory.say(talk, 'my favorite color is teal');
+    for (let n = 0; n < 20; n++) await memory.say(talk, `my thing${n} is here`);
+    await memory.project();
+    const budgetTokens = 500;
+    const reply = await assemble({ ...request(talk, version, 'my favorite color?'), budgetTokens });
+    expect(reply.tokens).toBeLessThanOrEqual(budgetTokens);
+    expect(reply.facts[0]).toMatchObject({ object: 'teal' });
+  });
+});
+
+describe('a soul', () => {
+  it('that is missing or unusable is a warning, and none', async () => {
+    const assemble = await open();
+    const talk = await begin();
+    for (const agent of ['lost', 'odd', 'plain', 'unknown'])
+      expect(await assemble(request(talk, 1, 'x', agent))).toMatchObject({ soul: null });
+    expect(lines.some((line) => line.includes('NO.md') && line.includes('does not exist'))).toBe(true);
+    expect(lines.some((line) => line.includes('not a regular file'))).toBe(true);
+  });
+});
+
+describe('switches', () => {
+  it('semantic_enabled = false: the soul alone', async () => {
+    const talk = await begin();
+    const version = await memory.say(talk, 'my name is Ada');
+    const off = { ...config, memory: { ...config.memory, semanticEnabled: false } };
+    const reply = await (await open({ config: off }))(request(talk, version, 'x'));
+    expect(reply).toMatchObject({ facts: [], version, soul: { text: expect.stringContaining('kind') } });
+  });
+
+  it('memory_v1 = false: nothing', async () => {
+    const talk = await begin();
+    const off = { ...config, features: { ...config.features, memoryV1: false } };
+    expect(await (await open({ config: off }))(request(talk, 1, 'x'))).toEqual({
+      soul: null,
+      facts: [],
+      tokens: 0,
+      version: 1,
+    });
+  });
+});
+
+describe('asking for facts', () => {
+  it('gives the newest first, up to the limit, superseded ones when wanted', async () => {
+    const query = createQueryFacts(memory.recallFacts);
+    const talk = await begin();
+    await memory.say(talk, 'my name is Ada. I live in Oslo');
+    await memory.project();
+    await memory.say(talk, 'I live in Rome');
+    const ask = async (includeSuperseded: boolean, limit = 100) => {
+      const { facts } = await query({
+        workspace: WORKSPACE,
+        sessionId: talk.sessionId,
+        includeSuperseded,
+        limit,
+      });
+      return facts.map(({ object }) => object);
+    };
+    expect(await ask(false)).toEqual(['Rome', 'Ada']);
+    expect(await ask(true)).toEqual(['Rome', 'Oslo', 'Ada']);
+    expect(await ask(true, 1)).toEqual(['Rome']);
+  });
+});
