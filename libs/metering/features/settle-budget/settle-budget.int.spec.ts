@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { CallOutcome } from '@antiphon/contracts/metering';
+import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
+
+let metering: Awaited<ReturnType<typeof openMetering>>;
+beforeAll(async () => {
+  metering = await openMetering();
+});
+afterAll(() => metering.close());
+beforeEach(() => {
+  metering.clock.time = Date.parse('2026-11-21T10:00:00.000Z');
+  metering.lines.length = 0;
+});
+
+const price = { inputMicroUsdPerMtok: 3_000_000, outputMicroUsdPerMtok: 15_000_000 };
+const used = (inputTokens: number, outputTokens: number): CallOutcome => ({
+  kind: 'used',
+  inputTokens,
+  outputTokens,
+  estimated: false,
+});
+const settlement = (reservationId: string, outcome: CallOutcome) => ({
+  workspace: 'default',
+  reservationId,
+  outcome,
+});
+const types = async (reservationId: string) =>
+  (await metering.budgetEvents(reservationId)).map(({ type }) => type);
+
+describe('settling', () => {
+  it('charges what was used, exactly, and logs the record of the seeds', async () => {
+    const { reserve, settle, read } = metering.start({ priceOf: () => price });
+    const request = metering.request();
+    await reserve(request);
+    await expect(settle(settlement(request.reservationId, used(333, 77)))).resolves.toBe('settled');
+    expect(await metering.budgetEvents(request.reservationId)).toMatchObject([
+      { type: 'BudgetReserved' },
+      {
+        type: 'BudgetSettled',
+        data: { inputTokens: 333, outputTokens: 77, microUsd: 2_154, estimated: false },
+      },
+    ]);
+    expect((await read({ workspace: 'default', sessionId: request.sessionId }))[0]).toMatchObject({
+      reservedTokens: 0,
+      settledTokens: 410,
+      reservedMicroUsd: 0,
+      settledMicroUsd: 2_154,
+    });
+    expect(metering.lines.filter((line) => line['message'] === 'token record')).toMatchObject([
+      {
+        timestamp: '2026-11-21T10:00:00.000Z',
+        session_key: 'main:cli:me:you',
+        agent_id: 'main',
+        provider: 'scripted',
+        model: 'echo',
+        input: 333,
+        output: 77,
+        cost: 0.002154,
+        reservationId: request.reservationId,
+        estimated: false,
+      },
+    ]);
+  });
+
+  it('charges once, however often and from wherever it is told', async () => {
+    const processes = [metering.start(), metering.start()];
+    const request = metering.request();
+    await processes[0]?.reserve(request);
+    const told = Array.from({ length: 12 }, (_, i) =>
+      processes[i % 2]?.settle(settlement(request.reservationId, used(100, i))),
+    );
+    expect(new Set(await Promise.all(told))).toEqual(new Set(['settled']));
+    expect(await types(request.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
+    expect(metering.lines.filter((line) => line['message'] === 'token record')).toHaveLength(1);
+  });
+
+  it('says that a reservation is missing', async () => {
+    const { settle } = metering.start();
+    await expect(settle(settlement(randomUUID(), used(1, 1)))).resolves.toBe('missing');
+  });
+
+  it('releases what was not dispatched', async () => {
+    const { reserve, settle } = metering.start();
+    const request = metering.request();
+    await reserve(request);
+    const outcome = { kind: 'not_dispatched', reason: 'provider_unreachable' } as const;
+    await expect(settle(settlement(request.reservationId, outcome))).resolves.toBe('released');
+    await expect(settle(settlement(request.reservationId, used(1, 1)))).resolves.toBe('released');
+    await expect(reserve(request)).rejects.toMatchObject({
+      kind: 'conflict',
+      code: 'METERING.RESERVATION_ENDED',
+    });
+  });
+
+  it('finds a reservation whatever the case of its id', async () => {
+    const { reserve, settle } = metering.start();
+    const request = metering.request();
+    await reserve({ ...request, reservationId: request.reservationId.toUpperCase() });
+    await expect(settle(settlement(request.reservationId, used(1, 1)))).resolves.toBe('settled');
+  });
+
+  it('fails a batch for nobody but the command that the log refuses', async () => {
+    const { ledger, reserve, pool, store } = metering.start();
+    const spoiled = metering.request();
+    // Somebody wrote the first event of this reservation's stream behind the ledger's back.
+    const append = {
+      workspace: 'default',
+      streams: [
+        {
+          streamId: `budget-${spoiled.reservationId}`,
+          expectedVersion: 0,
+          events: [
+            {
+              eventId: randomUUID(),
+              type: 'BudgetReserved',
+              schemaVersion: 1,
+              data: {},
+              metadata: { correlationId: 'spec', service: 'metering' },
+            },
+          ],
+        },
+      ],
+    };
+    await store.append(append);
+    const [refused, ...granted] = await Promise.allSettled([
+      reserve(spoiled),
+      ...Array.from({ length: 5 }, () => reserve(metering.request())),
+    ]);
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'LOG.VERSION_CONFLICT' } });
+    expect(granted).toMatchObject(Array.from({ length: 5 }, () => ({ value: { granted: true } })));
+    expect(pool.idleCount).toBeGreaterThan(0);
+    await ledger.close();
+  });
+});
+
+describe('a charge over its bound', () => {
+  it('is recorded whole, freezes its limited scopes, is reported, and lasts until somebody has looked', async () => {
+    const { reserve, settle, read, ledger } = metering.start({ limits: { session: 10_000 } });
+    const first = metering.request();
+    await reserve(first);
+    await settle(settlement(first.reservationId, used(100, 900)));
+    expect(await types(first.reservationId)).toEqual([
+      'BudgetReserved',
+      'BudgetSettled',
+      'BudgetScopeFrozen',
+    ]);
+    expect(metering.lines.find((line) => line['level'] === 'warn')).toMatchObject({
+      scopeKey: `session/${first.sessionId}`,
+      boundTokens: 500,
+      usedTokens: 1_000,
+    });
+    const next = metering.request({ sessionId: first.sessionId, attempt: 2 });
+    await expect(reserve(next)).resolves.toMatchObject({
+      granted: false,
+      reason: 'frozen',
+      message: expect.stringContaining('budget frozen (session: 1000/10000)') as string,
+    });
+    const scopeKey = `session/${first.sessionId}`;
+    const [session] = await read({ workspace: 'default', sessionId: first.sessionId });
+    expect(session).toMatchObject({ key: scopeKey, frozen: true });
+    const unfreeze = {
+      type: 'Unfreeze',
+      scopeKey,
+      by: 'operator',
+      reason: 'the provider counts thinking',
+    } as const;
+    await expect(ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: true });
+    await expect(ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: false });
+    await expect(reserve(next)).resolves.toMatchObject({ granted: true });
+  });
+
+  it('freezes nothing where no limit is kept', async () => {
+    const { reserve, settle } = metering.start();
+    const request = metering.request();
+    await reserve(request);
+    await settle(settlement(request.reservationId, used(5_000, 5_000)));
+    expect(await types(request.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
+  });
+});
+
+describe('a reservation that nobody settles', () => {
+  const minutes = (n: number) => (metering.clock.time += n * 60_000);
+
+  it('is charged at its bound when it expires, and corrected once when the usage is learnt', async () => {
+    const { reserve, settle, endReservations, read } = metering.start();
+    minutes(6);
+    await endReservations.sweep();
+    const request = metering.request();
+    await reserve(request);
+    await expect(endReservations.sweep()).resolves.toBe(0);
+    minutes(6);
+    await expect(endReservations.sweep()).resolves.toBe(1);
+    await expect(endReservations.sweep()).resolves.toBe(0);
+    const spent = async () => (await read({ workspace: 'default', sessionId: request.sessionId }))[0];
+    expect(await spent()).toMatchObject({ reservedTokens: 0, settledTokens: 500 });
+    await expect(settle(settlement(request.reservationId, used(80, 20)))).resolves.toBe('expired_estimated');
+    await expect(settle(settlement(request.reservationId, used(1, 1)))).resolves.toBe('expired_estimated');
+    expect(await types(request.reservationId)).toEqual([
+      'BudgetReserved',
+      'BudgetExpired',
+      'BudgetCorrected',
+    ]);
+    expect(await spent()).toMatchObject({ reservedTokens: 0, settledTokens: 100 });
+  });
+
+  it('is settled by what the log says, if it says anything', async () => {
+    const { reserve, endReservations } = metering.start();
+    minutes(6);
+    await endReservations.sweep();
+    const [completed, failed, lost, unsent] = [0, 0, 0, 0].map(() => metering.request());
+    for (const call of [completed, failed, lost, unsent]) await reserve(call!);
+    await metering.sessionSays(
+      completed!.sessionId,
+      callStarted(completed!),
+      callCompleted(completed!, 7, 8),
+    );
+    const usage = { inputTokens: 5, outputTokens: 0, estimated: false };
+    await metering.sessionSays(failed!.sessionId, callStarted(failed!), callAborted(failed!, true, usage));
+    await metering.sessionSays(lost!.sessionId, callStarted(lost!), callAborted(lost!, true));
+    await metering.sessionSays(unsent!.sessionId, callStarted(unsent!), callAborted(unsent!, false));
+    minutes(6);
+    await expect(endReservations.sweep()).resolves.toBe(4);
+    const second = async (reservationId: string) => (await metering.budgetEvents(reservationId))[1];
+    expect(await second(completed!.reservationId)).toMatchObject({
+      data: { inputTokens: 7, outputTokens: 8 },
+    });
+    expect(await second(failed!.reservationId)).toMatchObject({ data: { inputTokens: 5, outputTokens: 0 } });
+    expect(await second(lost!.reservationId)).toMatchObject({
+      type: 'BudgetSettled',
+      data: { inputTokens: 100, outputTokens: 400, estimated: true },
+    });
+    expect(await second(unsent!.reservationId)).toMatchObject({ type: 'BudgetReleased' });
+  });
+
+  it('is ended once by sweeps of two processes', async () => {
+    const processes = [metering.start(), metering.start()];
+    const calls = Array.from({ length: 20 }, () => metering.request());
+    await Promise.all(calls.map((call) => processes[0]?.reserve(call)));
+    minutes(6);
+    await Promise.all(processes.map(({ endReservations }) => endReservations.sweep()));
+    for (const { reservationId } of calls)
+      expect(await types(reservationId)).toEqual(['BudgetReserved', 'BudgetExpired']);
+  });
+});
