@@ -1,0 +1,39 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { PROVIDER_KINDS } from '@antiphon/config';
+import { DEFAULT_KEY_ENV } from './defaults.js';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const SOURCES = ['apps', 'libs', 'tools'].map((folder) => `${folder}/**/*.{ts,mjs,cjs}`);
+/** How a source names a variable of ours: as a string, or as a property of an environment. */
+const USE = /(?:['"`]|\.|\{ ?|^ *)(ANTIPHON_[A-Z_]+)\b/gm;
+/** Set by one process of ours for another of the same run; nobody else ever does. */
+const INTERNAL: ReadonlySet<string> = new Set(['ANTIPHON_TEST_COUNT_FILE']);
+
+const isSource = (path: string): boolean =>
+  !/(^|\/)(node_modules|dist|fixtures)\//.test(path) && !/\.spec\.(ts|mjs)$/.test(path);
+
+const usedVariables = (): Set<string> => {
+  const texts = SOURCES.flatMap((pattern) => globSync(pattern, { cwd: ROOT }))
+    .filter(isSource)
+    .map((path) => readFileSync(join(ROOT, path), 'utf8'));
+  const names = texts.flatMap((text) => [...text.matchAll(USE)].map((match) => match[1] ?? ''));
+  return new Set(names.filter((name) => !INTERNAL.has(name) && !name.endsWith('_')));
+};
+
+describe('.env.example', () => {
+  const documented = new Set(
+    [...readFileSync(join(ROOT, '.env.example'), 'utf8').matchAll(/^#?([A-Z_]+)=/gm)].map(
+      (match) => match[1],
+    ),
+  );
+
+  it('has every variable that a source names', () =>
+    expect([...usedVariables()].filter((name) => !documented.has(name))).toEqual([]));
+
+  it('has the default variable of each kind of provider', () =>
+    expect(
+      PROVIDER_KINDS.flatMap((kind) => DEFAULT_KEY_ENV[kind] ?? []).filter((name) => !documented.has(name)),
+    ).toEqual([]));
+});
