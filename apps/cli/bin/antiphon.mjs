@@ -9,7 +9,9 @@ const main = `${root}/apps/cli/dist/main.js`;
 const local = `${root}/node_modules/.bin/node`;
 
 if (!existsSync(main)) {
-  console.error('antiphon: this clone is not built yet.\nWhat to do: run `npm start` once; it installs and builds.');
+  console.error(
+    'antiphon: this clone is not built yet.\nWhat to do: run `npm start` once; it installs and builds.',
+  );
   process.exit(1);
 }
 if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(local)) await import(main);

@@ -16,7 +16,12 @@ const contextOf: ContextOf = (command) => {
   const options = command.optsWithGlobals<GlobalOptions>();
   const { env } = process;
   const cwd = process.cwd();
-  return { output: createOutput(options.json === true), env, cwd, gateway: () => findGateway(options, env, cwd) };
+  return {
+    output: createOutput(options.json === true),
+    env,
+    cwd,
+    gateway: () => findGateway(options, env, cwd),
+  };
 };
 
 const createProgram = (): Command => {
@@ -25,7 +30,10 @@ const createProgram = (): Command => {
     .option('--json', 'one JSON document, or JSON lines, instead of text')
     .option('--url <url>', 'the gateway (default: ANTIPHON_URL, the running stack, the configuration)')
     .option('--token <token>', 'its token (default: ANTIPHON_TOKEN, the configuration)')
-    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
+    )
     .exitOverride();
   for (const add of [addStack, addStatus, addChat, addEvents, addAudit, addConfig]) add(program, contextOf);
   return program;

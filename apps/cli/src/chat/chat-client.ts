@@ -28,11 +28,20 @@ interface Incoming {
   readonly data?: unknown;
   readonly offset?: number;
   readonly result?: unknown;
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, unknown> };
+  readonly error?: {
+    readonly code: number;
+    readonly message: string;
+    readonly data?: Record<string, unknown>;
+  };
 }
 
 const toAppError = ({ code, message, data }: NonNullable<Incoming['error']>): AppError =>
-  new AppError(KIND_OF[code] ?? 'bug', String(data?.['code'] ?? `RPC.${code}`), message, data ? { data } : {});
+  new AppError(
+    KIND_OF[code] ?? 'bug',
+    String(data?.['code'] ?? `RPC.${code}`),
+    message,
+    data ? { data } : {},
+  );
 
 /**
  * Sends one request and hands out its frames until `done`; answers the result when the request has one instead.
@@ -54,7 +63,8 @@ export const chat = (
     };
     const receive = (message: Incoming): void => {
       if (message.type === 'session.ack') socket.send(JSON.stringify({ id: 1, ...request }));
-      else if (message.error) finish(() => reject(toAppError(message.error as NonNullable<Incoming['error']>)));
+      else if (message.error)
+        finish(() => reject(toAppError(message.error as NonNullable<Incoming['error']>)));
       else if ('result' in message) finish(() => resolve(message.result));
       else if (message.event !== undefined) {
         accepted = true;
@@ -65,14 +75,24 @@ export const chat = (
     socket.on('message', (data: Buffer) => receive(JSON.parse(data.toString('utf8')) as Incoming));
     socket.on('unexpected-response', (_, response) =>
       finish(() =>
-        reject(new AppError(response.statusCode === 401 ? 'unauthenticated' : 'forbidden', 'CLI.REFUSED', `the gateway refused the connection (${response.statusCode})`)),
+        reject(
+          new AppError(
+            response.statusCode === 401 ? 'unauthenticated' : 'forbidden',
+            'CLI.REFUSED',
+            `the gateway refused the connection (${response.statusCode})`,
+          ),
+        ),
       ),
     );
     socket.on('error', (cause) => reject(unreachable(gateway, cause)));
     socket.on('close', () =>
       reject(
         accepted
-          ? new AppError('transient', 'CLI.DISCONNECTED', 'the connection was lost; the turn goes on, and its session can be resumed')
+          ? new AppError(
+              'transient',
+              'CLI.DISCONNECTED',
+              'the connection was lost; the turn goes on, and its session can be resumed',
+            )
           : unreachable(gateway, undefined),
       ),
     );

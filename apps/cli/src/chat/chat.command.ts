@@ -29,7 +29,8 @@ const readInput = async (): Promise<string> => {
 const requestOf = (content: string, options: ChatOptions) => {
   const { agent, session, channel, account, peer } = options;
   const idempotencyKey = randomUUID();
-  if (session !== undefined) return { method: 'session.send', params: { sessionId: session, content, idempotencyKey } };
+  if (session !== undefined)
+    return { method: 'session.send', params: { sessionId: session, content, idempotencyKey } };
   const named = agent === undefined ? {} : { agent };
   return { method: 'chat.send', params: { channel, account, peer, content, idempotencyKey, ...named } };
 };
@@ -59,7 +60,11 @@ const failureOf = (frame: ChatFrame | undefined): AppError | undefined => {
   return new AppError(code.startsWith('BUDGET.') ? 'exhausted' : 'provider', code, message);
 };
 
-const runChat = async ({ output, gateway }: CommandContext, text: string, options: ChatOptions): Promise<void> => {
+const runChat = async (
+  { output, gateway }: CommandContext,
+  text: string,
+  options: ChatOptions,
+): Promise<void> => {
   const content = text === '-' ? await readInput() : text;
   let failure: ChatFrame | undefined;
   const result = await chat(gateway(), requestOf(content, options), (frame) => {
@@ -84,6 +89,11 @@ export const addChat = (program: Command, context: (command: Command) => Command
     .option('--channel <name>', 'where the message comes from', 'cli')
     .option('--account <name>', 'the account on that channel', 'local')
     .option('--peer <name>', 'who speaks', 'user')
-    .addHelpText('after', '\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -')
-    .action((text: string, options: ChatOptions, command: Command) => runChat(context(command), text, options));
+    .addHelpText(
+      'after',
+      '\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
+    )
+    .action((text: string, options: ChatOptions, command: Command) =>
+      runChat(context(command), text, options),
+    );
 };

@@ -18,7 +18,8 @@ export interface AddressOptions {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where this installation keeps its state: `ANTIPHON_HOME`, else `./.antiphon`. */
-export const homeOf = (env: Environment, cwd: string): string => resolve(cwd, env['ANTIPHON_HOME'] ?? '.antiphon');
+export const homeOf = (env: Environment, cwd: string): string =>
+  resolve(cwd, env['ANTIPHON_HOME'] ?? '.antiphon');
 
 interface Stack {
   readonly urls?: { readonly gateway?: string };
@@ -31,7 +32,9 @@ export const readStack = (home: string): Stack | null => {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Stack;
   } catch (cause) {
-    throw new AppError('invalid', 'CLI.BAD_STACK_FILE', `${path} cannot be read; run \`npm start\` again`, { cause });
+    throw new AppError('invalid', 'CLI.BAD_STACK_FILE', `${path} cannot be read; run \`npm start\` again`, {
+      cause,
+    });
   }
 };
 
@@ -43,5 +46,8 @@ export const findGateway = (options: AddressOptions, env: Environment, cwd: stri
     env['ANTIPHON_URL'] ??
     readStack(homeOf(env, cwd))?.urls?.gateway ??
     `http://${config.gateway.host}:${config.gateway.port}`;
-  return { url: url.replace(/\/+$/, ''), token: options.token ?? env['ANTIPHON_TOKEN'] ?? config.gateway.token };
+  return {
+    url: url.replace(/\/+$/, ''),
+    token: options.token ?? env['ANTIPHON_TOKEN'] ?? config.gateway.token,
+  };
 };

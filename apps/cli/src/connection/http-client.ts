@@ -30,7 +30,11 @@ const problemOf = (status: number, text: string): AppError => {
     // Not ours: whatever answers there, its text says more than a parse error would.
     problem = { detail: `the server answered ${status}: ${text.slice(0, 200)}` };
   }
-  return new AppError(KIND_OF[status] ?? 'bug', problem.code ?? 'CLI.HTTP', problem.detail ?? `status ${status}`);
+  return new AppError(
+    KIND_OF[status] ?? 'bug',
+    problem.code ?? 'CLI.HTTP',
+    problem.detail ?? `status ${status}`,
+  );
 };
 
 /** GETs a JSON document from the gateway; its problem documents become AppErrors. */

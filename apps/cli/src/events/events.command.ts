@@ -37,7 +37,10 @@ const pathOf = (filter: EventFilter): string => {
 };
 
 const render = (event: LoggedEvent): string =>
-  `${String(event.position).padStart(7)} ${event.recordedAt} ${event.streamId}@${event.streamVersion} ${event.type} ${JSON.stringify(event.data)}`.slice(0, MAX_WIDTH);
+  `${String(event.position).padStart(7)} ${event.recordedAt} ${event.streamId}@${event.streamVersion} ${event.type} ${JSON.stringify(event.data)}`.slice(
+    0,
+    MAX_WIDTH,
+  );
 
 const list = async ({ output, gateway }: CommandContext, filter: EventFilter): Promise<void> => {
   const page = (await getJson(gateway(), pathOf(filter))) as Page;
@@ -48,7 +51,11 @@ const list = async ({ output, gateway }: CommandContext, filter: EventFilter): P
 const cursorAfter = (position: number): string => Buffer.from(`p${position}`).toString('base64url');
 
 /** Prints what is there, then what comes, until it is stopped. */
-const tail = async ({ output, gateway }: CommandContext, filter: EventFilter, once: boolean): Promise<void> => {
+const tail = async (
+  { output, gateway }: CommandContext,
+  filter: EventFilter,
+  once: boolean,
+): Promise<void> => {
   const address = gateway();
   let cursor = filter.cursor;
   for (;;) {

@@ -15,7 +15,9 @@ const run = (script: 'start' | 'stop', args: readonly string[]): Promise<void> =
     process.on('SIGINT', () => undefined);
     child.once('error', reject);
     child.once('exit', (code) =>
-      code === 0 ? resolve() : reject(new AppError('bug', 'CLI.STACK_FAILED', `npm ${script} failed; what it printed tells why`)),
+      code === 0
+        ? resolve()
+        : reject(new AppError('bug', 'CLI.STACK_FAILED', `npm ${script} failed; what it printed tells why`)),
     );
   });
 
