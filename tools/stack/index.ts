@@ -1,5 +1,7 @@
 export { down } from './down.js';
 export type { DownOptions } from './down.js';
+export { startEngineSet } from './engine-set.js';
+export type { EngineSet, EngineSetOptions } from './engine-set.js';
 export { renderTable } from './render-table.js';
 export { readStack } from './stack-json.js';
 export type { EngineEntry, ProcessState, ServiceEntry, StackJson } from './stack-json.js';

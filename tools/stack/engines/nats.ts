@@ -33,13 +33,18 @@ export const awaitNatsGreeting = (host: string, port: number, timeoutMs = 2_000)
   });
 
 /** nats-server with JetStream in the home. */
-export const natsEngine = (context: EngineContext, program: ResolvedEngine): ManagedEngine => {
+export const natsEngine = (
+  context: EngineContext,
+  program: ResolvedEngine,
+  { anonymous = false }: { readonly anonymous?: boolean } = {},
+): ManagedEngine => {
   const { paths, credentials, ports, usualPorts } = context;
   const port = createStickyPort({ ports, name: 'NATS', preferred: usualPorts ? USUAL_PORT : 0 });
   const configFile = join(paths.nats, 'nats-server.conf');
   const prepare = async (): Promise<Incarnation> => {
     const storeDir = join(paths.nats, 'jetstream');
-    writeFileAtomic(configFile, natsConfig({ port: await port.ensure(), storeDir, credentials }));
+    const options = { port: await port.ensure(), storeDir, credentials, anonymous };
+    writeFileAtomic(configFile, natsConfig(options));
     return {
       launch: {
         command: join(program.folder, 'nats-server'),

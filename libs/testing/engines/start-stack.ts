@@ -1,0 +1,110 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readStack, up } from '@antiphon/stack';
+import type { RunningStack, Scale, StackJson } from '@antiphon/stack';
+import { createTestDatabase } from '../test-database.js';
+import type { TestDatabase } from '../test-database.js';
+
+export interface StartStackOptions {
+  /** Text of its antiphon.toml; without it, the built-in defaults. */
+  readonly config?: string;
+  /** Beside a bare environment (PATH, HOME, cache): providers' keys, log level, failpoints. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly scale?: Partial<Scale>;
+  /** True: PostgreSQL (a database of its own in it) and Temporal of the whole run; NATS is always its own. */
+  readonly shareEngines?: boolean;
+}
+
+/** A whole stack of one spec's own: the real supervisor with the real services. */
+export interface TestStack {
+  readonly home: string;
+  readonly gatewayUrl: string;
+  readonly wsUrl: string;
+  /** As the owner of the tables: it may do what no service may. */
+  readonly databaseUrl: string;
+  /** As the operator, who may publish and hear everything. */
+  readonly nats: { readonly url: string; readonly user: string; readonly password: string };
+  readonly temporalAddress: string;
+  /** As it is now: pids change when something is killed. */
+  stackJson(): StackJson;
+  /** Everything that a process has logged, e.g. of `agent-1`, `supervisor`, `postgresql`. */
+  readLog(process: string): string;
+  /** Stops it in order and removes its home. */
+  stop(): Promise<void>;
+}
+
+/** What a process needs of ours; nothing that would make a spec pass on one machine and fail on another. */
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'ANTIPHON_CACHE', 'ANTIPHON_POSTGRES_BIN'];
+const ALSO_INHERITED = ['ANTIPHON_NATS_SERVER', 'ANTIPHON_TEMPORAL', 'XDG_CACHE_HOME'];
+
+const bareEnvironment = (): Record<string, string | undefined> =>
+  Object.fromEntries([...INHERITED, ...ALSO_INHERITED].map((name) => [name, process.env[name]]));
+
+const writeConfig = (home: string, config: string | undefined): Record<string, string> => {
+  if (config === undefined) return {};
+  const path = join(home, 'antiphon.toml');
+  writeFileSync(path, config);
+  return { ANTIPHON_CONFIG: path };
+};
+
+const sharedAddresses = (database: TestDatabase | null): Record<string, string | undefined> =>
+  database === null
+    ? {}
+    : {
+        ANTIPHON_DATABASE_URL: database.url,
+        ANTIPHON_TEMPORAL_ADDRESS: process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'],
+      };
+
+const operatorOf = ({ credentials }: StackJson): TestStack['nats'] => {
+  const { url, users } = JSON.parse(readFileSync(credentials.natsUsersFile, 'utf8')) as {
+    url: string;
+    users: Record<string, { user: string; password: string }>;
+  };
+  return { url, user: users['operator']?.user ?? '', password: users['operator']?.password ?? '' };
+};
+
+const describe = (home: string, running: RunningStack, database: TestDatabase | null): TestStack => {
+  const { stack } = running;
+  const gatewayUrl = stack.urls.gateway ?? '';
+  return {
+    home,
+    gatewayUrl,
+    wsUrl: `${gatewayUrl.replace(/^http/, 'ws')}/ws`,
+    databaseUrl: readFileSync(stack.credentials.databaseUrlFile, 'utf8').trim(),
+    nats: operatorOf(stack),
+    temporalAddress: stack.engines.temporal.address,
+    stackJson: () => readStack(home) ?? stack,
+    readLog: (process) => readFileSync(join(stack.logs, `${process}.log`), 'utf8'),
+    stop: async () => {
+      running.requestStop();
+      const failure = await running.ended;
+      await database?.drop();
+      rmSync(home, { recursive: true, force: true });
+      if (failure !== null) throw new Error(`the supervisor did not end in order: ${failure}`);
+    },
+  };
+};
+
+/**
+ * Starts a stack with a home, ports and credentials of its own (2 s and the services' own start; engines come from the
+ * cache). It ends with `stop()`, or with this process. Needs the compiled services (`npm run build`).
+ */
+export const startStack = async (options: StartStackOptions = {}): Promise<TestStack> => {
+  const home = mkdtempSync(join(tmpdir(), 'antiphon-stack-'));
+  const database = options.shareEngines ? await createTestDatabase() : null;
+  const env = {
+    ...bareEnvironment(),
+    ...writeConfig(home, options.config),
+    ...sharedAddresses(database),
+    ...options.env,
+  };
+  try {
+    const running = await up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
+    return describe(home, running, database);
+  } catch (error) {
+    await database?.drop();
+    rmSync(home, { recursive: true, force: true });
+    throw error;
+  }
+};
