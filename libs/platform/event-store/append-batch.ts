@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { JsonObject } from '@antiphon/kernel';
 import {
   type AppendOutcome,
   type OutcomeName,
@@ -6,81 +7,146 @@ import {
   refusalOf,
   resultOf,
 } from './append-outcome.js';
-import type { JsonObject } from '@antiphon/kernel';
-import type { PreparedAppend } from './prepare-append.js';
+import type { PreparedAppend, PreparedStream } from './prepare-append.js';
 
+/** Null arrays mean: every request was appended, and `base` and `heads` tell the rest. */
 interface AppendRow {
+  readonly base: string;
+  readonly heads: readonly (string | null)[];
+  readonly outcomes: readonly (OutcomeName | null)[] | null;
+  readonly firsts: readonly (string | null)[] | null;
+  readonly lasts: readonly (string | null)[] | null;
+  readonly details: readonly (Detail | null)[] | null;
+}
+type Detail = RefusalDetail & { readonly answer?: JsonObject; readonly versions?: readonly number[] };
+
+const PARAMETERS = 22;
+const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(details) as details
+  from antiphon_append(${Array.from({ length: PARAMETERS }, (_, index) => `$${index + 1}`).join(', ')})`;
+
+/** One stream of one request; `place` is where it comes among the locks, `first` its first event's place (from 1). */
+interface PlacedStream {
   readonly request: number;
-  readonly outcome: OutcomeName;
-  readonly version: string;
-  readonly first_position: string | null;
-  readonly last_position: string | null;
-  readonly detail:
-    (RefusalDetail & { readonly answer?: JsonObject; readonly versions?: readonly number[] }) | null;
+  readonly workspace: string;
+  readonly stream: PreparedStream;
+  readonly first: number;
 }
 
-const APPEND_SQL = `select request, outcome, version, first_position, last_position, detail from antiphon_append(
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`;
+const place = (batch: readonly PreparedAppend[]): PlacedStream[] => {
+  let first = 1;
+  return batch.flatMap(({ request: { workspace }, streams }, index) =>
+    streams.map((stream) => {
+      const placed = { request: index + 1, workspace, stream, first };
+      first += stream.events.length;
+      return placed;
+    }),
+  );
+};
 
-const paramsOf = (batch: readonly PreparedAppend[]): unknown[] => {
-  const streams = batch.flatMap((prepared, index) =>
-    prepared.streams.map((stream) => ({ prepared, index: index + 1, stream })),
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const inLockOrder = (placed: readonly PlacedStream[]): PlacedStream[] =>
+  placed.length === 1
+    ? [...placed]
+    : placed.toSorted(
+        (a, b) => compare(a.workspace, b.workspace) || compare(a.stream.streamId, b.stream.streamId),
+      );
+
+const NO_FENCES = [null, null, null, null];
+const fenceParams = (batch: readonly PreparedAppend[]): unknown[] => {
+  const fences = batch
+    .flatMap(({ request: { fence, workspace } }, index) =>
+      fence ? [{ ...fence, workspace, request: index + 1 }] : [],
+    )
+    .sort((a, b) => compare(a.workspace, b.workspace) || compare(a.lease, b.lease));
+  return fences.length === 0
+    ? NO_FENCES
+    : [
+        fences.map(({ request }) => request),
+        fences.map(({ workspace }) => workspace),
+        fences.map(({ lease }) => lease),
+        fences.map(({ epoch }) => epoch),
+      ];
+};
+
+const NO_CLAIMS = [null, null, null, null, null, null];
+const claimParams = (batch: readonly PreparedAppend[]): unknown[] => {
+  const claims = batch.flatMap(({ request: { idempotency, workspace }, answer }, index) =>
+    idempotency ? [{ ...idempotency, answer, workspace, request: index + 1 }] : [],
   );
-  const events = streams.flatMap(({ stream }) => stream.events);
-  const numbered = batch.map(({ request, answer }, index) => ({ request, answer, index: index + 1 }));
-  const fences = numbered.flatMap(({ request: { fence }, index }) => (fence ? [{ index, ...fence }] : []));
-  const claims = numbered.flatMap(({ request: { idempotency }, answer, index }) =>
-    idempotency ? [{ index, ...idempotency, answer }] : [],
-  );
+  return claims.length === 0
+    ? NO_CLAIMS
+    : [
+        claims.map(({ request }) => request),
+        claims.map(({ workspace }) => workspace),
+        claims.map(({ scope }) => scope),
+        claims.map(({ key }) => key),
+        claims.map(({ digest }) => digest),
+        claims.map(({ answer }) => answer),
+      ];
+};
+
+const paramsOf = (
+  careful: boolean,
+  batch: readonly PreparedAppend[],
+  locks: readonly PlacedStream[],
+): unknown[] => {
+  const events = batch.flatMap(({ streams }) => streams.flatMap((stream) => stream.events));
   return [
-    streams.map(({ index }) => index),
-    streams.map(({ prepared }) => prepared.request.workspace),
-    streams.map(({ stream }) => stream.streamId),
-    streams.map(({ stream }) => stream.category),
-    streams.map(({ stream }) => stream.expectedVersion),
-    streams.map(({ stream }) => stream.events.length),
+    careful,
+    locks.map(({ request }) => request),
+    locks.map(({ workspace }) => workspace),
+    locks.map(({ stream }) => stream.streamId),
+    locks.map(({ stream }) => stream.expectedVersion),
+    locks.map(({ first }) => first),
+    locks.map(({ stream }) => stream.events.length),
     events.map(({ eventId }) => eventId),
     events.map(({ type }) => type),
     events.map(({ schemaVersion }) => schemaVersion),
     events.map(({ data }) => data),
     events.map(({ metadata }) => metadata),
-    fences.map(({ index }) => index),
-    fences.map(({ lease }) => lease),
-    fences.map(({ epoch }) => epoch),
-    claims.map(({ index }) => index),
-    claims.map(({ scope }) => scope),
-    claims.map(({ key }) => key),
-    claims.map(({ digest }) => digest),
-    claims.map(({ answer }) => answer),
+    ...fenceParams(batch),
+    ...claimParams(batch),
   ];
 };
 
-const outcomeOf = ({ request }: PreparedAppend, rows: readonly AppendRow[]): AppendOutcome => {
-  const { outcome, detail, first_position: first, last_position: last } = rows[0] as AppendRow;
-  if (outcome !== 'appended' && outcome !== 'duplicate' && outcome !== 'joined')
-    return { ok: false, error: refusalOf(outcome, request, detail ?? {}) };
-  const versions = detail?.versions ?? rows.map(({ version }) => Number(version));
-  return { ok: true, result: resultOf(outcome, versions, Number(first), Number(last), detail?.answer) };
+const outcomesOf = (
+  row: AppendRow,
+  batch: readonly PreparedAppend[],
+  placed: readonly PlacedStream[],
+  locks: readonly PlacedStream[],
+): AppendOutcome[] => {
+  const after = new Map(
+    locks.map(({ first, stream }, index) => [first, Number(row.heads[index]) + stream.events.length]),
+  );
+  return batch.map(({ request }, index): AppendOutcome => {
+    const outcome = row.outcomes?.[index] ?? 'appended';
+    const detail = row.details?.[index] ?? undefined;
+    if (outcome !== 'appended' && outcome !== 'duplicate' && outcome !== 'joined')
+      return { ok: false, error: refusalOf(outcome, request, detail ?? {}) };
+    const streams = placed.filter((stream) => stream.request === index + 1);
+    const versions = detail?.versions ?? streams.map(({ first }) => after.get(first) as number);
+    const start = Number(row.base) + (streams[0] as PlacedStream).first;
+    const length = streams.reduce((sum, { stream }) => sum + stream.events.length, 0);
+    const first = Number(row.firsts?.[index] ?? start);
+    const last = Number(row.lasts?.[index] ?? start + length - 1);
+    return { ok: true, result: resultOf(outcome, versions, first, last, detail?.answer) };
+  });
 };
 
 /**
  * Appends a batch in one call of `antiphon_append` and answers each request's outcome, in order.
- * No two requests may share a stream, an event id or an idempotency key. Rejects with what `pg` throws.
+ * No two requests may share a stream, an event id or an idempotency key. Rejects with what `pg` throws; unless
+ * `careful`, that includes a unique violation for an event id that is in the log already.
  */
 export const appendBatch = async (
   client: pg.Pool | pg.ClientBase,
   batch: readonly PreparedAppend[],
+  careful: boolean,
 ): Promise<AppendOutcome[]> => {
-  const { rows } = await client.query<AppendRow>({
-    name: 'antiphon_append',
-    text: APPEND_SQL,
-    values: paramsOf(batch),
-  });
-  const byRequest = new Map<number, AppendRow[]>();
-  for (const row of rows) {
-    const group = byRequest.get(row.request);
-    if (group) group.push(row);
-    else byRequest.set(row.request, [row]);
-  }
-  return batch.map((prepared, index) => outcomeOf(prepared, byRequest.get(index + 1) ?? []));
+  const placed = place(batch);
+  const locks = inLockOrder(placed);
+  const values = paramsOf(careful, batch, locks);
+  const { rows } = await client.query<AppendRow>({ name: 'antiphon_append', text: APPEND_SQL, values });
+  return outcomesOf(rows[0] as AppendRow, batch, placed, locks);
 };

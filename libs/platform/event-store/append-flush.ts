@@ -8,12 +8,20 @@ import type { PreparedAppend } from './prepare-append.js';
 
 const RETRY_MS = 100;
 
+/** An event id of the batch is in the log already: rare enough to look only when the index says so. */
+const isKnownEventId = (error: unknown): boolean =>
+  (error as { constraint?: unknown }).constraint === 'events_event_id_key';
+
 type Attempt =
   | { readonly done: true; readonly outcomes: AppendOutcome[] }
   /** `sent`: the batch was on its way when the connection broke, so it may have been committed. */
   | { readonly done: false; readonly sent: boolean; readonly error: unknown };
 
-const attempt = async (pool: pg.Pool, batch: readonly PreparedAppend[]): Promise<Attempt> => {
+const attempt = async (
+  pool: pg.Pool,
+  batch: readonly PreparedAppend[],
+  careful: boolean,
+): Promise<Attempt> => {
   let client: pg.PoolClient;
   try {
     client = await pool.connect();
@@ -21,7 +29,7 @@ const attempt = async (pool: pg.Pool, batch: readonly PreparedAppend[]): Promise
     return { done: false, sent: false, error };
   }
   try {
-    const outcomes = await appendBatch(client, batch);
+    const outcomes = await appendBatch(client, batch, careful);
     client.release();
     return { done: true, outcomes };
   } catch (error) {
@@ -42,9 +50,14 @@ const resolveBatch = async (
 ): Promise<AppendOutcome[]> => {
   const deadline = performance.now() + withinMs;
   let unknown = false;
+  let careful = false;
   for (;;) {
-    const tried = await attempt(pool, batch);
+    const tried = await attempt(pool, batch, careful);
     if (tried.done) return tried.outcomes;
+    if (!careful && isKnownEventId(tried.error)) {
+      careful = true;
+      continue;
+    }
     unknown ||= tried.sent;
     if (!unknown) throw tried.error;
     if (performance.now() > deadline)

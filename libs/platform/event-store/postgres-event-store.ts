@@ -48,7 +48,7 @@ const appendWithin = async (
   if (new Set(claims).size !== claims.length)
     throw invalid('LOG.INVALID', 'requests of one transaction may not share a stream, an event id or a key');
   if (prepared.length === 0) return [];
-  return appendBatch(client, prepared).catch((error: unknown) => {
+  return appendBatch(client, prepared, true).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
 };

@@ -116,222 +116,227 @@ create trigger events_append_only before update or delete or truncate on events
 create trigger stream_heads_keep before truncate on stream_heads
   for each statement execute function antiphon_refuse_change();
 
--- Appends a batch of requests and answers one row for each stream of each request, in the given order.
--- A request that may not be appended fails alone: its rows carry the reason, and the others are written.
--- No two requests of a batch share a stream, an event id or an idempotency key (the caller splits them).
--- Locks: leases, then stream heads, each in order of their keys, then the log head; every append follows
--- this order, so appends never wait for each other in a circle. Call it once, as the last step of a transaction.
+-- True when the role that the session has taken (not the owner of a function on the way) owns the category.
+create function antiphon_owns(p_category text) returns boolean
+language sql stable set search_path = public, pg_temp as $$
+  select exists (
+    select from category_owners o
+    where o.category = p_category
+      and pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), 'antiphon_' || o.service, 'member'))
+$$;
+
+-- Appends a batch of requests. A request that may not be appended fails alone: `outcomes` says why, and the others
+-- are written. The caller sees to it that
+--   streams (p_request … p_count, one element each) come in the order of workspace and stream id, which is the order
+--   of their locks; fences in the order of workspace and lease; events in the order of their requests and, within a
+--   request, of its streams: p_first is a stream's first event; and that
+--   no two requests share a stream, an event id or an idempotency key.
+-- Locks: leases, then stream heads, then the log itself, as every append does, so none waits for another in a circle.
+-- Call it once, as the last step of a transaction.
+-- Answers: `base`, the position before the first event; `heads`, each stream's version before the append; and only if
+-- not all requests were plainly appended: `outcomes` (null = appended), positions and details, one element a request.
+-- Without p_careful an event id that exists elsewhere raises unique_violation, for the sake of one look-up an event.
+-- Subscripts instead of unnest, and look-ups by key (`offset 0` keeps them) instead of joins, which cost more to start
+-- than the work takes, and may be planned the wrong way round (docs/adr/0002).
 create function antiphon_append(
-  p_request integer[], p_workspace text[], p_stream text[], p_category text[], p_expected bigint[], p_count integer[],
+  p_careful boolean,
+  p_request integer[], p_workspace text[], p_stream text[], p_expected bigint[], p_first integer[], p_count integer[],
   p_event_id uuid[], p_type text[], p_schema_version integer[], p_data text[], p_metadata text[],
-  p_fence_request integer[], p_fence_lease text[], p_fence_epoch bigint[],
-  p_claim_request integer[], p_claim_scope text[], p_claim_key text[], p_claim_digest text[], p_claim_answer text[]
-) returns table (
-  request integer, outcome text, version bigint, first_position bigint, last_position bigint, detail jsonb
+  p_fence_request integer[], p_fence_workspace text[], p_fence_lease text[], p_fence_epoch bigint[],
+  p_claim_request integer[], p_claim_workspace text[], p_claim_scope text[], p_claim_key text[], p_claim_digest text[],
+  p_claim_answer text[],
+  out base bigint, out heads bigint[], out outcomes text[], out firsts bigint[], out lasts bigint[], out details jsonb[]
 )
 language plpgsql security definer
 set search_path = public, pg_temp
+-- A plan that was made while a table was small must not outlive that: always by key.
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-  n_streams constant integer := cardinality(p_stream);
-  n_requests constant integer := p_request[n_streams];
-  effective_role text := current_setting('role');
-  workspaces text[] := array_fill(null::text, array[n_requests]);
-  outcomes text[] := array_fill('appended'::text, array[n_requests]);
-  details jsonb[] := array_fill(null::jsonb, array[n_requests]);
-  firsts bigint[] := array_fill(null::bigint, array[n_requests]);
-  lasts bigint[] := array_fill(null::bigint, array[n_requests]);
-  event_stream integer[];
-  head_version bigint[];
+  item record;
+  owned_category text;
+  event_hash bytea[];
   head_hash bytea[];
   positions bigint[];
-  versions bigint[];
-  hashes bytea[];
-  next_position bigint;
   chain bytea;
-  at integer := 0;
-  req integer;
-  found_row record;
+  ignored text;
+  unusual boolean := p_careful or p_claim_request is not null;
+  seen integer := 0;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'an append needs read committed' using errcode = 'invalid_transaction_state';
+  if current_setting('transaction_isolation') <> 'read committed' or current_setting('antiphon.appended', true) = 'yes' then
+    raise exception 'an append needs read committed, and happens once in a transaction'
+      using errcode = 'invalid_transaction_state';
   end if;
-  if current_setting('antiphon.appended', true) = 'yes' then
-    raise exception 'one append in a transaction' using errcode = 'invalid_transaction_state';
-  end if;
-  perform set_config('antiphon.appended', 'yes', true);
+  ignored := set_config('antiphon.appended', 'yes', true);
 
-  for i in 1 .. n_streams loop
-    workspaces[p_request[i]] := p_workspace[i];
-  end loop;
-
-  -- Who may append here: the role that the session has taken, not the owner of this function.
-  if effective_role = 'none' then
-    effective_role := session_user;
+  -- A shared lock keeps a lease from changing hands before this commits.
+  if p_fence_request is not null then
+    for item in
+      select p_fence_request[i] as request, l.epoch = p_fence_epoch[i] and l.owner is not null as held, l.epoch
+      from generate_series(1, cardinality(p_fence_request)) i
+      left join lateral (
+        select l.epoch, l.owner from leases l
+        where l.workspace = p_fence_workspace[i] and l.name = p_fence_lease[i] for share
+      ) l on true
+    loop
+      if item.held is not true then
+        unusual := true;
+        outcomes[item.request] := 'fenced';
+        details[item.request] := jsonb_build_object('actual', coalesce(item.epoch, 0));
+      end if;
+    end loop;
   end if;
-  for found_row in
-    select distinct s.req, s.category from unnest(p_request, p_category) as s (req, category)
-    where not exists (
-      select from category_owners o
-      where o.category = s.category and pg_has_role(effective_role, 'antiphon_' || o.service, 'member'))
+
+  -- New streams get their head before any head is locked; whoever comes second waits here for the first.
+  if 0 = any (p_expected) or array_position(p_expected, null) is not null then
+    insert into stream_heads (workspace, stream_id, version, hash)
+      select p_workspace[i], p_stream[i], 0, sha256(convert_to('antiphon-log-1' || chr(10) || p_workspace[i], 'UTF8'))
+      from generate_series(1, cardinality(p_stream)) i
+      where (p_expected[i] = 0 or p_expected[i] is null) and antiphon_owns(split_part(p_stream[i], '-', 1))
+      on conflict do nothing;
+  end if;
+
+  for item in
+    select i, p_request[i] as request, split_part(p_stream[i], '-', 1) as category, p_stream[i] as stream_id,
+      p_expected[i] as expected, p_first[i] as first, p_first[i] + p_count[i] - 1 as last, h.version, h.hash
+    from generate_series(1, cardinality(p_stream)) i
+    left join lateral (
+      select h.version, h.hash from stream_heads h
+      where h.workspace = p_workspace[i] and h.stream_id = p_stream[i] for update
+    ) h on true
   loop
-    outcomes[found_row.req] := 'not_owner';
-    details[found_row.req] := jsonb_build_object('category', found_row.category);
+    heads[item.i] := coalesce(item.version, 0);
+    if item.category is distinct from owned_category then
+      if not antiphon_owns(item.category) then
+        unusual := true;
+        outcomes[item.request] := 'not_owner';
+        details[item.request] := jsonb_build_object('category', item.category);
+        continue;
+      end if;
+      owned_category := item.category;
+    end if;
+    if item.expected <> coalesce(item.version, 0) then
+      unusual := true;
+      if outcomes[item.request] is null then
+        outcomes[item.request] := 'version_conflict';
+        details[item.request] := jsonb_build_object(
+          'streamId', item.stream_id, 'expected', item.expected, 'actual', coalesce(item.version, 0));
+      end if;
+    end if;
+    chain := item.hash;
+    for j in item.first .. item.last loop
+      chain := sha256(chain || convert_to(concat_ws(e'\n', item.stream_id, item.version + 1 + j - item.first,
+        p_event_id[j], p_type[j], p_schema_version[j], p_data[j], p_metadata[j]), 'UTF8'));
+      event_hash[j] := chain;
+    end loop;
+    head_hash[item.i] := chain;
   end loop;
-
-  -- A shared lock keeps the lease from changing hands before this commits.
-  if cardinality(p_fence_request) > 0 then
-    perform from leases l
-      join unnest(p_fence_request, p_fence_lease) as f (req, name)
-        on l.workspace = workspaces[f.req] and l.name = f.name
-      order by l.workspace, l.name for share of l;
-  end if;
-
-  insert into stream_heads as h (workspace, stream_id, version, hash)
-    select s.workspace, s.stream_id, 0, sha256(convert_to('antiphon-log-1' || chr(10) || s.workspace, 'UTF8'))
-    from unnest(p_workspace, p_stream) as s (workspace, stream_id)
-    order by s.workspace, s.stream_id
-    on conflict do nothing;
-  select array_agg(l.version order by l.ord), array_agg(l.hash order by l.ord) into head_version, head_hash
-    from (
-      select s.ord, h.version, h.hash
-      from unnest(p_workspace, p_stream) with ordinality as s (workspace, stream_id, ord)
-      join stream_heads h on h.workspace = s.workspace and h.stream_id = s.stream_id
-      order by h.workspace, h.stream_id for update of h
-    ) l;
 
   -- Last of all locks: held until the commit, so positions are gapless and in the order of commits.
-  select h.base_position into next_position from log_head h where h.id = 1 for update;
-  next_position := greatest(
-    next_position, coalesce((select e.position from events e order by e.position desc limit 1), 0));
+  ignored := pg_advisory_xact_lock(1095652432, 1);
+  select e.position from events e order by e.position desc limit 1 into base;
+  if base is null then
+    select h.base_position into strict base from log_head h where h.id = 1;
+  end if;
 
-  select array_agg(s.ord order by s.ord, n) into event_stream
-    from unnest(p_count) with ordinality as s (count, ord), generate_series(1, s.count) n;
-
-  -- Event ids before versions: what is there already is answered with its first result.
-  if exists (select from events e where e.event_id = any (p_event_id)) then
-    for found_row in
-      select p_request[n.stream] as req,
-        coalesce(bool_and(e.workspace = p_workspace[n.stream] and e.stream_id = p_stream[n.stream] and e.type = n.type
-          and e.schema_version = n.schema_version and e.data = n.data::jsonb), false) and count(e.event_id) = count(*) as same,
-        min(e.position) as first, max(e.position) as last, min(e.event_id::text) as event_id
-      from unnest(p_event_id, event_stream, p_type, p_schema_version, p_data) as n (event_id, stream, type, schema_version, data)
-      left join events e on e.event_id = n.event_id
-      group by 1 having count(e.event_id) > 0
+  if unusual then
+    -- Event ids before versions: what is there already is answered with its first result.
+    for item in
+      select p_request[i] as request, min(e.position) as first, max(e.position) as last, min(e.event_id::text) as event_id,
+        bool_and(e.event_id is not null and e.workspace = p_workspace[i] and e.stream_id = p_stream[i]
+          and e.type = p_type[j] and e.schema_version = p_schema_version[j] and e.data = p_data[j]::jsonb) as same
+      from generate_series(1, cardinality(p_stream)) i
+      cross join lateral generate_series(p_first[i], p_first[i] + p_count[i] - 1) j
+      left join lateral (select * from events e where e.event_id = p_event_id[j] offset 0) e on true
+      group by p_request[i] having count(e.event_id) > 0
     loop
-      continue when outcomes[found_row.req] <> 'appended';
-      if found_row.same then
-        outcomes[found_row.req] := 'duplicate';
-        firsts[found_row.req] := found_row.first;
-        lasts[found_row.req] := found_row.last;
-        details[found_row.req] := (
-          select jsonb_build_object('versions', jsonb_agg(v.version order by v.stream)) from (
-            select n.stream, max(e.stream_version) as version
-            from unnest(p_event_id, event_stream) as n (event_id, stream) join events e on e.event_id = n.event_id
-            where p_request[n.stream] = found_row.req group by n.stream) v);
-      else
-        outcomes[found_row.req] := 'event_id_conflict';
-        details[found_row.req] := jsonb_build_object('eventId', found_row.event_id);
+      continue when outcomes[item.request] = 'not_owner';
+      outcomes[item.request] := case when item.same then 'duplicate' else 'event_id_conflict' end;
+      details[item.request] := case
+        when not item.same then jsonb_build_object('eventId', item.event_id)
+        else (
+          select jsonb_build_object('versions', jsonb_agg(e.stream_version order by p_first[i]))
+          from generate_series(1, cardinality(p_stream)) i
+          cross join lateral (
+            select e.stream_version from events e where e.event_id = p_event_id[p_first[i] + p_count[i] - 1] offset 0) e
+          where p_request[i] = item.request)
+        end;
+      firsts[item.request] := item.first;
+      lasts[item.request] := item.last;
+    end loop;
+
+    for item in
+      select p_claim_request[i] as request, c.digest = p_claim_digest[i] as same, c.answer, c.versions,
+        c.first_position, c.last_position
+      from generate_series(1, cardinality(p_claim_request)) i
+      cross join lateral (
+        select * from idempotency c
+        where c.workspace = p_claim_workspace[i] and c.scope = p_claim_scope[i] and c.key = p_claim_key[i] offset 0) c
+    loop
+      continue when outcomes[item.request] in ('not_owner', 'duplicate', 'event_id_conflict');
+      outcomes[item.request] := case when item.same then 'joined' else 'idempotency_conflict' end;
+      details[item.request] := case
+        when item.same then jsonb_build_object('answer', item.answer, 'versions', item.versions) end;
+      firsts[item.request] := item.first_position;
+      lasts[item.request] := item.last_position;
+    end loop;
+
+    -- Positions of what is left, in the order of the requests.
+    for item in
+      select i, j, p_request[i] as request
+      from generate_series(1, cardinality(p_stream)) i
+      cross join lateral generate_series(p_first[i], p_first[i] + p_count[i] - 1) j
+      where outcomes[p_request[i]] is null order by j
+    loop
+      seen := seen + 1;
+      positions[item.j] := base + seen;
+      firsts[item.request] := coalesce(firsts[item.request], base + seen);
+      lasts[item.request] := base + seen;
+    end loop;
+
+    -- Elements that were never set are null from here on, not missing.
+    select array_agg(outcomes[r] order by r), array_agg(firsts[r] order by r), array_agg(lasts[r] order by r),
+        array_agg(details[r] order by r)
+      into outcomes, firsts, lasts, details
+      from generate_series(1, (select max(r) from unnest(p_request) r)) r;
+
+    -- A request that failed leaves no head behind for a stream that does not exist.
+    for i in 1 .. cardinality(p_stream) loop
+      if outcomes[p_request[i]] is not null and heads[i] = 0 then
+        delete from stream_heads h
+          where h.workspace = p_workspace[i] and h.stream_id = p_stream[i] and h.version = 0;
       end if;
     end loop;
   end if;
-
-  if cardinality(p_claim_request) > 0 then
-    for found_row in
-      select c.req, i.digest = c.digest as same, i.answer, i.versions, i.first_position, i.last_position
-      from unnest(p_claim_request, p_claim_scope, p_claim_key, p_claim_digest) as c (req, scope, key, digest)
-      join idempotency i on i.workspace = workspaces[c.req] and i.scope = c.scope and i.key = c.key
-    loop
-      continue when outcomes[found_row.req] <> 'appended';
-      outcomes[found_row.req] := case when found_row.same then 'joined' else 'idempotency_conflict' end;
-      if found_row.same then
-        firsts[found_row.req] := found_row.first_position;
-        lasts[found_row.req] := found_row.last_position;
-        details[found_row.req] := jsonb_build_object('answer', found_row.answer, 'versions', found_row.versions);
-      end if;
-    end loop;
-  end if;
-
-  if cardinality(p_fence_request) > 0 then
-    for found_row in
-      select f.req, f.name, l.epoch, l.owner
-      from unnest(p_fence_request, p_fence_lease, p_fence_epoch) as f (req, name, epoch)
-      left join leases l on l.workspace = workspaces[f.req] and l.name = f.name
-      where l.epoch is distinct from f.epoch or l.owner is null
-    loop
-      continue when outcomes[found_row.req] <> 'appended';
-      outcomes[found_row.req] := 'fenced';
-      details[found_row.req] := jsonb_build_object('actual', coalesce(found_row.epoch, 0));
-    end loop;
-  end if;
-
-  for i in 1 .. n_streams loop
-    req := p_request[i];
-    if outcomes[req] = 'appended' and p_expected[i] <> head_version[i] then
-      outcomes[req] := 'version_conflict';
-      details[req] := jsonb_build_object('streamId', p_stream[i], 'expected', p_expected[i], 'actual', head_version[i]);
-    end if;
-  end loop;
-
-  positions := array_fill(null::bigint, array[cardinality(p_event_id)]);
-  versions := positions;
-  hashes := array_fill(null::bytea, array[cardinality(p_event_id)]);
-  for i in 1 .. n_streams loop
-    req := p_request[i];
-    if outcomes[req] <> 'appended' then
-      at := at + p_count[i];
-      continue;
-    end if;
-    firsts[req] := coalesce(firsts[req], next_position + 1);
-    chain := head_hash[i];
-    for j in at + 1 .. at + p_count[i] loop
-      next_position := next_position + 1;
-      head_version[i] := head_version[i] + 1;
-      chain := sha256(chain || convert_to(concat_ws(chr(10), p_stream[i], head_version[i], p_event_id[j], p_type[j],
-        p_schema_version[j], p_data[j], p_metadata[j]), 'UTF8'));
-      positions[j] := next_position;
-      versions[j] := head_version[i];
-      hashes[j] := chain;
-    end loop;
-    at := at + p_count[i];
-    head_hash[i] := chain;
-    lasts[req] := next_position;
-  end loop;
 
   insert into events
-    select n.position, p_workspace[n.stream], p_category[n.stream], p_stream[n.stream], n.version, n.event_id, n.type,
-      n.schema_version, n.data::jsonb, n.metadata::jsonb, clock_timestamp(), n.hash
-    from unnest(positions, versions, hashes, event_stream, p_event_id, p_type, p_schema_version, p_data, p_metadata)
-      as n (position, version, hash, stream, event_id, type, schema_version, data, metadata)
-    where n.position is not null;
+    select coalesce(positions[j], base + j), p_workspace[i], split_part(p_stream[i], '-', 1), p_stream[i],
+      heads[i] + 1 + j - p_first[i], p_event_id[j], p_type[j], p_schema_version[j], p_data[j]::jsonb, p_metadata[j]::jsonb,
+      clock_timestamp(), event_hash[j]
+    from generate_series(1, cardinality(p_stream)) i
+    cross join lateral generate_series(p_first[i], p_first[i] + p_count[i] - 1) j
+    where outcomes[p_request[i]] is null;
 
-  -- A request that failed leaves no head behind for a stream that does not exist.
-  delete from stream_heads h
-    using unnest(p_request, p_workspace, p_stream) as s (req, workspace, stream_id)
-    where outcomes[s.req] <> 'appended' and h.workspace = s.workspace and h.stream_id = s.stream_id and h.version = 0;
-  update stream_heads h set version = s.version, hash = s.hash
-    from unnest(p_request, p_workspace, p_stream, head_version, head_hash) as s (req, workspace, stream_id, version, hash)
-    where outcomes[s.req] = 'appended' and h.workspace = s.workspace and h.stream_id = s.stream_id;
+  insert into stream_heads as h (workspace, stream_id, version, hash)
+    select p_workspace[i], p_stream[i], heads[i] + p_count[i], head_hash[i]
+    from generate_series(1, cardinality(p_stream)) i
+    where outcomes[p_request[i]] is null
+    on conflict (workspace, stream_id) do update set version = excluded.version, hash = excluded.hash;
 
-  insert into idempotency (workspace, scope, key, digest, answer, versions, first_position, last_position, created_at)
-    select workspaces[c.req], c.scope, c.key, c.digest, c.answer::jsonb,
-      (select array_agg(s.version order by s.ord)
-        from unnest(p_request, head_version) with ordinality as s (req, version, ord) where s.req = c.req),
-      firsts[c.req], lasts[c.req], clock_timestamp()
-    from unnest(p_claim_request, p_claim_scope, p_claim_key, p_claim_digest, p_claim_answer)
-      as c (req, scope, key, digest, answer)
-    where outcomes[c.req] = 'appended';
-
-  return query
-    select s.req, outcomes[s.req], s.version, firsts[s.req], lasts[s.req], details[s.req]
-    from unnest(p_request, head_version) with ordinality as s (req, version, ord) order by s.ord;
+  if p_claim_request is not null then
+    insert into idempotency (workspace, scope, key, digest, answer, versions, first_position, last_position, created_at)
+      select p_claim_workspace[c], p_claim_scope[c], p_claim_key[c], p_claim_digest[c], p_claim_answer[c]::jsonb,
+        (select array_agg(heads[i] + p_count[i] order by p_first[i])
+          from generate_series(1, cardinality(p_stream)) i where p_request[i] = p_claim_request[c]),
+        firsts[p_claim_request[c]], lasts[p_claim_request[c]], clock_timestamp()
+      from generate_series(1, cardinality(p_claim_request)) c
+      where outcomes[p_claim_request[c]] is null;
+  end if;
 end $$;
 
 revoke all on all tables in schema public from public;
-revoke all on function antiphon_append from public;
+revoke all on function antiphon_append, antiphon_owns from public;
 grant usage on schema public to antiphon_gateway, antiphon_agent, antiphon_sandbox, antiphon_metering, antiphon_memory, antiphon_reader;
 grant select on events, stream_heads, log_head, category_owners, projection_checkpoints, projection_parked
   to antiphon_gateway, antiphon_agent, antiphon_sandbox, antiphon_metering, antiphon_memory, antiphon_reader;
