@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
-import type { RunningStack } from '@antiphon/testing/engines';
+import type { TestStack } from '@antiphon/testing/stack';
 import { WebSocket } from 'ws';
 import { antiphon, eventually, readEvents, startWith } from './stack-under-test.js';
 
@@ -44,7 +44,7 @@ capabilities = []
 `;
 
 let folder: string;
-let open: RunningStack;
+let open: TestStack;
 let client: SocketClient;
 
 beforeAll(async () => {
@@ -59,12 +59,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Every log line of a service so far. */
-const logOf = (stack: RunningStack, service: string): string =>
-  readdirSync(join(stack.home, 'logs'))
-    .filter((name) => name.startsWith(service))
-    .map((name) => readFileSync(join(stack.home, 'logs', name), 'utf8'))
-    .join('\n');
+/** Every log line of the gateway so far. */
+const gatewayLog = (stack: TestStack): string => stack.readLog('gateway-1');
 
 const deep = (levels: number) =>
   `{"id":7,"method":"ping","params":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
@@ -107,7 +103,7 @@ describe('a frame that is not a request', () => {
     expect(error?.code).toBe(code);
     expect(error?.message).not.toMatch(/\bat .*\.(js|ts):\d+|select |\/libs\/|\/apps\//);
     const { requestId } = error?.data as { requestId: string };
-    expect(logOf(open, 'gateway')).toContain(requestId);
+    expect(gatewayLog(open)).toContain(requestId);
     expect(await own.call('ping')).toBe('pong');
     expect(await client.call('ping')).toBe('pong');
     expect((await readEvents(open)).length).toBe(before);
@@ -195,7 +191,7 @@ describe('HTTP', () => {
     const problem = (await answer.json()) as Record<string, unknown>;
     expect([answer.status, problem['status']]).toEqual([status, status]);
     expect(JSON.stringify(problem)).not.toMatch(/\bat .*\.(js|ts):\d+|select /);
-    expect(logOf(open, 'gateway')).toContain(String(problem['instance']));
+    expect(gatewayLog(open)).toContain(String(problem['instance']));
   });
 
   it('refuses a smuggled second request', async () => {
@@ -227,7 +223,7 @@ describe('a plug-in that cannot be used', () => {
       ghost: 'missing',
       liar: 'rejected',
     });
-    expect(logOf(open, 'sandbox')).toContain('ghost');
+    expect(open.readLog('sandbox-1')).toContain('ghost');
     expect(plugins.find(({ name }) => name === 'liar')?.reason).toBeTruthy();
   });
 });
@@ -255,7 +251,7 @@ describe('the command line', () => {
 });
 
 describe('with a token', () => {
-  let closed: RunningStack;
+  let closed: TestStack;
   beforeAll(async () => {
     closed = await startWith(config(folder, `token = "${TOKEN}"`));
   });

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
-import type { RunningStack } from '@antiphon/testing/engines';
+import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import { antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
 let mock: MockModel;
-let stack: RunningStack;
+let stack: TestStack;
 let client: SocketClient;
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
-import type { RunningStack } from '@antiphon/testing/engines';
+import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
 
@@ -8,7 +8,7 @@ jest.setTimeout(180_000);
 
 let script: MockScript;
 let mock: MockModel;
-let stack: RunningStack;
+let stack: TestStack;
 let client: SocketClient;
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
-import type { RunningStack } from '@antiphon/testing/engines';
+import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
 import { CANARY_KEY, antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
@@ -18,7 +18,7 @@ const obliging: MockScript = ({ user, toolResults }) => {
 
 let script: MockScript = obliging;
 let mock: MockModel;
-let stack: RunningStack;
+let stack: TestStack;
 let client: SocketClient;
 
 const toPeer = (peer: string, content: string, agent = 'claude') => ({

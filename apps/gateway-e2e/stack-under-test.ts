@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { startStack, type RunningStack } from '@antiphon/testing/engines';
+import { startStack, type TestStack } from '@antiphon/testing/stack';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CLI = `${ROOT}/apps/cli/bin/antiphon.mjs`;
@@ -52,12 +52,12 @@ model = "gpt-4o"
 tools = ["calculator", "echo"]
 `;
 
-export const startWith = (config: string): Promise<RunningStack> =>
+export const startWith = (config: string): Promise<TestStack> =>
   startStack({ config, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
 
 /** All events of the log that match, oldest first, over the gateway's own door. */
 export const readEvents = async (
-  stack: RunningStack,
+  stack: TestStack,
   query: Readonly<Record<string, string>> = {},
 ): Promise<LoggedEvent[]> => {
   const events: LoggedEvent[] = [];
@@ -96,7 +96,7 @@ export interface CliRun {
 
 /** Runs the command line as a user of this stack would. */
 export const antiphon = (
-  stack: Pick<RunningStack, 'home'>,
+  stack: Pick<TestStack, 'home'>,
   args: readonly string[],
   env: Record<string, string> = {},
 ): Promise<CliRun> =>

@@ -1,5 +1,4 @@
 import { Command, CommanderError } from 'commander';
-import { addAudit } from './audit/audit.command.js';
 import { addChat } from './chat/chat.command.js';
 import type { ContextOf } from './command-context.js';
 import { addConfig } from './config/config.command.js';
@@ -35,7 +34,7 @@ const createProgram = (): Command => {
       '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
     )
     .exitOverride();
-  for (const add of [addStack, addStatus, addChat, addEvents, addAudit, addConfig]) add(program, contextOf);
+  for (const add of [addStack, addStatus, addChat, addEvents, addConfig]) add(program, contextOf);
   return program;
 };
 
