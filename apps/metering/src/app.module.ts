@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
+import { MeteringModule } from '@antiphon/metering-features';
 
 /** What the metering service is made of. */
-@Module({ imports: [] })
+@Module({ imports: [MeteringModule] })
 export class AppModule {}

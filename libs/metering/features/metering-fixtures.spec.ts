@@ -130,7 +130,19 @@ export const openMetering = async () => {
     return { balances: balances.rows, reservations: reservations.rows };
   };
 
-  return { start, close, request, clock, lines, admin, agentStore, sessionSays, budgetEvents, rows };
+  return {
+    start,
+    close,
+    urlFor: database.urlFor,
+    request,
+    clock,
+    lines,
+    admin,
+    agentStore,
+    sessionSays,
+    budgetEvents,
+    rows,
+  };
 };
 
 type Ids = Pick<ReserveBudgetRequest, 'turnId' | 'attempt' | 'reservationId' | 'provider' | 'model'>;
