@@ -1,3 +1,14 @@
+export { startNatsServer } from './engines/nats-server.js';
+export type { TestNatsServer, TestNatsServerOptions } from './engines/nats-server.js';
 export { specFor } from './spec-for.js';
 export { DATABASE_ROLES, createTestDatabase } from './test-database.js';
 export type { DatabaseRole, TestDatabase } from './test-database.js';
+export { until } from './until.js';
+export {
+  eventStoreContract,
+  freshStream,
+  freshWorkspace,
+  newEvent,
+  toStream,
+} from './event-store-kit/index.js';
+export type { LogUnderTest, MakeLog } from './event-store-kit/index.js';

@@ -17,6 +17,10 @@ export type {
 export type { Lease, LeaseAttempt, LeaseStore } from './lease.port.js';
 export { createLogReader } from './log-reader.js';
 export type { LogReader } from './log-reader.js';
+export { createMemoryEventStore } from './memory-event-store.js';
+export type { MemoryEventStore, MemoryEventStoreOptions } from './memory-event-store.js';
+export { createMemoryLeaseStore } from './memory-lease-store.js';
+export type { MemoryLeaseStore } from './memory-lease-store.js';
 export { createPostgresEventStore } from './postgres-event-store.js';
 export type { EventStorePg, PostgresEventStoreOptions } from './postgres-event-store.js';
 export { createLeaseStore } from './postgres-lease-store.js';

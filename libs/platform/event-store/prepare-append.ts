@@ -43,6 +43,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const STREAM_ID = /^([a-z][a-z0-9_]*)-[A-Za-z0-9._~:%/-]{1,240}$/;
 const EVENT_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,99}$/;
 const WORKSPACE = /^[a-z0-9][a-z0-9-]{0,62}$/;
+/** Printable ASCII, so that every process sorts the locks of leases alike. */
+const LEASE_NAME = /^[\x21-\x7e]{1,300}$/;
 /** The escape of U+0000 in JSON text: a backslash that is not itself escaped, then u0000. */
 const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
 
@@ -110,6 +112,17 @@ const checkSizes = (request: AppendRequest, events: number): void => {
     );
 };
 
+const checkGuards = ({ fence, idempotency }: AppendRequest): void => {
+  if (fence && !(LEASE_NAME.test(fence.lease) && Number.isSafeInteger(fence.epoch)))
+    refuse('a fence names a lease and its epoch');
+  if (idempotency === undefined) return;
+  const { scope, key, digest } = idempotency;
+  if (![scope, key, digest].every((text) => text.length > 0 && text.length <= 500 && isStorable(text)))
+    refuse('an idempotency claim has a scope, a key and a digest of at most 500 characters');
+};
+
+const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+
 const sizeOf = ({ data, metadata, type }: PreparedEvent): number =>
   data.length + metadata.length + type.length + 100;
 
@@ -119,14 +132,8 @@ export const prepareAppend = (request: AppendRequest): PreparedAppend => {
   checkSizes(request, events);
   const claims = claimsOf(request);
   if (new Set(claims).size !== claims.length) refuse('a request names each stream and each event id once');
+  checkGuards(request);
   const { idempotency } = request;
-  if (
-    idempotency &&
-    (idempotency.scope.length > 500 || idempotency.key.length > 500 || idempotency.digest.length > 100)
-  )
-    refuse('an idempotency claim is too long');
-  if (idempotency && /\0/.test(idempotency.scope + idempotency.key + idempotency.digest))
-    refuse('an idempotency claim holds U+0000');
   const streams = request.streams.map(prepareStream);
   const answer = idempotency
     ? canonicalText(idempotency.answer, 'the answer', APPEND_LIMITS.eventBytes)

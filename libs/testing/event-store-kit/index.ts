@@ -1,0 +1,18 @@
+import { appendContract } from './append-contract.js';
+import { interleavingContract, type InterleavingOptions } from './interleaving-contract.js';
+import { leaseContract } from './lease-contract.js';
+import type { MakeLog } from './log-under-test.js';
+import { readContract } from './read-contract.js';
+import { repeatContract } from './repeat-contract.js';
+
+export { freshStream, freshWorkspace, newEvent, toStream } from './log-under-test.js';
+export type { LogUnderTest, MakeLog } from './log-under-test.js';
+
+/** The contract of the log: every adapter must pass it, called inside a `describe` of its spec. */
+export const eventStoreContract = (makeLog: MakeLog, options: InterleavingOptions = {}): void => {
+  appendContract(makeLog);
+  repeatContract(makeLog);
+  readContract(makeLog);
+  leaseContract(makeLog);
+  interleavingContract(makeLog, options);
+};

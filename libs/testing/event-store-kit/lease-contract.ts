@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { LeaseAttempt } from '@antiphon/event-store';
+import { until } from '../until.js';
+import { freshWorkspace, type LogUnderTest, type MakeLog } from './log-under-test.js';
+
+const HOUR = 3_600_000;
+const epochOf = (attempt: LeaseAttempt): number => (attempt.acquired ? attempt.lease.epoch : 0);
+
+/** Who holds what, and since which epoch. */
+export const leaseContract = (makeLog: MakeLog): void => {
+  let log: LogUnderTest;
+  beforeAll(async () => {
+    log = await makeLog();
+  });
+  afterAll(() => log.close());
+
+  describe('leases', () => {
+    it('gives a free lease to the first who asks, and names the holder to the second', async () => {
+      const workspace = freshWorkspace();
+      const first = await log.leases.acquire(workspace, 'a', 'one', HOUR);
+      expect(first).toEqual({ acquired: true, lease: { workspace, name: 'a', owner: 'one', epoch: 1 } });
+      expect(await log.leases.acquire(workspace, 'a', 'two', HOUR)).toEqual({
+        acquired: false,
+        owner: 'one',
+      });
+      expect(epochOf(await log.leases.acquire(freshWorkspace(), 'a', 'two', HOUR))).toBe(1);
+    });
+
+    it('keeps the epoch while the holder asks again, and raises it with every change of hands', async () => {
+      const workspace = freshWorkspace();
+      expect(epochOf(await log.leases.acquire(workspace, 'a', 'one', HOUR))).toBe(1);
+      expect(epochOf(await log.leases.acquire(workspace, 'a', 'one', 1))).toBe(1);
+      await until(async () => epochOf(await log.leases.acquire(workspace, 'a', 'two', HOUR)) === 2);
+    });
+
+    it('raises the epoch when the same owner takes a lapsed or released lease', async () => {
+      const workspace = freshWorkspace();
+      const lease = { workspace, name: 'a', owner: 'one', epoch: 1 };
+      await log.leases.acquire(workspace, 'a', 'one', HOUR);
+      await log.leases.release(lease);
+      expect(epochOf(await log.leases.acquire(workspace, 'a', 'one', 1))).toBe(2);
+      await until(async () => epochOf(await log.leases.acquire(workspace, 'a', 'one', 1)) > 2);
+    });
+
+    it('prolongs what is held and names what was lost', async () => {
+      const workspace = freshWorkspace();
+      const [kept, lost] = ['kept', 'lost'].map((name) => ({ workspace, name, owner: 'one', epoch: 1 }));
+      await log.leases.acquire(workspace, 'kept', 'one', HOUR);
+      await log.leases.acquire(workspace, 'lost', 'one', 1);
+      await until(async () => epochOf(await log.leases.acquire(workspace, 'lost', 'two', HOUR)) === 2);
+      expect(await log.leases.renew([lost!, kept!], HOUR)).toEqual(['lost']);
+      expect(await log.leases.renew([], HOUR)).toEqual([]);
+      expect(await log.leases.acquire(workspace, 'kept', 'two', HOUR)).toEqual({
+        acquired: false,
+        owner: 'one',
+      });
+    });
+
+    it('releases only what the holder still holds', async () => {
+      const workspace = freshWorkspace();
+      await log.leases.acquire(workspace, 'a', 'one', HOUR);
+      await log.leases.release({ workspace, name: 'a', owner: 'two', epoch: 1 });
+      await log.leases.release({ workspace, name: 'a', owner: 'one', epoch: 9 });
+      expect(await log.leases.acquire(workspace, 'a', 'two', HOUR)).toEqual({
+        acquired: false,
+        owner: 'one',
+      });
+      await log.leases.release({ workspace, name: 'a', owner: 'one', epoch: 1 });
+      expect(epochOf(await log.leases.acquire(workspace, 'a', 'two', HOUR))).toBe(2);
+    });
+
+    it('frees everything of a dead owner at once, by prefix', async () => {
+      const workspace = freshWorkspace();
+      const dead = `agent-7_%-${workspace}`;
+      for (const name of ['a', 'b', 'c']) await log.leases.acquire(workspace, name, `${dead}-x`, HOUR);
+      await log.leases.acquire(workspace, 'd', `other-${workspace}`, HOUR);
+      expect(await log.leases.releaseOwner(dead)).toBe(3);
+      expect(await log.leases.releaseOwner(dead)).toBe(0);
+      expect(epochOf(await log.leases.acquire(workspace, 'b', 'heir', HOUR))).toBe(2);
+      expect(await log.leases.acquire(workspace, 'd', 'heir', HOUR)).toMatchObject({ acquired: false });
+    });
+
+    it('lets one of many win', async () => {
+      const workspace = freshWorkspace();
+      const owners = Array.from({ length: 20 }, (_, index) => `agent-${index}`);
+      const attempts = await Promise.all(
+        owners.map((owner) => log.leases.acquire(workspace, 'a', owner, HOUR)),
+      );
+      const winners = attempts.filter(({ acquired }) => acquired);
+      expect(winners).toHaveLength(1);
+      const holder = winners[0]?.acquired ? winners[0].lease.owner : '';
+      for (const attempt of attempts) if (!attempt.acquired) expect(attempt.owner).toBe(holder);
+    });
+  });
+};

@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { AppendRequest, IdempotencyClaim } from '@antiphon/event-store';
+import { until } from '../until.js';
+import {
+  eventsOf,
+  freshStream,
+  freshWorkspace,
+  type LogUnderTest,
+  type MakeLog,
+  newEvent,
+  outcomeOf,
+  request,
+  toStream,
+} from './log-under-test.js';
+
+const claim = (
+  key: string,
+  digest = 'd1',
+  answer: IdempotencyClaim['answer'] = { n: 1 },
+): IdempotencyClaim => ({
+  scope: 'spec/submit',
+  key,
+  digest,
+  answer,
+});
+
+/** What happens when something is sent again: event ids, idempotency keys; and fences, which refuse who comes too late. */
+export const repeatContract = (makeLog: MakeLog): void => {
+  let log: LogUnderTest;
+  beforeAll(async () => {
+    log = await makeLog();
+  });
+  afterAll(() => log.close());
+
+  describe('event ids', () => {
+    it('answers the same request again with the first result, even when the stream has moved on', async () => {
+      const workspace = freshWorkspace();
+      const streams = [toStream('session-b', 0, 2), toStream('session-a', 0, 1)];
+      const first = await log.agent.append(request(workspace, streams));
+      await log.agent.append(request(workspace, [toStream('session-b', 2)]));
+      const again = await log.agent.append(request(workspace, streams));
+      expect(again).toEqual({ ...first, outcome: 'duplicate' });
+      expect(await eventsOf(log.agent, workspace)).toHaveLength(4);
+    });
+
+    it('does not take metadata for content', async () => {
+      const workspace = freshWorkspace();
+      const stream = toStream(freshStream(), 0);
+      await log.agent.append(request(workspace, [stream]));
+      const events = stream.events.map((event) => ({
+        ...event,
+        metadata: { correlationId: 'retry', service: 'agent' },
+      }));
+      expect(await outcomeOf(log.agent.append(request(workspace, [{ ...stream, events }])))).toBe(
+        'duplicate',
+      );
+    });
+
+    it('takes the same content in another spelling for the same', async () => {
+      const workspace = freshWorkspace();
+      const event = newEvent({ a: 1, b: [1, 2], 10: 'x', 9: 'y' });
+      const streamId = freshStream();
+      await log.agent.append(request(workspace, [{ streamId, expectedVersion: 0, events: [event] }]));
+      const other = { ...event, data: { b: [1, 2], 9: 'y', 10: 'x', a: 1.0 } };
+      expect(
+        await outcomeOf(
+          log.agent.append(request(workspace, [{ streamId, expectedVersion: 0, events: [other] }])),
+        ),
+      ).toBe('duplicate');
+    });
+
+    it('refuses a known id with anything else about it', async () => {
+      const workspace = freshWorkspace();
+      const stream = toStream(freshStream(), 0);
+      const event = stream.events[0]!;
+      await log.agent.append(request(workspace, [stream]));
+      const changed: AppendRequest[] = [
+        request(workspace, [{ ...stream, events: [{ ...event, data: { text: 'other' } }] }]),
+        request(workspace, [{ ...stream, events: [{ ...event, type: 'Other' }] }]),
+        request(workspace, [{ ...stream, events: [{ ...event, schemaVersion: 2 }] }]),
+        request(workspace, [{ ...stream, streamId: freshStream() }]),
+        request(freshWorkspace(), [stream]),
+        request(workspace, [{ ...stream, expectedVersion: 1, events: [event, newEvent()] }]),
+      ];
+      for (const one of changed)
+        await expect(log.agent.append(one)).rejects.toMatchObject({
+          kind: 'conflict',
+          code: 'LOG.EVENT_ID_CONFLICT',
+          data: { eventId: event.eventId },
+        });
+      expect(await eventsOf(log.agent, workspace)).toHaveLength(1);
+    });
+
+    it('writes once what is sent twice at the same time', async () => {
+      const workspace = freshWorkspace();
+      const requests = Array.from({ length: 10 }, () => request(workspace, [toStream(freshStream(), 0, 2)]));
+      const outcomes = await Promise.all(
+        [...requests, ...requests].map((one) => outcomeOf(log.agent.append(one))),
+      );
+      expect(outcomes.filter((outcome) => outcome === 'appended')).toHaveLength(10);
+      expect(outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(10);
+      expect(await eventsOf(log.agent, workspace)).toHaveLength(20);
+    });
+  });
+
+  describe('idempotency keys', () => {
+    it('answers the same key and digest with the first answer, and writes nothing', async () => {
+      const workspace = freshWorkspace();
+      const key = randomUUID();
+      const streams = [toStream('session-z', 0, 2), toStream('session-y', 0)];
+      const first = await log.agent.append(
+        request(workspace, streams, { idempotency: claim(key, 'd', { turnId: 't1' }) }),
+      );
+      const again = await log.agent.append(
+        request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key, 'd', { turnId: 't2' }) }),
+      );
+      expect(again).toEqual({ ...first, outcome: 'joined', answer: { turnId: 't1' } });
+      expect(await eventsOf(log.agent, workspace)).toHaveLength(3);
+    });
+
+    it('refuses the same key with another digest', async () => {
+      const workspace = freshWorkspace();
+      const key = randomUUID();
+      await log.agent.append(request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key) }));
+      await expect(
+        log.agent.append(request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key, 'd2') })),
+      ).rejects.toMatchObject({ kind: 'conflict', code: 'LOG.IDEMPOTENCY_CONFLICT', data: { key } });
+    });
+
+    it('joins one of two that come at the same time to the other', async () => {
+      const workspace = freshWorkspace();
+      const key = randomUUID();
+      const outcomes = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          outcomeOf(
+            log.agent.append(request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key) })),
+          ),
+        ),
+      );
+      expect(outcomes.toSorted()).toEqual(['appended', ...Array.from({ length: 7 }, () => 'joined')]);
+    });
+
+    it('leaves a key free when its request was refused, and apart by workspace and scope', async () => {
+      const workspace = freshWorkspace();
+      const key = randomUUID();
+      const idempotency = claim(key);
+      const refused = request(workspace, [toStream(freshStream(), 7)], { idempotency });
+      expect(await outcomeOf(log.agent.append(refused))).toBe('LOG.VERSION_CONFLICT');
+      for (const [where, scope] of [
+        [workspace, 'a'],
+        [workspace, 'b'],
+        [freshWorkspace(), 'a'],
+      ] as const) {
+        const one = request(where, [toStream(freshStream(), 0)], { idempotency: { ...idempotency, scope } });
+        expect(await outcomeOf(log.agent.append(one))).toBe('appended');
+      }
+    });
+
+    it('answers the very same request as a duplicate, so that its sender knows it as its own', async () => {
+      const workspace = freshWorkspace();
+      const same = request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(randomUUID()) });
+      expect(await outcomeOf(log.agent.append(same))).toBe('appended');
+      expect(await outcomeOf(log.agent.append(same))).toBe('duplicate');
+    });
+  });
+
+  describe('fences', () => {
+    const take = async (workspace: string, name: string, owner: string, ttlMs: number): Promise<number> => {
+      const attempt = await log.leases.acquire(workspace, name, owner, ttlMs);
+      return attempt.acquired ? attempt.lease.epoch : 0;
+    };
+
+    it('lets the holder append and refuses who has lost the lease', async () => {
+      const workspace = freshWorkspace();
+      const streamId = freshStream();
+      const first = await take(workspace, 'session/1', 'agent-1', 1);
+      const fence = { lease: 'session/1', epoch: first };
+      await log.agent.append(request(workspace, [toStream(streamId, 0)], { fence }));
+      await until(async () => (await take(workspace, 'session/1', 'agent-2', 60_000)) > 0);
+      await expect(
+        log.agent.append(request(workspace, [toStream(streamId, 1)], { fence })),
+      ).rejects.toMatchObject({
+        kind: 'conflict',
+        code: 'LOG.FENCED',
+        data: { lease: 'session/1', epoch: first, actual: first + 1 },
+      });
+      const current = { lease: 'session/1', epoch: first + 1 };
+      expect(
+        await outcomeOf(log.agent.append(request(workspace, [toStream(streamId, 1)], { fence: current }))),
+      ).toBe('appended');
+    });
+
+    it('refuses a lease that was released, and one that nobody ever held', async () => {
+      const workspace = freshWorkspace();
+      const epoch = await take(workspace, 'session/2', 'agent-1', 60_000);
+      await log.leases.release({ workspace, name: 'session/2', owner: 'agent-1', epoch });
+      for (const lease of ['session/2', 'session/3']) {
+        const fence = { lease, epoch };
+        expect(
+          await outcomeOf(log.agent.append(request(workspace, [toStream(freshStream(), 0)], { fence }))),
+        ).toBe('LOG.FENCED');
+      }
+      expect(await eventsOf(log.agent, workspace)).toEqual([]);
+    });
+
+    it('tells a fenced driver that its event is there, when it is', async () => {
+      const workspace = freshWorkspace();
+      const epoch = await take(workspace, 'session/4', 'agent-1', 60_000);
+      const sent = request(workspace, [toStream(freshStream(), 0)], { fence: { lease: 'session/4', epoch } });
+      await log.agent.append(sent);
+      await log.leases.release({ workspace, name: 'session/4', owner: 'agent-1', epoch });
+      expect(await outcomeOf(log.agent.append(sent))).toBe('duplicate');
+    });
+  });
+};
