@@ -128,6 +128,7 @@ const writeOf = (
 });
 
 const RETRY = 'METERING.BATCH_CHANGED';
+const BEHIND = 'METERING.BALANCES_BEHIND';
 const codeOf = (error: unknown): string | undefined => (error as Partial<AppError>).code;
 
 interface Attempt {
@@ -138,6 +139,10 @@ interface Attempt {
 type Refusals = Map<string, AppError>;
 const refusalKey = (workspace: string, id: string): string => `${workspace} ${id}`;
 
+/** Written by another transaction, whose changes are not in what this one has read: they must not be made twice. */
+const behind = (id: string): AppError =>
+  conflict(BEHIND, `the log knows more of reservation ${id} than the balances do; rebuild them`);
+
 const noteRefusals = (
   outcomes: readonly AppendOutcome[],
   groups: readonly ReservationAppend[],
@@ -146,6 +151,7 @@ const noteRefusals = (
   outcomes.forEach((outcome, index) => {
     const { workspace, id } = groups[index] as ReservationAppend;
     if (!outcome.ok) refused.set(refusalKey(workspace, id), outcome.error);
+    else if (outcome.result.outcome !== 'appended') refused.set(refusalKey(workspace, id), behind(id));
   });
 
 const attemptBatch = (
@@ -181,8 +187,21 @@ const PATIENT_ROUNDS = 3;
 const MAX_ROUNDS = 20;
 
 /** A reservation that another process has just made or ended: its row tells how, at the next look. */
-const isStale = (error: AppError): boolean =>
-  error.code === 'LOG.VERSION_CONFLICT' || error.code === 'DATABASE.UNIQUE';
+const STALE = new Set([BEHIND, 'LOG.VERSION_CONFLICT', 'LOG.EVENT_ID_CONFLICT', 'DATABASE.UNIQUE']);
+const isStale = ({ code }: AppError): boolean => STALE.has(code);
+
+/** A command that the log refused fails, unless another look at its reservation may help. */
+const noteErrors = (
+  works: readonly LedgerWork[],
+  refused: Refusals,
+  mayBeStale: (failure: AppError) => boolean,
+  errors: Map<LedgerWork, AppError>,
+): void => {
+  for (const work of works) {
+    const failure = refused.get(refusalKey(work.workspace, reservationOf(work) ?? ''));
+    if (failure && !mayBeStale(failure)) errors.set(work, failure);
+  }
+};
 
 /**
  * Carries out a batch in one transaction: balances locked in the order of their keys, decided, written, appended.
@@ -204,11 +223,9 @@ export const runLedgerBatch = async (
       if (appended) deps.store.announce();
       return inOrder(works, left, decisions, errors);
     } catch (error) {
-      if (codeOf(error) !== RETRY && !(isStale(error as AppError) && round <= PATIENT_ROUNDS)) throw error;
-      for (const work of left) {
-        const failure = refused.get(refusalKey(work.workspace, reservationOf(work) ?? ''));
-        if (failure && !(isStale(failure) && round <= PATIENT_ROUNDS)) errors.set(work, failure);
-      }
+      const mayBeStale = (failure: AppError): boolean => isStale(failure) && round <= PATIENT_ROUNDS;
+      if (codeOf(error) !== RETRY && !mayBeStale(error as AppError)) throw error;
+      noteErrors(left, refused, mayBeStale, errors);
     }
   }
   throw bug('METERING.BATCH_UNSETTLED', 'a batch of budget commands could not be carried out');

@@ -48,11 +48,8 @@ it('makes the same rows from the log as live traffic left, of which none is belo
         : [`session/${request.sessionId}`, 'day/2026-11-21', 'day/2026-11-22'])
         await ledger.submit('default', { type: 'Unfreeze', scopeKey, by: 'spec', reason: 'seen' });
       if (random(10) === 0) metering.clock.time += 4 * 3_600_000;
-      const settlement = {
-        workspace: 'default',
-        reservationId: request.reservationId,
-        outcome: outcomes[random(4)]!,
-      };
+      const outcome = random(15) === 0 ? overBound : outcomes[random(4)]!;
+      const settlement = { workspace: 'default', reservationId: request.reservationId, outcome };
       if (granted && random(5) > 0) await settle(settlement);
       if (random(8) === 0) await endReservations.sweep();
       if (granted && random(5) === 0) await settle(settlement);

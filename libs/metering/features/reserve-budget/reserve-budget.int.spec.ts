@@ -96,7 +96,7 @@ describe('reserving', () => {
     const sessionId = randomUUID();
     const replies = await Promise.all(
       Array.from({ length: 64 }, (_, i) =>
-        processes[i % 2]?.reserve(metering.request({ sessionId, attempt: i + 1 })),
+        processes[i % 2]!.reserve(metering.request({ sessionId, attempt: i + 1 })),
       ),
     );
     expect(replies.filter((reply) => reply?.granted)).toHaveLength(63);
@@ -111,7 +111,7 @@ describe('reserving', () => {
     const processes = [metering.start(), metering.start()];
     const request = metering.request();
     const replies = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => processes[i % 2]?.reserve(request)),
+      Array.from({ length: 10 }, (_, i) => processes[i % 2]!.reserve(request)),
     );
     expect(new Set(replies.map((reply) => JSON.stringify(reply))).size).toBe(1);
     expect(await sumOfBounds(request.sessionId)).toEqual({ tokens: 500, calls: 1 });

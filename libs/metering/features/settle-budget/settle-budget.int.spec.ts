@@ -66,9 +66,9 @@ describe('settling', () => {
   it('charges once, however often and from wherever it is told', async () => {
     const processes = [metering.start(), metering.start()];
     const request = metering.request();
-    await processes[0]?.reserve(request);
+    await processes[0]!.reserve(request);
     const told = Array.from({ length: 12 }, (_, i) =>
-      processes[i % 2]?.settle(settlement(request.reservationId, used(100, i))),
+      processes[i % 2]!.settle(settlement(request.reservationId, used(100, i))),
     );
     expect(new Set(await Promise.all(told))).toEqual(new Set(['settled']));
     expect(await types(request.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
@@ -236,7 +236,7 @@ describe('a reservation that nobody settles', () => {
   it('is ended once by sweeps of two processes', async () => {
     const processes = [metering.start(), metering.start()];
     const calls = Array.from({ length: 20 }, () => metering.request());
-    await Promise.all(calls.map((call) => processes[0]?.reserve(call)));
+    await Promise.all(calls.map((call) => processes[0]!.reserve(call)));
     minutes(6);
     await Promise.all(processes.map(({ endReservations }) => endReservations.sweep()));
     for (const { reservationId } of calls)
