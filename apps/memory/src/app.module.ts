@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
+import { MemoryModule } from '@antiphon/memory-features';
 
 /** What the memory service is made of. */
-@Module({ imports: [] })
+@Module({ imports: [MemoryModule] })
 export class AppModule {}

@@ -3,6 +3,7 @@ export type { AssembleContext, AssembleDeps } from './assemble-context/assemble-
 export { MAX_SOUL_BYTES } from './load-souls/read-soul.js';
 export { loadSouls } from './load-souls/soul-book.js';
 export type { SoulBook } from './load-souls/soul-book.js';
+export { MemoryModule } from './memory.module.js';
 export { applySessionEvents } from './projections/apply-session-events.js';
 export { PROJECTION_NAME } from './projections/session-memory.events.js';
 export { createQueryFacts } from './query-facts/query-facts.js';

@@ -19,7 +19,8 @@ export interface Conversation {
 export const openMemory = async () => {
   const database = await createTestDatabase();
   const agentPool = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
-  const pool = createPool({ url: database.urlFor('memory'), applicationName: 'spec-memory', max: 4 });
+  const memoryUrl = database.urlFor('memory');
+  const pool = createPool({ url: memoryUrl, applicationName: 'spec-memory', max: 4 });
   const store = createPostgresEventStore(agentPool);
   let time = Date.parse('2026-11-21T10:00:00.000Z');
   const tick = (): string => new Date((time += 1_000)).toISOString();
@@ -103,6 +104,7 @@ export const openMemory = async () => {
   };
 
   return {
+    memoryUrl,
     pool,
     store,
     append,
