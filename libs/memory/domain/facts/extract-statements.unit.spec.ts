@@ -28,6 +28,8 @@ describe('the patterns of the seeds', () => {
     ['my favorite color is blue', 'favorite color: blue'],
     ['My favourite colours are blue and green', 'favorite colors: blue and green'],
     ['my dog is called Rex', 'dog: Rex'],
+    ["my dog's Rex", 'dog: Rex'],
+    ['by the way my dog is Rex', 'dog: Rex'],
     ["My dog's name is Rex", "dog's name: Rex"],
     ['my mother in law is Eve', 'mother in law: Eve'],
     ['my e-mail is ada.l@example.org.', 'e-mail: ada.l@example.org'],
@@ -92,6 +94,10 @@ describe('what tells nothing', () => {
     'my name is',
     'my is Ada',
     'army name is Ada',
+    "we celebrated my daughter's birthday with a concert",
+    'making it good for my customers is key',
+    'seeing my dog is fun',
+    'my kids are so excited',
     'your name is Ada',
   ])('%j', (text) => expect(told(text)).toEqual([]));
 

@@ -1,5 +1,13 @@
 import type { Token } from './tokenize.js';
-import { LIVE_ADVERBS, NOT_IN_PREDICATE, PASSING_ADJECTIVES, TALK_NOUNS, spell } from './words.js';
+import {
+  LIVE_ADVERBS,
+  NOT_IN_PREDICATE,
+  PASSING_ADJECTIVES,
+  PREPOSITIONS,
+  REPORTS,
+  TALK_NOUNS,
+  spell,
+} from './words.js';
 
 /** The beginning of a statement about the speaker: `my favorite color is`, `I live in`. */
 export interface StatementHead {
@@ -33,6 +41,18 @@ const head = (words: readonly string[], objectAt: number): StatementHead | null 
   return predicate === null ? null : { predicate, objectAt, place: false };
 };
 
+/** `my name's Ada`, `my dog's Rex`, but not `my daughter's birthday`. */
+const isContraction = (tokens: readonly Token[], at: number): boolean =>
+  (wordAt(tokens, at)?.endsWith("'s") ?? false) &&
+  (wordAt(tokens, at) === "name's" || /^\p{Lu}/u.test(tokens[at + 1]?.text ?? ''));
+
+/** A preposition or a participle before `my X` makes it part of something else: `seeing my dog is fun`. */
+const isSubject = (tokens: readonly Token[], at: number): boolean => {
+  const before = wordAt(tokens, at - 1);
+  if (before === null) return true;
+  return !PREPOSITIONS.has(before) && (!before.endsWith('ing') || REPORTS.has(before));
+};
+
 /** `my X is`, `my X are`; else `my X's`. */
 const possessiveHead = (tokens: readonly Token[], at: number): StatementHead | null => {
   const words: string[] = [];
@@ -42,7 +62,8 @@ const possessiveHead = (tokens: readonly Token[], at: number): StatementHead | n
     if (word === null) break;
     if ((word === 'is' || word === 'are') && words.length > 0) return head(words, i + 1);
     if (NOT_IN_PREDICATE.has(word)) break;
-    if (word.endsWith("'s") && contracted === null) contracted = head([...words, word.slice(0, -2)], i + 1);
+    if (isContraction(tokens, i) && contracted === null)
+      contracted = head([...words, word.slice(0, -2)], i + 1);
     words.push(word);
   }
   return contracted;
@@ -81,5 +102,6 @@ const placeHead = (tokens: readonly Token[], at: number): StatementHead | null =
 
 /** The statement that begins at a token, or null. Looks a bounded number of tokens ahead. */
 export const headAt = (tokens: readonly Token[], at: number): StatementHead | null => {
-  return wordAt(tokens, at) === 'my' ? possessiveHead(tokens, at) : placeHead(tokens, at);
+  if (wordAt(tokens, at) !== 'my') return placeHead(tokens, at);
+  return isSubject(tokens, at) ? possessiveHead(tokens, at) : null;
 };

@@ -40,11 +40,13 @@ export const TALK_NOUNS = set(
   'question questions point guess understanding answer bad take request concern problem issue thought thoughts opinion worry',
 );
 /** `my goal is that …`, `my rule is when …`: a clause, not a value. */
-export const CLAUSE_OBJECTS = set('that when how why what whether if because where who which');
+export const CLAUSE_OBJECTS = set('that when how why what whether if because where who which so too such');
 export const FILLERS_BEFORE = set(
   'actually really now just currently still also called named definitely simply',
 );
-export const FILLERS_AFTER = set('too now btw please thanks though actually again anyway currently ok okay');
+export const FILLERS_AFTER = set(
+  'too now right btw please thanks though actually again anyway currently ok okay',
+);
 /** `my new address is …` is about the address. */
 export const PASSING_ADJECTIVES = set('new current own actual present');
 export const LIVE_ADVERBS = set('now currently still actually also mostly really just');
@@ -56,3 +58,7 @@ const SPELLINGS: Readonly<Record<string, string>> = {
 };
 /** One spelling for each word, so that a fact supersedes its twin. */
 export const spell = (word: string): string => SPELLINGS[word] ?? word;
+/** `in my view`, `for my customers`: what follows `my` is no subject then. */
+export const PREPOSITIONS = set(
+  'in for of with on at from to about by under over into onto like near between among through against without around behind per via',
+);
