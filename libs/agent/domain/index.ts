@@ -36,7 +36,7 @@ export type {
   TurnEnding,
   TurnToolCall,
 } from './session/session-state.js';
-export { beginCommand, followUps } from './turn/follow-up.js';
+export { beginCommand, followUps, mayBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
 export { emptyHands } from './turn/step.js';

@@ -5,3 +5,7 @@ export {
   describeProvider,
 } from './providers/index.js';
 export type { Models, ModelsOptions, ProviderDescription, ProviderLimits } from './providers/index.js';
+export { AgentModule } from './agent.module.js';
+export { createAgentRuntime } from './agent-runtime.js';
+export type { AgentRuntime, AgentRuntimeOptions } from './agent-runtime.js';
+export { FAILPOINTS } from './drive-session/lane-services.js';

@@ -43,7 +43,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     decider,
     policy,
     now: NOW,
-    draining: false,
+    begins: 'any',
     reservationId: (attempt) => `r-${attempt}`,
     toolRequest: ({ callId, name }) => ({
       callId,

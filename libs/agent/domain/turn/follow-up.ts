@@ -11,8 +11,8 @@ export interface FollowUpContext {
   readonly decider: SessionDecider;
   readonly policy: AgentPolicy | null;
   readonly now: string;
-  /** While the process drains, what is running goes on to its end, and no other turn begins. */
-  readonly draining: boolean;
+  /** Which model calls may begin: while a process drains, those of turns that are running; at its end, none. */
+  readonly begins: 'any' | 'running_turns' | 'none';
   readonly reservationId: (attempt: number) => string;
   readonly toolRequest: (call: TurnToolCall) => {
     readonly callId: string;
@@ -33,15 +33,18 @@ export const beginCommand = (
   now,
 });
 
-/** At once only without a wait before it; the driver begins the others when their time has come. */
-const mayBegin = ({ step, tryNumber, failures }: BeginCall, { draining }: FollowUpContext): boolean =>
-  failures === 0 && !(draining && step === 1 && tryNumber === 1);
+/** Whether a process that is in this state of life may begin a call. */
+export const mayBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
+  begins === 'any' || (begins === 'running_turns' && (step > 1 || tryNumber > 1));
 
 const commandFor = (step: Step, state: SessionState, context: FollowUpContext): SessionCommand | null => {
   const { now } = context;
   switch (step.kind) {
     case 'begin_call':
-      return mayBegin(step, context) ? beginCommand(step, state, context) : null;
+      // With a wait before it, the driver begins it when its time has come.
+      return step.failures === 0 && mayBegin(step, context.begins)
+        ? beginCommand(step, state, context)
+        : null;
     case 'request_tools': {
       const calls = step.calls.map(context.toolRequest);
       return { type: 'RequestTools', data: { turnId: step.turnId, calls }, now };

@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { ModelPort } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
+import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
+import { noFailpoint } from './drive-session/failpoint.js';
+import { DRIVE_TIMES } from './drive-session/lane-services.js';
+import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
+import { createPublishFrames } from './drive-session/live-frames.js';
+import { createSessionLanes } from './drive-session/session-lanes.js';
+import type { SessionLanes } from './drive-session/session-lanes.js';
+import { createToolCatalog } from './drive-session/tool-catalog.js';
+import { createListAgents } from './list-agents/list-agents.handler.js';
+import type { ListAgents } from './list-agents/list-agents.handler.js';
+import { findAbandoned } from './recover-sessions/find-abandoned.js';
+import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
+import { createSessionLog, foldSignature } from './session-log/session-log.js';
+import { createSessionSnapshots } from './session-log/session-snapshots.js';
+import { createStartSession } from './start-session/start-session.handler.js';
+import type { StartSession } from './start-session/start-session.handler.js';
+import { createSubmitTurn } from './submit-turn/submit-turn.handler.js';
+import type { SubmitTurn } from './submit-turn/submit-turn.handler.js';
+
+export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
+
+/** Folds of sessions kept in memory. */
+const MAX_LANES = 2_000;
+const KEEP_UP_MS = 250;
+const SWEEP_MS = 1_000;
+/** The supervisor gives a service fifteen seconds to stop. */
+const DRAIN_MS = 8_000;
+/** A fold keeps this much of recent turns for each token of a context: more would never be shown. */
+const CHARS_PER_CONTEXT_TOKEN = 8;
+
+export interface AgentRuntimeOptions {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly pool: pg.Pool;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly models: ModelPort;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Unique for this incarnation of the process: the owner of its leases. */
+  readonly owner: string;
+  readonly times?: Partial<DriveTimes>;
+  readonly random?: () => number;
+  readonly failpoint?: Failpoint;
+}
+
+/** The agent's use cases, and the life of what drives sessions in this process. */
+export interface AgentRuntime {
+  readonly submitTurn: SubmitTurn;
+  readonly cancelTurn: CancelTurn;
+  readonly startSession: StartSession;
+  readonly listAgents: ListAgents;
+  /** Sessions at work in this process. */
+  working(): number;
+  start(): void;
+  /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): LaneServices => {
+  const { config, pool, store, nats, logger, requests } = options;
+  const { episodicWindow, contextTokens } = config.memory;
+  const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
+  return {
+    ...options,
+    log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
+    tools: createToolCatalog(requests, logger, () => performance.now()),
+    publish: createPublishFrames(nats, logger),
+    times: { ...DRIVE_TIMES, ...options.times },
+    random: options.random ?? Math.random,
+    failpoint: options.failpoint ?? noFailpoint,
+    takesTurns,
+  };
+};
+
+/** Does it again and again, with a pause after each round, until the signal says so. */
+const repeat = async (work: () => Promise<void>, everyMs: number, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    await work();
+    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+};
+
+/** Takes over what has no driver, until the signal says so: at once, at hints, and every second. */
+const recover = async (
+  options: AgentRuntimeOptions,
+  lanes: SessionLanes,
+  stopping: AbortSignal,
+): Promise<void> => {
+  const { nats, owner, pool, logger } = options;
+  const unsubscribe = onDriverHint(nats, owner, lanes, logger);
+  const find = (limit: number) => findAbandoned(pool, owner, limit);
+  const sweep = () =>
+    takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
+      logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
+    );
+  await repeat(sweep, SWEEP_MS, stopping);
+  unsubscribe();
+};
+
+export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime => {
+  const stopping = new AbortController();
+  const drained = new AbortController();
+  const services = toServices(options, () => !stopping.signal.aborted);
+  const lanes = createSessionLanes(services, MAX_LANES);
+  let running: Promise<unknown> = Promise.resolve();
+  let stopped: Promise<void> | null = null;
+
+  const start = (): void => {
+    running = Promise.all([
+      recover(options, lanes, stopping.signal),
+      // Turns that are running when the process is told to stop need their leases until they have ended.
+      repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
+    ]);
+  };
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await lanes.drain(DRAIN_MS);
+    drained.abort();
+    await running;
+  };
+
+  return {
+    submitTurn: createSubmitTurn(services, lanes),
+    cancelTurn: createCancelTurn(services, lanes),
+    startSession: createStartSession(services, lanes),
+    listAgents: createListAgents(options.config, options.pool),
+    working: () => lanes.working(),
+    start,
+    stop: () => (stopped ??= stop()),
+  };
+};

@@ -1,0 +1,147 @@
+import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
+import { ModelFailure, buildPrompt } from '@antiphon/agent-domain';
+import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
+import { createDeltaStream } from './delta-stream.js';
+import type { DeltaStream, Streamed } from './delta-stream.js';
+import { toAnswer, toFailure } from './model-outcome.js';
+import { reserveCall } from './reserve-call.js';
+import type { Reservation } from './reserve-call.js';
+import { Stopped, throwIfStopped, untilAnswered } from './stop.js';
+import type { StopReason } from './stop.js';
+import type { Work } from './work.js';
+
+/** How an attempt ended, and how long its provider wants to be left alone. */
+export interface CallResult {
+  readonly command: Extract<SessionCommand, { type: 'RecordAnswer' | 'RecordFailure' }>;
+  readonly retryAfterMs: number;
+}
+
+const promptFor = async (work: Work, call: OpenCall): Promise<ModelPrompt> => {
+  const { services, lane, agent, signal } = work;
+  const { remembered, tools } = await untilAnswered(work.context, signal, services.logger);
+  const { state } = lane.fold();
+  if (!state.open) throw new Stopped('lost');
+  return buildPrompt(state, state.open, {
+    choice: call,
+    systemPrompt: agent?.systemPrompt ?? null,
+    remembered,
+    tools: tools.map(({ name, description, inputSchema }) => ({
+      name,
+      description,
+      inputSchema: inputSchema as JsonObject,
+    })),
+    window: services.config.memory.episodicWindow,
+    contextTokens: services.config.memory.contextTokens,
+  });
+};
+
+/** What stopping an attempt is recorded as; `lost` is recorded by whoever has the session now. */
+const STOPPED: Readonly<
+  Record<
+    Exclude<StopReason, 'lost'>,
+    { reason: 'cancelled' | 'driver_lost' | 'provider_timeout'; message: string }
+  >
+> = {
+  cancelled: { reason: 'cancelled', message: 'the turn was cancelled' },
+  draining: { reason: 'driver_lost', message: 'the process that drove this turn was stopped' },
+  deadline: { reason: 'provider_timeout', message: 'provider timeout' },
+};
+
+interface Attempt {
+  readonly work: Work;
+  readonly call: OpenCall;
+  /** Whether the provider may have seen the request. */
+  dispatched: boolean;
+  stream: DeltaStream | null;
+}
+
+const failureOf = (attempt: Attempt, error: unknown): CallResult => {
+  const { work, call } = attempt;
+  const now = isoTime(work.services.clock);
+  const streamed: Streamed | undefined = attempt.stream?.end();
+  const result = (failure: Parameters<typeof toFailure>[1], retryAfterMs = 0): CallResult => ({
+    command: toFailure(call.attempt, failure, now, streamed),
+    retryAfterMs,
+  });
+  if (work.signal.aborted) {
+    const why = work.signal.reason as StopReason;
+    if (why === 'lost') throw new Stopped(why);
+    const known = error instanceof ModelFailure ? error : { dispatched: attempt.dispatched };
+    const usage = error instanceof ModelFailure && error.usage ? { usage: error.usage } : {};
+    return result({ ...STOPPED[why], dispatched: known.dispatched, retryable: true, ...usage });
+  }
+  if (error instanceof ModelFailure) return result(error, error.retryAfterMs);
+  if (!isAppError(error)) work.services.logger.error({ err: error }, 'a model call failed unexpectedly');
+  const { message } = toAppError(error);
+  return result({ reason: 'dependency_failed', message, dispatched: attempt.dispatched, retryable: false });
+};
+
+const overflowed = (cause: unknown): ModelFailure => {
+  const message = 'the answer is longer than can be kept';
+  return new ModelFailure(
+    { reason: 'provider_protocol', message, dispatched: true, retryable: false },
+    { cause },
+  );
+};
+
+const ask = async (attempt: Attempt, prompt: ModelPrompt, maxOutputTokens: number): Promise<ModelAnswer> => {
+  const { services, lane, signal } = attempt.work;
+  const overflow = new AbortController();
+  const { turnId } = attempt.call;
+  const stream = createDeltaStream(lane.fold().cursor, turnId, lane.sendAhead, () => overflow.abort());
+  attempt.stream = stream;
+  const either = AbortSignal.any([signal, overflow.signal]);
+  const answered = services.models.complete(
+    { ...prompt, maxOutputTokens, signal: either, streaming: true },
+    stream,
+  );
+  return answered.catch((error: unknown) => {
+    throw overflow.signal.aborted ? overflowed(error) : error;
+  });
+};
+
+/** What an adapter gave only at its end goes out then: all of its text is in frames. */
+const completeStream = (stream: DeltaStream, answer: ModelAnswer): Streamed => {
+  const streamed = stream.end();
+  if (streamed.frames.length > 0) return streamed;
+  stream.onThought(answer.thought);
+  stream.onText(answer.text);
+  return stream.end();
+};
+
+const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
+  const { work, call } = attempt;
+  const { services, lane } = work;
+  const { failpoint, clock } = services;
+  const prompt = await promptFor(work, call);
+  await failpoint('agent.turn.assembled', lane.sessionId);
+  const reservation: Reservation = await reserveCall(work, call, prompt);
+  await failpoint('agent.turn.reserved', lane.sessionId);
+  if (!reservation.granted) {
+    const { message } = reservation;
+    const refusal = { reason: 'budget_refused' as const, message, dispatched: false, retryable: false };
+    return { command: toFailure(call.attempt, refusal, isoTime(clock)), retryAfterMs: 0 };
+  }
+  await work.confirm();
+  throwIfStopped(work.signal);
+  attempt.dispatched = true;
+  const answer = await ask(attempt, prompt, reservation.maxOutputTokens);
+  await failpoint('agent.turn.answered', lane.sessionId);
+  const streamed = completeStream(attempt.stream as DeltaStream, answer);
+  const command = toAnswer(answer, streamed, call, reservation, lane.sessionId, isoTime(clock));
+  return { command, retryAfterMs: 0 };
+};
+
+/**
+ * Carries out one started model call: context, budget, provider. Answers what is to be recorded of it, whatever
+ * happened; throws `Stopped('lost')` alone, when the session is another process's by now.
+ */
+export const callModel = async (work: Work, call: OpenCall): Promise<CallResult> => {
+  const attempt: Attempt = { work, call, dispatched: false, stream: null };
+  try {
+    return await attemptCall(attempt);
+  } catch (error) {
+    return failureOf(attempt, error);
+  }
+};

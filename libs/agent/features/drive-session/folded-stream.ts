@@ -1,0 +1,152 @@
+import { sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { emptyHands } from '@antiphon/agent-domain';
+import type { Hands } from '@antiphon/agent-domain';
+import type { AppendRequest, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
+import { isAppError } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
+import type { FoldedEvent, SessionFold } from '../session-log/session-fold.js';
+import { toNewEvents } from './envelope.js';
+import type { FrameSender } from './frame-sender.js';
+import { handsAfter } from './hands-after.js';
+import type { LaneLease } from './lane-lease.js';
+import type { LaneServices } from './lane-services.js';
+
+/** What is to be appended, together or not at all. */
+export interface Decision {
+  readonly events: readonly SessionEvent[];
+  readonly also?: readonly StreamAppend[];
+  readonly idempotency?: IdempotencyClaim;
+}
+
+export type Commit<D extends Decision = Decision> =
+  | { readonly outcome: 'appended'; readonly decision: D }
+  | { readonly outcome: 'nothing' }
+  /** An earlier request with the same idempotency key was accepted: its answer. */
+  | { readonly outcome: 'joined'; readonly answer: JsonObject };
+
+/** The event stream of one session, followed by its fold. Not for use side by side: the lane puts its uses in order. */
+export interface FoldedStream {
+  fold(): SessionFold;
+  /** The fold, if the event stream has been read. */
+  known(): SessionFold | null;
+  /** What this process began under its lease. */
+  hands(): Hands;
+  /** The lease has changed: what was begun under the last one is not in these hands any more. */
+  leaseChanged(now: Lease | null): void;
+  /** Reads what others have appended. */
+  look(): Promise<void>;
+  /** Reads only if something may have been missed. */
+  lookIfStale(): Promise<void>;
+  commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>>;
+  /** When it was last looked at, in monotonic ms. */
+  lookedAt(): number;
+}
+
+const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
+const isConflictOf = (error: unknown, streamId: string): boolean =>
+  codeOf(error) === 'LOG.VERSION_CONFLICT' && isAppError(error) && error.data['streamId'] === streamId;
+
+const requestOf = (
+  workspace: string,
+  own: StreamAppend,
+  { also = [], idempotency }: Decision,
+  held: Lease | null,
+): AppendRequest => ({
+  workspace,
+  streams: [own, ...also],
+  ...(held ? { fence: { lease: held.name, epoch: held.epoch } } : {}),
+  ...(idempotency ? { idempotency } : {}),
+});
+
+export interface StreamParts {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly lease: Pick<LaneLease, 'held' | 'confirmed' | 'lost'>;
+  readonly sender: FrameSender;
+  readonly onChange: () => void;
+}
+
+/** `known`: the fold of a session that is just being made; that of any other is read when it is first needed. */
+export const createFoldedStream = (
+  { store, log, ids }: Pick<LaneServices, 'store' | 'log' | 'ids'>,
+  { workspace, sessionId, lease, sender, onChange }: StreamParts,
+  known: SessionFold | null,
+): FoldedStream => {
+  const streamId = sessionStream(sessionId);
+  let fold = known;
+  let stale = false;
+  let hands: Hands = emptyHands;
+  let lookedAt = 0;
+
+  const current = (): SessionFold => {
+    if (!fold) throw new Error('a session is read before it is used');
+    return fold;
+  };
+  const apply = (events: readonly FoldedEvent[]): void => {
+    if (events.length === 0) return;
+    const advanced = log.advance(current(), events);
+    fold = advanced.fold;
+    sender.send(advanced.frames);
+    onChange();
+  };
+  const look = async (): Promise<void> => {
+    lookedAt = performance.now();
+    if (fold) apply(await log.readOn(workspace, sessionId, fold));
+    else {
+      fold = await log.load(workspace, sessionId);
+      sender.startAfter(fold.cursor.lastOffset);
+    }
+    stale = false;
+  };
+  const lookIfStale = async (): Promise<void> => {
+    if (!fold || stale) await look();
+  };
+  const append = async <D extends Decision>(decision: D): Promise<Commit<D>> => {
+    const held = lease.held();
+    const added = toNewEvents(decision.events, current(), held?.epoch ?? null, ids);
+    const own: StreamAppend = { streamId, expectedVersion: current().version, events: added };
+    const result = await store.append(requestOf(workspace, own, decision, held));
+    if (result.outcome === 'joined') return { outcome: 'joined', answer: result.answer ?? {} };
+    lookedAt = performance.now();
+    if (held) {
+      lease.confirmed();
+      hands = handsAfter(hands, decision.events);
+    }
+    const folded = added.map(({ eventId, metadata }, index) => {
+      return { event: decision.events[index] as SessionEvent, eventId, metadata };
+    });
+    apply(folded);
+    return { outcome: 'appended', decision };
+  };
+  const commit = async <D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> => {
+    await lookIfStale();
+    const decision = decide(current());
+    if (decision.events.length === 0) return { outcome: 'nothing' };
+    try {
+      return await append(decision);
+    } catch (error) {
+      // Whether it was written may be unknown: the log says so at the next look.
+      stale = true;
+      if (isConflictOf(error, streamId)) return commit(decide);
+      if (codeOf(error) === 'LOG.FENCED') lease.lost();
+      throw error;
+    }
+  };
+  const leaseChanged = (now: Lease | null): void => {
+    hands = emptyHands;
+    // The first lease of a session has had no holder before it that could have appended.
+    stale ||= now !== null && now.epoch > 1;
+  };
+
+  return {
+    fold: current,
+    known: () => fold,
+    hands: () => hands,
+    leaseChanged,
+    look,
+    lookIfStale,
+    commit,
+    lookedAt: () => lookedAt,
+  };
+};

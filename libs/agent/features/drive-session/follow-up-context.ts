@@ -1,0 +1,37 @@
+import type { AgentPolicy, FollowUpContext } from '@antiphon/agent-domain';
+import type { AgentConfig } from '@antiphon/config';
+import { isoTime } from '@antiphon/kernel';
+import type { LaneServices } from './lane-services.js';
+import { reservationIdOf, toolDigestOf } from './names.js';
+
+export const agentOf = ({ config }: LaneServices, agentId: string | undefined): AgentConfig | null =>
+  config.agents.find(({ id }) => id === agentId) ?? null;
+
+export const policyOf = (agent: AgentConfig | null): AgentPolicy | null =>
+  agent && {
+    provider: agent.provider,
+    model: agent.model,
+    fallback: agent.fallback,
+    maxIterations: agent.maxIterations,
+  };
+
+/** What decisions about a session need from outside of it, at this moment. */
+export const followUpContext = (
+  services: LaneServices,
+  lane: { readonly workspace: string; readonly sessionId: string },
+  agentId: string | undefined,
+  begins: FollowUpContext['begins'] = services.takesTurns() ? 'any' : 'running_turns',
+): FollowUpContext => ({
+  decider: services.log.decider,
+  policy: policyOf(agentOf(services, agentId)),
+  now: isoTime(services.clock),
+  begins,
+  reservationId: (attempt) => reservationIdOf(lane.sessionId, attempt),
+  toolRequest: ({ callId, name, input }) => ({
+    callId,
+    digest: toolDigestOf(name, input),
+    idempotencyKey: callId,
+    // A tool that nobody knows is not run at all; what is not declared safe to repeat is not repeated.
+    idempotent: services.tools.known(lane.workspace, name)?.idempotent ?? false,
+  }),
+});

@@ -1,0 +1,14 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { Hands } from '@antiphon/agent-domain';
+
+/** What a driver has begun once it has appended these events itself. */
+export const handsAfter = (hands: Hands, events: readonly SessionEvent[]): Hands => {
+  let { attempt } = hands;
+  let calls = new Set(hands.calls);
+  for (const { type, data } of events) {
+    if (type === 'ModelCallStarted') ({ attempt } = data);
+    else if (type === 'ToolCallRequested') calls.add(data.callId);
+    else if (type === 'TurnCompleted' || type === 'TurnFailed' || type === 'TurnCancelled') calls = new Set();
+  }
+  return { attempt, calls };
+};

@@ -1,0 +1,64 @@
+import type { AntiphonConfig } from '@antiphon/config';
+import type { ModelPort } from '@antiphon/agent-domain';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import type { SessionLog } from '../session-log/session-log.js';
+import type { PublishFrames } from './live-frames.js';
+import type { ToolCatalog } from './tool-catalog.js';
+
+/** Names of the points between the steps of a turn where a process may die (docs/flows/turn.md). */
+export const FAILPOINTS = [
+  'agent.turn.accepted',
+  'agent.turn.claimed',
+  'agent.turn.assembled',
+  'agent.turn.reserved',
+  'agent.turn.dispatched',
+  'agent.turn.answered',
+  'agent.turn.recorded',
+  'agent.tool.requested',
+  'agent.tool.dispatched',
+  'agent.tool.answered',
+  'agent.tool.recorded',
+] as const;
+export type FailpointName = (typeof FAILPOINTS)[number];
+/** Does nothing outside of tests; what it throws, or never answers, is what a death at that point looks like. */
+export type Failpoint = (name: FailpointName, sessionId: string) => Promise<void>;
+
+/** How a driver behaves in time, ms. */
+export interface DriveTimes {
+  /** Life of a lease that is not renewed. */
+  readonly leaseMs: number;
+  /** How long an idle session stays with this process. */
+  readonly idleMs: number;
+  /** How long a session at work may go without a look at its event stream: a lost hint costs this much. */
+  readonly lookMs: number;
+  /** Hard deadline of one model attempt. */
+  readonly attemptMs: number;
+}
+export const DRIVE_TIMES: DriveTimes = { leaseMs: 5_000, idleMs: 60_000, lookMs: 500, attemptMs: 600_000 };
+
+/** What lanes and drivers work with; made once for each process. */
+export interface LaneServices {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly log: SessionLog;
+  readonly models: ModelPort;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly tools: ToolCatalog;
+  readonly publish: PublishFrames;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Who holds this process's leases: unique for its incarnation. */
+  readonly owner: string;
+  readonly times: DriveTimes;
+  /** In [0, 1): jitter. */
+  readonly random: () => number;
+  readonly failpoint: Failpoint;
+  /** False once the process takes no more turns. */
+  readonly takesTurns: () => boolean;
+}

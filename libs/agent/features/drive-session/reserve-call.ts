@@ -1,0 +1,56 @@
+import { reserveBudget } from '@antiphon/contracts/metering';
+import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
+import type { ModelPrompt, OpenCall } from '@antiphon/agent-domain';
+import { untilAnswered } from './stop.js';
+import type { Work } from './work.js';
+
+/** Below this a call is refused instead of capped. */
+const MIN_OUTPUT_TOKENS = 256;
+/** What one call may write: more is seldom wanted, and everything that is reserved is withheld from others meanwhile. */
+const MAX_OUTPUT_TOKENS = 4_096;
+/** A reservation outlives the hardest deadline of its attempt by this. */
+const GRACE_MS = 60_000;
+
+export type Reservation =
+  | {
+      readonly granted: true;
+      readonly inputBound: number;
+      readonly maxOutputTokens: number;
+      readonly price: Price | null;
+    }
+  | { readonly granted: false; readonly message: string };
+
+const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetReply, { granted: false }> =>
+  !reply.granted;
+
+/** Asks metering for the bound of one attempt; the same attempt asks for the same reservation, whoever drives. */
+export const reserveCall = async (
+  { services, lane, signal }: Work,
+  call: OpenCall,
+  prompt: ModelPrompt,
+): Promise<Reservation> => {
+  const { models, requests, clock, times, logger } = services;
+  const { provider, model } = call;
+  const inputBound = models.inputBound(prompt);
+  const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
+  const { started } = lane.fold().state;
+  const ask = () =>
+    requests.request(reserveBudget, {
+      workspace: lane.workspace,
+      reservationId: call.reservationId,
+      sessionId: lane.sessionId,
+      turnId: call.turnId,
+      attempt: call.attempt,
+      agentId: started?.agentId ?? '',
+      sessionKey: started?.sessionKey ?? '',
+      provider,
+      model,
+      inputBound,
+      maxOutputTokens,
+      minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
+      expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
+    });
+  const reply = await untilAnswered(ask, signal, logger);
+  if (isRefused(reply)) return { granted: false, message: reply.message };
+  return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
+};

@@ -1,0 +1,181 @@
+import { followUps, mayBegin, nextStep } from '@antiphon/agent-domain';
+import type { FollowUpContext, OpenTurn, SessionCommand, Step } from '@antiphon/agent-domain';
+import { rejected } from '@antiphon/kernel';
+import { contextFrom, runWithContext } from '@antiphon/observability';
+import { agentOf, followUpContext, policyOf } from './follow-up-context.js';
+import type { LaneServices } from './lane-services.js';
+import type { SessionLane } from './session-lane.js';
+import { settleCalls } from './settle-call.js';
+import { Stopped, untilAnswered } from './stop.js';
+import type { StopReason } from './stop.js';
+import { askContext } from './turn-context.js';
+import type { TurnContext } from './turn-context.js';
+import { performStep } from './turn-steps.js';
+import type { Work } from './work.js';
+
+/** Carries out what has to happen in one session, as long as this process holds its lease. */
+export interface SessionDriver {
+  /** Goes to work unless it is at work already. */
+  kick(): void;
+  /** Asks early for what a turn will need; a failure is only a head start lost. */
+  prepare(turn: ComingTurn): void;
+  isWorking(): boolean;
+  /** Ends the work: what can be recorded within `graceMs` is. Answers when nothing is at work any more. */
+  end(graceMs: number): Promise<void>;
+}
+
+export interface ComingTurn {
+  readonly turnId: string;
+  readonly content: string;
+  readonly agentId: string;
+  readonly sessionKey: string;
+}
+
+const abort = (controller: AbortController, reason: StopReason): void => controller.abort(reason);
+
+/** One driver for each lane; it takes the lane's `onChange`. */
+export const createSessionDriver = (services: LaneServices, lane: SessionLane): SessionDriver => {
+  const { log, logger, times } = services;
+  /** Stops even the recording of outcomes: the session is another's, or the process has to end now. */
+  let life = new AbortController();
+  let stepping: { readonly turnId: string; readonly controller: AbortController } | null = null;
+  let working: Promise<void> | null = null;
+  let kicked = false;
+  let ended = false;
+  let context: { readonly turnId: string; readonly asked: Promise<TurnContext> } | null = null;
+
+  lane.onChange(() => {
+    if (!lane.lease.held()) {
+      abort(life, 'lost');
+      stopStep('lost');
+      return;
+    }
+    const { open } = lane.fold().state;
+    // A turn that was waiting when its cancel came has ended with it.
+    if (open?.cancelRequested || open?.turnId !== stepping?.turnId) stopStep('cancelled');
+  });
+  const stopStep = (reason: StopReason): void => stepping?.controller.abort(reason);
+
+  const begins = (): FollowUpContext['begins'] =>
+    ended ? 'none' : services.takesTurns() ? 'any' : 'running_turns';
+
+  const ask = (turn: ComingTurn): Promise<TurnContext> => {
+    if (context?.turnId === turn.turnId) return context.asked;
+    const agent = agentOf(services, turn.agentId);
+    if (!agent) return Promise.reject(rejected('AGENT.NOT_FOUND', `there is no agent "${turn.agentId}"`));
+    const session = { sessionKey: turn.sessionKey, seen: lane.fold().version };
+    const asked = askContext(services, lane, agent, session, turn.content);
+    context = { turnId: turn.turnId, asked };
+    asked.catch(() => {
+      if (context?.asked === asked) context = null;
+    });
+    return asked;
+  };
+
+  const record = async (command: SessionCommand | null): Promise<void> => {
+    const commit = () =>
+      lane.commit(({ state }) => {
+        // Without its lease a driver has nothing to say, however true it is.
+        if (!lane.lease.held()) throw new Stopped('lost');
+        const decided = command ? log.decider.decide(command, state) : [];
+        const next = decided.reduce(log.decider.evolve, state);
+        const context = followUpContext(services, lane, state.started?.agentId, begins());
+        return { events: [...decided, ...followUps(next, context)] };
+      });
+    const committed = await untilAnswered(commit, life.signal, logger);
+    if (committed.outcome === 'appended') settleCalls(services, lane.workspace, committed.decision.events);
+  };
+
+  const workOn = ({ turnId, content }: OpenTurn, signal: AbortSignal): Work => {
+    const { started } = lane.fold().state;
+    const turn = { turnId, content, agentId: started?.agentId ?? '', sessionKey: started?.sessionKey ?? '' };
+    return {
+      services,
+      lane,
+      agent: agentOf(services, turn.agentId),
+      signal,
+      context: () => ask(turn),
+      confirm: async () => {
+        if (!(await lane.lease.confirm())) throw new Stopped('lost');
+      },
+    };
+  };
+
+  const take = async (
+    turn: OpenTurn,
+    step: Exclude<Step, { kind: 'idle' }>,
+    retryAfterMs: number,
+  ): Promise<number> => {
+    const controller = new AbortController();
+    stepping = { turnId: turn.turnId, controller };
+    if (turn.cancelRequested) abort(controller, 'cancelled');
+    // Only a model call has a deadline here: a tool's is the sandbox's own.
+    const deadlineMs = step.kind === 'answer_call' ? times.attemptMs : null;
+    const deadline =
+      deadlineMs === null ? undefined : setTimeout(() => abort(controller, 'deadline'), deadlineMs);
+    try {
+      return await performStep(workOn(turn, controller.signal), step, retryAfterMs, record);
+    } catch (error) {
+      // The fold knows of the cancel: the next step is decided with it.
+      if (error instanceof Stopped && error.reason === 'cancelled') return 0;
+      throw error;
+    } finally {
+      clearTimeout(deadline);
+      stepping = null;
+    }
+  };
+
+  const drive = async (): Promise<void> => {
+    let retryAfterMs = 0;
+    for (;;) {
+      const { state, origins } = lane.fold();
+      const step = nextStep(state, policyOf(agentOf(services, state.started?.agentId)), lane.hands());
+      const turn = state.open;
+      if (!lane.lease.held() || !turn || step.kind === 'idle') return;
+      if (ended || (step.kind === 'begin_call' && !mayBegin(step, begins()))) return;
+      const { workspace, sessionId } = lane;
+      const about = {
+        ...contextFrom('agent', origins[turn.turnId]),
+        workspace,
+        sessionId,
+        turnId: turn.turnId,
+      };
+      retryAfterMs = await runWithContext(about, () => take(turn, step, retryAfterMs));
+    }
+  };
+
+  /** A driver that failed is a driver that died: it lets go, and whoever takes the session next goes on from the log. */
+  const letGo = async (error: unknown): Promise<void> => {
+    if (error instanceof Stopped) return;
+    logger.error({ err: error, sessionId: lane.sessionId }, 'a driver failed and gives its session back');
+    await lane.release();
+  };
+
+  const run = async (): Promise<void> => {
+    do {
+      kicked = false;
+      life = new AbortController();
+      if (!lane.lease.held()) return;
+      await drive().catch(letGo);
+    } while (kicked && !ended);
+  };
+
+  return {
+    kick: () => {
+      kicked = true;
+      if (ended) return;
+      working ??= run()
+        .catch((error: unknown) => logger.error({ err: error }, 'a session could not be given back'))
+        .finally(() => (working = null));
+    },
+    prepare: (turn) => void ask(turn).catch(() => undefined),
+    isWorking: () => working !== null,
+    end: async (graceMs) => {
+      ended = true;
+      stopStep('draining');
+      const hurry = setTimeout(() => abort(life, 'draining'), graceMs);
+      await working;
+      clearTimeout(hurry);
+    },
+  };
+};

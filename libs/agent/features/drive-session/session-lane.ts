@@ -1,0 +1,70 @@
+import type { Frame } from '@antiphon/contracts/agent';
+import type { SessionFold } from '../session-log/session-fold.js';
+import { createFoldedStream } from './folded-stream.js';
+import type { FoldedStream } from './folded-stream.js';
+import { createFrameSender } from './frame-sender.js';
+import { createLaneLease } from './lane-lease.js';
+import type { Claim, LaneLease } from './lane-lease.js';
+import type { LaneServices } from './lane-services.js';
+import { createSerial } from './serial.js';
+
+/** One session in this process: its fold, the lease that lets it be driven here, and the one door to its event stream. */
+export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hands' | 'lookedAt'> {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly lease: Omit<LaneLease, 'claim' | 'release'>;
+  /** Takes the lease, unless another process has it, and reads what was appended before. */
+  claim(): Promise<Claim>;
+  release(): Promise<void>;
+  /** Sends frames whose event will follow: their offsets are those that the fold will give them. */
+  sendAhead(frames: readonly Frame[]): void;
+  /** Reads what others have appended. */
+  refresh(): Promise<void>;
+  /**
+   * Decides on the newest fold and appends, under the lease where one is held; decides again when somebody else
+   * appended first. Throws what the log answers, above all `LOG.FENCED`: then the lease is lost.
+   */
+  readonly commit: FoldedStream['commit'];
+  /** Calls back after each change of the fold or the lease. */
+  onChange(listener: () => void): void;
+}
+
+/** `known`: the fold of a session that is just being made. */
+export const createSessionLane = (
+  services: LaneServices,
+  workspace: string,
+  sessionId: string,
+  known: SessionFold | null,
+): SessionLane => {
+  const serial = createSerial();
+  let changed: () => void = () => undefined;
+
+  const lease = createLaneLease(services, workspace, sessionId, (now) => {
+    stream.leaseChanged(now);
+    changed();
+  });
+  const sender = createFrameSender((frames) => {
+    const epoch = lease.held()?.epoch;
+    if (epoch !== undefined) services.publish(workspace, sessionId, epoch, frames);
+  });
+  const parts = { workspace, sessionId, lease, sender, onChange: () => changed() };
+  const stream = createFoldedStream(services, parts, known);
+
+  const claim = async (): Promise<Claim> => {
+    const claimed = await lease.claim();
+    await stream.lookIfStale();
+    return claimed;
+  };
+  return {
+    ...stream,
+    workspace,
+    sessionId,
+    lease,
+    claim: () => serial(claim),
+    release: () => serial(() => lease.release()),
+    sendAhead: sender.send,
+    refresh: () => serial(() => stream.look()),
+    commit: (decide) => serial(() => stream.commit(decide)),
+    onChange: (listener) => void (changed = listener),
+  };
+};

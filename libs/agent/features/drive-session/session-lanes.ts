@@ -1,0 +1,179 @@
+import { driverHintSubject } from '@antiphon/contracts/agent';
+import { notFound } from '@antiphon/kernel';
+import { SNAPSHOT_EVERY } from '../session-log/session-log.js';
+import type { SessionFold } from '../session-log/session-fold.js';
+import type { LaneServices } from './lane-services.js';
+import { createSessionDriver } from './session-driver.js';
+import type { SessionDriver } from './session-driver.js';
+import { createSessionLane } from './session-lane.js';
+import type { Claim } from './lane-lease.js';
+import type { SessionLane } from './session-lane.js';
+
+/** A session in this process. */
+export interface LocalSession {
+  readonly lane: SessionLane;
+  readonly driver: SessionDriver;
+}
+
+/** The sessions that this process knows; those it drives, it holds the lease of. */
+export interface SessionLanes {
+  /** `known`: the fold of a session that is just being made. */
+  of(workspace: string, sessionId: string, known?: SessionFold): LocalSession;
+  /** A session that exists, read up to now and, if nobody else drives it, claimed. Throws `SESSION.NOT_FOUND`. */
+  existing(workspace: string, sessionId: string): Promise<LocalSession & { readonly claim: Claim }>;
+  /** A session that came to nothing after all. */
+  forget(workspace: string, sessionId: string): Promise<void>;
+  /** Looks at a session that may have work, and drives it unless another process does. */
+  wake(workspace: string, sessionId: string): Promise<void>;
+  /** Tells the process that drives a session to look at it. */
+  hint(owner: string, workspace: string, sessionId: string): void;
+  /** Sessions at work. */
+  working(): number;
+  /** One round of upkeep; its errors are logged. */
+  keepUp(): Promise<void>;
+  /** Lets what is at work come to its end within the time, stops the rest, and gives every lease back. */
+  drain(withinMs: number): Promise<void>;
+}
+
+interface Entry extends LocalSession {
+  usedAt: number;
+  /** Version of the last snapshot that this process knows to be there. */
+  snapshotAt: number | null;
+}
+
+/** Of `drain`: what is left of it once running turns have had their time. */
+const LAST_GRACE_MS = 1_000;
+
+const keyOf = (workspace: string, sessionId: string): string => `${workspace}/${sessionId}`;
+
+export const createSessionLanes = (services: LaneServices, maxLanes: number): SessionLanes => {
+  const { leases, log, logger, nats, owner, times } = services;
+  /** Least recently used first. */
+  const entries = new Map<string, Entry>();
+  let renewedAt = 0;
+
+  const of: SessionLanes['of'] = (workspace, sessionId, known) => {
+    const key = keyOf(workspace, sessionId);
+    const entry = entries.get(key) ?? create(workspace, sessionId, known ?? null);
+    entries.delete(key);
+    entries.set(key, entry);
+    entry.usedAt = performance.now();
+    return entry;
+  };
+  const create = (workspace: string, sessionId: string, known: SessionFold | null): Entry => {
+    const lane = createSessionLane(services, workspace, sessionId, known);
+    return { lane, driver: createSessionDriver(services, lane), usedAt: 0, snapshotAt: known && 0 };
+  };
+
+  const renew = async (): Promise<void> => {
+    if (performance.now() - renewedAt < times.leaseMs / 3) return;
+    renewedAt = performance.now();
+    const held = [...entries.values()].flatMap(({ lane }) => {
+      const lease = lane.lease.held();
+      return lease ? [{ lane, lease }] : [];
+    });
+    const gone = new Set(
+      await leases.renew(
+        held.map(({ lease }) => lease),
+        times.leaseMs,
+      ),
+    );
+    for (const { lane, lease } of held) {
+      // While this was on its way the lane may have come to another lease.
+      if (lane.lease.held() !== lease) continue;
+      if (gone.has(lease.name)) lane.lease.lost();
+      else lane.lease.confirmed();
+    }
+  };
+  const tidy = async (): Promise<void> => {
+    const now = performance.now();
+    let surplus = entries.size - maxLanes;
+    for (const [key, entry] of entries) {
+      const { lane, driver, usedAt } = entry;
+      if (driver.isWorking()) {
+        entry.usedAt = now;
+        continue;
+      }
+      const idle = now - usedAt > times.idleMs;
+      if (!idle && surplus <= 0) continue;
+      if (surplus-- > 0) entries.delete(key);
+      if (lane.lease.held()) await lane.release();
+    }
+  };
+  const lookAround = async (): Promise<void> => {
+    const before = performance.now() - times.lookMs;
+    const blind = [...entries.values()].filter(
+      ({ lane, driver }) => driver.isWorking() && lane.lookedAt() < before,
+    );
+    await Promise.all(blind.map(({ lane }) => lane.refresh()));
+  };
+  const snapshot = async (): Promise<void> => {
+    for (const entry of entries.values()) {
+      const { lane } = entry;
+      const fold = lane.known();
+      if (!fold) continue;
+      // A fold that was loaded has left its snapshot then, if it was worth one.
+      entry.snapshotAt ??= fold.version;
+      if (fold.version - entry.snapshotAt < SNAPSHOT_EVERY) continue;
+      await log.snapshot(lane.workspace, lane.sessionId, fold);
+      entry.snapshotAt = fold.version;
+    }
+  };
+  const attempt = async (what: string, work: () => Promise<void>): Promise<void> =>
+    work().catch((error: unknown) =>
+      logger.warn({ err: error }, `sessions: ${what} failed; it will be tried again`),
+    );
+
+  const working = (): Entry[] => [...entries.values()].filter(({ driver }) => driver.isWorking());
+  const untilIdle = async (deadline: number): Promise<void> => {
+    while (working().length > 0 && performance.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+
+  const existing: SessionLanes['existing'] = async (workspace, sessionId) => {
+    const { lane, driver } = of(workspace, sessionId);
+    // A lease row stays for ever: none is made for an id that nothing is known of.
+    if (!lane.known()) await lane.refresh();
+    if (lane.fold().version === 0) {
+      entries.delete(keyOf(workspace, sessionId));
+      throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
+    }
+    const claim = await lane.claim();
+    if (!claim.owned) await lane.refresh();
+    return { lane, driver, claim };
+  };
+
+  return {
+    of,
+    existing,
+    forget: async (workspace, sessionId) => {
+      const entry = entries.get(keyOf(workspace, sessionId));
+      entries.delete(keyOf(workspace, sessionId));
+      if (entry) await attempt('giving a session back', () => entry.lane.release());
+    },
+    wake: async (workspace, sessionId) => {
+      const { lane, driver } = of(workspace, sessionId);
+      if (!(await lane.claim()).owned) return;
+      await lane.refresh();
+      driver.kick();
+    },
+    hint: (to, workspace, sessionId) => {
+      if (nats.isConnected())
+        nats.connection.publish(driverHintSubject(to), JSON.stringify({ workspace, sessionId }));
+    },
+    working: () => working().length,
+    keepUp: async () => {
+      await attempt('renewing leases', renew);
+      await attempt('looking at event streams', lookAround);
+      await attempt('giving idle sessions back', tidy);
+      await attempt('keeping snapshots', snapshot);
+    },
+    drain: async (withinMs) => {
+      await untilIdle(performance.now() + withinMs - LAST_GRACE_MS);
+      await Promise.all(working().map(({ driver }) => driver.end(LAST_GRACE_MS)));
+      for (const { lane } of entries.values()) lane.lease.lost();
+      await attempt('giving leases back', async () => void (await leases.releaseOwner(owner)));
+      entries.clear();
+    },
+  };
+};

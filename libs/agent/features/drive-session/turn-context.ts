@@ -1,0 +1,48 @@
+import { assembleContext } from '@antiphon/contracts/memory';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import type { Remembered } from '@antiphon/agent-domain';
+import type { AgentConfig } from '@antiphon/config';
+import type { LaneServices } from './lane-services.js';
+import type { SessionLane } from './session-lane.js';
+
+/** What a turn is answered with, besides the session itself: asked for once a turn. */
+export interface TurnContext {
+  readonly remembered: Remembered;
+  readonly tools: readonly ToolDescription[];
+}
+
+/** Memory may fill this part of the whole context; the rest is for recent turns, the open one and tools. */
+const MEMORY_SHARE = 0.5;
+
+const assemble = async (
+  { requests, config }: LaneServices,
+  lane: SessionLane,
+  session: { readonly sessionKey: string; readonly agentId: string; readonly seen: number },
+  query: string,
+): Promise<Remembered> => {
+  const { soul, facts } = await requests.request(assembleContext, {
+    workspace: lane.workspace,
+    sessionId: lane.sessionId,
+    sessionKey: session.sessionKey,
+    agentId: session.agentId,
+    atLeast: session.seen,
+    query,
+    budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
+  });
+  return { soul: soul?.text ?? null, facts };
+};
+
+/** Asks memory and the list of tools side by side. `seen`: the version of the session that memory must have seen. */
+export const askContext = async (
+  services: LaneServices,
+  lane: SessionLane,
+  agent: AgentConfig,
+  session: { readonly sessionKey: string; readonly seen: number },
+  query: string,
+): Promise<TurnContext> => {
+  const [remembered, tools] = await Promise.all([
+    assemble(services, lane, { ...session, agentId: agent.id }, query),
+    services.tools.toolsOf(lane.workspace, agent.tools),
+  ]);
+  return { remembered, tools };
+};

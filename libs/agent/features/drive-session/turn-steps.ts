@@ -1,0 +1,107 @@
+import { backoffMs, beginCommand } from '@antiphon/agent-domain';
+import type { BeginCall, SessionCommand, Step, ToolOutcome } from '@antiphon/agent-domain';
+import { isAppError, isoTime } from '@antiphon/kernel';
+import { callModel } from './call-model.js';
+import type { CallResult } from './call-model.js';
+import { unknownOutcome } from './call-tool.js';
+import { followUpContext } from './follow-up-context.js';
+import { toFailure } from './model-outcome.js';
+import { runTools } from './run-tools.js';
+import { waitFor } from './stop.js';
+import type { Work } from './work.js';
+
+const LOST = 'the process that drove this turn was lost';
+
+/** Records a command and what follows from it; keeps at it while the log is away. */
+export type Record = (command: SessionCommand | null) => Promise<void>;
+
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+
+const lostCall = ({ services }: Work, attempt: number): SessionCommand =>
+  toFailure(
+    attempt,
+    { reason: 'driver_lost', message: LOST, dispatched: true, retryable: true },
+    isoTime(services.clock),
+  );
+
+/** What the log refuses to keep is no answer: asking for it again would bring the same. */
+const recordResult = async ({ services }: Work, { command }: CallResult, record: Record): Promise<void> => {
+  try {
+    await record(command);
+  } catch (error) {
+    if (!isAppError(error) || error.code !== 'LOG.INVALID') throw error;
+    services.logger.error({ err: error }, 'the outcome of a model call cannot be stored');
+    const message = 'the answer of the provider cannot be stored';
+    const failure = { reason: 'provider_protocol' as const, message, dispatched: true, retryable: false };
+    await record(toFailure(command.data.attempt, failure, command.now));
+  }
+};
+
+const answerCall = async (work: Work, { call }: StepOf<'answer_call'>, record: Record): Promise<number> => {
+  const result = await callModel(work, call);
+  await recordResult(work, result, record);
+  await work.services.failpoint('agent.turn.recorded', work.lane.sessionId);
+  return result.retryAfterMs;
+};
+
+const beginCall = async (
+  work: Work,
+  step: BeginCall,
+  retryAfterMs: number,
+  record: Record,
+): Promise<void> => {
+  const { services, lane, signal } = work;
+  if (step.failures > 0) await waitFor(backoffMs(step.failures, services.random(), retryAfterMs), signal);
+  const { state } = lane.fold();
+  await record(beginCommand(step, state, followUpContext(services, lane, state.started?.agentId)));
+};
+
+const recordOutcomes =
+  ({ services }: Work, record: Record) =>
+  (outcomes: readonly ToolOutcome[]): Promise<void> =>
+    record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(services.clock) });
+
+const runCalls = async (work: Work, step: StepOf<'run_tools'>, record: Record): Promise<void> => {
+  const { failpoint } = work.services;
+  await failpoint('agent.tool.requested', work.lane.sessionId);
+  await runTools(work, step.turnId, step.calls, recordOutcomes(work, record));
+  await failpoint('agent.tool.recorded', work.lane.sessionId);
+};
+
+type SureStep = Exclude<Step, { kind: 'idle' | 'answer_call' }>;
+
+const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Record): Promise<void> => {
+  switch (step.kind) {
+    case 'begin_call':
+      return beginCall(work, step, retryAfterMs, record);
+    case 'abandon_call':
+      return record(lostCall(work, step.call.attempt));
+    case 'run_tools':
+      return runCalls(work, step, record);
+    case 'give_up_tools':
+      return recordOutcomes(
+        work,
+        record,
+      )(step.calls.map(({ callId }) => unknownOutcome(step.turnId, callId, LOST)));
+    case 'request_tools':
+    case 'complete':
+    case 'cancel':
+    case 'fail':
+      return record(null);
+  }
+};
+
+/**
+ * Carries out one step of a turn and records its outcome. Answers how long the provider wants to be left alone, in ms.
+ * Throws `Stopped` where the work was stopped before there was anything to record.
+ */
+export const performStep = async (
+  work: Work,
+  step: Exclude<Step, { kind: 'idle' }>,
+  retryAfterMs: number,
+  record: Record,
+): Promise<number> => {
+  if (step.kind === 'answer_call') return answerCall(work, step, record);
+  await perform(work, step, retryAfterMs, record);
+  return 0;
+};

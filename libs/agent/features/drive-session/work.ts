@@ -1,0 +1,18 @@
+import type { AgentConfig } from '@antiphon/config';
+import type { LaneServices } from './lane-services.js';
+import type { SessionLane } from './session-lane.js';
+import type { TurnContext } from './turn-context.js';
+
+/** What one step of driving works with. */
+export interface Work {
+  readonly services: LaneServices;
+  readonly lane: SessionLane;
+  /** Null when the session's agent is not configured any more: nothing is begun for it then. */
+  readonly agent: AgentConfig | null;
+  /** Aborted, with a `StopReason`, when the work has lost its point. */
+  readonly signal: AbortSignal;
+  /** The context of the open turn, asked for once. */
+  readonly context: () => Promise<TurnContext>;
+  /** Proves that the session is still this process's before something outside is set going; throws `Stopped`. */
+  readonly confirm: () => Promise<void>;
+}

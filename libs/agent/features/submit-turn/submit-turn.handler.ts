@@ -1,0 +1,162 @@
+import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import { followUps } from '@antiphon/agent-domain';
+import type { SessionCommand } from '@antiphon/agent-domain';
+import type { IdempotencyClaim } from '@antiphon/event-store';
+import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
+import { eventMetadata } from '../drive-session/envelope.js';
+import { followUpContext } from '../drive-session/follow-up-context.js';
+import type { LaneServices } from '../drive-session/lane-services.js';
+import { digestOf } from '../drive-session/names.js';
+import type { LocalSession, SessionLanes } from '../drive-session/session-lanes.js';
+import type { Claim } from '../drive-session/lane-lease.js';
+import type { Decision } from '../drive-session/folded-stream.js';
+import { emptyFold } from '../session-log/session-fold.js';
+import type { SessionFold } from '../session-log/session-fold.js';
+import { bindKey, keyOf, readBinding, requireAgent } from '../start-session/resolve-target.js';
+import type { KeyBinding } from '../start-session/resolve-target.js';
+
+export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
+export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
+export type SubmitTurn = (request: SubmitTurnRequest) => Promise<SubmitTurnReply>;
+
+/** Others may bind the same key, or take the session over, between a look and an append: then it is looked at again. */
+const MAX_ROUNDS = 20;
+
+/** The session that a turn is for: one that exists, or one that begins with it. */
+interface Destination extends LocalSession {
+  readonly claim: Claim;
+  readonly beginning: {
+    readonly sessionId: string;
+    readonly sessionKey: string;
+    readonly agentId: string;
+    readonly binding: KeyBinding;
+  } | null;
+}
+
+type Accepted = Omit<SubmitTurnReply, 'joined'>;
+
+interface Turn {
+  readonly turnId: string;
+  readonly content: string;
+}
+
+const isLostRace = (error: unknown): boolean =>
+  isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
+
+const claimOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
+  const { idempotencyKey: key, caller, target, content } = request;
+  if (key === undefined) return {};
+  const digest = digestOf({ target: target as JsonObject, content });
+  return { idempotency: { scope: `${caller}/turn.submit`, key, digest, answer: { ...answer } } };
+};
+
+/** Offset of the turn's `accepted` frame, if its first attempt begins in this append. */
+const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number | null => {
+  const begun = events.find((event) => event.type === 'ModelCallStarted' && event.data.turnId === turnId);
+  return begun?.type === 'ModelCallStarted' ? begun.data.attempt * ATTEMPT_SPAN : null;
+};
+
+export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): SubmitTurn => {
+  const { config, store, ids, clock, log, failpoint } = services;
+  const { decide, evolve } = log.decider;
+
+  const destination = async ({ workspace, target }: SubmitTurnRequest): Promise<Destination> => {
+    if ('sessionId' in target)
+      return { ...(await lanes.existing(workspace, target.sessionId)), beginning: null };
+    const agentId = requireAgent(config, target.address.agentId).id;
+    const sessionKey = keyOf(target.address);
+    const binding = await readBinding(store, workspace, sessionKey);
+    if (binding.sessionId !== null)
+      return { ...(await lanes.existing(workspace, binding.sessionId)), beginning: null };
+    const sessionId = ids.next();
+    const session = lanes.of(workspace, sessionId, emptyFold);
+    const claim = await session.lane.claim();
+    return { ...session, claim, beginning: { sessionId, sessionKey, agentId, binding } };
+  };
+
+  const decideTurn = (
+    { state }: SessionFold,
+    turn: Turn,
+    { lane, beginning }: Destination,
+  ): SessionEvent[] => {
+    const now = isoTime(clock);
+    const commands: SessionCommand[] = [{ type: 'RequestTurn', data: turn, now }];
+    if (beginning) {
+      const { sessionId, sessionKey, agentId } = beginning;
+      commands.unshift({ type: 'StartSession', data: { sessionId, sessionKey, agentId }, now });
+    }
+    const events: SessionEvent[] = [];
+    let next = state;
+    for (const command of commands) {
+      const decided = decide(command, next);
+      events.push(...decided);
+      next = decided.reduce(evolve, next);
+    }
+    // Only who drives the session may go on from here; the process that does is told.
+    if (!lane.lease.held()) return events;
+    return [...events, ...followUps(next, followUpContext(services, lane, next.started?.agentId))];
+  };
+
+  const decideAll = (request: SubmitTurnRequest, turn: Turn, to: Destination, fold: SessionFold) => {
+    const events = decideTurn(fold, turn, to);
+    const answer: Accepted = {
+      sessionId: to.lane.sessionId,
+      turnId: turn.turnId,
+      agentId: to.beginning?.agentId ?? requireAgent(config, fold.state.started?.agentId ?? '').id,
+      version: fold.version + events.length,
+      acceptedOffset: acceptedOffset(turn.turnId, events),
+    };
+    return { events, answer, ...alsoBind(to), ...claimOf(request, answer) };
+  };
+  const alsoBind = ({ beginning }: Destination): Pick<Decision, 'also'> => {
+    if (!beginning) return {};
+    const { binding, sessionKey, sessionId } = beginning;
+    return { also: [bindKey(binding, sessionKey, sessionId, ids, eventMetadata())] };
+  };
+
+  /** Memory and tools are asked for while the request is being committed, if the turn will begin at once. */
+  const prepare = ({ lane, driver, beginning }: Destination, turn: Turn): void => {
+    const { state } = lane.fold();
+    const session = beginning ?? state.started;
+    if (lane.lease.held() && !state.open && session) driver.prepare({ ...turn, ...session });
+  };
+
+  const goOn = ({ lane, driver, claim }: Destination): void => {
+    if (lane.lease.held()) driver.kick();
+    else if (!claim.owned) lanes.hint(claim.owner, lane.workspace, lane.sessionId);
+  };
+
+  const submit = async (request: SubmitTurnRequest, to: Destination): Promise<SubmitTurnReply> => {
+    const turn: Turn = { turnId: ids.next(), content: toStorable(request.content) };
+    prepare(to, turn);
+    await failpoint('agent.turn.claimed', to.lane.sessionId);
+    const commit = await to.lane.commit((fold) => decideAll(request, turn, to, fold));
+    await failpoint('agent.turn.accepted', to.lane.sessionId);
+    goOn(to);
+    if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
+    if (commit.outcome === 'joined')
+      return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
+    throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
+  };
+
+  const abandon = async ({ beginning, lane }: Destination): Promise<void> => {
+    if (beginning) await lanes.forget(lane.workspace, lane.sessionId);
+  };
+
+  return async (request) => {
+    for (let round = 1; ; round++) {
+      const to = await destination(request);
+      try {
+        const reply = await submit(request, to);
+        if (reply.joined) await abandon(to);
+        return reply;
+      } catch (error) {
+        await abandon(to);
+        if (!isLostRace(error) || round === MAX_ROUNDS) throw error;
+      }
+    }
+  };
+};

@@ -1,0 +1,119 @@
+import type { z } from 'zod';
+import type { RequestContract } from '@antiphon/contracts/messaging';
+import { healthContract } from '@antiphon/contracts/messaging';
+import { assembleContext } from '@antiphon/contracts/memory';
+import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
+import { callTool, listTools } from '@antiphon/contracts/sandbox';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import type { NatsLink } from '@antiphon/messaging';
+import { isAppError } from '@antiphon/kernel';
+
+type In<C extends RequestContract<z.ZodType, z.ZodType>> = z.output<C['request']>;
+type Out<C extends RequestContract<z.ZodType, z.ZodType>> = z.input<C['reply']>;
+
+/** The services that the agent asks, as a spec wants them to answer; each request is kept. */
+export interface Responders {
+  readonly asked: {
+    readonly assemble: In<typeof assembleContext>[];
+    readonly reserve: In<typeof reserveBudget>[];
+    readonly settle: In<typeof settleBudget>[];
+    readonly tool: In<typeof callTool>[];
+  };
+  assemble: (request: In<typeof assembleContext>) => Promise<Out<typeof assembleContext>>;
+  reserve: (request: In<typeof reserveBudget>) => Promise<Out<typeof reserveBudget>>;
+  tool: (request: In<typeof callTool>) => Promise<Out<typeof callTool>>;
+  tools: ToolDescription[];
+  /** No sandbox process is there any more; what it was doing is never answered. */
+  stopSandbox(): Promise<void>;
+  startSandbox(): Promise<void>;
+  close(): void;
+}
+
+export const echoTool = (idempotent: boolean, name = 'echo'): ToolDescription => ({
+  name,
+  description: 'answers its input',
+  inputSchema: { type: 'object' },
+  idempotent,
+  moduleDigest: 'digest',
+});
+
+export const createResponders = (link: NatsLink): Responders => {
+  const { connection } = link;
+  const serve = <Request extends z.ZodType, Reply extends z.ZodType>(
+    contract: RequestContract<Request, Reply>,
+    answer: (request: z.output<Request>) => Promise<z.input<Reply>>,
+  ) =>
+    connection.subscribe(contract.subject, {
+      callback: (_error, message) => {
+        const request = contract.request.parse(message.json());
+        answer(request).then(
+          (result) => message.respond(JSON.stringify({ ok: true, result })),
+          (error: unknown) => {
+            if (!isAppError(error)) throw error;
+            const { kind, code, message: text, data } = error;
+            message.respond(JSON.stringify({ ok: false, error: { kind, code, message: text, data } }));
+          },
+        );
+      },
+    });
+  let sandbox: { unsubscribe(): void }[] = [];
+
+  const responders: Responders = {
+    asked: { assemble: [], reserve: [], settle: [], tool: [] },
+    assemble: async ({ atLeast }) => ({ soul: null, facts: [], tokens: 0, version: atLeast }),
+    reserve: async ({ reservationId, maxOutputTokens }) => ({
+      granted: true,
+      reservationId,
+      maxOutputTokens,
+      price: { inputMicroUsdPerMtok: 1_000_000, outputMicroUsdPerMtok: 2_000_000 },
+    }),
+    tool: async ({ input }) => ({
+      outcome: 'completed',
+      content: JSON.stringify(input),
+      isError: false,
+      moduleDigest: 'digest',
+      durationMs: 1,
+    }),
+    tools: [echoTool(true)],
+    startSandbox: async () => {
+      sandbox = [
+        serve(listTools, async () => ({ tools: responders.tools })),
+        serve(callTool, (request) => {
+          responders.asked.tool.push(request);
+          return responders.tool(request);
+        }),
+        serve(healthContract('sandbox'), async () => ({
+          service: 'sandbox' as const,
+          healthy: true,
+          pid: 1,
+          uptimeMs: 1,
+          version: '0',
+          checks: [],
+        })),
+      ];
+      await connection.flush();
+    },
+    stopSandbox: async () => {
+      for (const subscription of sandbox.splice(0)) subscription.unsubscribe();
+      await connection.flush();
+    },
+    close: () => {
+      for (const subscription of [...sandbox, ...others]) subscription.unsubscribe();
+    },
+  };
+  const others = [
+    serve(assembleContext, (request) => {
+      responders.asked.assemble.push(request);
+      return responders.assemble(request);
+    }),
+    serve(reserveBudget, (request) => {
+      responders.asked.reserve.push(request);
+      return responders.reserve(request);
+    }),
+    serve(settleBudget, async (request) => {
+      responders.asked.settle.push(request);
+      return { status: 'settled' as const };
+    }),
+  ];
+  return responders;
+};

@@ -1,0 +1,70 @@
+import type { ModelAnswer, ModelPort, ModelRequest, ModelSink } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/agent-domain';
+
+export type Reply = (request: ModelRequest, sink: ModelSink, call: number) => Promise<ModelAnswer>;
+
+/** A model that answers as a spec says, and keeps what it was asked. */
+export interface TestModel extends ModelPort {
+  readonly requests: ModelRequest[];
+  reply: Reply;
+}
+
+export const USAGE = { inputTokens: 10, outputTokens: 5 };
+
+export const says = (text: string): ModelAnswer => ({
+  text,
+  thought: '',
+  toolCalls: [],
+  finishReason: 'stop',
+  usage: USAGE,
+});
+
+export const asksFor = (
+  ...calls: { name: string; input?: ModelAnswer['toolCalls'][number]['input'] }[]
+): ModelAnswer => ({
+  text: '',
+  thought: '',
+  toolCalls: calls.map(({ name, input = {} }, index) => ({ providerCallId: `call_${index}`, name, input })),
+  finishReason: 'tool_calls',
+  usage: USAGE,
+});
+
+export const streams =
+  (...deltas: string[]): Reply =>
+  async (_request, sink) => {
+    for (const delta of deltas) {
+      sink.onText(delta);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return says(deltas.join(''));
+  };
+
+/** Writes a beginning and then nothing, until it is told to stop. */
+export const hangs =
+  (beginning = '', begun: () => void = () => undefined): Reply =>
+  (request, sink) =>
+    new Promise((_, reject) => {
+      if (beginning !== '') sink.onText(beginning);
+      const stop = () =>
+        reject(
+          new ModelFailure({ reason: 'cancelled', message: 'cancelled', dispatched: true, retryable: false }),
+        );
+      request.signal.addEventListener('abort', stop, { once: true });
+      begun();
+    });
+
+export const createTestModel = (): TestModel => {
+  const requests: ModelRequest[] = [];
+  const model: TestModel = {
+    requests,
+    reply: streams('hello ', 'there'),
+    complete: (request, sink) => {
+      requests.push(request);
+      return model.reply(request, sink, requests.length);
+    },
+    inputBound: () => 100,
+    maxOutputTokens: () => 1_000,
+    kindOf: () => 'scripted',
+  };
+  return model;
+};
