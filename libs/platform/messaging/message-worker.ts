@@ -1,0 +1,160 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import type { z } from 'zod';
+import { invalid, isAppError } from '@antiphon/kernel';
+import { contextFrom, runWithContext } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
+import { HEADERS } from '@antiphon/contracts/messaging';
+import { DEFAULT_ACK_POLICY, judge } from './ack-policy.js';
+import type { AckPolicy, Verdict } from './ack-policy.js';
+import { sendDeadLetter } from './dead-letter.js';
+import type { ConsumerSettings, MessageHandler, MessageMeta } from './define-consumer.js';
+import type { DeliveryLedger } from './delivery-ledger.js';
+import { EVENT_HEADERS } from './event-message.js';
+import type { NatsLink } from './nats-link.js';
+import { parseAs, parseJson } from './wire.js';
+
+export interface WorkerOptions<Schema extends z.ZodType> {
+  readonly settings: ConsumerSettings<Schema>;
+  readonly handle: MessageHandler<Schema>;
+  readonly link: NatsLink;
+  readonly logger: Logger;
+  readonly ledger: DeliveryLedger;
+}
+
+export const DEFAULT_ACK_WAIT_MS = 30_000;
+/** A message that came this often without any outcome kills its worker, or nobody acknowledges in time. */
+const MAX_DELIVERIES_WITHOUT_OUTCOME = 20;
+/** When even the dead letter cannot be stored. */
+const RETRY_DEAD_LETTER_MS = 5_000;
+
+const metaOf = (message: JsMsg): MessageMeta => ({
+  messageId: message.headers?.get('Nats-Msg-Id') || `${message.info.stream}:${message.seq}`,
+  subject: message.subject,
+  sequence: message.seq,
+  deliveryCount: message.info.deliveryCount,
+});
+
+/** Tells the server now and then that the message is still worked on. */
+const stayAlive = (link: NatsLink, message: JsMsg, ackWaitMs: number): (() => void) => {
+  const timer = setInterval(
+    () => {
+      if (link.connection.isClosed()) clearInterval(timer);
+      else message.working();
+    },
+    Math.max(50, Math.floor(ackWaitMs / 3)),
+  );
+  return () => clearInterval(timer);
+};
+
+/** Makes the function that takes one message from delivery to its acknowledgement; it never throws. */
+export const createMessageWorker = <Schema extends z.ZodType>(
+  options: WorkerOptions<Schema>,
+): ((message: JsMsg) => Promise<void>) => {
+  const { settings, link, logger, ledger } = options;
+  const { durable, types, order = 'none', ackWaitMs = DEFAULT_ACK_WAIT_MS } = settings;
+  const policy: AckPolicy = { ...DEFAULT_ACK_POLICY, ...settings.policy };
+
+  const isWanted = (message: JsMsg): boolean => {
+    const type = message.headers?.get(EVENT_HEADERS.type);
+    return types === undefined || !type || types.includes(type);
+  };
+
+  const work = async (message: JsMsg, meta: MessageMeta): Promise<void> => {
+    if (ledger.counted(meta.sequence, meta.deliveryCount) > MAX_DELIVERIES_WITHOUT_OUTCOME)
+      throw invalid(
+        'MESSAGING.NO_OUTCOME',
+        'the message was delivered again and again, and no handler came to an end',
+      );
+    if (message.headers?.has(EVENT_HEADERS.omitted))
+      throw invalid(
+        'MESSAGING.EVENT_TOO_LARGE',
+        'the event is larger than a message may be; it is in the log',
+      );
+    const body = parseJson(message.data, 'MESSAGING.INVALID');
+    await options.handle(parseAs(settings.schema, body, 'MESSAGING.INVALID'), meta);
+  };
+
+  const retry = (message: JsMsg, delayMs: number, excused: boolean): void => {
+    if (excused) ledger.excuse(message.seq);
+    if (order === 'subject') {
+      const retryAt = Date.now() + delayMs;
+      ledger.hold(message.subject, message.seq, retryAt, retryAt + ackWaitMs);
+    }
+    message.nak(delayMs);
+  };
+
+  const giveUp = async (message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> => {
+    const { subject, data, headers } = message;
+    const id = `${message.info.stream}:${meta.sequence}:${meta.messageId}`;
+    try {
+      await sendDeadLetter(link, {
+        consumer: durable,
+        id,
+        subject,
+        data,
+        headers,
+        error,
+        deliveryCount: meta.deliveryCount,
+      });
+    } catch (cause) {
+      logger.warn({ err: cause, ...meta }, 'a dead letter could not be stored; the message is kept for now');
+      return retry(message, RETRY_DEAD_LETTER_MS, true);
+    }
+    ledger.settle(subject, meta.sequence);
+    message.term(isAppError(error) ? error.code : 'INTERNAL.UNEXPECTED');
+  };
+
+  const log = (verdict: Verdict, error: unknown, meta: MessageMeta): void => {
+    const fields = { err: error, consumer: durable, ...meta };
+    if (verdict.action === 'ack') logger.info(fields, 'a rule refused a message; it is done with');
+    else if (verdict.action === 'retry')
+      logger.warn({ ...fields, delayMs: verdict.delayMs }, 'a message failed; it will be tried again');
+    else
+      logger.error({ ...fields, alert: verdict.alert }, 'a message was given up; it is in the dead letters');
+  };
+
+  const fail = async (message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> => {
+    const failures = ledger.counted(meta.sequence, meta.deliveryCount);
+    const verdict = judge(policy, error, failures, meta.deliveryCount);
+    log(verdict, error, meta);
+    if (verdict.action === 'retry') return retry(message, verdict.delayMs, verdict.excused);
+    if (verdict.action === 'dead-letter') return giveUp(message, meta, error);
+    succeed(message);
+  };
+
+  const succeed = (message: JsMsg): void => {
+    ledger.settle(message.subject, message.seq);
+    message.ack();
+  };
+
+  const attempt = async (message: JsMsg): Promise<void> => {
+    const meta = metaOf(message);
+    const wait = order === 'subject' ? ledger.heldFor(message.subject, meta.sequence, Date.now()) : 0;
+    if (wait > 0) return retry(message, wait, true);
+    if (!isWanted(message)) return succeed(message);
+    const relax = stayAlive(link, message, ackWaitMs);
+    try {
+      await work(message, meta);
+      succeed(message);
+    } catch (error) {
+      await fail(message, meta, error);
+    } finally {
+      relax();
+    }
+  };
+
+  return (message) => {
+    const context = contextFrom(link.service, {
+      correlationId: message.headers?.get(HEADERS.correlationId),
+      causationId: message.headers?.get('Nats-Msg-Id'),
+      traceparent: message.headers?.get(HEADERS.traceparent),
+    });
+    return runWithContext(context, () => attempt(message)).catch((error: unknown) =>
+      // Acknowledging needs a connection; without one the server delivers the message again.
+      logger.warn(
+        { err: error, consumer: durable, subject: message.subject },
+        'a message could not be acknowledged',
+      ),
+    );
+  };
+};

@@ -1,0 +1,226 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { jetstream } from '@nats-io/jetstream';
+import type { JetStreamManager } from '@nats-io/jetstream';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
+import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antiphon/event-store';
+import { silentLogger } from '@antiphon/observability';
+import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
+import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
+import { publishLogHint } from './log-hint.js';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
+import { startRelay } from './relay.js';
+import type { Relay, RelayOptions } from './relay.js';
+import { STREAMS, ensureStream, managerOf } from './streams.js';
+
+let server: TestNatsServer;
+let database: TestDatabase;
+let pool: pg.Pool;
+let store: EventStore & EventStorePg;
+let leases: LeaseStore;
+let link: NatsLink;
+let manager: JetStreamManager;
+const relays: Relay[] = [];
+
+const start = (owner: string, options: Partial<RelayOptions> = {}): Relay => {
+  const relay = startRelay({
+    link,
+    log: store,
+    leases,
+    owner,
+    logger: silentLogger,
+    pollMs: 50,
+    leaseMs: 600,
+    maxInFlight: 16,
+    ...options,
+  });
+  relays.push(relay);
+  return relay;
+};
+
+const append = async (events: number, data: Record<string, string> = {}): Promise<void> => {
+  await store.append({
+    workspace: 'default',
+    streams: [
+      {
+        streamId: `session-${randomUUID()}`,
+        expectedVersion: 0,
+        events: Array.from({ length: events }, (_, index) => ({
+          eventId: randomUUID(),
+          type: 'Tested',
+          schemaVersion: 1,
+          data: { index, ...data },
+          metadata: { correlationId: 'req-1', service: 'agent' },
+        })),
+      },
+    ],
+  });
+};
+
+const lastSequence = async (): Promise<number> => (await manager.streams.info('EVENTS')).state.last_seq;
+
+/** Everything in EVENTS, in order. */
+const relayed = async (): Promise<RecordedEvent[]> => {
+  const { state } = await manager.streams.info('EVENTS');
+  if (state.messages === 0) return [];
+  const consumer = await jetstream(link.connection).consumers.get('EVENTS', {});
+  const events: RecordedEvent[] = [];
+  for await (const message of await consumer.fetch({ max_messages: state.messages, expires: 2_000 })) {
+    expect(message.seq).toBe(message.json<RecordedEvent>().position);
+    events.push(message.json<RecordedEvent>());
+  }
+  return events;
+};
+
+const untilRelayed = async (): Promise<RecordedEvent[]> => {
+  await until(async () => (await lastSequence().catch(() => -1)) === (await store.headPosition()));
+  return relayed();
+};
+
+describe('relay', () => {
+  beforeAll(async () => {
+    [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+    pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
+    store = createPostgresEventStore(pool, { onAppended: () => publishLogHint(link) });
+    leases = createLeaseStore(pool);
+  });
+  afterAll(async () => {
+    await store.close();
+    await pool.end();
+    await Promise.all([server.remove(), database.drop()]);
+  });
+  beforeEach(async () => {
+    link = await connectNats({ url: server.url, service: 'memory', logger: silentLogger });
+    manager = await managerOf(link.connection);
+    await manager.streams.delete('EVENTS').catch(() => false);
+  });
+  afterEach(async () => {
+    await Promise.all(relays.splice(0).map((relay) => relay.stop()));
+    await link.drain();
+  });
+
+  it('carries each event of the log once, whole and in order, at its own position', async () => {
+    await append(40);
+    start('memory-1');
+    await append(3);
+    const events = await untilRelayed();
+    expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+    expect(events.length).toBe(await store.headPosition());
+  });
+
+  it('relays at the hint, long before it would look by itself', async () => {
+    await append(1);
+    start('memory-1', { pollMs: 60_000 });
+    await untilRelayed();
+    await append(1);
+    await untilRelayed();
+  });
+
+  it('goes on where EVENTS ends after a new start, and repeats nothing', async () => {
+    const first = start('memory-1');
+    await append(5);
+    const before = (await untilRelayed()).length;
+    await first.stop();
+    await append(5);
+    start('memory-2');
+    const events = await untilRelayed();
+    expect(events.length).toBe(before + 5);
+    expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(events.length);
+  });
+
+  it('publishes the log whole again when the stream is deleted while it runs', async () => {
+    start('memory-1');
+    await append(20);
+    await untilRelayed();
+    await manager.streams.delete('EVENTS');
+    const events = await untilRelayed();
+    expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
+  it('fills NATS again from the log after it has lost everything', async () => {
+    start('memory-1');
+    await append(20);
+    await untilRelayed();
+    await server.kill();
+    await append(5);
+    await server.wipe();
+    await server.start();
+    await until(() => link.isConnected());
+    const events = await untilRelayed();
+    expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
+  it('makes a stream anew that holds another history', async () => {
+    await append(3);
+    await ensureStream(manager, STREAMS.EVENTS);
+    const foreign = randomUUID();
+    for (let position = 1; position <= (await store.headPosition()); position++)
+      await jetstream(link.connection).publish('evt.default.session.foreign', '{}', {
+        msgID: `${foreign}${position}`,
+      });
+    start('memory-1');
+    await until(async () => (await relayed().catch(() => []))[0]?.streamId !== undefined);
+    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
+  it('makes a stream anew that is ahead of a restored log', async () => {
+    await append(3);
+    await ensureStream(manager, STREAMS.EVENTS);
+    for (let ahead = 0; ahead < (await store.headPosition()) + 10; ahead++)
+      await jetstream(link.connection).publish('evt.default.session.lost', '{}');
+    start('memory-1');
+    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
+  it('has one leader among two candidates, and the other one takes over', async () => {
+    const candidates = [start('memory-1'), start('memory-2')];
+    await until(() => candidates.some((relay) => relay.status().leading));
+    await append(10);
+    await untilRelayed();
+    expect(candidates.filter((relay) => relay.status().leading)).toHaveLength(1);
+    const leader = candidates.find((relay) => relay.status().leading);
+    const follower = candidates.find((relay) => relay !== leader);
+    await leader?.stop();
+    await until(() => follower?.status().leading === true);
+    await append(10);
+    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
+  it('takes the lease of a leader that died without giving it up', async () => {
+    await leases.acquire('default', 'relay', 'memory-dead', 400);
+    const relay = start('memory-1');
+    await append(2);
+    expect(relay.status().leading).toBe(false);
+    await untilRelayed();
+    expect(relay.status().leading).toBe(true);
+  });
+
+  it('cannot be disturbed by a second relay that believes to lead', async () => {
+    const everybodyLeads: LeaseStore = {
+      ...leases,
+      acquire: (_workspace, name, owner) =>
+        Promise.resolve({ acquired: true, lease: { name, owner, epoch: 1 } }),
+      renew: () => Promise.resolve([]),
+      release: () => Promise.resolve(),
+    };
+    start('memory-1', { leases: everybodyLeads });
+    start('memory-2', { leases: everybodyLeads });
+    for (let round = 0; round < 10; round++) await append(20);
+    const events = await untilRelayed();
+    expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
+  });
+
+  it('lets an event that is too large for a message not hold up those behind it', async () => {
+    start('memory-1');
+    await append(1, { text: 'x'.repeat(1024 * 1024 - 1_000) });
+    await append(1);
+    const events = await untilRelayed();
+    expect(events.at(-2)?.data).toEqual({});
+    expect(events.at(-1)?.data).toMatchObject({ index: 0 });
+    const stored = await manager.streams.getMessage('EVENTS', { seq: events.length - 1 });
+    expect(Number(stored?.header.get('x-omitted'))).toBeGreaterThan(1_000_000);
+  });
+});

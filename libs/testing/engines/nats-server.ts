@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface TestNatsServerOptions {
+  /** More lines of the server's configuration, such as `authorization { … }`. */
+  readonly config?: string;
+}
+
+/** A nats-server of one spec's own, with JetStream: for specs that restart it, need its users, or own its streams. */
+export interface TestNatsServer {
+  readonly url: string;
+  /** Ends it without a word, as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port with the same store. */
+  start(): Promise<void>;
+  /** Removes everything that JetStream keeps; only while it is stopped. */
+  wipe(): Promise<void>;
+  /** Ends it and removes its folder. */
+  remove(): Promise<void>;
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return address !== null && typeof address === 'object' ? address.port : 0;
+};
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    // The server speaks first; a port that only accepts is not ready yet.
+    socket.once('data', () => resolve((socket.destroy(), true)));
+    socket.once('error', () => resolve(false));
+  });
+
+const untilReady = async (port: number, child: ChildProcess, log: () => string): Promise<void> => {
+  const deadline = Date.now() + 10_000;
+  while (!(await accepts(port))) {
+    if (child.exitCode !== null || Date.now() > deadline)
+      throw new Error(`nats-server did not start: ${log()}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+};
+
+/** Starts the program of ANTIPHON_TEST_NATS_SERVER (else the `nats-server` on PATH) on a free loopback port. */
+export const startNatsServer = async (options: TestNatsServerOptions = {}): Promise<TestNatsServer> => {
+  const folder = await mkdtemp(join(tmpdir(), 'antiphon-nats-'));
+  const port = await freePort();
+  const store = join(folder, 'jetstream');
+  const configFile = join(folder, 'nats.conf');
+  await writeFile(configFile, `jetstream { store_dir: "${store}" }\n${options.config ?? ''}\n`);
+  let child: ChildProcess | undefined;
+
+  const start = async (): Promise<void> => {
+    const program = process.env['ANTIPHON_TEST_NATS_SERVER'] ?? 'nats-server';
+    let output = '';
+    child = spawn(program, ['-a', '127.0.0.1', '-p', String(port), '-c', configFile], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr?.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-4_000)));
+    await once(child, 'spawn');
+    await untilReady(port, child, () => output);
+  };
+  const kill = async (): Promise<void> => {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+
+  await start();
+  return {
+    url: `nats://127.0.0.1:${port}`,
+    kill,
+    start,
+    wipe: () => rm(store, { recursive: true, force: true }),
+    remove: async () => {
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+};
