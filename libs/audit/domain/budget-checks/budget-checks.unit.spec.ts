@@ -1,0 +1,253 @@
+import { describe, expect, it } from '@jest/globals';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { BudgetEvent } from '@antiphon/contracts/metering';
+import {
+  SESSION,
+  callAborted,
+  callCompleted,
+  callStarted,
+  corrected,
+  expired,
+  findingsOf,
+  place,
+  released,
+  reserved,
+  scopeFrozen,
+  scopeUnfrozen,
+  settled,
+  uuid,
+} from '../audit-examples.spec.js';
+import { admissionsStayWithinLimits } from './admissions.js';
+import { openBudgetBook } from './budget-book.js';
+import { ledgerEqualsUsage } from './ledger-equals-usage.js';
+import { reservationsEndOnce } from './reservation-states.js';
+
+type Event = SessionEvent | BudgetEvent;
+const states = (...events: BudgetEvent[]) => findingsOf(reservationsEndOnce, place(events));
+const admissions = (...events: Event[]) =>
+  findingsOf(admissionsStayWithinLimits(openBudgetBook()), place(events));
+const ledger = (...events: Event[]) => findingsOf(ledgerEqualsUsage, place(events));
+
+describe('reservations-end-once', () => {
+  it.each([
+    ['settled', [reserved(1), settled(1)]],
+    ['settled over its bound', [reserved(1), settled(1), scopeFrozen(1), scopeUnfrozen(1)]],
+    ['released', [reserved(1), released(1)]],
+    ['expired', [reserved(1), expired(1)]],
+    ['expired and corrected', [reserved(1), expired(1), corrected(1)]],
+  ])('finds nothing in one that was %s', (_, events) => expect(states(...events)).toEqual([]));
+
+  it('names an open one', () =>
+    expect(states(reserved(1))).toEqual(['open 1 the reservation has not ended']));
+
+  it.each([
+    [
+      'a second charge',
+      [reserved(1), settled(1), settled(1)],
+      'violation 3 BudgetSettled of a reservation that was settled',
+    ],
+    [
+      'a charge after a release',
+      [reserved(1), released(1), settled(1)],
+      'violation 3 BudgetSettled of a reservation that was released',
+    ],
+    [
+      'a correction of a settled one',
+      [reserved(1), settled(1), corrected(1)],
+      'violation 3 BudgetCorrected of a reservation that was settled',
+    ],
+    [
+      'a second correction',
+      [reserved(1), expired(1), corrected(1), corrected(1)],
+      'violation 4 BudgetCorrected of a reservation that was corrected',
+    ],
+    ['an end without a beginning', [settled(1)], 'violation 1 BudgetSettled of a reservation that was none'],
+  ])('names %s', (_, events, finding) => expect(states(...events)).toEqual([finding]));
+
+  it('names an event in another reservation’s stream', () => {
+    const [first] = place([reserved(1)]);
+    const moved = { ...first!, place: { ...first!.place, streamId: `budget-${uuid(9)}` } };
+    expect(findingsOf(reservationsEndOnce, [moved])[0]).toBe(`violation 1 BudgetReserved names ${uuid(501)}`);
+  });
+});
+
+describe('admissions-stay-within-limits', () => {
+  it('finds nothing while every prefix stays within', () =>
+    expect(
+      admissions(
+        reserved(1),
+        reserved(2),
+        reserved(3),
+        settled(1),
+        settled(2),
+        released(3),
+        reserved(4),
+        reserved(5),
+      ),
+    ).toEqual([]));
+
+  it('names the admission that passed a limit of tokens', () =>
+    expect(admissions(reserved(1), reserved(2), reserved(3), reserved(4))).toEqual([
+      `violation 4 session/${SESSION} held 900 tokens of 1000 when 300 more were admitted`,
+      'violation 4 day/2026-11-21 held 9900 micro-USD of 10000 when 3300 more were admitted',
+    ]));
+
+  it('counts what was settled, also over its bound', () =>
+    expect(admissions(reserved(1), settled(1, { outputTokens: 700, microUsd: 0 }), reserved(2))).toEqual([
+      `violation 3 session/${SESSION} held 790 tokens of 1000 when 300 more were admitted`,
+    ]));
+
+  it('counts an expired one at its bound, and then at its correction', () => {
+    const three = [reserved(1), reserved(2), reserved(3), expired(1), released(2), released(3)];
+    const next = reserved(4, { inputBound: 600, tokens: 800, microUsd: 100 });
+    expect(admissions(...three, next)).toHaveLength(1);
+    expect(admissions(...three, corrected(1), next)).toEqual([]);
+  });
+
+  it('names an admission into a frozen scope, until it was unfrozen', () => {
+    expect(admissions(reserved(1), settled(1), scopeFrozen(1), reserved(2))).toEqual([
+      `violation 4 session/${SESSION} was frozen when a call was admitted`,
+    ]);
+    expect(admissions(reserved(1), settled(1), scopeFrozen(1), scopeUnfrozen(1), reserved(2))).toEqual([]);
+  });
+
+  it('names an admission without a price under a money limit', () =>
+    expect(admissions(reserved(1, { price: null, microUsd: 0 }))).toEqual([
+      'violation 1 a call without a price was admitted under the money limit of day/2026-11-21',
+    ]));
+
+  it('names a bound that is not the sum of its parts', () =>
+    expect(admissions(reserved(1, { tokens: 299 }))).toEqual([
+      'violation 1 the bound is not the sum of its parts',
+    ]));
+
+  it('keeps workspaces apart', () => {
+    const events = place<Event>([reserved(1), reserved(2), reserved(3), reserved(4)]);
+    const other = events.map((event, i) =>
+      i < 3 ? event : { ...event, place: { ...event.place, workspace: 'other' } },
+    );
+    expect(findingsOf(admissionsStayWithinLimits(openBudgetBook()), other)).toEqual([]);
+  });
+});
+
+describe('ledger-equals-usage', () => {
+  const calls = (attempt: number): Event[] => [callStarted(attempt), reserved(attempt)];
+
+  it.each([
+    ['a completed call', [...calls(1), callCompleted(1), settled(1)]],
+    [
+      'a lost call at its bound',
+      [
+        ...calls(1),
+        callAborted(1),
+        settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true }),
+      ],
+    ],
+    [
+      'a failed call that the provider counted',
+      [
+        ...calls(1),
+        callAborted(1, { usage: { inputTokens: 90, outputTokens: 10, estimated: false } }),
+        settled(1),
+      ],
+    ],
+    ['a call that was never sent', [...calls(1), callAborted(1, { dispatched: false }), released(1)]],
+    ['a refused call', [callStarted(1), callAborted(1, { dispatched: false, reason: 'budget_refused' })]],
+    [
+      'a driver that was lost before it had reserved',
+      [callStarted(1), callAborted(1, { reason: 'driver_lost' })],
+    ],
+    ['an expiry that was corrected', [...calls(1), expired(1), callCompleted(1), corrected(1)]],
+    ['an expiry of which nobody learnt more', [...calls(1), expired(1), callAborted(1)]],
+    [
+      'a reservation made after its attempt was given up',
+      [
+        callStarted(1),
+        callAborted(1, { reason: 'driver_lost' }),
+        reserved(1),
+        settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true }),
+      ],
+    ],
+  ])('finds nothing in %s', (_, events) => expect(ledger(...events)).toEqual([]));
+
+  it.each([
+    ['a call at work', calls(1), 'open 2 the model attempt of this reservation has not ended'],
+    [
+      'a call that is not settled yet',
+      [...calls(1), callCompleted(1)],
+      'open 3 the end of this model attempt is not settled yet',
+    ],
+    [
+      'an estimate that is not corrected yet',
+      [...calls(1), expired(1), callCompleted(1)],
+      'open 4 the end of this model attempt is not corrected yet',
+    ],
+  ])('names %s, as open', (_, events, finding) => expect(ledger(...events)).toEqual([finding]));
+
+  it.each([
+    [
+      'a charge that is not the usage',
+      [...calls(1), callCompleted(1), settled(1, { outputTokens: 11 })],
+      'violation 4 charged 90 + 11 tokens, 420 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
+    ],
+    [
+      'a charge at another price',
+      [...calls(1), callCompleted(1), settled(1, { microUsd: 421 })],
+      'violation 4 charged 90 + 10 tokens, 421 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
+    ],
+    [
+      'an exact charge that is marked as an estimate',
+      [...calls(1), callCompleted(1), settled(1, { estimated: true })],
+      'violation 4 the charge is marked estimated=true, the usage estimated=false',
+    ],
+    [
+      'a charge before the call ended',
+      [...calls(1), settled(1), callCompleted(1)],
+      'violation 3 a charge came before the end of its model attempt',
+    ],
+    [
+      'a charge for nothing',
+      [
+        ...calls(1),
+        callAborted(1, { dispatched: false }),
+        settled(1, { inputTokens: 0, outputTokens: 0, microUsd: 0 }),
+      ],
+      'violation 4 a call that was never sent was charged',
+    ],
+    [
+      'a call that was not charged',
+      [...calls(1), callCompleted(1), released(1)],
+      'violation 4 a call that was sent was not charged',
+    ],
+    [
+      'a release while the call is at work',
+      [...calls(1), released(1)],
+      'violation 3 a reservation was released before the end of its model attempt',
+    ],
+    [
+      'a call without a reservation',
+      [callStarted(1), callCompleted(1)],
+      'violation 2 model attempt 1 was sent without a reservation',
+    ],
+    [
+      'a correction that is not the usage',
+      [...calls(1), expired(1), callCompleted(1), corrected(1, 12)],
+      'violation 5 charged 90 + 12 tokens, 420 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
+    ],
+    [
+      'an expiry that is not the bound',
+      [...calls(1), expired(1, 1), callAborted(1)],
+      'violation 3 expired at 1 tokens, 3300 micro-USD; its bound was 300, 3300',
+    ],
+    [
+      'a reservation made for another attempt',
+      [callStarted(1), reserved(1, { attempt: 7 }), callCompleted(1), settled(1)],
+      `violation 3 reservation ${uuid(501)} was made for another attempt`,
+    ],
+    [
+      'a cost that the session tells otherwise',
+      [...calls(1), callCompleted(1, { costMicroUsd: 1 }), settled(1)],
+      'violation 3 the session says that the call cost 1; by its price it is 420',
+    ],
+  ])('names %s', (_, events, finding) => expect(ledger(...events)).toContain(finding));
+});

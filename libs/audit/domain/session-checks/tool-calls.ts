@@ -1,0 +1,74 @@
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { open, violation } from '../audit-check.js';
+import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
+
+type Requested = SessionEventOf<'ToolCallRequested'>['data'];
+
+/** Every tool call that was requested has exactly one outcome, after the request and before the next model call. */
+export const toolCallsHaveOneOutcome: SessionCheck = {
+  name: 'tool-calls-have-one-outcome',
+  about:
+    'every requested tool call was asked for by a model and has exactly one outcome, before the next model call',
+  counts: 'tool calls',
+  start: () => {
+    /** What the newest answer of a model asked for. */
+    let asked: { attempt: number; callIds: ReadonlySet<string> } = { attempt: 0, callIds: new Set() };
+    const waiting = new Map<string, { turnId: string; at: EventPlace }>();
+    const done = new Set<string>();
+    let calls = 0;
+
+    const request = ({ callId, turnId, attempt }: Requested, at: EventPlace): Finding[] => {
+      if (waiting.has(callId) || done.has(callId))
+        return [violation(at, `tool call ${callId} was requested twice`)];
+      waiting.set(callId, { turnId, at });
+      calls++;
+      return attempt === asked.attempt && asked.callIds.has(callId)
+        ? []
+        : [violation(at, `tool call ${callId} was not asked for by model attempt ${attempt}`)];
+    };
+    const settle = (callId: string, at: EventPlace): Finding[] => {
+      if (done.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
+      done.add(callId);
+      return waiting.delete(callId)
+        ? []
+        : [violation(at, `tool call ${callId} has an outcome and no request`)];
+    };
+    const nothingWaits = (what: string, at: EventPlace): Finding[] =>
+      [...waiting.keys()].map((callId) =>
+        violation(at, `${what} before tool call ${callId} had its outcome`),
+      );
+
+    const see = (place: EventPlace, event: SessionEvent): Finding[] => {
+      switch (event.type) {
+        case 'ModelCallStarted':
+          return nothingWaits(`model attempt ${event.data.attempt} began`, place);
+        case 'ModelCallCompleted':
+          asked = {
+            attempt: event.data.attempt,
+            callIds: new Set(event.data.toolCalls.map(({ callId }) => callId)),
+          };
+          return [];
+        case 'ToolCallRequested':
+          return request(event.data, place);
+        case 'ToolCallCompleted':
+        case 'ToolCallFailed':
+        case 'ToolCallUnknown':
+          return settle(event.data.callId, place);
+        case 'TurnCompleted':
+        case 'TurnFailed':
+        case 'TurnCancelled':
+          return nothingWaits(`turn ${event.data.turnId} ended`, place);
+        case 'SessionStarted':
+        case 'TurnRequested':
+        case 'TurnCancelRequested':
+        case 'ModelCallAborted':
+          return [];
+      }
+    };
+    return {
+      see: ({ place, content }) => see(place, content),
+      end: () => [...waiting].map(([callId, { at }]) => open(at, `tool call ${callId} has no outcome yet`)),
+      count: () => calls,
+    };
+  },
+};
