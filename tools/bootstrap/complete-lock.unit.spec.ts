@@ -20,7 +20,7 @@ const lock = {
 describe('the lock', () => {
   it('of this project covers every platform, so that `npm ci` takes it everywhere', () => {
     const ours = JSON.parse(readFileSync(join(projectRoot, 'package-lock.json'), 'utf8')) as typeof lock;
-    expect(missingOptionals(ours).map(([path]: [string]) => path)).toEqual([]);
+    expect(missingOptionals(ours).map(([path]) => path)).toEqual([]);
   });
 
   it('gets the packages of other platforms by name and version', () => {

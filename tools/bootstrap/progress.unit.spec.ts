@@ -8,7 +8,7 @@ describe('progress', () => {
     lines.length = 0;
     jest.useFakeTimers();
   });
-  afterEach(() => jest.useRealTimers());
+  afterEach(() => void jest.useRealTimers());
 
   const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 

@@ -11,6 +11,7 @@ export class UserError extends Error {
 
 const DISK_FULL = /ENOSPC|EDQUOT|no space left on device|disk quota exceeded/i;
 const READ_ONLY = new Set(['EROFS', 'EACCES', 'EPERM']);
+const NOT_A_FOLDER = new Set(['EEXIST', 'ENOTDIR']);
 
 /** What a system error means to a user, or null when it is none of the usual ones. */
 export const explainSystemError = (error, subject) => {
@@ -19,6 +20,9 @@ export const explainSystemError = (error, subject) => {
   }
   if (READ_ONLY.has(error?.code)) {
     return `${subject} cannot be written (${error.code}): make it writable for this user, or choose another place`;
+  }
+  if (NOT_A_FOLDER.has(error?.code)) {
+    return `${subject} cannot be used (${error.code}): there is a file where a folder is needed`;
   }
   return null;
 };

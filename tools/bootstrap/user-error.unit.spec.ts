@@ -19,6 +19,12 @@ describe('what a system error means', () => {
     );
   });
 
+  it.each(['EEXIST', 'ENOTDIR'])('names a file where a folder is needed (%s)', (code) => {
+    expect(explainSystemError(withCode(code), 'the home /x')).toBe(
+      `the home /x cannot be used (${code}): there is a file where a folder is needed`,
+    );
+  });
+
   it('leaves everything else as it is', () => {
     const error = withCode('ENOENT');
     expect(explainSystemError(error, '/x')).toBeNull();

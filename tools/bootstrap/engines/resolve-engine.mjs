@@ -99,13 +99,10 @@ const fetchLocked = async (engine, context, tried) => {
 };
 
 const ensureCache = (cache) => {
-  const hint = 'ANTIPHON_CACHE names another place';
   try {
     mkdirSync(join(cache, 'locks'), { recursive: true });
   } catch (error) {
-    const meant = toUserError(error, `the cache ${cache}`, hint);
-    if (meant instanceof UserError) throw meant;
-    throw new UserError(`the cache ${cache} cannot be used (${error.code}): ${hint}`, { cause: error });
+    throw toUserError(error, `the cache ${cache}`, 'ANTIPHON_CACHE names another place');
   }
 };
 

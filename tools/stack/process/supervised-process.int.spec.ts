@@ -1,0 +1,162 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { homeLayout } from '@antiphon/bootstrap/home-layout';
+import { identify } from '@antiphon/bootstrap/processes';
+import { silentLogger } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
+import { createChildrenRecord, readChildren } from './children-record.js';
+import { superviseProcess } from './supervised-process.js';
+import type { Incarnation, ProcessSpec, SupervisedProcess } from './supervised-process.js';
+
+const POLICY = { firstDelayMs: 20, maxDelayMs: 100, healthyAfterMs: 300 };
+
+describe('a supervised process', () => {
+  let folder: string;
+  let notes: string[];
+  let changes: number;
+  let deaths: Incarnation[];
+  const running: SupervisedProcess[] = [];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'antiphon-supervised-'));
+    notes = [];
+    deaths = [];
+    changes = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((process) => process.stop({ now: true })));
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const at = (name: string): string => join(folder, name);
+  const paths = () => homeLayout(folder);
+
+  /** Runs a shell script that touches `ready` when it does its work. */
+  const supervise = (script: string, change: Partial<ProcessSpec> = {}): SupervisedProcess => {
+    let incarnations = 0;
+    const spec: ProcessSpec = {
+      name: 'worker-1',
+      rank: 0,
+      stopSignal: 'SIGTERM',
+      graceMs: 5_000,
+      readyTimeoutMs: 10_000,
+      attempts: 2,
+      prepare: () =>
+        Promise.resolve({
+          serviceId: `worker-1-${++incarnations}`,
+          launch: {
+            command: '/bin/sh',
+            args: ['-c', script],
+            env: { PATH: process.env['PATH'] },
+            cwd: folder,
+            logFile: at('worker.log'),
+          },
+        }),
+      whenReady: async (_child, signal) => {
+        while (!existsSync(at('ready'))) await sleep(5, undefined, { signal });
+        return 4711;
+      },
+      afterDeath: (incarnation) => {
+        rmSync(at('ready'), { force: true });
+        deaths.push(incarnation);
+        return Promise.resolve();
+      },
+      ...change,
+    };
+    const supervised = superviseProcess(spec, {
+      logger: silentLogger,
+      policy: POLICY,
+      children: createChildrenRecord(paths()),
+      changed: () => void changes++,
+      note: (line) => void notes.push(line),
+    });
+    running.push(supervised);
+    return supervised;
+  };
+
+  const SERVES = 'touch ready; exec sleep 1000';
+  const pidOf = (process: SupervisedProcess): number => process.status().pid ?? 0;
+
+  it('is ready, recorded for whoever comes after a kill, and ended in order', async () => {
+    const worker = supervise('trap "touch ended; exit 0" TERM; touch ready; while :; do sleep 0.02; done');
+    await worker.start();
+    expect(worker.status()).toMatchObject({
+      state: 'ready',
+      port: 4711,
+      restarts: 0,
+      serviceId: 'worker-1-1',
+    });
+    expect(readChildren(paths())).toMatchObject([
+      { ...identify(pidOf(worker)), name: 'worker-1', stopSignal: 'SIGTERM', serviceId: 'worker-1-1' },
+    ]);
+    await worker.stop();
+    expect(existsSync(at('ended'))).toBe(true);
+    expect(worker.status()).toMatchObject({ state: 'stopped', pid: null });
+    expect(readChildren(paths())).toEqual([]);
+    expect(deaths).toEqual([]);
+  });
+
+  it('is started again at once when it is killed, as somebody new, after what it held was freed', async () => {
+    const worker = supervise(SERVES);
+    await worker.start();
+    const first = pidOf(worker);
+    process.kill(first, 'SIGKILL');
+    await until(() => worker.status().state === 'ready' && pidOf(worker) !== first);
+    expect(deaths.map(({ serviceId }) => serviceId)).toEqual(['worker-1-1']);
+    expect(worker.status()).toMatchObject({ restarts: 1, serviceId: 'worker-1-2' });
+    expect(notes).toEqual(['worker-1 was ended by SIGKILL; starting it again']);
+    expect(readChildren(paths()).map(({ pid }) => pid)).toEqual([pidOf(worker)]);
+  });
+
+  it('is started again with growing pauses while it keeps dying', async () => {
+    const worker = supervise('touch ready; echo x >> starts; sleep 0.05; exit 3');
+    await worker.start();
+    await until(() => notes.length >= 5);
+    expect(notes.slice(0, 5)).toEqual([
+      'worker-1 ended with exit code 3; starting it again',
+      'worker-1 ended with exit code 3; starting it again in 0.02 s',
+      'worker-1 ended with exit code 3; starting it again in 0.04 s',
+      'worker-1 ended with exit code 3; starting it again in 0.08 s',
+      'worker-1 ended with exit code 3; starting it again in 0.1 s',
+    ]);
+  });
+
+  it('fails its first start with what it said, after the allowed attempts', async () => {
+    const worker = supervise('echo x >> starts; echo "no such database" >&2; exit 1');
+    await expect(worker.start()).rejects.toThrow(
+      /worker-1 did not start: it ended with exit code 1\.\nThe last that it said \(.*worker\.log\):\n {2}no such database/,
+    );
+    expect(readFileSync(at('starts'), 'utf8')).toBe('x\nx\n');
+  });
+
+  it('fails its first start when it is never ready, and leaves no process', async () => {
+    const worker = supervise('echo $$ > pid; exec sleep 1000', { readyTimeoutMs: 200, attempts: 1 });
+    await expect(worker.start()).rejects.toThrow('it was not ready within 0.2 s');
+    expect(identify(Number(readFileSync(at('pid'), 'utf8')))).toBeNull();
+  });
+
+  it('is killed when it does not end in time, with whatever it had started', async () => {
+    const worker = supervise(
+      'trap "" TERM; sleep 1000 & echo $! > child; touch ready; while :; do sleep 0.02; done',
+      { graceMs: 200 },
+    );
+    await worker.start();
+    const child = Number(readFileSync(at('child'), 'utf8'));
+    expect(identify(child)).not.toBeNull();
+    await worker.stop();
+    await until(() => identify(child) === null);
+    expect(worker.status().state).toBe('stopped');
+  });
+
+  it('can be stopped while it is being started', async () => {
+    const worker = supervise('exec sleep 1000');
+    const started = expect(worker.start()).rejects.toThrow('was stopped before it was ready');
+    await until(() => worker.status().pid !== null);
+    const pid = pidOf(worker);
+    await worker.stop();
+    await started;
+    expect(identify(pid)).toBeNull();
+  });
+});

@@ -1,0 +1,50 @@
+import { describe, expect, it } from '@jest/globals';
+import { serviceEnvironment } from './service-environment.js';
+
+const environment = (service: 'agent' | 'sandbox') =>
+  serviceEnvironment(
+    {
+      service,
+      serviceId: `${service}-1-abcd`,
+      host: '127.0.0.1',
+      port: 0,
+      home: '/home/x/.antiphon',
+      cache: '/cache',
+      config: '/etc/antiphon.toml',
+      connections: {
+        databaseUrl: 'postgresql://antiphon_x@127.0.0.1/antiphon',
+        natsUrl: 'nats://127.0.0.1:4222',
+        natsUser: service,
+        natsPassword: 'secret',
+        temporalAddress: '127.0.0.1:7233',
+      },
+    },
+    {
+      PATH: '/bin',
+      ANTHROPIC_API_KEY: 'sk-1',
+      ANTIPHON_DATABASE_URL: 'postgresql://owner:all@db/antiphon',
+      npm_config_registry: 'x',
+    },
+  );
+
+describe('the environment of a service', () => {
+  it('has its own addresses and credentials, and never the owner’s', () => {
+    const env = environment('agent');
+    expect(env).toMatchObject({
+      ANTIPHON_SERVICE_ID: 'agent-1-abcd',
+      ANTIPHON_SERVICE_DATABASE_URL: 'postgresql://antiphon_x@127.0.0.1/antiphon',
+      ANTIPHON_SERVICE_NATS_USER: 'agent',
+      ANTIPHON_TEMPORAL_ADDRESS: '127.0.0.1:7233',
+      ANTIPHON_CONFIG: '/etc/antiphon.toml',
+      ANTIPHON_SERVICE_HTTP_PORT: '0',
+    });
+    expect(env).not.toHaveProperty('ANTIPHON_DATABASE_URL');
+    expect(env).not.toHaveProperty('npm_config_registry');
+  });
+
+  it('gives providers’ keys to the agent, but nothing of the kind to the sandbox', () => {
+    expect(environment('agent')['ANTHROPIC_API_KEY']).toBe('sk-1');
+    expect(environment('sandbox')).not.toHaveProperty('ANTHROPIC_API_KEY');
+    expect(environment('sandbox')['PATH']).toBe('/bin');
+  });
+});

@@ -1,0 +1,38 @@
+import { describe, expect, it } from '@jest/globals';
+import { fullScale, parseArguments } from './stack-options.js';
+
+describe('arguments of a start', () => {
+  it('scales services and detaches', () => {
+    expect(parseArguments(['--detach', '--scale', 'gateway=3,agent=2'])).toEqual({
+      detach: true,
+      scale: { gateway: 3, agent: 2 },
+    });
+    expect(parseArguments(['--scale=memory=2'])).toEqual({ detach: false, scale: { memory: 2 } });
+    expect(parseArguments([])).toEqual({ detach: false, scale: {} });
+  });
+
+  it('means one of every service that is not named', () => {
+    expect(fullScale({ gateway: 3 })).toEqual({ gateway: 3, agent: 1, sandbox: 1, metering: 1, memory: 1 });
+  });
+
+  it.each([
+    [
+      ['--scale', 'gatway=2'],
+      'there is no service "gatway" (there are gateway, agent, sandbox, metering, memory)',
+    ],
+    [['--scale', 'gateway=0'], 'gateway needs a number from 1 to 16, not "0"'],
+    [['--scale', 'gateway=1e1'], 'not "1e1"'],
+    [['--scale', 'gateway'], 'not ""'],
+    [['--scale'], 'there is no service ""'],
+    [['--dettach'], 'unknown argument "--dettach"'],
+  ])('refuses %j as bad usage', (args, message) => {
+    let failure: unknown;
+    try {
+      parseArguments(args);
+    } catch (error) {
+      failure = error;
+    }
+    expect(failure).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+    expect((failure as Error).message).toContain('usage: npm start');
+  });
+});
