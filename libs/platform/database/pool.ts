@@ -44,6 +44,33 @@ export const createPool = (options: PoolOptions): pg.Pool => {
   return pool;
 };
 
+/** A client that is out of its pool; `release` gives it back, with an error when it must not be used again. */
+export interface BorrowedClient {
+  readonly client: pg.PoolClient;
+  release(broken?: Error): void;
+}
+
+/** Takes a client out of the pool. Rejects with what `pg` throws. */
+export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
+  const client = await pool.connect();
+  let lost: Error | undefined;
+  // While a client is out, the pool does not listen: unheard, a broken connection would end the process.
+  // Whoever uses the client learns of it from the statement that fails.
+  const onError = (error: Error): void => {
+    lost = error;
+  };
+  client.on('error', onError);
+  return {
+    client,
+    release: (broken) => {
+      const error = broken ?? lost;
+      // A broken client may still report while it is being closed.
+      if (error === undefined) client.off('error', onError);
+      client.release(error);
+    },
+  };
+};
+
 /**
  * Runs `work` in one transaction (read committed): commits its result, rolls back what throws.
  * Whatever `pg` throws comes out as an AppError.
@@ -52,7 +79,7 @@ export const inTransaction = async <T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<T>,
 ): Promise<T> => {
-  const client = await pool.connect().catch((error: unknown) => {
+  const { client, release } = await borrowClient(pool).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
   let broken: Error | undefined;
@@ -67,7 +94,7 @@ export const inTransaction = async <T>(
     });
     throw translateDatabaseError(error);
   } finally {
-    client.release(broken);
+    release(broken);
   }
 };
 

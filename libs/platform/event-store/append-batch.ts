@@ -7,6 +7,7 @@ import {
   refusalOf,
   resultOf,
 } from './append-outcome.js';
+import type { AppendResult } from './event-store.port.js';
 import type { PreparedAppend, PreparedStream } from './prepare-append.js';
 
 /** Null arrays mean: every request was appended, and `base` and `heads` tell the rest. */
@@ -110,6 +111,26 @@ const paramsOf = (
   ];
 };
 
+const resultAt = (
+  row: AppendRow,
+  index: number,
+  streams: readonly PlacedStream[],
+  after: ReadonlyMap<number, number>,
+): AppendResult => {
+  const detail = row.details?.[index];
+  const start = Number(row.base) + (streams[0] as PlacedStream).first;
+  const length = streams.reduce((sum, { stream }) => sum + stream.events.length, 0);
+  return resultOf(
+    (row.outcomes?.[index] ?? 'appended') as AppendResult['outcome'],
+    detail?.versions ?? streams.map(({ first }) => after.get(first) as number),
+    Number(row.firsts?.[index] ?? start),
+    Number(row.lasts?.[index] ?? start + length - 1),
+    detail?.answer,
+  );
+};
+
+const STANDS: ReadonlySet<OutcomeName> = new Set(['appended', 'duplicate', 'joined']);
+
 const outcomesOf = (
   row: AppendRow,
   batch: readonly PreparedAppend[],
@@ -119,18 +140,12 @@ const outcomesOf = (
   const after = new Map(
     locks.map(({ first, stream }, index) => [first, Number(row.heads[index]) + stream.events.length]),
   );
+  const streamsOf = Map.groupBy(placed, ({ request }) => request);
   return batch.map(({ request }, index): AppendOutcome => {
     const outcome = row.outcomes?.[index] ?? 'appended';
-    const detail = row.details?.[index] ?? undefined;
-    if (outcome !== 'appended' && outcome !== 'duplicate' && outcome !== 'joined')
-      return { ok: false, error: refusalOf(outcome, request, detail ?? {}) };
-    const streams = placed.filter((stream) => stream.request === index + 1);
-    const versions = detail?.versions ?? streams.map(({ first }) => after.get(first) as number);
-    const start = Number(row.base) + (streams[0] as PlacedStream).first;
-    const length = streams.reduce((sum, { stream }) => sum + stream.events.length, 0);
-    const first = Number(row.firsts?.[index] ?? start);
-    const last = Number(row.lasts?.[index] ?? start + length - 1);
-    return { ok: true, result: resultOf(outcome, versions, first, last, detail?.answer) };
+    return STANDS.has(outcome)
+      ? { ok: true, result: resultAt(row, index, streamsOf.get(index + 1) ?? [], after) }
+      : { ok: false, error: refusalOf(outcome, request, row.details?.[index] ?? {}) };
   });
 };
 

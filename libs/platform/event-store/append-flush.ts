@@ -1,6 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { isConnectionLost, isTransientDatabaseError, translateDatabaseError } from '@antiphon/database';
+import {
+  type BorrowedClient,
+  borrowClient,
+  isConnectionLost,
+  isTransientDatabaseError,
+  translateDatabaseError,
+} from '@antiphon/database';
 import { transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
@@ -22,19 +28,19 @@ const attempt = async (
   batch: readonly PreparedAppend[],
   careful: boolean,
 ): Promise<Attempt> => {
-  let client: pg.PoolClient;
+  let borrowed: BorrowedClient;
   try {
-    client = await pool.connect();
+    borrowed = await borrowClient(pool);
   } catch (error) {
     return { done: false, sent: false, error };
   }
   try {
-    const outcomes = await appendBatch(client, batch, careful);
-    client.release();
+    const outcomes = await appendBatch(borrowed.client, batch, careful);
+    borrowed.release();
     return { done: true, outcomes };
   } catch (error) {
     const lost = isConnectionLost(error);
-    client.release(lost ? (error as Error) : undefined);
+    borrowed.release(lost ? (error as Error) : undefined);
     return { done: false, sent: lost, error };
   }
 };

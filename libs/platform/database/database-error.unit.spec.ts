@@ -1,0 +1,61 @@
+import { describe, expect, it } from '@jest/globals';
+import { rejected } from '@antiphon/kernel';
+import { isConnectionLost, isTransientDatabaseError, translateDatabaseError } from '@antiphon/database';
+
+const pgError = (code: string, more: object = {}): Error =>
+  Object.assign(new Error('secret SQL'), { code, ...more });
+
+describe('translateDatabaseError', () => {
+  it.each([
+    'ECONNREFUSED',
+    '08006',
+    '57P01',
+    '57P03',
+    '53300',
+    '53100',
+    '55P03',
+    '57014',
+    '40001',
+    '40P01',
+    '58030',
+  ])('calls %s unavailable for now', (code) =>
+    expect(translateDatabaseError(pgError(code))).toMatchObject({
+      kind: 'transient',
+      code: 'LOG.UNAVAILABLE',
+    }),
+  );
+
+  it.each([
+    'Connection terminated unexpectedly',
+    'timeout exceeded when trying to connect',
+    'Connection terminated due to connection timeout',
+  ])('knows "%s" for a lost connection', (message) =>
+    expect(isConnectionLost(new Error(message))).toBe(true),
+  );
+
+  it('tells a lost connection from a statement that was refused', () => {
+    expect(isConnectionLost(pgError('57014'))).toBe(false);
+    expect(isConnectionLost(pgError('40P01'))).toBe(false);
+    expect(isTransientDatabaseError(pgError('23505'))).toBe(false);
+  });
+
+  it('names the privilege, the constraint and the bug, and never the SQL', () => {
+    expect(translateDatabaseError(pgError('42501'))).toMatchObject({
+      kind: 'forbidden',
+      code: 'DATABASE.FORBIDDEN',
+    });
+    expect(translateDatabaseError(pgError('23505', { constraint: 'x_pkey' }))).toMatchObject({
+      kind: 'conflict',
+      code: 'DATABASE.UNIQUE',
+      data: { constraint: 'x_pkey' },
+    });
+    const unknown = translateDatabaseError(pgError('42P01'));
+    expect(unknown).toMatchObject({ kind: 'bug', code: 'DATABASE.ERROR', data: { sqlstate: '42P01' } });
+    expect(unknown.message).not.toContain('secret');
+  });
+
+  it('leaves an AppError as it is', () => {
+    const error = rejected('A.B', 'no');
+    expect(translateDatabaseError(error)).toBe(error);
+  });
+});
