@@ -70,12 +70,21 @@ const runInstall = ({ root, env, signal, adopt }, detail) => {
   });
 };
 
+/** npm explains itself first and lists its options after that. */
+const npmErrors = ({ message, output }) => {
+  const lines = output.split('\n').filter((line) => /^npm (error|ERR!)/.test(line));
+  return lines.length === 0 ? message : lines.slice(0, 15).join('\n');
+};
+
 const explain = (error, root) => {
   if (!(error instanceof CommandError)) return toUserError(error, root);
   const meant = toUserError(error, `${root} or npm's cache`);
   if (meant instanceof UserError) return meant;
-  if (!NO_NETWORK.test(error.output))
-    return new UserError(`the packages could not be installed: ${error.message}`, { cause: error });
+  if (!NO_NETWORK.test(error.output)) {
+    return new UserError(`the packages could not be installed; npm says:\n${npmErrors(error)}`, {
+      cause: error,
+    });
+  }
   const line = error.output.split('\n').find((text) => NO_NETWORK.test(text)) ?? '';
   return new UserError(
     `the npm packages are not installed, and npm's registry cannot be reached (${line.replace(/^npm (error|ERR!)\s*/i, '').trim()}).\n` +
