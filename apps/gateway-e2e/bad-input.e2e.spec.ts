@@ -172,7 +172,8 @@ describe('an upgrade or request from elsewhere', () => {
     const answer = await fetch(`${open.gatewayUrl}/api/v1/events`, {
       headers: { origin: 'https://evil.example' },
     });
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([403, 'application/problem+json']);
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/);
   });
 });
 

@@ -22,7 +22,7 @@ afterAll(async () => {
   await mock?.close();
 });
 
-const pidOf = (service: string): number => {
+const pidOf = (service: 'agent' | 'sandbox'): number => {
   const pid = stack.stackJson().services[service]?.[0]?.pid;
   if (pid === undefined) throw new Error(`no pid of ${service}`);
   return pid;

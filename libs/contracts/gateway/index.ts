@@ -92,9 +92,15 @@ export type Problem = z.infer<typeof Problem>;
 
 /** Query of `GET /api/v1/events`. */
 export const EventsQuery = z.strictObject({
-  type: z.string().max(100).optional(),
+  type: z
+    .string()
+    .regex(/^[A-Za-z]{1,100}$/, 'must be the name of an event type')
+    .optional(),
   agent: AgentId.optional(),
-  stream: z.string().max(200).optional(),
+  stream: z
+    .string()
+    .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
+    .optional(),
   severity: z.enum(['info', 'warning', 'error']).optional(),
   since: z.iso.datetime({ offset: true }).optional(),
   until: z.iso.datetime({ offset: true }).optional(),

@@ -25,6 +25,8 @@ export interface ClientConnection {
   frame(id: RequestId, sessionId: string, frame: StreamFrame): void;
   /** Ends with the connection; answers a function that ends it earlier. Under a key, the new one replaces the old. */
   hold(end: () => void, key?: string): () => void;
+  /** Runs work of one key after another, in the order of the calls: what a client sends in a row happens in a row. */
+  inOrder<T>(key: string, work: () => Promise<T>): Promise<T>;
   close(code: number, reason: string): void;
 }
 
@@ -76,6 +78,15 @@ export const createClientConnection = (
     return release;
   };
 
+  const lanes = new Map<string, Promise<unknown>>();
+  const inOrder = <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const mine = (lanes.get(key) ?? Promise.resolve()).then(work, work);
+    lanes.set(key, mine);
+    const leave = () => void (lanes.get(key) === mine && lanes.delete(key));
+    mine.then(leave, leave);
+    return mine;
+  };
+
   socket.once('close', () => {
     for (const end of held.values()) end();
     held.clear();
@@ -90,6 +101,7 @@ export const createClientConnection = (
     frame: (id, sessionId, { event, data, offset }) =>
       send({ id: id ?? null, event, data: data as JsonValue, offset: offsetFor(sessionId, offset) }),
     hold,
+    inOrder,
     close,
   };
 };

@@ -24,7 +24,7 @@ interface Message {
   readonly idempotencyKey: string | undefined;
 }
 
-const send = async (
+const submit = async (
   { requests, feeds, logger }: SendMessageDeps,
   call: RpcCall<unknown>,
   { target, content, idempotencyKey }: Message,
@@ -36,6 +36,10 @@ const send = async (
   streamTurn(feeds, logger, call, turn);
   return undefined;
 };
+
+// Two requests on their way at once may reach two agent processes: the second one waits for the first's acceptance.
+const send = (deps: SendMessageDeps, call: RpcCall<unknown>, message: Message): Promise<RpcResult> =>
+  call.connection.inOrder(JSON.stringify(message.target), () => submit(deps, call, message));
 
 /** `chat.send`: routed by the bindings to an agent's session for this address. */
 export const chatSend = (deps: SendMessageDeps): RpcMethod =>
