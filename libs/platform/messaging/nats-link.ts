@@ -1,6 +1,7 @@
 import { connect } from '@nats-io/transport-node';
 import type { NatsConnection, Status } from '@nats-io/transport-node';
 import { transient } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 
 /** The one connection of a process to NATS, and whether it stands right now. */
@@ -143,3 +144,14 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
     },
   };
 };
+
+/** What everything that needs NATS answers while it is away. */
+export const natsUnavailable = (cause?: unknown): AppError =>
+  transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached at the moment', { cause });
+
+/** Settles as the question does, or at once when the connection goes: its answer would go to nobody. */
+export const unlessLost = <T>(link: NatsLink, asked: Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const stop = link.onDisconnect(() => reject(natsUnavailable()));
+    asked.then(resolve, reject).finally(stop);
+  });

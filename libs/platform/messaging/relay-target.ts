@@ -4,27 +4,34 @@ import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { eventSubject } from '@antiphon/contracts/log';
 import { eventMessage } from './event-message.js';
+import { unlessLost } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode } from './streams.js';
 
 export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition'>;
 
+/** JetStream's management, over the connection that it uses. */
+export interface RelayTarget {
+  readonly link: NatsLink;
+  readonly manager: JetStreamManager;
+}
+
 const { name: STREAM } = STREAMS.EVENTS;
 const PUBLISH_TIMEOUT_MS = 5_000;
 
 /** Last sequence of `EVENTS`; null when there is no such stream. */
-export const lastSequence = async (manager: JetStreamManager): Promise<number | null> => {
+export const lastSequence = async ({ link, manager }: RelayTarget): Promise<number | null> => {
   try {
-    return (await manager.streams.info(STREAM)).state.last_seq;
+    return (await unlessLost(link, manager.streams.info(STREAM))).state.last_seq;
   } catch (error) {
     if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return null;
     throw error;
   }
 };
 
-const messageIdAt = async (manager: JetStreamManager, sequence: number): Promise<string | null> => {
+const messageIdAt = async ({ link, manager }: RelayTarget, sequence: number): Promise<string | null> => {
   try {
-    const stored = await manager.streams.getMessage(STREAM, { seq: sequence });
+    const stored = await unlessLost(link, manager.streams.getMessage(STREAM, { seq: sequence }));
     return stored?.header.get('Nats-Msg-Id') ?? null;
   } catch (error) {
     if (jetstreamCode(error) === JETSTREAM_CODES.messageNotFound) return null;
@@ -36,17 +43,17 @@ const eventAt = async (log: LogForRelay, position: number): Promise<RecordedEven
   (await log.readLog({ after: position - 1, limit: 1 })).find((event) => event.position === position);
 
 /** Whether what `EVENTS` ends with is what the log has at that position; a message that has aged out cannot tell. */
-const belongsToLog = async (manager: JetStreamManager, log: LogForRelay, last: number): Promise<boolean> => {
+const belongsToLog = async (target: RelayTarget, log: LogForRelay, last: number): Promise<boolean> => {
   if (last === 0) return true;
   if (last > (await log.headPosition())) return false;
-  const [stored, event] = await Promise.all([messageIdAt(manager, last), eventAt(log, last)]);
+  const [stored, event] = await Promise.all([messageIdAt(target, last), eventAt(log, last)]);
   return stored === null || event === undefined || stored === event.eventId;
 };
 
-const createFor = async (manager: JetStreamManager, log: LogForRelay): Promise<number> => {
+const createFor = async (target: RelayTarget, log: LogForRelay): Promise<number> => {
   const [first] = await log.readLog({ after: 0, limit: 1 });
   const firstPosition = first?.position ?? 1;
-  await ensureStream(manager, { ...STREAMS.EVENTS, first_seq: firstPosition });
+  await ensureStream(target.manager, { ...STREAMS.EVENTS, first_seq: firstPosition });
   return firstPosition - 1;
 };
 
@@ -54,23 +61,19 @@ const createFor = async (manager: JetStreamManager, log: LogForRelay): Promise<n
  * Makes `EVENTS` fit for this log and answers the position that it has reached: its last sequence (docs/adr/0022).
  * A stream of another history (the log was restored, or is another one) is deleted and made anew.
  */
-export const alignStream = async (
-  manager: JetStreamManager,
-  log: LogForRelay,
-  logger: Logger,
-): Promise<number> => {
-  const last = await lastSequence(manager);
-  if (last === null) return createFor(manager, log);
-  if (await belongsToLog(manager, log, last)) {
-    await ensureStream(manager, STREAMS.EVENTS);
+export const alignStream = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
+  const last = await lastSequence(target);
+  if (last === null) return createFor(target, log);
+  if (await belongsToLog(target, log, last)) {
+    await ensureStream(target.manager, STREAMS.EVENTS);
     return last;
   }
   logger.error(
     { last, alert: true },
     'EVENTS holds another history than the log; it is made anew from the log',
   );
-  await manager.streams.delete(STREAM);
-  return createFor(manager, log);
+  await target.manager.streams.delete(STREAM);
+  return createFor(target, log);
 };
 
 /**
@@ -98,7 +101,7 @@ export const publishEvents = async (
       timeout: PUBLISH_TIMEOUT_MS,
     });
   };
-  const results = await Promise.allSettled(events.map(publish));
+  const results = await unlessLost(link, Promise.allSettled(events.map(publish)));
   const failure = results.find((result) => result.status === 'rejected');
   if (failure) throw failure.reason;
 };

@@ -153,6 +153,21 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
+  it('loses and repeats nothing however often NATS is killed', async () => {
+    const relay = start('memory-1', { maxInFlight: 4 });
+    for (let round = 0; round < 4; round++) {
+      const before = await store.headPosition();
+      const appending = Promise.all(Array.from({ length: 20 }, () => append(3)));
+      await until(() => (relay.status().position ?? 0) > before);
+      await server.kill();
+      await appending;
+      await server.start();
+      await until(() => link.isConnected());
+    }
+    const events = await untilRelayed();
+    expect(events).toEqual(await store.readLog({ after: 0, limit: 10_000 }));
+  });
+
   it('makes a stream anew that holds another history', async () => {
     await append(3);
     await ensureStream(manager, STREAMS.EVENTS);

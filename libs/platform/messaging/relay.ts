@@ -1,11 +1,10 @@
-import type { JetStreamManager } from '@nats-io/jetstream';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogHint } from './log-hint.js';
 import type { NatsLink } from './nats-link.js';
 import { createLeadership } from './relay-leadership.js';
 import { alignStream, lastSequence, publishEvents } from './relay-target.js';
-import type { LogForRelay } from './relay-target.js';
+import type { LogForRelay, RelayTarget } from './relay-target.js';
 import { managerOf } from './streams.js';
 import { createWakeUp } from './wake-up.js';
 
@@ -63,29 +62,29 @@ export const startRelay = (options: RelayOptions): Relay => {
     return reached;
   };
 
-  const lead = async (manager: JetStreamManager): Promise<void> => {
-    let reached = await alignStream(manager, log, logger);
+  const lead = async (target: RelayTarget): Promise<void> => {
+    let reached = await alignStream(target, log, logger);
     position = reached;
     for (let checkAt = Date.now() + pollMs; goesOn();) {
       reached = await catchUp(reached);
       await nap.sleep(pollMs);
       if (!goesOn() || Date.now() < checkAt) continue;
       // A stream that somebody deleted, or that another leader went on with, does not say so by itself.
-      if ((await lastSequence(manager)) !== reached) return;
+      if ((await lastSequence(target)) !== reached) return;
       checkAt = Date.now() + pollMs;
     }
   };
 
-  const turn = async (manager: JetStreamManager): Promise<void> => {
-    if (link.isConnected() && (leadership.leads() || (await leadership.campaign()))) await lead(manager);
+  const turn = async (target: RelayTarget): Promise<void> => {
+    if (link.isConnected() && (leadership.leads() || (await leadership.campaign()))) await lead(target);
     else await nap.sleep(pollMs);
   };
 
   const run = async (): Promise<void> => {
-    const manager = await managerOf(link.connection);
+    const target: RelayTarget = { link, manager: await managerOf(link.connection) };
     for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
       try {
-        await turn(manager);
+        await turn(target);
         failures = -1;
       } catch (error) {
         if (stopping) return;

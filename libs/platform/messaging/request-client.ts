@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { bug, forbidden, invalid, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
+import { natsUnavailable, unlessLost } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
@@ -28,9 +29,6 @@ export interface RequestClient {
   ): Promise<z.output<Reply>>;
 }
 
-const unavailable = (cause?: unknown): AppError =>
-  transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached at the moment', { cause });
-
 const causeOf = (error: unknown): unknown =>
   error instanceof errors.RequestError && error.cause !== undefined ? error.cause : error;
 
@@ -48,19 +46,12 @@ const translate = (subject: string, error: unknown): AppError => {
     return forbidden('MESSAGING.FORBIDDEN', 'this service may not ask that', { cause, data });
   if (cause instanceof errors.InvalidArgumentError)
     return invalid('MESSAGING.TOO_LARGE', 'the request is larger than a message may be', { cause, data });
-  return unavailable(error);
+  return natsUnavailable(error);
 };
-
-/** Settles as the request does, or at once when the connection goes: the reply would go to nobody. */
-const unlessLost = (link: NatsLink, sent: Promise<Msg>): Promise<Msg> =>
-  new Promise((resolve, reject) => {
-    const stop = link.onDisconnect(() => reject(unavailable()));
-    sent.then(resolve, reject).finally(stop);
-  });
 
 const send = async (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> => {
   // While the connection is down the client library would keep the message for a while, and then drop it.
-  if (!link.isConnected()) throw unavailable();
+  if (!link.isConnected()) throw natsUnavailable();
   const headers = contextHeaders(link.service);
   return unlessLost(link, link.connection.request(subject, payload, { timeout, headers }));
 };

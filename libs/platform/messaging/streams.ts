@@ -1,6 +1,7 @@
 import {
   DiscardPolicy,
   JetStreamApiError,
+  PersistMode,
   RetentionPolicy,
   StorageType,
   jetstreamManager,
@@ -27,6 +28,8 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
     subjects: ['evt.>'],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
+    // What a crash of the server takes, the relay brings again: a sync for each event would only slow the log's disk.
+    persist_mode: PersistMode.Async,
     discard: DiscardPolicy.Old,
     max_age: nanos(7 * DAY),
     duplicate_window: nanos(2 * MINUTE),
@@ -81,8 +84,8 @@ export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec):
     await manager.streams.add(spec);
   } catch (error) {
     if (jetstreamCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
-    // The first sequence is given once, when the stream is made.
-    const { name, first_seq: _, ...changeable } = spec;
+    // These are given once, when the stream is made.
+    const { name, first_seq: _first, persist_mode: _mode, ...changeable } = spec;
     await manager.streams.update(name, changeable);
   }
 };

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jetstream } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { z } from 'zod';
+import { SERVICES, healthContract } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { silentLogger } from '@antiphon/observability';
+import { startNatsServer, until } from '@antiphon/testing';
+import type { TestNatsServer } from '@antiphon/testing';
+import { createConsumerHost } from './consumer-host.js';
+import { defineConsumer } from './define-consumer.js';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
+import { natsPermissions } from './permissions.js';
+import { createRequestClient } from './request-client.js';
+import { STREAMS, ensureStream, managerOf } from './streams.js';
+
+const PASSWORD = 'test-only';
+const users = SERVICES.map((service) => {
+  const { publish, subscribe, allowResponses } = natsPermissions(service);
+  const permissions = { publish, subscribe, allow_responses: allowResponses };
+  return { user: service, password: PASSWORD, permissions };
+});
+
+let server: TestNatsServer;
+const links = {} as Record<ServiceName, NatsLink>;
+
+/** Does something and answers what the server said against it, undefined if nothing. */
+const violation = async (
+  service: ServiceName,
+  act: (connection: NatsConnection) => void,
+): Promise<string | undefined> => {
+  const { connection } = await connectNats({
+    url: server.url,
+    user: service,
+    password: PASSWORD,
+    service,
+    logger: silentLogger,
+  });
+  const refusals: string[] = [];
+  const listening = (async () => {
+    for await (const status of connection.status())
+      if (status.type === 'error') refusals.push(status.error.message);
+  })();
+  act(connection);
+  // The server answers in order: what it has against it comes before the answer to the ping.
+  await connection.flush();
+  await connection.close();
+  await listening;
+  return refusals[0];
+};
+
+describe('permissions', () => {
+  beforeAll(async () => {
+    server = await startNatsServer({ config: `authorization ${JSON.stringify({ users })}` });
+    for (const service of SERVICES)
+      links[service] = await connectNats({
+        url: server.url,
+        user: service,
+        password: PASSWORD,
+        service,
+        logger: silentLogger,
+      });
+  });
+  afterAll(async () => {
+    await Promise.all(Object.values(links).map((link) => link.drain()));
+    await server.remove();
+  });
+
+  it.each<[ServiceName, string]>([
+    ['sandbox', 'evt.default.session.session-1'],
+    ['sandbox', 'live.default.session-1'],
+    ['sandbox', 'cmd.metering.budget.reserve'],
+    ['sandbox', '_INBOX.gateway.guessed.token'],
+    ['sandbox', '$JS.API.STREAM.DELETE.EVENTS'],
+    ['metering', 'evt.default.session.session-1'],
+    ['metering', 'dlq.memory-other'],
+    ['metering', '$JS.ACK.EVENTS.memory-other.1.1.1.1.1'],
+    ['metering', '$JS.API.CONSUMER.DELETE.EVENTS.metering-settle-calls'],
+    ['memory', 'cmd.agent.turn.submit'],
+    ['gateway', 'live.default.session-1'],
+    ['gateway', 'evt.default.session.session-1'],
+    ['agent', 'evt.default.session.session-1'],
+    ['agent', '$JS.API.STREAM.PURGE.LIVE'],
+    ['agent', '_INBOX.metering.guessed.token'],
+  ])('%s cannot publish %s', async (service, subject) => {
+    expect(await violation(service, (connection) => connection.publish(subject))).toMatch(
+      /Permissions Violation for Publish/,
+    );
+  });
+
+  it.each<[ServiceName, string]>([
+    ['agent', 'cmd.metering.>'],
+    ['sandbox', 'cmd.agent.>'],
+    ['sandbox', 'live.>'],
+    ['sandbox', 'evt.>'],
+    ['sandbox', '>'],
+    ['metering', 'evt.>'],
+    ['memory', '_INBOX.>'],
+    ['gateway', '_INBOX.agent.>'],
+    ['agent', '$JS.EVENT.ADVISORY.>'],
+  ])('%s cannot subscribe to %s', async (service, subject) => {
+    const refused = await violation(service, (connection) =>
+      connection.subscribe(subject, { callback: () => {} }),
+    );
+    expect(refused).toMatch(/Permissions Violation for Subscription/);
+  });
+
+  it('tells the caller that it may not ask', async () => {
+    const client = createRequestClient(links.sandbox);
+    await expect(client.request(healthContract('metering'), {})).rejects.toMatchObject({
+      kind: 'forbidden',
+      code: 'MESSAGING.FORBIDDEN',
+    });
+  });
+
+  it('lets a service answer what it was asked, once, and nothing that it was not', async () => {
+    const answers: string[] = [];
+    const { connection } = links.sandbox;
+    const subscription = connection.subscribe('cmd.sandbox.>', {
+      queue: 'sandbox',
+      callback: (_error, message) => {
+        message.respond('first');
+        message.respond('second');
+      },
+    });
+    await connection.flush();
+    const inbox = '_INBOX.agent.spec';
+    const listening = links.agent.connection.subscribe(inbox, {
+      callback: (_error, message) => void answers.push(message.string()),
+    });
+    links.agent.connection.publish('cmd.sandbox.tool.call', '', { reply: inbox });
+    await until(() => answers.length > 0);
+    await connection.flush();
+    await links.agent.connection.flush();
+    expect(answers).toEqual(['first']);
+    subscription.unsubscribe();
+    listening.unsubscribe();
+  });
+
+  it('is enough for the relay, the frames, and a consumer with its dead letters', async () => {
+    await ensureStream(await managerOf(links.memory.connection), STREAMS.EVENTS);
+    await ensureStream(await managerOf(links.agent.connection), STREAMS.LIVE);
+    const handled: number[] = [];
+    const host = createConsumerHost({ link: links.metering, logger: silentLogger });
+    const consumer = defineConsumer({
+      durable: 'metering-settle-calls',
+      subject: 'evt.*.session.>',
+      schema: z.object({ n: z.number() }),
+      handle:
+        () =>
+        ({ n }) =>
+          Promise.resolve(void handled.push(n)),
+    });
+    host.run(consumer, undefined);
+    const relay = jetstream(links.memory.connection);
+    await relay.publish('evt.default.session.session-1', 'not json');
+    await relay.publish('evt.default.session.session-1', '{"n":1}');
+    const dlq = await managerOf(links.metering.connection);
+    await until(async () => (await dlq.streams.info('DLQ').catch(() => null))?.state.messages === 1);
+    await until(() => handled.length === 1);
+    links.agent.connection.publish('live.default.session-1', 'frame');
+    const live = await managerOf(links.gateway.connection);
+    await until(async () => (await live.streams.info('LIVE')).state.messages === 1);
+    const frame = await live.direct.getMessage('LIVE', { last_by_subj: 'live.default.session-1' });
+    expect(frame?.string()).toBe('frame');
+    await host.stop();
+  });
+
+  it('refuses a wrong password at once', async () => {
+    const options = {
+      url: server.url,
+      user: 'agent',
+      password: 'wrong',
+      service: 'agent',
+      logger: silentLogger,
+    };
+    await expect(connectNats(options)).rejects.toMatchObject({ code: 'MESSAGING.UNAVAILABLE' });
+  });
+});
