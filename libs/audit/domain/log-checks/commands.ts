@@ -23,8 +23,9 @@ export type CommandInput =
   | { readonly kind: 'claim'; readonly claim: CommandClaim }
   | { readonly kind: 'fact'; readonly fact: CommandFact };
 
-const placeOf = ({ workspace, firstPosition }: CommandClaim): EventPlace => ({
-  position: firstPosition,
+/** A claim is no event: its finding stands nowhere in the log, and says where it should. */
+const placeOf = ({ workspace }: CommandClaim): EventPlace => ({
+  position: 0,
   workspace,
   streamId: '',
   streamVersion: 0,
@@ -47,13 +48,11 @@ export const commandsHappenOnce: AuditCheck<CommandInput> = {
     let commands = 0;
 
     const lost = (claims: readonly CommandClaim[]): Finding[] =>
-      claims.map((claim) =>
-        violation(
-          placeOf(claim),
-          `the command with key ${claim.key} (${scopeText(claim)}) is not where its claim says`,
-        ),
-      );
-    const scopeText = ({ scope }: CommandClaim): string => scope;
+      claims.map((claim) => {
+        const { key, scope, firstPosition, lastPosition } = claim;
+        const text = `the command with key ${key} (${scope}) is not at positions ${firstPosition} to ${lastPosition}`;
+        return violation(placeOf(claim), text);
+      });
     const see = (fact: CommandFact): Finding[] => {
       const { position, workspace } = fact.place;
       const past = waiting.filter((claim) => claim.lastPosition < position);

@@ -67,12 +67,12 @@ describe('commands-happen-once', () => {
     [
       'lost',
       [claim(1), fact(3)],
-      'violation 1 the command with key key-1 (ws/turn.submit) is not where its claim says',
+      'violation 0 the command with key key-1 (ws/turn.submit) is not at positions 1 to 2',
     ],
     [
       'lost at the end',
       [claim(1)],
-      'violation 1 the command with key key-1 (ws/turn.submit) is not where its claim says',
+      'violation 0 the command with key key-1 (ws/turn.submit) is not at positions 1 to 2',
     ],
     [
       'carried out with another',

@@ -1,0 +1,50 @@
+import { SessionEvent, SessionKeyBound } from '@antiphon/contracts/agent';
+import { BudgetEvent } from '@antiphon/contracts/metering';
+import type { RecordedEvent } from '@antiphon/event-store';
+import type { z } from 'zod';
+import type { About } from '../audit-report.js';
+
+export const eventsMatchContracts: About = {
+  name: 'events-match-contracts',
+  about: 'every session and budget event of a known type has the form that its contract says',
+  counts: 'events',
+};
+
+type Known = SessionEvent | BudgetEvent | SessionKeyBound;
+type SessionKeyBound = z.infer<typeof SessionKeyBound>;
+
+const typesOf = (schema: typeof SessionEvent | typeof BudgetEvent): ReadonlySet<string> =>
+  new Set(schema.options.map((option) => option.shape.type.value));
+
+const SESSION_TYPES = typesOf(SessionEvent);
+const BUDGET_TYPES = typesOf(BudgetEvent);
+
+const schemaOf = (event: RecordedEvent): z.ZodType<Known> | undefined => {
+  if (event.category === 'budget') return BUDGET_TYPES.has(event.type) ? BudgetEvent : undefined;
+  if (event.category !== 'session') return undefined;
+  if (event.type === 'SessionKeyBound') return SessionKeyBound;
+  return SESSION_TYPES.has(event.type) ? SessionEvent : undefined;
+};
+
+export type ParseResult =
+  | { readonly kind: 'known'; readonly content: Known }
+  /** A category of which this audit knows nothing, or a type of a newer version. */
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'malformed'; readonly reason: string };
+
+/** Parses what the audit knows; never throws. */
+export const parseEvent = (event: RecordedEvent): ParseResult => {
+  const schema = schemaOf(event);
+  if (!schema) return { kind: 'foreign' };
+  const { type, schemaVersion, data } = event;
+  const parsed = schema.safeParse({ type, schemaVersion, data });
+  if (parsed.success) return { kind: 'known', content: parsed.data };
+  const [issue] = parsed.error.issues;
+  return {
+    kind: 'malformed',
+    reason: `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not match'}`,
+  };
+};
+
+export const isSessionEvent = (content: Known): content is SessionEvent => SESSION_TYPES.has(content.type);
+export const isBudgetEvent = (content: Known): content is BudgetEvent => BUDGET_TYPES.has(content.type);
