@@ -1,4 +1,4 @@
-import { type AppError, bug, conflict, forbidden, isAppError, transient } from '@antiphon/kernel';
+import { type AppError, bug, conflict, forbidden, isAppError, toAppError, transient } from '@antiphon/kernel';
 
 /** SQLSTATE classes and codes after which the same statement may succeed: connection, resources, locks, shutdown. */
 const TRANSIENT_CLASSES = new Set(['08', '53', '58']);
@@ -49,12 +49,17 @@ export const isTransientDatabaseError = (error: unknown): boolean => {
   return isConnectionLost(error) || TRANSIENT_CODES.has(code) || TRANSIENT_CLASSES.has(code.slice(0, 2));
 };
 
+/** True for what the server or the driver threw, as opposed to the code that used them. */
+export const isDatabaseError = (error: unknown): boolean =>
+  isConnectionLost(error) || /^(?=.*\d)[0-9A-Z]{5}$/.test(codeOf(error));
+
 /**
  * What `pg` throws, as an AppError: `LOG.UNAVAILABLE` (transient), `DATABASE.FORBIDDEN`, `DATABASE.UNIQUE`
- * (conflict; data: constraint), else `DATABASE.ERROR` (bug). The message never carries SQL or values.
+ * (conflict; data: constraint), else `DATABASE.ERROR` (bug; data: sqlstate). The message never carries SQL or
+ * values. Anything else than a database error becomes a bug of its own.
  */
 export const translateDatabaseError = (error: unknown): AppError => {
-  if (isAppError(error)) return error;
+  if (isAppError(error) || !isDatabaseError(error)) return toAppError(error);
   if (isTransientDatabaseError(error))
     return transient('LOG.UNAVAILABLE', 'the database cannot be reached or is too busy; try again', {
       cause: error,
@@ -68,6 +73,6 @@ export const translateDatabaseError = (error: unknown): AppError => {
   }
   return bug('DATABASE.ERROR', 'the database refused a statement; the log line has the reason', {
     cause: error,
-    data: code === '' ? {} : { sqlstate: code },
+    data: { sqlstate: code },
   });
 };

@@ -54,6 +54,11 @@ describe('translateDatabaseError', () => {
     expect(unknown.message).not.toContain('secret');
   });
 
+  it('does not blame the database for what others threw', () => {
+    const error = new TypeError('x is undefined');
+    expect(translateDatabaseError(error)).toMatchObject({ code: 'INTERNAL.UNEXPECTED', cause: error });
+  });
+
   it('leaves an AppError as it is', () => {
     const error = rejected('A.B', 'no');
     expect(translateDatabaseError(error)).toBe(error);

@@ -1,4 +1,9 @@
-export { isConnectionLost, isTransientDatabaseError, translateDatabaseError } from './database-error.js';
+export {
+  isConnectionLost,
+  isDatabaseError,
+  isTransientDatabaseError,
+  translateDatabaseError,
+} from './database-error.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';
 export { assertDurable, borrowClient, createPool, inTransaction, withRole } from './pool.js';

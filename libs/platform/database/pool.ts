@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { bug } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { translateDatabaseError } from './database-error.js';
+import { isDatabaseError, translateDatabaseError } from './database-error.js';
 
 export interface PoolOptions {
   readonly url: string;
@@ -73,7 +73,7 @@ export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
 
 /**
  * Runs `work` in one transaction (read committed): commits its result, rolls back what throws.
- * Whatever `pg` throws comes out as an AppError.
+ * What `pg` throws comes out as an AppError, what `work` throws as it is.
  */
 export const inTransaction = async <T>(
   pool: pg.Pool,
@@ -92,7 +92,7 @@ export const inTransaction = async <T>(
     await client.query('rollback').catch((failure: Error) => {
       broken = failure;
     });
-    throw translateDatabaseError(error);
+    throw isDatabaseError(error) ? translateDatabaseError(error) : error;
   } finally {
     release(broken);
   }

@@ -49,7 +49,7 @@ describe('appendWithin', () => {
       await store.appendWithin(client, [lost]);
       throw new Error('the caller changes its mind');
     });
-    await expect(failing).rejects.toMatchObject({ kind: 'bug' });
+    await expect(failing).rejects.toThrow('the caller changes its mind');
     expect(await store.streamVersion(workspace, kept.streams[0]!.streamId)).toBe(1);
     expect(await store.streamVersion(workspace, lost.streams[0]!.streamId)).toBe(0);
     const positions = (await store.readLog({ after: 0, limit: 100 })).map(({ position }) => position);

@@ -25,3 +25,8 @@ export { createPostgresEventStore } from './postgres-event-store.js';
 export type { EventStorePg, PostgresEventStoreOptions } from './postgres-event-store.js';
 export { createLeaseStore } from './postgres-lease-store.js';
 export { APPEND_LIMITS } from './prepare-append.js';
+export { replayParked } from './projection-parking.js';
+export type { ReplayResult } from './projection-parking.js';
+export { runProjection } from './projection-runner.js';
+export type { ProjectionOptions, RunningProjection } from './projection-runner.js';
+export type { HandleEvents, ProjectionSource } from './projection-source.js';

@@ -1,0 +1,15 @@
+import type pg from 'pg';
+import type { RecordedEvent } from './event-store.port.js';
+
+/** Applies events, in order of position and each once, in the transaction that moves the checkpoint. */
+export type HandleEvents = (client: pg.ClientBase, events: readonly RecordedEvent[]) => Promise<void>;
+
+export interface ProjectionSource {
+  readonly pool: pg.Pool;
+  /** Names the checkpoint; a new name reads the log from its beginning. */
+  readonly name: string;
+  readonly categories: readonly string[];
+  readonly handle: HandleEvents;
+  /** Events of one transaction. */
+  readonly batchSize: number;
+}
