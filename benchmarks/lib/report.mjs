@@ -85,7 +85,7 @@ export const renderReport = ({ machine, peers, settings, results, verdicts, busy
     ...(settings ? [`- PostgreSQL: ${pairs(settings)}`] : []),
     ...(busy
       ? [
-          `- **The machine was busy with something else (load ${show(busy)} a core before the run): the figures are no better than that.**`,
+          `- **Others used ${Math.round(busy * 100)} % of the processors before the run began: the figures are no better than that.**`,
         ]
       : []),
     '',
