@@ -24,13 +24,6 @@ const withConnection = async <T>(
   }
 };
 
-/** Resolves when Temporal answers for our namespace. */
-export const describeNamespace = async (address: string): Promise<void> => {
-  await withConnection(address, ({ workflowService }) =>
-    workflowService.describeNamespace({ namespace: TEMPORAL_NAMESPACE }),
-  );
-};
-
 const unless = (code: number) => (error: unknown) => {
   if ((error as { code?: number }).code !== code) throw error;
 };

@@ -1,10 +1,12 @@
+import { createConnection } from 'node:net';
 import { join } from 'node:path';
+import { runCommand } from '@antiphon/bootstrap/run-command';
 import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
 import { createStickyPort } from '../home/sticky-port.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { retryUntil } from './engine.js';
 import type { EngineContext, ManagedEngine } from './engine.js';
-import { describeNamespace, SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from './temporal-namespace.js';
+import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from './temporal-namespace.js';
 
 const USUAL_PORT = 17233;
 const USUAL_UI_PORT = 18233;
@@ -23,15 +25,35 @@ const argumentsFor = (port: number, uiPort: number, database: string): string[] 
   ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
 ];
 
+const PROBE_MS = 5_000;
+
+/** Asking costs a process each time, so first it has to listen. */
+const awaitListener = (port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket = createConnection({ host: '127.0.0.1', port });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+  });
+
+/** Asked by its own command line: the client library would cost the supervisor 60 MB for this one question. */
+const describeNamespace = async (program: string, address: string): Promise<void> => {
+  const question = ['operator', 'namespace', 'describe', '--namespace', TEMPORAL_NAMESPACE];
+  await runCommand(program, [...question, '--address', address], { timeoutMs: PROBE_MS });
+};
+
 /** Temporal's server with its own database in the home, and its web UI. */
 export const temporalEngine = (context: EngineContext, program: ResolvedEngine): TemporalEngine => {
   const { paths, ports, usualPorts } = context;
   const port = createStickyPort({ ports, name: 'Temporal', preferred: usualPorts ? USUAL_PORT : 0 });
   const uiPort = createStickyPort({ ports, name: 'Temporal UI', preferred: usualPorts ? USUAL_UI_PORT : 0 });
   const address = (): string => `127.0.0.1:${port.current()}`;
+  const command = join(program.folder, 'temporal');
   const prepare = async (): Promise<Incarnation> => ({
     launch: {
-      command: join(program.folder, 'temporal'),
+      command,
       args: argumentsFor(await port.ensure(), await uiPort.ensure(), join(paths.temporal, 'temporal.db')),
       env: { PATH: process.env['PATH'], HOME: paths.temporal },
       cwd: paths.temporal,
@@ -51,7 +73,8 @@ export const temporalEngine = (context: EngineContext, program: ResolvedEngine):
       attempts: 3,
       prepare,
       whenReady: async (_child, signal) => {
-        await retryUntil(signal, () => describeNamespace(address()));
+        await retryUntil(signal, () => awaitListener(port.current()));
+        await retryUntil(signal, () => describeNamespace(command, address()));
         port.settle();
         uiPort.settle();
         return port.current();
