@@ -21,7 +21,7 @@ export type ErrorData = Readonly<Record<string, unknown>>;
 
 /**
  * A broken rule or a failed dependency. Compare `code`, never `instanceof`: errors cross processes.
- * `code` is `AREA.REASON`, listed in docs/errors.md; `message` is safe to show to a client.
+ * `code` reads AREA.REASON, listed in docs/errors.md; `message` is safe to show to a client.
  */
 export class AppError extends Error {
   readonly kind: ErrorKind;
