@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { createPool, inTransaction } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
+import { createPool } from '@antiphon/database';
+import { createPostgresEventStore, runProjection } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
+import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { PROJECTION_NAME, applySessionEvents, createRecallFacts } from '@antiphon/memory-features';
 
@@ -62,23 +63,18 @@ export const openMemory = async () => {
     ]);
   };
 
-  /** Brings the projection up to the log, `batch` events a transaction. */
-  const project = async (batch = 100): Promise<void> => {
-    for (let more = true; more;)
-      more = await inTransaction(pool, async (client) => {
-        const { rows } = await client.query<{ position: string }>(
-          'select position from projection_checkpoints where name = $1 for update',
-          [PROJECTION_NAME],
-        );
-        const events = await store.readLog({ after: Number(rows[0]?.position ?? 0), limit: batch });
-        await applySessionEvents(client, events);
-        await client.query(
-          `insert into projection_checkpoints (name, position, epoch, updated_at) values ($1, $2, 1, now())
-           on conflict (name) do update set position = excluded.position`,
-          [PROJECTION_NAME, events.at(-1)?.position ?? rows[0]?.position ?? 0],
-        );
-        return events.length === batch;
-      });
+  /** Brings the projection up to the log, `batchSize` events a transaction. */
+  const project = async (batchSize = 100): Promise<void> => {
+    const projection = runProjection({
+      pool,
+      name: PROJECTION_NAME,
+      categories: ['session'],
+      handle: applySessionEvents,
+      logger: silentLogger,
+      batchSize,
+    });
+    await projection.caughtUp(await store.headPosition());
+    await projection.stop();
   };
 
   const rows = async () => {

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext, queryFacts } from '@antiphon/contracts/memory';
+import { healthContract } from '@antiphon/contracts/messaging';
 import { MemoryModule } from '@antiphon/memory-features';
 import { connectNats, createRequestClient } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { startService } from '@antiphon/service-host';
 import type { RunningService } from '@antiphon/service-host';
-import { startNatsServer } from '@antiphon/testing';
+import { startNatsServer, until } from '@antiphon/testing';
 import type { TestNatsServer } from '@antiphon/testing';
 import { WORKSPACE, openMemory } from './memory-fixtures.spec.js';
 import type { MemoryFixture } from './memory-fixtures.spec.js';
@@ -72,6 +73,18 @@ describe('the memory service', () => {
       soul: { text: 'You are kind.' },
       facts: [{ subject: 'user', predicate: 'name', object: 'Ada' }],
     });
+  });
+
+  it('keeps its rows up with the log', async () => {
+    const talk = await begin();
+    await memory.say(talk, 'my name is Ada');
+    const projected = async () =>
+      (await memory.rows()).sessions.some(
+        ({ session_id: id, version }) => id === talk.sessionId && version === '3',
+      );
+    await until(projected);
+    const { checks } = await requests.request(healthContract('memory'), {});
+    expect(checks).toContainEqual(expect.objectContaining({ name: 'projection', healthy: true }));
   });
 
   it('answers with its error where there is no such session', () =>

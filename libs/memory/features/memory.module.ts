@@ -7,6 +7,7 @@ import { CONFIG, DATABASE_POOL, LOGGER } from '@antiphon/service-host';
 import { AssembleContextController } from './assemble-context/assemble-context.controller.js';
 import { createAssembleContext } from './assemble-context/assemble-context.js';
 import type { AssembleContext } from './assemble-context/assemble-context.js';
+import { MemoryLifecycle } from './memory.lifecycle.js';
 import { loadSouls } from './load-souls/soul-book.js';
 import type { SoulBook } from './load-souls/soul-book.js';
 import { QueryFactsController } from './query-facts/query-facts.controller.js';
@@ -43,6 +44,6 @@ const queryProvider: Provider = {
 /** Memory: what was told and who an agent is, put before a model within a budget of tokens. */
 @Module({
   controllers: [AssembleContextController, QueryFactsController],
-  providers: [soulsProvider, recallProvider, assembleProvider, queryProvider],
+  providers: [soulsProvider, recallProvider, assembleProvider, queryProvider, MemoryLifecycle],
 })
 export class MemoryModule {}

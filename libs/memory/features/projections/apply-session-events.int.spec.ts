@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Fact } from '@antiphon/contracts/memory';
+import { inTransaction } from '@antiphon/database';
 import { learnFacts } from '@antiphon/memory-domain';
+import { applySessionEvents } from '@antiphon/memory-features';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
 import { factIds, toSaid } from './session-memory.events.js';
@@ -66,7 +68,7 @@ describe('the projection', () => {
         await memory.project(50);
         expect(await memory.rows()).toEqual(live);
       }),
-      { numRuns: 15 },
+      { numRuns: 8 },
     );
   }, 60_000);
 
@@ -94,10 +96,30 @@ describe('the projection', () => {
     );
   });
 
+  it('folds a key anew when a part of it comes late, as a parked stream does', async () => {
+    const one = await memory.begin(`main:cli:me:${randomUUID()}`);
+    const two = await memory.begin(one.sessionKey, one.sessionId);
+    const before = await memory.store.headPosition();
+    await memory.say(one, 'I live in Oslo and my cat is Turing');
+    await memory.say(two, 'I live in Rome');
+    const events = await memory.store.readLog({ after: before, limit: 100 });
+    const ofOne = events.filter(({ streamId }) => streamId === `session-${one.sessionId}`);
+    await memory.project();
+    const inOrder = await recallAll(two);
+    // As if the first session had been parked meanwhile.
+    await memory.pool.query("delete from memory_facts where object in ('Oslo', 'Turing')");
+    await inTransaction(memory.pool, (client) => applySessionEvents(client, ofOne));
+    expect(await recallAll(two)).toEqual(inOrder);
+    expect(inOrder.map(({ object, supersededAt }) => [object, supersededAt === null])).toEqual([
+      ['Oslo', false],
+      ['Turing', true],
+      ['Rome', true],
+    ]);
+  });
+
   it('refuses an event that is not what its contract says', async () => {
     const talk = await memory.begin(`main:cli:me:${randomUUID()}`);
     await memory.project();
-    const { applySessionEvents } = await import('@antiphon/memory-features');
     const [event] = await memory.store.readLog({ after: 0, limit: 1 });
     const bad = {
       ...event,

@@ -25,6 +25,9 @@ const SUPERSEDE = `update memory_facts f set superseded_at = s.at
   from unnest($1::text[], $2::uuid[], $3::timestamptz[]) as s (workspace, fact_id, at)
   where f.workspace = s.workspace and f.fact_id = s.fact_id`;
 
+const DELETE_FACTS = `delete from memory_facts f using unnest($1::text[], $2::bytea[]) as k (workspace, key_hash)
+  where f.workspace = k.workspace and f.key_hash = k.key_hash`;
+
 const INSERT_FACTS = `insert into memory_facts (workspace, key_hash, position, ordinal, ${FACT_COLUMNS})
   select * from unnest($1::text[], $2::bytea[], $3::bigint[], $4::int[], $5::uuid[], $6::text[], $7::text[],
     $8::text[], $9::float8[], $10::timestamptz[], $11::timestamptz[], $12::uuid[])`;
@@ -135,6 +138,12 @@ const insertFacts = async (client: pg.ClientBase, learned: FactChanges['learned'
       facts.map(({ sourceEventId }) => sourceEventId),
     ],
   });
+};
+
+/** Before the facts of these keys are folded anew. */
+export const deleteFacts = async (client: pg.ClientBase, keys: readonly Scoped[]): Promise<void> => {
+  const values = [keys.map(({ workspace }) => workspace), keys.map(({ id }) => keyHashOf(id))];
+  await client.query({ name: 'memory_delete_facts', text: DELETE_FACTS, values });
 };
 
 /** Supersedes before it inserts: the index allows one fact of a topic at any time. */

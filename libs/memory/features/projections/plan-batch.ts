@@ -1,7 +1,7 @@
 import type { SessionEventOf } from '@antiphon/contracts/agent';
 import type { Fact } from '@antiphon/contracts/memory';
 import type { RecordedEvent } from '@antiphon/event-store';
-import { extractStatements, isActive, learnFacts } from '@antiphon/memory-domain';
+import { extractStatements, learnFacts } from '@antiphon/memory-domain';
 import type { Said } from '@antiphon/memory-domain';
 import { bug } from '@antiphon/kernel';
 import type { PlacedFact } from './fact-rows.js';
@@ -14,7 +14,8 @@ export interface Scoped {
 }
 export const scopedId = ({ workspace, id }: Scoped): string => `${workspace} ${id}`;
 
-interface Learning {
+/** A message, and where it was said. */
+export interface Learning {
   readonly session: Scoped;
   readonly position: number;
   readonly said: Said;
@@ -101,6 +102,3 @@ const settle = (
     superseded,
   };
 };
-
-/** The facts among these that are in force. */
-export const activeOf = (facts: readonly Fact[]): readonly Fact[] => facts.filter(isActive);

@@ -1,0 +1,47 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
+import type pg from 'pg';
+import { runProjection } from '@antiphon/event-store';
+import type { RunningProjection } from '@antiphon/event-store';
+import { transient } from '@antiphon/kernel';
+import { onLogHint } from '@antiphon/messaging';
+import type { NatsLink } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import { DATABASE_POOL, HEALTH, LOGGER, NATS } from '@antiphon/service-host';
+import type { HealthRegistry } from '@antiphon/service-host';
+import { applySessionEvents } from './projections/apply-session-events.js';
+import { PROJECTION_NAME } from './projections/session-memory.events.js';
+
+/** Keeps memory's rows up with the log while the service runs. */
+@Injectable()
+export class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
+  #projection: RunningProjection | undefined;
+
+  constructor(
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
+    @Inject(NATS) private readonly nats: NatsLink,
+    @Inject(HEALTH) private readonly health: HealthRegistry,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const projection = runProjection({
+      pool: this.pool,
+      name: PROJECTION_NAME,
+      categories: ['session'],
+      handle: applySessionEvents,
+      logger: this.logger,
+      hint: (wake) => onLogHint(this.nats, wake),
+    });
+    this.#projection = projection;
+    this.health.addCheck('projection', () => {
+      const { position, failing } = projection.status();
+      if (failing) throw transient('MEMORY.PROJECTION_FAILING', 'the projection cannot follow the log');
+      return Promise.resolve(`position ${position}`);
+    });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.#projection?.stop();
+  }
+}
