@@ -29,7 +29,10 @@ const checkGateway = (list: ProblemList, file: File): void => {
 const NOT_YET: ReadonlySet<string> = new Set(['cli']);
 const NEEDS_URL: ReadonlySet<string> = new Set(['openai-compatible']);
 
-const urlProblem = (text: string): string | null => {
+const urlProblem = (text: string, kind: string): string | null => {
+  // The scripted provider calls nobody; it may play a file (docs/scripted-provider.md).
+  if (kind === 'scripted')
+    return text.startsWith('file:') ? null : 'not a file: URL, as the kind scripted takes';
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'not an http or https URL';
   return url.username !== '' || url.password !== '' ? 'credentials in the URL' : null;
@@ -50,7 +53,7 @@ const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: s
   if (kind === 'scripted') return checkScenarioUrl(list, path, url);
   if (url === null && NEEDS_URL.has(kind) && table['base_url'] === undefined)
     list.add([...path, 'base_url'], { message: `missing; the kind ${kind} has no address of its own` });
-  const problem = url === null ? null : urlProblem(url);
+  const problem = url === null ? null : urlProblem(url, kind);
   if (problem !== null) list.add([...path, 'base_url'], { message: problem });
 };
 

@@ -53,7 +53,11 @@ const Gateway = z.strictObject({
 const Provider = z.strictObject({
   name: name('name = "anthropic"'),
   kind: hint(z.enum(PROVIDER_KINDS), `one of ${PROVIDER_KINDS.join(', ')}`, 'kind = "anthropic"'),
-  base_url: text('an http or https URL', 'base_url = "http://127.0.0.1:8080/v1"', 2_048)
+  base_url: text(
+    'an http or https URL (of the kind scripted, a file: URL)',
+    'base_url = "http://127.0.0.1:8080/v1"',
+    2_048,
+  )
     .nullable()
     .default(null),
   api_key_env: hint(

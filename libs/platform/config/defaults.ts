@@ -33,8 +33,8 @@ export const DEFAULT_RETENTION_DAYS = 30;
 /** An environment, as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** An empty variable counts as absent, as with most programs. */
-export const isSet = (env: Environment, name: string): boolean => (env[name] ?? '') !== '';
+/** An empty or blank variable counts as absent. */
+export const isSet = (env: Environment, name: string): boolean => (env[name] ?? '').trim() !== '';
 
 /** The provider of a start that configures none: the first whose key is in the environment, else `scripted`. */
 export const defaultProvider = (env: Environment): ProviderConfig => {

@@ -67,6 +67,11 @@ describe('a valid file', () => {
     });
   });
 
+  it('may let the scripted provider play a file', () =>
+    expect(
+      parse('[[providers]]\nname = "s"\nkind = "scripted"\nbase_url = "file:demo.json"').providers[0],
+    ).toMatchObject({ baseUrl: 'file:demo.json' }));
+
   it('may leave out keys that the process does not need', () =>
     expect(parse('[[providers]]\nname = "a"\nkind = "anthropic"', {}, false).agents[0]).toMatchObject({
       provider: 'a',
@@ -157,6 +162,7 @@ describe('a file with mistakes', () => {
       '[[providers]]\nname = "p"\nkind = "ollama"\nbase_url = "ftp://x"\n[[agents]]\nid = "a"\nmodel = "m"',
       'providers[0].base_url',
     ],
+    ['[[providers]]\nname = "p"\nkind = "scripted"\nbase_url = "http://x"', 'providers[0].base_url'],
     ['[[providers]]\nname = "p"\nkind = "scripted"\nbase_url = "http://x"', 'providers[0].base_url'],
     ['[[providers]]\nname = "p"\nkind = "ollama"\n[[agents]]\nid = "a"', 'agents[0].model'],
     ['[[providers]]\nname = "p"\nkind = "ollama"', 'providers[0]'],
