@@ -6,6 +6,7 @@ import type { BudgetLedger } from '../keep-ledger/ledger.js';
 import { findOutcome } from './find-outcome.js';
 import { openAndExpired, openInScope } from './open-reservations.js';
 import type { OpenRow } from './open-reservations.js';
+import { createRounds } from './shared-rounds.js';
 
 export interface EndReservationsDeps {
   readonly pool: pg.Pool;
@@ -46,31 +47,6 @@ const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Pr
   else if (open.expired) await ledger.submit(workspace, { type: 'Expire', reservationId });
   else return false;
   return true;
-};
-
-/** Runs one round at a time for each key; who comes while one is on its way shares the next, never the current. */
-const createRounds = (run: (key: string) => Promise<number>): ((key: string) => Promise<number>) => {
-  const running = new Map<string, Promise<number>>();
-  const following = new Map<string, Promise<number>>();
-  const start = (key: string): Promise<number> => {
-    const round = run(key).finally(() => running.delete(key));
-    running.set(key, round);
-    return round;
-  };
-  return (key) => {
-    const current = running.get(key);
-    if (!current) return start(key);
-    const known = following.get(key);
-    if (known) return known;
-    const next = current
-      .catch(() => 0) // its own callers hear of it
-      .then(() => {
-        following.delete(key);
-        return start(key);
-      });
-    following.set(key, next);
-    return next;
-  };
 };
 
 export const createEndReservations = (deps: EndReservationsDeps): EndReservations => {

@@ -1,0 +1,105 @@
+import { describe, expect, it } from '@jest/globals';
+import { bug, transient } from '@antiphon/kernel';
+import type { LedgerDecision } from '@antiphon/metering-domain';
+import { createLedgerQueue } from './ledger-queue.js';
+import type { LedgerWork } from './ledger-transaction.js';
+import { runUntilKnown } from './run-until-known.js';
+
+const settle = (reservationId: string): LedgerWork => ({
+  workspace: 'default',
+  command: { type: 'Settle', reservationId, outcome: { kind: 'unknown' } },
+  metadata: { correlationId: 'spec', service: 'metering' },
+});
+const reserve = (reservationId: string): LedgerWork =>
+  ({ ...settle(''), command: { type: 'Reserve', request: { reservationId } } }) as LedgerWork;
+const idOf = ({ command }: LedgerWork): string => {
+  if (command.type === 'Reserve') return command.request.reservationId;
+  return command.type === 'Unfreeze' ? '' : command.reservationId;
+};
+const settled = (): LedgerDecision => ({
+  answer: { type: 'Settle', status: 'settled' },
+  events: [],
+  reservationId: null,
+  reserved: null,
+  expectedVersion: 0,
+  changes: [],
+});
+const options = { maxBatch: 3, maxQueued: 5 };
+
+describe('the ledger queue', () => {
+  it('runs one batch at a time, what frees before what takes, and answers each', async () => {
+    const batches: string[][] = [];
+    let atWork = 0;
+    const queue = createLedgerQueue(async (works) => {
+      expect(++atWork).toBe(1);
+      batches.push(works.map(idOf));
+      await Promise.resolve();
+      atWork--;
+      return works.map(settled);
+    }, options);
+    await Promise.all(
+      [reserve('r1'), settle('s1'), reserve('r2'), settle('s2')].map((work) => queue.submit(work)),
+    );
+    expect(batches).toEqual([['s1', 'r1', 'r2'], ['s2']]);
+  });
+
+  it('refuses what it cannot hold, and what comes after it was closed, as transient', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const queue = createLedgerQueue(async (works) => {
+      await released;
+      return works.map(settled);
+    }, options);
+    const held = Array.from({ length: 5 }, (_, i) => queue.submit(settle(`s${i}`)));
+    await expect(queue.submit(settle('one more'))).rejects.toMatchObject({
+      kind: 'transient',
+      code: 'METERING.BUSY',
+    });
+    const closing = queue.close();
+    release();
+    await closing;
+    await expect(Promise.all(held)).resolves.toHaveLength(5);
+    await expect(queue.submit(settle('late'))).rejects.toMatchObject({ code: 'METERING.BUSY' });
+  });
+
+  it('tells a failure of the whole batch to everybody in it, and goes on', async () => {
+    let batches = 0;
+    const queue = createLedgerQueue(
+      (works) => (++batches === 1 ? Promise.reject(new TypeError('x')) : Promise.resolve(works.map(settled))),
+      options,
+    );
+    await expect(queue.submit(settle('a'))).rejects.toMatchObject({ code: 'INTERNAL.UNEXPECTED' });
+    await expect(queue.submit(settle('b'))).resolves.toMatchObject({ answer: { status: 'settled' } });
+  });
+});
+
+describe('a batch that fails', () => {
+  const unavailable = () => transient('LOG.UNAVAILABLE', 'down');
+
+  it('is run again while the database is away', async () => {
+    let tries = 0;
+    const run = runUntilKnown(
+      (works) => (++tries < 3 ? Promise.reject(unavailable()) : Promise.resolve(works.map(settled))),
+      5_000,
+    );
+    await expect(run([settle('a')])).resolves.toHaveLength(1);
+    expect(tries).toBe(3);
+  });
+
+  it('is given up when that takes too long', async () => {
+    const run = runUntilKnown(() => Promise.reject(unavailable()), 0);
+    await expect(run([settle('a'), settle('b')])).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });
+  });
+
+  it('fails for nobody but the command that is the cause', async () => {
+    const run = runUntilKnown(
+      (works) =>
+        works.some((work) => idOf(work) === 'bad')
+          ? Promise.reject(bug('DATABASE.ERROR', 'refused'))
+          : Promise.resolve(works.map(settled)),
+      5_000,
+    );
+    const decisions = await run([settle('a'), settle('bad'), settle('b')]);
+    expect(decisions).toMatchObject([{ answer: {} }, { error: { code: 'DATABASE.ERROR' } }, { answer: {} }]);
+  });
+});
