@@ -6,10 +6,10 @@ import { bundledNode, readPackageJson, stampPath } from './project.mjs';
 import { runCommand } from './run-command.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
-const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins', 'prisma'];
+const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins'];
 const ROOT_FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.base.json'];
 const SKIPPED = new Set(['node_modules', 'dist', 'build', 'generated']);
-const SOURCE_FILE = /\.(ts|mts|cts|json|asc|sql|prisma)$/;
+const SOURCE_FILE = /\.(ts|mts|mjs|json)$/;
 
 function* sourceFiles(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -36,11 +36,15 @@ export const hashSources = (root) => {
   return hash.digest('hex');
 };
 
-/** Every project's compiled output must be there: somebody may have deleted one by hand. */
-const outputs = (root) =>
-  JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).references.map(({ path }) =>
-    join(root, path, 'dist'),
-  );
+/** What a build leaves: somebody may have deleted some of it by hand. */
+const outputs = (root) => [
+  ...JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).references.map(({ path }) =>
+    join(root, path, 'dist', '.tsbuildinfo'),
+  ),
+  ...(hasPlugins(root) ? [join(root, 'plugins', 'dist')] : []),
+];
+
+const hasPlugins = (root) => readPackageJson(root).scripts['build:plugins'] !== undefined;
 
 export const isBuilt = (root, sources = hashSources(root)) =>
   readJson(stampPath(root, 'build'))?.sources === sources && outputs(root).every((path) => existsSync(path));
@@ -63,7 +67,7 @@ const compile = async (context) => {
 
 const buildPlugins = async (context) => {
   const { root, signal, adopt } = context;
-  if (readPackageJson(root).scripts['build:plugins'] === undefined) return;
+  if (!hasPlugins(root)) return;
   const shell = ['-c', readPackageJson(root).scripts['build:plugins']];
   await runCommand('/bin/sh', shell, { cwd: root, env: nodeEnv(context), signal, adopt });
 };

@@ -1,0 +1,103 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { installPackages, isInstalled } from './install.mjs';
+import { createProgress } from './progress.mjs';
+
+/** Stands in for npm: does what the test's script says, and counts how often it is asked. */
+const FAKE_NPM = `const fs = require('node:fs');
+fs.appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n');
+const say = (text, code) => { console.error(text); process.exit(code); };
+eval(fs.readFileSync('npm-script', 'utf8'));
+fs.rmSync('node_modules', { recursive: true, force: true });
+fs.mkdirSync('node_modules/.bin', { recursive: true });
+fs.writeFileSync('node_modules/.bin/node', '');
+fs.copyFileSync('package-lock.json', 'node_modules/.package-lock.json');`;
+
+const lockOf = (version: string): string =>
+  JSON.stringify({
+    packages: {
+      '': { name: 'x' },
+      'node_modules/a': { version, integrity: `sha512-${version}` },
+      'node_modules/only-elsewhere': { version: '1.0.0', optional: true },
+    },
+  });
+
+describe('installing the packages', () => {
+  let root: string;
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'antiphon install '));
+    writeFileSync(join(root, 'npm-cli.js'), FAKE_NPM);
+    writeFileSync(join(root, 'npm-script'), '');
+    writeFileSync(join(root, 'package-lock.json'), lockOf('1.0.0'));
+  });
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+  const install = () => {
+    const env = { ...process.env, NODE_OPTIONS: '', npm_execpath: join(root, 'npm-cli.js') };
+    return installPackages(
+      { root, env },
+      createProgress(() => undefined),
+    );
+  };
+  const calls = (): number =>
+    existsSync(join(root, 'npm-calls'))
+      ? readFileSync(join(root, 'npm-calls'), 'utf8').trim().split('\n').length
+      : 0;
+  const npmDoes = (script: string): void => writeFileSync(join(root, 'npm-script'), script);
+
+  it('happens once, by `npm ci` without install scripts, and again when the lock changes', async () => {
+    await install();
+    await install();
+    expect(readFileSync(join(root, 'npm-calls'), 'utf8')).toMatch(/^ci --ignore-scripts .*\n$/);
+    writeFileSync(join(root, 'package-lock.json'), lockOf('1.0.1'));
+    await install();
+    expect(calls()).toBe(2);
+  });
+
+  it('is not needed where npm itself has just installed the same', () => {
+    mkdirSync(join(root, 'node_modules', '.bin'), { recursive: true });
+    writeFileSync(join(root, 'node_modules', '.bin', 'node'), '');
+    const installed = JSON.parse(lockOf('1.0.0')) as { packages: Record<string, unknown> };
+    delete installed.packages['node_modules/only-elsewhere'];
+    const record = join(root, 'node_modules', '.package-lock.json');
+    writeFileSync(record, JSON.stringify(installed));
+    expect(isInstalled(root)).toBe(true);
+    writeFileSync(join(root, 'package-lock.json'), lockOf('2.0.0'));
+    expect(isInstalled(root)).toBe(false);
+  });
+
+  it('is done again after one that was killed half-way', async () => {
+    mkdirSync(join(root, 'node_modules', 'a'), { recursive: true });
+    await install();
+    expect(calls()).toBe(1);
+    expect(isInstalled(root)).toBe(true);
+  });
+
+  it('starts from nothing when npm stumbles over what a killed one left', async () => {
+    mkdirSync(join(root, 'node_modules', 'a'), { recursive: true });
+    npmDoes(`if (fs.existsSync('node_modules/a')) say('npm error code ENOTEMPTY\\nnpm error rename', 190);`);
+    await install();
+    expect(calls()).toBe(2);
+  });
+
+  it.each([
+    [
+      'npm error code ENOTFOUND\\nnpm error network request to the registry failed, reason: getaddrinfo ENOTFOUND',
+      /the npm packages are not installed, and npm's registry cannot be reached \(.*ENOTFOUND\)\.\nWhat to do: /,
+    ],
+    [
+      'npm error code ENOSPC\\nnpm error nospc no space left on device, write',
+      /the disk that holds .* is full/,
+    ],
+    [
+      'npm error code EUSAGE\\nnpm error Missing: b@1 from lock file\\n',
+      /could not be installed; npm says:\nnpm error code EUSAGE\nnpm error Missing: b@1/,
+    ],
+  ])('says what is wrong: %s', async (words, message) => {
+    npmDoes(`say('${words}', 1);`);
+    await expect(install()).rejects.toThrow(message);
+    expect(isInstalled(root)).toBe(false);
+  });
+});
