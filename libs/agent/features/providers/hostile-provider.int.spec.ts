@@ -14,12 +14,12 @@ import {
 import { createModels, type Models, type ProviderLimits } from './index.js';
 
 const KEY = 'sk-hostile-canary-0123456789';
-const SHORT: Partial<ProviderLimits> = {
-  connectMs: 400,
-  firstByteMs: 400,
-  idleMs: 400,
-  totalMs: 5_000,
-  afterFinishMs: 100,
+/** Long enough that no clock decides a test that is not about clocks. */
+const PATIENT: Partial<ProviderLimits> = {
+  connectMs: 20_000,
+  firstByteMs: 20_000,
+  idleMs: 20_000,
+  totalMs: 20_000,
 };
 
 const FORMATS = [
@@ -42,7 +42,7 @@ interface Attempt {
   readonly text: () => string;
 }
 
-const modelsAt = (kind: string, baseUrl: string, limits: Partial<ProviderLimits> = SHORT): Models =>
+const modelsAt = (kind: string, baseUrl: string, limits: Partial<ProviderLimits> = PATIENT): Models =>
   later(
     createModels(
       {
@@ -93,7 +93,7 @@ const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnecti
 const HELLO: MockReply = { text: ['one ', 'two ', 'three'] };
 
 describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream, whole }) => {
-  const at = (url: string, limits = SHORT) => modelsAt(kind, `${url}${path}`, limits);
+  const at = (url: string, limits = PATIENT) => modelsAt(kind, `${url}${path}`, limits);
 
   it('is unreachable when the connection is refused, and nothing can have been billed', async () => {
     expect(await attempt(at(await closedPort())).result).toMatchObject({
@@ -112,7 +112,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
   it('times out while a connection does not stand, and nothing can have been billed', async () => {
     // It accepts, but never answers the TLS handshake.
     const raw = later(await startRawProvider(() => undefined));
-    const { result } = attempt(at(raw.url.replace('http:', 'https:')));
+    const { result } = attempt(at(raw.url.replace('http:', 'https:'), { ...PATIENT, connectMs: 200 }));
     expect(await result).toMatchObject({
       message: 'provider timeout',
       reason: 'provider_timeout',
@@ -122,7 +122,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
 
   it('times out when it accepts and never answers', async () => {
     const provider = later(await startHttpProvider(() => undefined));
-    const { result } = attempt(at(provider.url));
+    const { result } = attempt(at(provider.url, { ...PATIENT, firstByteMs: 200 }));
     expect(await result).toMatchObject({ message: 'provider timeout', dispatched: true, retryable: true });
     await provider.requests[0]?.closed;
   });
@@ -134,7 +134,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
         response.write(stream('m', HELLO).slice(0, -4).join(''));
       }),
     );
-    const { result, text } = attempt(at(provider.url));
+    const { result, text } = attempt(at(provider.url, { ...PATIENT, idleMs: 300 }));
     expect(await result).toMatchObject({ message: 'provider timeout', dispatched: true });
     expect(text()).toMatch(/^one two/);
     await provider.requests[0]?.closed;
@@ -148,7 +148,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
         response.once('close', () => clearInterval(timer));
       }),
     );
-    const { result } = attempt(at(provider.url, { ...SHORT, totalMs: 600 }));
+    const { result } = attempt(at(provider.url, { ...PATIENT, totalMs: 600 }));
     expect(await result).toMatchObject({ message: 'provider timeout' });
   });
 
@@ -224,7 +224,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
           response.writeHead(200, { 'content-type': 'text/event-stream' }).write(filler),
         ),
       );
-      const { result } = attempt(at(provider.url, { ...SHORT, maxAnswerBytes: 200_000 }));
+      const { result } = attempt(at(provider.url, { ...PATIENT, maxAnswerBytes: 200_000 }));
       expect(await result).toMatchObject({ reason: 'provider_protocol' });
       await provider.requests[0]?.closed;
     }
@@ -272,7 +272,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     );
     const cancel = new AbortController();
     let at0 = 0;
-    const { result, text } = attempt(at(provider.url, { ...SHORT, idleMs: 60_000 }), {
+    const { result, text } = attempt(at(provider.url, { ...PATIENT, idleMs: 60_000 }), {
       signal: cancel.signal,
       onText: (all) => {
         if (!all.startsWith('one two')) return;
@@ -322,7 +322,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
         response.write(pieces.filter((piece) => !/message_stop|\[DONE\]/.test(piece)).join(''));
       }),
     );
-    const { result } = attempt(at(provider.url));
+    const { result } = attempt(at(provider.url, { ...PATIENT, afterFinishMs: 100 }));
     expect(await result).toMatchObject({ text: 'one two three', finishReason: 'stop', usage: null });
     await provider.requests[0]?.closed;
   });

@@ -59,18 +59,19 @@ export const createAnthropicAdapter = (
   maxOutputTokens: (model: string) => number,
 ): ProviderAdapter => {
   let client: Promise<Anthropic> | undefined;
+  const load = (): Promise<Anthropic> => (client ??= createClient(options));
   const complete = (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const reader = createAnthropicReader(createAnswerBuilder(sink));
     const body = renderAnthropic(request, request.maxOutputTokens);
     const answer = async (flight: Flight): Promise<ModelAnswer> => {
-      const { messages } = await (client ??= createClient(options));
+      const { messages } = await load();
       const fetchOptions = carryFlight(flight);
       if (request.streaming)
         await readStream(await messages.create({ ...body, stream: true }, { fetchOptions }), reader, flight);
       else reader.message(await messages.create(body, { fetchOptions }));
       return reader.finish();
     };
-    return runCall(request, options, { answer, usage: reader.usage });
+    return runCall(request, options, { prepare: load, answer, usage: reader.usage });
   };
   return {
     kind: 'anthropic',

@@ -65,13 +65,14 @@ export const createOpenAiAdapter = (
   maxOutputTokens: (model: string) => number,
 ): ProviderAdapter => {
   let client: Promise<OpenAI> | undefined;
+  const load = (): Promise<OpenAI> => (client ??= createClient(options));
   let asksForUsage = true;
   const complete = async (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const reader = createOpenAiReader(createAnswerBuilder(sink));
     const body = renderOpenAi(request, request.maxOutputTokens, options);
     const usageOption = asksForUsage ? { stream_options: { include_usage: true } } : {};
     const answer = async (flight: Flight): Promise<ModelAnswer> => {
-      const { completions } = (await (client ??= createClient(options))).chat;
+      const { completions } = (await load()).chat;
       const fetchOptions = carryFlight(flight);
       if (request.streaming)
         await readStream(
@@ -83,7 +84,7 @@ export const createOpenAiAdapter = (
       return reader.finish();
     };
     try {
-      return await runCall(request, options, { answer, usage: reader.usage });
+      return await runCall(request, options, { prepare: load, answer, usage: reader.usage });
     } catch (error) {
       if (!request.streaming || !asksForUsage || !refusesUsageOption(error)) throw error;
       // One attempt is one request, so that the driver makes the next one; its usage will be estimated.

@@ -84,10 +84,24 @@ const toFailure = (error: unknown, flight: Flight, environment: CallEnvironment)
 
 /** What an adapter knows while its call runs. */
 export interface RunningCall {
+  /** Done before the clocks start: what the process needs once, such as loading the vendor's SDK. */
+  readonly prepare?: () => Promise<unknown>;
   readonly answer: (flight: Flight) => Promise<ModelAnswer>;
   /** What the provider has said of its usage, should the call break. */
   readonly usage: () => ModelAnswer['usage'];
 }
+
+const prepare = async ({ prepare: ready }: RunningCall): Promise<void> => {
+  try {
+    await ready?.();
+  } catch (cause) {
+    throw brokenAnswer("the provider's SDK could not be loaded", {
+      dispatched: false,
+      retryable: false,
+      cause,
+    });
+  }
+};
 
 /** Runs one call under its clocks; every failure leaves as a ModelFailure, and the connection is let go. */
 export const runCall = async (
@@ -95,6 +109,7 @@ export const runCall = async (
   environment: CallEnvironment,
   call: RunningCall,
 ): Promise<ModelAnswer> => {
+  await prepare(call);
   const flight = startFlight(request.streaming, environment.limits, request.signal);
   try {
     return await call.answer(flight);
