@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { addAudit } from './audit/audit.command.js';
 import { addChat } from './chat/chat.command.js';
 import type { ContextOf } from './command-context.js';
 import { addConfig } from './config/config.command.js';
@@ -34,7 +35,7 @@ const createProgram = (): Command => {
       '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
     )
     .exitOverride();
-  for (const add of [addStack, addStatus, addChat, addEvents, addConfig]) add(program, contextOf);
+  for (const add of [addStack, addStatus, addChat, addEvents, addAudit, addConfig]) add(program, contextOf);
   return program;
 };
 

@@ -1,8 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { loadConfig } from '@antiphon/config';
-import { AppError } from '@antiphon/kernel';
+import { readStack } from '@antiphon/stack';
 
 export interface GatewayAddress {
   /** `http://host:port`, without a slash at its end. */
@@ -20,23 +19,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Where this installation keeps its state: `ANTIPHON_HOME`, else `./.antiphon`. */
 export const homeOf = (env: Environment, cwd: string): string =>
   resolve(cwd, env['ANTIPHON_HOME'] ?? '.antiphon');
-
-interface Stack {
-  readonly urls?: { readonly gateway?: string };
-}
-
-/** What the supervisor wrote about the running stack, null when there is none. */
-export const readStack = (home: string): Stack | null => {
-  const path = join(home, 'stack.json');
-  if (!existsSync(path)) return null;
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Stack;
-  } catch (cause) {
-    throw new AppError('invalid', 'CLI.BAD_STACK_FILE', `${path} cannot be read; run \`npm start\` again`, {
-      cause,
-    });
-  }
-};
 
 /** `--url`, `ANTIPHON_URL`, the running stack of this home, else the configured address. */
 export const findGateway = (options: AddressOptions, env: Environment, cwd: string): GatewayAddress => {
