@@ -1,5 +1,14 @@
 import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder, projectRoot } from '../project.mjs';
@@ -50,6 +59,8 @@ const processesOf = (folder) =>
 /** Clones, caches and environments for the checks, in one folder that is removed at the end. */
 export const createWorkshop = async ({ cold, tests, keep }) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-verify-'));
+  // As a newcomer's folder is: PostgreSQL's user can pass through it, and nothing has to lie elsewhere.
+  chmodSync(folder, 0o755);
   const mounts = [];
   const cache = join(folder, 'cache');
   const npmCache = join(folder, 'npm-cache');

@@ -42,6 +42,8 @@ const chooseParent = ({ paths, homeId, user }: DataOptions): string => {
   const parent = join(sharedFolder(), `home-${homeId}`);
   mkdirSync(parent, { recursive: true, mode: 0o711 });
   chmodSync(parent, 0o711);
+  // For whoever finds the folder after its home was deleted, and wonders whether it may go as well.
+  writeFileSync(join(parent, 'belongs-to.txt'), `${paths.home}\n`);
   return parent;
 };
 

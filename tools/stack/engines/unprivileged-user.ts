@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { cp, readdir } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -66,20 +75,21 @@ const openToAll = async (folder: string): Promise<void> => {
   }
 };
 
-/** Where programs lie that this user can run: `bin` itself, or in a copy of the tree that it is part of. */
+const contentKey = (program: string): string =>
+  createHash('sha256').update(readFileSync(program)).digest('hex').slice(0, 12);
+
+/**
+ * Where programs lie that this user can run: `bin` itself, or in a copy of the tree that it is part of, which every
+ * home and cache with the same programs shares.
+ */
 export const runnableCopy = async (
   bin: string,
   version: string,
   user: UnprivilegedUser | null,
 ): Promise<string> => {
   if (user === null || canReach(bin, user)) return bin;
-  const source = dirname(bin);
-  const key = createHash('sha256')
-    .update(`${source} ${statSync(bin).mtimeMs}`)
-    .digest('hex')
-    .slice(0, 12);
-  const target = join(sharedFolder(), `postgres-${version}-${key}`);
-  if (!existsSync(target)) await copyTree(source, target);
+  const target = join(sharedFolder(), `postgres-${version}-${contentKey(join(bin, 'postgres'))}`);
+  if (!existsSync(target)) await copyTree(dirname(bin), target);
   return join(target, 'bin');
 };
 
