@@ -10,18 +10,22 @@ function isTooOld(version) {
   return major < REQUIRED[0] || (major === REQUIRED[0] && Number(parts[1]) < REQUIRED[1]);
 }
 
+// In pieces, so that no formatter breaks a call over lines and ends it with a comma: old parsers refuse that.
+function explain(command) {
+  var need = REQUIRED.join('.');
+  var lines = [];
+  lines.push(
+    'antiphon: this is Node ' + process.versions.node + ', and at least Node ' + need + ' is needed',
+  );
+  lines.push('to begin (everything after that runs on the Node 24 that is installed with the packages).');
+  lines.push('What to do: install a newer Node, from nodejs.org or with a version manager such as nvm, fnm');
+  lines.push('or mise, and run `npm ' + command + '` again.');
+  return lines.join('\n');
+}
+
 module.exports = function (command) {
   if (isTooOld(process.versions.node)) {
-    console.error(
-      'antiphon: this is Node ' +
-        process.versions.node +
-        ', and at least Node ' +
-        REQUIRED.join('.') +
-        ' is needed to begin (everything after that runs on the Node 24 that is installed with the packages).\n' +
-        'What to do: install a newer Node, from nodejs.org or with a version manager such as nvm, fnm or mise, and run `npm ' +
-        command +
-        '` again.',
-    );
+    console.error(explain(command));
     process.exit(1);
   }
   require('./launch.cjs')(command);

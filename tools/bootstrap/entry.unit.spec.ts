@@ -27,6 +27,10 @@ const modernKinds = (file: string): string[] => {
     if (modern.has(node.kind)) found.push(ts.SyntaxKind[node.kind]);
     if (ts.isVariableDeclarationList(node) && (node.flags & ts.NodeFlags.BlockScoped) !== 0)
       found.push('let or const');
+    if (ts.isCallExpression(node) && node.arguments.hasTrailingComma)
+      found.push('comma after the last argument');
+    if (ts.isFunctionLike(node) && node.parameters.hasTrailingComma)
+      found.push('comma after the last parameter');
     ts.forEachChild(node, visit);
   };
   visit(source);

@@ -18,48 +18,46 @@ const lockProject = async ({ root, cache, signal }, progress) => {
   }
 };
 
-/** Runs all side by side; the first failure stops the others, and every failure that is not just that stop is told. */
-const allOrStop = async (jobs, stop) => {
-  const results = await Promise.allSettled(
-    jobs.map((job) =>
-      job.catch((error) => {
-        stop.abort(new UserError('stopped because another step failed'));
-        throw error;
-      }),
-    ),
-  );
-  const failures = results.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
-  const real = [...new Set(failures)].filter(
+/** One error that tells all failures; those that only say that another step failed are left out. */
+const joinFailures = (results, stop) => {
+  const reasons = results.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
+  const real = [...new Set(reasons)].filter(
     (reason) => reason !== stop.signal.reason && reason.name !== 'AbortError',
   );
-  if (real.length > 1 && real.every((reason) => reason instanceof UserError)) {
-    throw new UserError(real.map(({ message }) => message).join('\n\n'), {
-      exitCode: Math.max(...real.map((e) => e.exitCode)),
-    });
-  }
-  if (failures.length > 0) throw real[0] ?? failures[0];
+  if (real.length <= 1 || !real.every((reason) => reason instanceof UserError)) return real[0] ?? reasons[0];
+  const exitCode = Math.max(...real.map((reason) => reason.exitCode));
+  return new UserError(real.map(({ message }) => message).join('\n\n'), { exitCode });
 };
+
+const stopOthers = (job, stop) =>
+  job.catch((error) => {
+    stop.abort(new UserError('stopped because another step failed'));
+    throw error;
+  });
 
 const prepareLocked = async (context, progress) => {
   const stop = new AbortController();
-  const signal = AbortSignal.any([context.signal, stop.signal]);
-  const inner = { ...context, signal };
+  const inner = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
   const needed = neededEngines(context.env);
   const engines = (names) =>
     ensureEngines(names, { ...inner, postgresMajor: postgresMajorOf(context.home) }, progress);
   const installed = installPackages(inner, progress);
-  await allOrStop(
-    [
+  const results = await Promise.allSettled([
+    // Without packages or a build there is nothing to run engines for, and one may be minutes from done. An engine that
+    // fails stops nobody: what the others achieve is there the next time, and all that is missing is told at once.
+    stopOthers(
       installed.then(() => buildProject(inner, progress)),
-      // PostgreSQL may come with the packages; the others do not wait for them.
-      installed.then(
-        () => engines(needed.filter((name) => name === 'postgres')),
-        () => undefined,
-      ),
-      engines(needed.filter((name) => name !== 'postgres')),
-    ],
-    stop,
-  );
+      stop,
+    ),
+    // PostgreSQL may come with the packages; the others do not wait for them.
+    installed.then(
+      () => engines(needed.filter((name) => name === 'postgres')),
+      () => undefined,
+    ),
+    ...needed.filter((name) => name !== 'postgres').map((name) => engines([name])),
+  ]);
+  const failure = joinFailures(results, stop);
+  if (failure !== undefined) throw failure;
 };
 
 /**

@@ -70,7 +70,7 @@ const oldNode = async (workshop) => {
         cwd: clone,
         env: process.env,
       });
-      expectRefusal(outcome, new RegExp(`this is Node ${version}, and at least Node 20\\.17`));
+      expectRefusal(outcome, new RegExp(`this is Node ${version}, and at least Node 20\\.17 is needed`));
     }
     notes.push(version);
   }
