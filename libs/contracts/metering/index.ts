@@ -77,7 +77,7 @@ export const BudgetCorrected = event('BudgetCorrected', {
   correctedAt: z.iso.datetime(),
 });
 /**
- * A call used more than its bound: this limited scope admits nothing until somebody has looked at it.
+ * A call used more than its bound and took this scope over its limit: it admits nothing until somebody has looked.
  * In the stream of the reservation that caused it, in the same append as its charge.
  */
 export const BudgetScopeFrozen = event('BudgetScopeFrozen', {
@@ -214,7 +214,7 @@ export const ScopeUsage = z.object({
   settledTokens: z.int(),
   reservedMicroUsd: z.int(),
   settledMicroUsd: z.int(),
-  /** True after a call used more than its bound, until an operator has looked. */
+  /** True after a call over its bound took the scope over its limit, until an operator has looked. */
   frozen: z.boolean().optional(),
 });
 export type ScopeUsage = z.infer<typeof ScopeUsage>;

@@ -76,7 +76,7 @@ export const unknownPrice = (
       `no price is set for ${provider}/${model}, which a cost budget needs (${standing}): add it under [[prices]]`,
   );
 
-/** A call has used more than its bound, so bounds cannot be trusted in this scope until somebody has looked. */
+/** A call over its bound has overspent this scope; it admits nothing until somebody has looked. */
 export const frozen = (scope: BudgetScope, balance: Balance): Refusal =>
   refusal(
     'frozen',
@@ -84,6 +84,6 @@ export const frozen = (scope: BudgetScope, balance: Balance): Refusal =>
     scope,
     balance,
     (standing) =>
-      `budget frozen (${standing}): reservation ${balance.frozenBy} was charged more than its bound; ` +
+      `budget frozen (${standing}): reservation ${balance.frozenBy} used more than its bound and overspent it; ` +
       'an operator must look at it and unfreeze the scope',
   );

@@ -16,6 +16,7 @@ import { reservationDecider } from '../reservation/reservation.decider.js';
 import type { Reservation } from '../reservation/reservation.decider.js';
 import { scopesAt } from '../scope/budget-scopes.js';
 import type { BudgetLimits } from '../scope/budget-scopes.js';
+import { freezes } from './freeze.js';
 import { ledgerFrom } from './ledger.js';
 import type { Ledger, LedgerSnapshot } from './ledger.js';
 
@@ -138,7 +139,8 @@ const decideEnd = (
 ): Decided => {
   const { reservationId } = command;
   const state = ledger.reservation(reservationId);
-  const events = reservationDecider.decide({ ...command, now }, state);
+  const charged = reservationDecider.decide({ ...command, now }, state);
+  const events = [...charged, ...freezes(ledger, charged, now)];
   const after = events.reduce(reservationDecider.evolve, state);
   const status = after.status === 'none' ? 'missing' : after.status;
   return { answer: { type: command.type, status }, events, reservationId };

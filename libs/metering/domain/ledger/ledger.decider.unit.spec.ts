@@ -130,24 +130,62 @@ describe('a batch', () => {
     expect(balances.get('month/2026-11')).toMatchObject({ settledTokens: 400, reservedTokens: 500 });
   });
 
-  it('freezes after a charge over its bound, and admits again once somebody has looked', () => {
-    const limits = rules({ session: 10_000 });
-    const first = decideBatch(after(), [reserve(1), settle(1, 100, 600)], limits);
-    const second = decideBatch(after(first), [reserve(2)], limits);
-    expect(second[0]).toMatchObject({ answer: { reply: { reason: 'frozen', used: 700 } } });
-    const look: LedgerCommand = {
-      type: 'Unfreeze',
-      scopeKey: `session/${SESSION}`,
-      by: 'op',
-      reason: 'seen',
-    };
-    const third = decideBatch(after(first, second), [look, reserve(3), look], limits);
-    expect(replies(third)).toMatchObject([
-      { unfrozen: true },
-      { reply: { granted: true } },
-      { unfrozen: false },
-    ]);
-    expect(third[0]).toMatchObject({ reservationId: uuid(1), expectedVersion: 3 });
+  describe('freezes', () => {
+    const limits = rules({ session: 1_000 });
+    const scopeKey = `session/${SESSION}`;
+    const look: LedgerCommand = { type: 'Unfreeze', scopeKey, by: 'op', reason: 'seen' };
+
+    it('a scope that a charge over its bound has taken over its limit, until somebody has looked', () => {
+      const first = decideBatch(after(), [reserve(1), settle(1, 100, 1_000)], limits);
+      expect(eventsOf(first)).toMatchObject([
+        { type: 'BudgetReserved' },
+        { type: 'BudgetSettled', data: { inputTokens: 100, outputTokens: 1_000 } },
+        { type: 'BudgetScopeFrozen', data: { scopeKey, boundTokens: 500, usedTokens: 1_100 } },
+      ]);
+      const second = decideBatch(after(first), [reserve(2)], limits);
+      expect(second[0]).toMatchObject({ answer: { reply: { reason: 'over_limit', used: 1_100 } } });
+      const raised = rules({ session: 10_000 });
+      const third = decideBatch(after(first), [reserve(2), look, reserve(3), look], raised);
+      expect(replies(third)).toMatchObject([
+        { reply: { reason: 'frozen', used: 1_100 } },
+        { unfrozen: true },
+        { reply: { granted: true } },
+        { unfrozen: false },
+      ]);
+      expect(third[1]).toMatchObject({ reservationId: uuid(1), expectedVersion: 3 });
+    });
+
+    it('nothing while the limit holds: later admissions count what was charged', () => {
+      const first = decideBatch(after(), [reserve(1), settle(1, 100, 600)], rules({ session: 1_200 }));
+      expect(eventsOf(first).map(({ type }) => type)).toEqual(['BudgetReserved', 'BudgetSettled']);
+      const next = decideBatch(after(first), [reserve(2), reserve(3)], rules({ session: 1_200 }));
+      expect(granted(next)).toEqual([true, false]);
+    });
+
+    it('nothing where a lowered limit is passed by a charge within its bound', () => {
+      const first = decideBatch(after(), [reserve(1)], rules({ session: 1_000 }));
+      const second = decideBatch(after(first), [settle(1, 100, 400)], rules({ session: 100 }));
+      expect(eventsOf(second)).toHaveLength(1);
+    });
+
+    it('nothing without a limit', () => {
+      const decisions = decideBatch(after(), [reserve(1), settle(1, 100, 60_000)], rules());
+      expect(eventsOf(decisions)).toHaveLength(2);
+    });
+
+    it('by money as by tokens, and by a late correction', () => {
+      const price = { inputMicroUsdPerMtok: 1_000_000, outputMicroUsdPerMtok: 10_000_000 };
+      const money = { ...rules({ dailyMicroUsd: 5_000 }, '2026-11-21T10:06:00.000Z'), priceOf: () => price };
+      const first = decideBatch(
+        after(),
+        [reserve(1), { type: 'Expire', reservationId: uuid(1) }, settle(1, 0, 501)],
+        money,
+      );
+      expect(eventsOf(first).at(-1)).toMatchObject({
+        type: 'BudgetScopeFrozen',
+        data: { scopeKey: 'day/2026-11-21', boundMicroUsd: 4_100, usedMicroUsd: 5_010 },
+      });
+    });
   });
 
   it('tells what each decision changed, so that balances can be kept beside the log', () => {

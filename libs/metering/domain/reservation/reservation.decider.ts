@@ -43,31 +43,8 @@ const chargeFor = (reserved: Reserved, inputTokens: number, outputTokens: number
   microUsd: reserved.price === null ? 0 : costMicroUsd(reserved.price, inputTokens, outputTokens),
 });
 
-/** The limited scopes whose promise this charge broke. A scope without a limit in that unit promised nothing. */
-const frozenScopes = (reserved: Reserved, charge: Charge, frozenAt: string): BudgetEvent[] => {
-  const used = amountOf(charge);
-  return reserved.scopes
-    .filter(
-      ({ limitTokens, limitMicroUsd }) =>
-        (limitTokens !== null && used.tokens > reserved.tokens) ||
-        (limitMicroUsd !== null && used.microUsd > reserved.microUsd),
-    )
-    .map(({ key }) =>
-      event('BudgetScopeFrozen', {
-        reservationId: reserved.reservationId,
-        scopeKey: key,
-        boundTokens: reserved.tokens,
-        usedTokens: used.tokens,
-        boundMicroUsd: reserved.microUsd,
-        usedMicroUsd: used.microUsd,
-        frozenAt,
-      }),
-    );
-};
-
 const settleAs = (reserved: Reserved, charge: Charge, estimated: boolean, now: string): BudgetEvent[] => [
   event('BudgetSettled', { reservationId: reserved.reservationId, ...charge, estimated, settledAt: now }),
-  ...frozenScopes(reserved, charge, now),
 ];
 
 const settleOpen = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
@@ -98,10 +75,7 @@ const correct = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetE
     outcome.kind === 'used'
       ? chargeFor(reserved, outcome.inputTokens, outcome.outputTokens)
       : chargeFor(reserved, 0, 0);
-  return [
-    event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now }),
-    ...frozenScopes(reserved, charge, now),
-  ];
+  return [event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now })];
 };
 
 const settle = (state: Reservation, outcome: CallOutcome, now: string): BudgetEvent[] => {

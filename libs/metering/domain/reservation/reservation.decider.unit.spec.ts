@@ -61,20 +61,6 @@ const corrected = (inputTokens: number, outputTokens: number, microUsd: number):
   schemaVersion: 1,
   data: { reservationId: ID, inputTokens, outputTokens, microUsd, correctedAt: NOW },
 });
-const frozen = (usedTokens: number, usedMicroUsd: number): BudgetEvent => ({
-  type: 'BudgetScopeFrozen',
-  schemaVersion: 1,
-  data: {
-    reservationId: ID,
-    scopeKey: `session/${SESSION}`,
-    boundTokens: 1_500,
-    usedTokens,
-    boundMicroUsd: 10_500,
-    usedMicroUsd,
-    frozenAt: NOW,
-  },
-});
-
 const used = (inputTokens: number, outputTokens: number) =>
   ({
     type: 'Settle',
@@ -155,23 +141,13 @@ describe('a reservation that expires', () => {
 });
 
 describe('a settlement over its bound', () => {
-  it('is recorded whole and freezes each limited scope', () =>
+  it('is recorded whole', () =>
     given([reserved()])
-      .when(used(1_400, 200))
-      .then([settled(1_400, 200, 7_200), frozen(1_600, 7_200)]));
-
-  it('freezes no scope without a limit', () =>
-    given([reserved({ scopes: [scope(null, null)] })])
       .when(used(1_400, 200))
       .then([settled(1_400, 200, 7_200)]));
 
-  it('freezes by money too: dear output within the bound of tokens', () =>
-    given([reserved({ scopes: [scope(null, 1_000_000)] })])
-      .when(used(500, 1_000))
-      .then([settled(500, 1_000, 16_500), frozen(1_500, 16_500)]));
-
-  it('freezes when a late correction shows it', () =>
+  it('is recorded whole when a late correction shows it', () =>
     given([reserved(), expired()])
       .when(used(1_400, 200))
-      .then([corrected(1_400, 200, 7_200), frozen(1_600, 7_200)]));
+      .then([corrected(1_400, 200, 7_200)]));
 });

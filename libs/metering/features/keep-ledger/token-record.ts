@@ -1,4 +1,5 @@
 import type { BudgetEvent } from '@antiphon/contracts/metering';
+import { amountOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
 import type { Decided } from './ledger-queue.js';
 
@@ -63,16 +64,34 @@ export const tokenRecordOf = (reserved: Reserved, event: BudgetEvent): TokenReco
 const estimated = (event: BudgetEvent): boolean =>
   event.type === 'BudgetExpired' || (event.type === 'BudgetSettled' && event.data.estimated);
 
-/** One line for each charge that was committed, and a warning for each scope that a charge froze. */
+/** What a charge used beyond what was reserved for it; undefined when it stayed within. */
+const excessOf = ({ tokens, microUsd }: Reserved, event: BudgetEvent) => {
+  if (event.type !== 'BudgetSettled' && event.type !== 'BudgetCorrected') return undefined;
+  const used = amountOf(event.data);
+  if (used.tokens <= tokens && used.microUsd <= microUsd) return undefined;
+  return {
+    boundTokens: tokens,
+    usedTokens: used.tokens,
+    boundMicroUsd: microUsd,
+    usedMicroUsd: used.microUsd,
+  };
+};
+
+/** One line for each charge that was committed, and a warning for each that passed its bound or froze a scope. */
 export const logCharges = (logger: Logger, { events, reserved }: Decided): void => {
   if (reserved === null) return;
   const { reservationId, sessionId, turnId, attempt } = reserved;
   const ids = { reservationId, sessionId, turnId, attempt };
   for (const event of events) {
     const charge = tokenRecordOf(reserved, event);
+    const excess = excessOf(reserved, event);
     if (charge)
       logger.info({ ...charge, ...ids, event: event.type, estimated: estimated(event) }, 'token record');
+    if (excess) logger.warn({ ...excess, ...ids }, 'a call used more than its bound');
     if (event.type === 'BudgetScopeFrozen')
-      logger.warn({ ...event.data, ...ids }, 'a call was charged more than its bound; its scope is frozen');
+      logger.warn(
+        { ...event.data, ...ids },
+        'a call over its bound took a scope over its limit: it is frozen',
+      );
   }
 };

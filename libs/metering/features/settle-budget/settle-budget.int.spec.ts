@@ -135,47 +135,55 @@ describe('settling', () => {
 });
 
 describe('a charge over its bound', () => {
-  it('is recorded whole, freezes its limited scopes, is reported, and lasts until somebody has looked', async () => {
-    const { reserve, settle, read, ledger } = metering.start({ limits: { session: 10_000 } });
+  it('is recorded whole and reported; while the limit holds, the scope goes on', async () => {
+    const { reserve, settle } = metering.start({ limits: { session: 10_000 } });
     const first = metering.request();
     await reserve(first);
-    await settle(settlement(first.reservationId, used(100, 900)));
+    await settle(settlement(first.reservationId, used(4_000, 900)));
+    expect(await types(first.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
+    expect(metering.lines.find((line) => line['level'] === 'warn')).toMatchObject({
+      reservationId: first.reservationId,
+      boundTokens: 500,
+      usedTokens: 4_900,
+    });
+    const second = metering.request({ sessionId: first.sessionId, attempt: 2 });
+    await expect(reserve(second)).resolves.toMatchObject({ granted: true });
+    await settle(settlement(second.reservationId, used(4_000, 900)));
+    const third = metering.request({ sessionId: first.sessionId, attempt: 3 });
+    await expect(reserve(third)).resolves.toMatchObject({
+      message: 'token budget exceeded (session: 9800/10000)',
+    });
+  });
+
+  it('freezes a scope that it takes over its limit, until somebody has looked', async () => {
+    const { reserve, settle, read } = metering.start({ limits: { session: 1_000 } });
+    const first = metering.request();
+    await reserve(first);
+    await settle(settlement(first.reservationId, used(100, 1_000)));
     expect(await types(first.reservationId)).toEqual([
       'BudgetReserved',
       'BudgetSettled',
       'BudgetScopeFrozen',
     ]);
-    expect(metering.lines.find((line) => line['level'] === 'warn')).toMatchObject({
-      scopeKey: `session/${first.sessionId}`,
-      boundTokens: 500,
-      usedTokens: 1_000,
-    });
-    const next = metering.request({ sessionId: first.sessionId, attempt: 2 });
-    await expect(reserve(next)).resolves.toMatchObject({
-      granted: false,
-      reason: 'frozen',
-      message: expect.stringContaining('budget frozen (session: 1000/10000)') as string,
-    });
     const scopeKey = `session/${first.sessionId}`;
     const [session] = await read({ workspace: 'default', sessionId: first.sessionId });
     expect(session).toMatchObject({ key: scopeKey, frozen: true });
+    const raised = metering.start({ limits: { session: 10_000 } });
+    const next = metering.request({ sessionId: first.sessionId, attempt: 2 });
+    await expect(raised.reserve(next)).resolves.toMatchObject({
+      granted: false,
+      reason: 'frozen',
+      message: expect.stringContaining('budget frozen (session: 1100/10000)') as string,
+    });
     const unfreeze = {
       type: 'Unfreeze',
       scopeKey,
       by: 'operator',
       reason: 'the provider counts thinking',
     } as const;
-    await expect(ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: true });
-    await expect(ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: false });
-    await expect(reserve(next)).resolves.toMatchObject({ granted: true });
-  });
-
-  it('freezes nothing where no limit is kept', async () => {
-    const { reserve, settle } = metering.start();
-    const request = metering.request();
-    await reserve(request);
-    await settle(settlement(request.reservationId, used(5_000, 5_000)));
-    expect(await types(request.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
+    await expect(raised.ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: true });
+    await expect(raised.ledger.submit('default', unfreeze)).resolves.toMatchObject({ unfrozen: false });
+    await expect(raised.reserve(next)).resolves.toMatchObject({ granted: true });
   });
 });
 
