@@ -48,7 +48,7 @@ export const callTool = defineRequest({
     }),
     z.object({
       outcome: z.literal('failed'),
-      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.UNAVAILABLE` */
+      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.UNAVAILABLE TOOL.CANCELLED` */
       code: z.string(),
       message: z.string(),
       durationMs: z.number(),

@@ -1,1 +1,3 @@
-export {};
+export { createSandbox } from './sandbox.js';
+export type { Sandbox, SandboxOptions } from './sandbox.js';
+export { SandboxModule } from './sandbox.module.js';

@@ -13,6 +13,8 @@ export type RunEnd =
   | { readonly end: 'memory'; readonly message: string }
   | { readonly end: 'output'; readonly message: string }
   | { readonly end: 'timeout'; readonly timeoutMs: number }
+  /** The caller took the call back. */
+  | { readonly end: 'cancelled' }
   /** The cell's process ended by itself. */
   | { readonly end: 'died'; readonly message: string };
 
@@ -24,6 +26,7 @@ export const TOOL_FAILURES = [
   'TOOL.OUTPUT',
   'TOOL.DENIED',
   'TOOL.UNAVAILABLE',
+  'TOOL.CANCELLED',
 ] as const;
 export type ToolFailure = (typeof TOOL_FAILURES)[number];
 
@@ -109,6 +112,8 @@ export const outcomeOf = (run: RunEnd, maxBytes: number): ToolOutcome => {
       return failed('TOOL.OUTPUT', `output_limit: ${run.message}`);
     case 'timeout':
       return failed('TOOL.TIMEOUT', `timeout: the tool did not answer within ${run.timeoutMs} ms`);
+    case 'cancelled':
+      return failed('TOOL.CANCELLED', 'the call was cancelled');
     case 'died':
       return failed('TOOL.TRAP', `the tool's process ended: ${run.message}`);
     default:

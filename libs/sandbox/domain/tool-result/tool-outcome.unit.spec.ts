@@ -72,6 +72,7 @@ describe('the outcome of a run', () => {
     [{ end: 'memory', message: 'memory access out of bounds' }, 'TOOL.MEMORY', 'memory_limit'],
     [{ end: 'output', message: 'too much' }, 'TOOL.OUTPUT', 'output_limit'],
     [{ end: 'timeout', timeoutMs: 50 }, 'TOOL.TIMEOUT', 'within 50 ms'],
+    [{ end: 'cancelled' }, 'TOOL.CANCELLED', 'cancelled'],
     [{ end: 'died', message: 'signal SIGSEGV' }, 'TOOL.TRAP', 'signal SIGSEGV'],
   ])('%j', (run, code, text) =>
     expect(outcome(run)).toEqual({ outcome: 'failed', code, message: expect.stringContaining(text) }),

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import type { z } from 'zod';
+import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
+import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
+import { failed, outcomeOf } from '@antiphon/sandbox-domain';
+import type { ToolOutcome } from '@antiphon/sandbox-domain';
+import type { Logger } from '@antiphon/observability';
+import type { PluginEntry } from '../plugins/load-plugins.js';
+import type { CellPool } from '../pool/cell-pool.js';
+import { createRememberedCalls } from './remembered-calls.js';
+import { createSessionFence } from './session-fence.js';
+
+export type CallToolRequest = z.output<typeof callTool.request>;
+export type CallToolReply = z.input<typeof callTool.reply>;
+
+export interface CallTool {
+  /** Throws `SANDBOX.FENCED` and `TOOL.CALL_ID_REUSED` (conflict); how a tool fails is a reply. */
+  readonly call: (request: CallToolRequest) => Promise<CallToolReply>;
+  /** Ends a call that is waiting or running here, as `TOOL.CANCELLED`; anything else is left alone. */
+  readonly cancel: (cancel: ToolCancel) => void;
+}
+
+export interface CallToolOptions {
+  readonly entries: readonly PluginEntry[];
+  readonly pool: Pick<CellPool, 'run'>;
+  readonly logger: Logger;
+}
+
+/** The most that a tool may be given, as JSON in UTF-8. */
+export const MAX_TOOL_INPUT_BYTES = 1024 * 1024;
+const MAX_REMEMBERED_CALLS = 2_000;
+const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
+const ENTRY = 'handle_tool_call';
+
+const callKey = ({ workspace, callId }: Pick<CallToolRequest, 'workspace' | 'callId'>): string =>
+  `${workspace}/${callId}`;
+
+const fingerprintOf = (name: string, input: Buffer): string =>
+  createHash('sha256').update(name).update('\0').update(input).digest('base64');
+
+const findTool = (entries: readonly PluginEntry[], name: string) =>
+  entries.find(({ plugin }) => plugin?.source.kind === 'tool' && plugin.source.name === name)?.plugin;
+
+const unknownTool = (entries: readonly PluginEntry[], name: string): ToolOutcome => {
+  const refused = entries.find(({ view }) => view.name === name)?.view;
+  return failed(
+    'TOOL.UNKNOWN',
+    refused?.reason ? `the tool ${name} is ${refused.status}: ${refused.reason}` : `there is no tool ${name}`,
+  );
+};
+
+const createRun =
+  ({ entries, pool }: CallToolOptions) =>
+  async (name: string, input: Buffer, signal: AbortSignal): Promise<CallToolReply> => {
+    const started = performance.now();
+    const answer = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
+      const durationMs = performance.now() - started;
+      return outcome.outcome === 'completed'
+        ? { ...outcome, moduleDigest, durationMs }
+        : { ...outcome, durationMs };
+    };
+    const tool = findTool(entries, name);
+    if (!tool) return answer(unknownTool(entries, name));
+    if (input.length > MAX_TOOL_INPUT_BYTES)
+      return answer(
+        failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),
+      );
+    const { image, listener, source } = tool;
+    const end = await pool.run({
+      signal,
+      plugin: name,
+      image,
+      entry: ENTRY,
+      input,
+      timeoutMs: source.timeoutMs,
+      listener,
+    });
+    if (end.end === 'unavailable') return answer(failed('TOOL.UNAVAILABLE', end.message));
+    return answer(outcomeOf(end, MAX_TOOL_OUTPUT_BYTES), image.digest);
+  };
+
+const logReply = (
+  logger: Logger,
+  { name, callId, sessionId }: CallToolRequest,
+  reply: CallToolReply,
+): void => {
+  const { durationMs, outcome } = reply;
+  const fields = { tool: name, callId, sessionId, outcome, durationMs };
+  if (outcome === 'completed') logger.debug({ ...fields, isError: reply.isError }, 'a tool call completed');
+  else logger.warn({ ...fields, code: reply.code, reason: reply.message }, 'a tool call failed');
+};
+
+/** Makes the use case behind `cmd.sandbox.tool.call`: fence first, then at most one run for each call id. */
+export const createCallTool = (options: CallToolOptions): CallTool => {
+  const run = createRun(options);
+  const fence = createSessionFence();
+  const running = new Map<string, AbortController>();
+  const calls = createRememberedCalls<CallToolReply>({
+    maxCalls: MAX_REMEMBERED_CALLS,
+    maxBytes: MAX_REMEMBERED_BYTES,
+    sizeOf: (reply) => (reply.outcome === 'completed' ? reply.content.length : reply.message.length),
+    keep: (reply) => reply.outcome === 'completed' || reply.code !== 'TOOL.UNAVAILABLE',
+  });
+  const runCancellable = async (
+    key: string,
+    request: CallToolRequest,
+    input: Buffer,
+  ): Promise<CallToolReply> => {
+    const controller = new AbortController();
+    running.set(key, controller);
+    const reply = await run(request.name, input, controller.signal).finally(() => running.delete(key));
+    logReply(options.logger, request, reply);
+    return reply;
+  };
+  return {
+    call: async (request) => {
+      const { workspace, sessionId, epoch, name } = request;
+      fence.check(workspace, sessionId, epoch);
+      const input = Buffer.from(JSON.stringify(request.input));
+      const key = callKey(request);
+      return calls.once(key, fingerprintOf(name, input), () => runCancellable(key, request, input));
+    },
+    cancel: ({ workspace, sessionId, callId, epoch }) => {
+      fence.check(workspace, sessionId, epoch);
+      running.get(callKey({ workspace, callId }))?.abort();
+    },
+  };
+};

@@ -1,0 +1,129 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { until } from '@antiphon/testing';
+import { cells, residentMb, startSandbox } from './testing/sandbox.fixture.spec.js';
+import type { TestSandbox } from './testing/sandbox.fixture.spec.js';
+
+const TIMEOUT_MS = 400;
+const MEMORY_MB = 16;
+const onLinux = process.platform === 'linux' ? it : it.skip;
+
+// The cases of the corpus, surface `wasm`, on real cells; after each, the next call must work.
+describe('hostile plug-ins', () => {
+  let box: TestSandbox;
+
+  beforeAll(async () => {
+    box = await startSandbox(
+      [
+        ...[
+          'hello',
+          'loop',
+          'start-loop',
+          'start-trap',
+          'memory-grow',
+          'memory-fill',
+          'memory-huge',
+          'table-grow',
+        ],
+        ...[
+          'recursion',
+          'trap',
+          'import-unknown',
+          'import-wasi',
+          'import-http',
+          'output-flood',
+          'output-flood-caught',
+        ],
+        ...['not-json', 'log-flood', 'log-forever', 'config-proto', 'memo', 'sets-error', 'status', 'aborts'],
+        ...['no-export', 'bad-describe', 'describe-loop', 'not-wasm'],
+      ],
+      { timeoutMs: TIMEOUT_MS, memoryMb: MEMORY_MB },
+    );
+  }, 60_000);
+
+  afterEach(async () => {
+    expect(await box.call('hello')).toMatchObject({ outcome: 'completed', content: 'hello', isError: false });
+  });
+
+  afterAll(async () => {
+    await box.close();
+  });
+
+  describe('are refused at load', () => {
+    it.each([
+      ['not-wasm', /bad magic/],
+      ['start-loop', /instantiate timeout/],
+      ['start-trap', /instantiate failed: unreachable/],
+      ['memory-huge', /65536 .*over the limit of 256 \(memory_mb = 16\)/],
+      ['import-unknown', /import env\.system \(function\) not granted/],
+      ['import-wasi', /WASI is disabled/],
+      ['import-http', /HTTP from plug-ins is not available yet/],
+      ['no-export', /handle_tool_call missing/],
+      ['bad-describe', /describe\(\) did not answer a JSON object/],
+      ['describe-loop', /describe\(\) timeout/],
+    ])('%s', async (name, reason) => {
+      expect(box.view(name)).toMatchObject({
+        status: 'rejected',
+        tools: [],
+        reason: expect.stringMatching(reason),
+      });
+      expect(box.sandbox.tools.map((tool) => tool.name)).not.toContain(name);
+      const reply = await box.call(name);
+      expect(reply).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
+    });
+  });
+
+  describe('fail their own call', () => {
+    it.each([
+      ['loop', 'TOOL.TIMEOUT', `within ${TIMEOUT_MS} ms`],
+      ['memory-grow', 'TOOL.MEMORY', 'memory_limit'],
+      ['recursion', 'TOOL.TRAP', 'stack_overflow'],
+      ['trap', 'TOOL.TRAP', 'unreachable'],
+      ['aborts', 'TOOL.TRAP', 'abort: bad at a.ts:7:9'],
+      ['output-flood', 'TOOL.OUTPUT', 'output_limit'],
+      ['output-flood-caught', 'TOOL.OUTPUT', 'output_limit'],
+      ['not-json', 'TOOL.OUTPUT', 'invalid_output: 3 bytes that are not UTF-8, base64 //4A'],
+      ['log-forever', 'TOOL.TIMEOUT', 'timeout'],
+    ])('%s', async (name, code, text) => {
+      const reply = await box.call(name);
+      expect(reply).toMatchObject({ outcome: 'failed', code, message: expect.stringContaining(text) });
+      expect(reply.durationMs).toBeLessThan(TIMEOUT_MS + 500);
+    });
+
+    it.each([
+      ['table-grow', 'status -1'],
+      ['status', 'status 3'],
+      ['sets-error', 'broken'],
+    ])('%s, by its own account', async (name, content) => {
+      const reply = await box.call(name);
+      expect(reply).toMatchObject({
+        outcome: 'completed',
+        isError: true,
+        content: expect.stringContaining(content),
+      });
+    });
+  });
+
+  it('find nothing that a prototype has under config_get', async () =>
+    expect(await box.call('config-proto')).toMatchObject({ outcome: 'completed', isError: false }));
+
+  it('remember nothing from one call to the next', async () => {
+    for (let i = 0; i < 6; i++) expect(await box.call('memo')).toMatchObject({ content: 'fresh' });
+  });
+
+  it('log at a bounded rate, and the log says what was left out', async () => {
+    const before = box.log.length;
+    expect(await box.call('log-flood')).toMatchObject({ outcome: 'completed' });
+    const lines = box.log.slice(before).filter((entry) => entry['plugin'] === 'log-flood');
+    expect(lines.filter((entry) => 'line' in entry).length).toBeLessThanOrEqual(20);
+    expect(lines).toContainEqual(expect.objectContaining({ suppressed: 180 }));
+  });
+
+  onLinux('stay within their memory', async () => {
+    await until(() => box.sandbox.stats().cells === 2); // a cell that still starts is small
+    const idle = cells().map((pid) => [pid, residentMb(pid)] as const);
+    for (let i = 0; i < 20; i++)
+      for (const name of ['memory-fill', 'memory-grow', 'table-grow', 'output-flood']) await box.call(name);
+    const grown = idle.map(([pid, mb]) => residentMb(pid, 'peak') - mb);
+    expect(Math.max(...grown)).toBeLessThan(MEMORY_MB + 32);
+  });
+});

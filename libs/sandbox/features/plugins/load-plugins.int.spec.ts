@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MODULES } from '../testing/modules.fixture.spec.js';
+import { bundledPlugins, folderOf, pluginAt, startSandbox } from '../testing/sandbox.fixture.spec.js';
+import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
+
+describe('loading plug-ins', () => {
+  let box: TestSandbox;
+  const start = async (...options: Parameters<typeof startSandbox>) => (box = await startSandbox(...options));
+  afterEach(() => box.close());
+
+  it('lists a module by the SHA-256 of its file, though the one that runs has its memory bounded', async () => {
+    await start(['memo']);
+    const moduleDigest = createHash('sha256')
+      .update(MODULES['memo'] ?? '')
+      .digest('hex');
+    expect(box.view('memo')).toEqual({
+      name: 'memo',
+      kind: 'tool',
+      status: 'loaded',
+      reason: null,
+      moduleDigest,
+      capabilities: [],
+      tools: ['memo'],
+    });
+    expect(box.sandbox.tools).toContainEqual(expect.objectContaining({ name: 'memo', moduleDigest }));
+    expect(await box.call('memo')).toMatchObject({ moduleDigest });
+  });
+
+  it('goes on without a file that is missing, and says so in the log alone where it was looked for', async () => {
+    await start(['hello'], {}, { plugins: [pluginAt('/nowhere/x.wasm', { name: 'x' })] });
+    expect(box.view('x')).toMatchObject({ status: 'missing', reason: 'the file does not exist', tools: [] });
+    expect(JSON.stringify(box.sandbox.plugins)).not.toContain('/nowhere');
+    expect(box.log).toContainEqual(expect.objectContaining({ level: 'warn', path: '/nowhere/x.wasm' }));
+  });
+
+  it('refuses what is no regular file, without waiting for it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'antiphon-odd-'));
+    execFileSync('mkfifo', [join(folder, 'pipe.wasm')]);
+    await writeFile(join(folder, 'huge.wasm'), '');
+    await truncate(join(folder, 'huge.wasm'), 11 * 1024 * 1024);
+    const odd = ['pipe', 'huge'].map((name) => pluginAt(join(folder, `${name}.wasm`), { name }));
+    await start(
+      [],
+      {},
+      { plugins: [...odd, pluginAt(folder, { name: 'folder' }), pluginAt('/dev/zero', { name: 'zero' })] },
+    );
+    for (const name of ['pipe', 'folder', 'zero'])
+      expect(box.view(name)).toMatchObject({ status: 'rejected', reason: 'not a regular file' });
+    expect(box.view('huge')).toMatchObject({
+      status: 'rejected',
+      reason: expect.stringContaining('the limit is'),
+    });
+    await rm(folder, { recursive: true });
+  });
+
+  it.each([
+    ['http:api.example.com', 'not available yet'],
+    ['store:notes', 'not available yet'],
+  ])('refuses %s, which nothing serves yet', async (capability, reason) => {
+    await start(['hello'], { capabilities: [capability] });
+    expect(box.view('hello')).toMatchObject({ status: 'rejected', reason: expect.stringContaining(reason) });
+  });
+
+  it('refuses a second plug-in of the same name', async () => {
+    const folder = await folderOf(['hello', 'memo']);
+    const plugins = ['hello', 'memo'].map((file) => pluginAt(join(folder, `${file}.wasm`), { name: 'twin' }));
+    await start([], {}, { plugins });
+    expect(box.sandbox.plugins.filter(({ name }) => name === 'twin').map(({ status }) => status)).toEqual([
+      'loaded',
+      'rejected',
+    ]);
+    expect(await box.call('twin')).toMatchObject({ content: 'hello' });
+    await rm(folder, { recursive: true });
+  });
+
+  it('loads a channel adapter, which is no tool', async () => {
+    await start(['channel'], { kind: 'channel' });
+    expect(box.view('channel')).toMatchObject({ kind: 'channel', status: 'loaded', tools: [] });
+    expect(box.sandbox.tools).toEqual([]);
+    expect(await box.call('channel')).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
+  });
+
+  it('says which layers stand between plug-ins and the machine', async () => {
+    await start([]);
+    expect(box.sandbox.layers).toEqual(expect.arrayContaining(['process', 'files']));
+    expect(box.log.filter((entry) => 'layers' in entry)).toHaveLength(1);
+  });
+
+  it('takes the name of a bundled plug-in for one of the configuration', async () => {
+    const folder = await folderOf(['hello']);
+    const mine = pluginAt(join(folder, 'hello.wasm'), { name: 'echo' });
+    await start([], {}, { bundledDirectory: await bundledPlugins(), plugins: [mine] });
+    expect(box.sandbox.plugins.map(({ name }) => name)).toEqual(['calculator', 'echo']);
+    expect(await box.call('echo')).toMatchObject({ content: 'hello' });
+    await rm(folder, { recursive: true });
+  }, 60_000);
+});

@@ -1,0 +1,88 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { until } from '@antiphon/testing';
+import { cells, startSandbox } from '../testing/sandbox.fixture.spec.js';
+import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
+
+const onLinux = process.platform === 'linux' ? describe : describe.skip;
+const HELLO = { outcome: 'completed', content: 'hello' };
+
+describe('the pool of cells', () => {
+  let box: TestSandbox;
+  const start = async (...options: Parameters<typeof startSandbox>) => (box = await startSandbox(...options));
+  afterEach(() => box.close());
+
+  it('does not let one plug-in that loops keep the others waiting', async () => {
+    await start(['loop', 'hello'], { timeoutMs: 1_000 });
+    const ended: string[] = [];
+    const loops = [1, 2, 3].map(() => box.call('loop').then(() => void ended.push('loop')));
+    await until(() => box.sandbox.stats().busy > 0);
+    for (let i = 0; i < 20; i++) expect(await box.call('hello')).toMatchObject(HELLO);
+    expect(ended).toEqual([]);
+    await Promise.all(loops);
+  });
+
+  it('bounds the calls that wait, and says which ones did not run', async () => {
+    await start(['loop'], { timeoutMs: 300 }, { maxQueued: 2 });
+    const replies = await Promise.all([1, 2, 3, 4, 5].map(() => box.call('loop')));
+    const codes = replies.map((reply) => reply.outcome === 'failed' && reply.code).sort();
+    expect(codes).toEqual([...Array(3).fill('TOOL.TIMEOUT'), ...Array(2).fill('TOOL.UNAVAILABLE')]);
+  });
+
+  it('ends a cancelled call at once, and one that waits as well', async () => {
+    await start(['loop', 'hello'], { timeoutMs: 60_000 });
+    const [running, waiting] = [randomUUID(), randomUUID()];
+    const calls = [running, waiting].map((callId) => box.call('loop', {}, { callId }));
+    await until(() => box.sandbox.stats().busy === 1 && box.sandbox.stats().queued === 1);
+    for (const callId of [waiting, running]) box.cancel(callId);
+    expect(await Promise.all(calls)).toEqual([
+      expect.objectContaining({ outcome: 'failed', code: 'TOOL.CANCELLED' }),
+      expect.objectContaining({ outcome: 'failed', code: 'TOOL.CANCELLED' }),
+    ]);
+    expect(await box.call('hello')).toMatchObject(HELLO);
+  });
+
+  it('runs a call once, even when it is asked for twice at the same time', async () => {
+    await start(['hello']);
+    const callId = randomUUID();
+    const [first, second] = await Promise.all([1, 2].map(() => box.call('hello', {}, { callId })));
+    expect(second).toBe(first);
+    await expect(box.call('hello', { other: true }, { callId })).rejects.toMatchObject({
+      code: 'TOOL.CALL_ID_REUSED',
+    });
+  });
+
+  onLinux('when cells are killed from outside', () => {
+    it('fails only the call that was in it, and goes on', async () => {
+      await start(['loop', 'hello'], { timeoutMs: 60_000 });
+      const call = box.call('loop');
+      await until(() => box.sandbox.stats().busy === 1);
+      for (const pid of cells()) process.kill(pid, 'SIGKILL');
+      expect(await call).toMatchObject({
+        outcome: 'failed',
+        code: 'TOOL.TRAP',
+        message: expect.stringContaining('SIGKILL'),
+      });
+      await until(() => box.sandbox.stats().cells === 2);
+      expect(await box.call('hello')).toMatchObject(HELLO);
+    });
+
+    it('opens new ones even when nobody calls', async () => {
+      await start(['hello']);
+      const before = cells();
+      for (const pid of before) process.kill(pid, 'SIGKILL');
+      await until(() => cells().length === 2 && cells().every((pid) => !before.includes(pid)));
+      await until(() => box.sandbox.stats().cells === 2);
+      expect(await box.call('hello')).toMatchObject(HELLO);
+    });
+
+    it('leaves no process behind when it closes, whatever runs', async () => {
+      await start(['loop'], { timeoutMs: 60_000 });
+      const call = box.call('loop');
+      await until(() => box.sandbox.stats().busy === 1);
+      await box.sandbox.close();
+      expect(cells()).toEqual([]);
+      expect(await call).toMatchObject({ outcome: 'failed' });
+    });
+  });
+});

@@ -1,0 +1,124 @@
+import binaryen from 'assemblyscript/binaryen';
+
+const wat = (text: string): Uint8Array => {
+  const module = binaryen.parseText(text);
+  module.setFeatures(binaryen.Features.All);
+  const bytes = module.emitBinary();
+  module.dispose();
+  return bytes;
+};
+
+const host = (name: string, type = ''): string =>
+  `(import "extism:host/env" "${name}" (func $${name} ${type}))`;
+
+/** `$block at len` copies from the plug-in's memory into a new block, `$say at len` makes that the output. */
+const PRELUDE = `
+  (import "env" "abort" (func $abort (param i32 i32 i32 i32)))
+  ${host('alloc', '(param i64) (result i64)')}
+  ${host('free', '(param i64)')}
+  ${host('store_u8', '(param i64 i32)')}
+  ${host('output_set', '(param i64 i64)')}
+  ${host('error_set', '(param i64)')}
+  ${host('config_get', '(param i64) (result i64)')}
+  ${host('var_get', '(param i64) (result i64)')}
+  ${host('var_set', '(param i64 i64)')}
+  ${host('log_info', '(param i64)')}`;
+const HELPERS = `
+  (func $block (param $at i32) (param $len i32) (result i64) (local $to i64) (local $i i32)
+    (local.set $to (call $alloc (i64.extend_i32_u (local.get $len))))
+    (loop $next
+      (call $store_u8 (i64.add (local.get $to) (i64.extend_i32_u (local.get $i)))
+        (i32.load8_u (i32.add (local.get $at) (local.get $i))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $next (i32.lt_u (local.get $i) (local.get $len))))
+    (local.get $to))
+  (func $say (param $at i32) (param $len i32)
+    (call $output_set (call $block (local.get $at) (local.get $len)) (i64.extend_i32_u (local.get $len))))`;
+
+/** A tool whose `handle_tool_call` is `body` (an i32: the status), over a memory that starts with `data`. */
+const tool = (
+  body: string,
+  { data = '', memory = '(memory (export "memory") 1)', rest = '' } = {},
+): Uint8Array =>
+  wat(`(module ${PRELUDE} ${memory} (data (i32.const 0) "${data}") ${HELPERS} ${rest}
+    (func (export "handle_tool_call") (result i32) (local $i i32) ${body}))`);
+
+const OK = '(i32.const 0)';
+const LOOP = '(loop $l (br $l))';
+/** Without imports and helpers, as the corpus has them. */
+const bare = (fields: string): Uint8Array => wat(`(module ${fields})`);
+const handler = (body: string): string => `(func (export "handle_tool_call") (result i32) ${body})`;
+
+/** Hostile and simple modules by the name under which the specs register them. */
+export const MODULES: Readonly<Record<string, Uint8Array>> = {
+  hello: tool(`(call $say (i32.const 0) (i32.const 5)) ${OK}`, { data: 'hello' }),
+  loop: bare(handler(`${LOOP} ${OK}`)),
+  'start-loop': bare(`(func $s ${LOOP}) (start $s) ${handler(OK)}`),
+  'start-trap': bare(`(func $s unreachable) (start $s) ${handler(OK)}`),
+  'memory-grow': bare(
+    `(memory (export "memory") 1) ${handler(
+      `(drop (memory.grow (i32.const 4096))) (memory.fill (i32.const 0) (i32.const 7) (i32.const 268435456)) ${OK}`,
+    )}`,
+  ),
+  // Grows to its limit, touches all of it, and ends well.
+  'memory-fill': bare(
+    `(memory (export "memory") 1) ${handler(
+      `(drop (memory.grow (i32.const 255))) (memory.fill (i32.const 0) (i32.const 7) (i32.const 16777216)) ${OK}`,
+    )}`,
+  ),
+  'memory-huge': bare(`(memory 65536) ${handler(OK)}`),
+  'table-grow': bare(
+    `(table $t 1 externref) ${handler('(table.grow $t (ref.null extern) (i32.const 9999990))')}`,
+  ),
+  recursion: bare(`(func $f (call $f)) ${handler(`(call $f) ${OK}`)}`),
+  trap: bare(handler('unreachable')),
+  'import-unknown': bare(`(import "env" "system" (func)) ${handler(OK)}`),
+  'import-wasi': bare(
+    `(import "wasi_snapshot_preview1" "path_open" (func (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32))) ${handler(OK)}`,
+  ),
+  'import-http': bare(
+    `(import "extism:host/env" "http_request" (func (param i64 i64) (result i64))) ${handler(OK)}`,
+  ),
+  'output-flood': tool(`(call $output_set (call $alloc (i64.const 536870912)) (i64.const 536870912)) ${OK}`),
+  // Swallows the exception of the host, and says that all is well.
+  'output-flood-caught': tool(
+    `(try (do (drop (call $alloc (i64.const 536870912)))) (catch_all)) (call $say (i32.const 0) (i32.const 4)) ${OK}`,
+    { data: 'fine' },
+  ),
+  'not-json': tool(`(call $say (i32.const 0) (i32.const 3)) ${OK}`, { data: '\\ff\\fe\\00' }),
+  'log-flood': tool(
+    `(loop $l (call $log_info (call $block (i32.const 0) (i32.const 1000)))
+      (local.set $i (i32.add (local.get $i) (i32.const 1))) (br_if $l (i32.lt_u (local.get $i) (i32.const 200)))) ${OK}`,
+    { data: 'x'.repeat(1_000) },
+  ),
+  'log-forever': tool(`(loop $l (call $log_info (call $block (i32.const 0) (i32.const 4))) (br $l)) ${OK}`, {
+    data: 'line',
+  }),
+  'config-proto': tool(`(i32.wrap_i64 (call $config_get (call $block (i32.const 0) (i32.const 11))))`, {
+    data: 'constructor',
+  }),
+  // Says 'fresh' as long as neither its memory, its global nor its variables remember an earlier call.
+  memo: tool(
+    `(if (i32.eqz (i32.and (i32.eqz (global.get $calls)) (i32.and (i32.eqz (i32.load (i32.const 1024)))
+        (i64.eqz (call $var_get (call $block (i32.const 0) (i32.const 5)))))))
+      (then (call $say (i32.const 8) (i32.const 5)) (return ${OK})))
+    (global.set $calls (i32.const 1))
+    (i32.store (i32.const 1024) (i32.const 1))
+    (call $var_set (call $block (i32.const 0) (i32.const 5)) (call $block (i32.const 0) (i32.const 5)))
+    (call $say (i32.const 0) (i32.const 5)) ${OK}`,
+    { data: 'fresh\\00\\00\\00stale', rest: '(global $calls (mut i32) (i32.const 0))' },
+  ),
+  'sets-error': tool(`(call $error_set (call $block (i32.const 0) (i32.const 6))) (i32.const 1)`, {
+    data: 'broken',
+  }),
+  status: bare(handler('(i32.const 3)')),
+  // AssemblyScript's strings: length in bytes before, UTF-16 after.
+  aborts: tool(`(call $abort (i32.const 4) (i32.const 20) (i32.const 7) (i32.const 9)) ${OK}`, {
+    data: '\\06\\00\\00\\00b\\00a\\00d\\00\\00\\00\\00\\00\\00\\00\\08\\00\\00\\00a\\00.\\00t\\00s\\00',
+  }),
+  channel: bare('(func (export "parse_incoming")) (func (export "format_outgoing"))'),
+  'no-export': bare('(func (export "nope"))'),
+  'bad-describe': bare(`${handler(OK)} (func (export "describe") (result i32) (i32.const 0))`),
+  'describe-loop': bare(`${handler(OK)} (func (export "describe") (result i32) ${LOOP} ${OK})`),
+  'not-wasm': new TextEncoder().encode('#!/bin/sh\necho x'),
+};

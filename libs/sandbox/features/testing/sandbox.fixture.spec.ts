@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { PluginConfig } from '@antiphon/config';
+import { createLogger } from '@antiphon/observability';
+import { createSandbox } from '../sandbox.js';
+import type { CallToolReply } from '../call-tool/call-tool.handler.js';
+import type { Sandbox, SandboxOptions } from '../sandbox.js';
+import { MODULES } from './modules.fixture.spec.js';
+
+export type LogEntry = Readonly<Record<string, unknown>>;
+
+export interface TestSandbox {
+  readonly sandbox: Sandbox;
+  readonly log: LogEntry[];
+  readonly call: (name: string, input?: unknown, more?: { callId?: string }) => Promise<CallToolReply>;
+  readonly cancel: (callId: string) => void;
+  readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
+  readonly close: () => Promise<void>;
+}
+
+const PLUGINS = join(import.meta.dirname, '../../../../plugins');
+
+/** Builds the bundled plug-ins as `npm run build:plugins` does, and answers their folder; quick when nothing changed. */
+export const bundledPlugins = async (): Promise<string> => {
+  await promisify(execFile)(process.execPath, [join(PLUGINS, 'build.mjs')]);
+  return join(PLUGINS, 'dist');
+};
+
+export const folderOf = async (names: readonly string[]): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), 'antiphon-plugins-'));
+  await Promise.all(names.map((name) => writeFile(join(folder, `${name}.wasm`), MODULES[name] ?? '')));
+  return folder;
+};
+
+export const pluginAt = (path: string, more: Partial<PluginConfig> & { name: string }): PluginConfig => ({
+  path,
+  kind: 'tool',
+  capabilities: [],
+  timeoutMs: 5_000,
+  memoryMb: 16,
+  ...more,
+});
+
+/** A real sandbox, with real cells, over modules of the fixture. */
+export const startSandbox = async (
+  names: readonly string[],
+  plugin: Partial<PluginConfig> = {},
+  options: Partial<SandboxOptions> = {},
+): Promise<TestSandbox> => {
+  const folder = await folderOf(names);
+  const log: LogEntry[] = [];
+  const sink = { write: (line: string) => void log.push(JSON.parse(line) as LogEntry) };
+  const sandbox = await createSandbox({
+    bundledDirectory: folder,
+    plugins: names.map((name) => pluginAt(join(folder, `${name}.wasm`), { ...plugin, name })),
+    logger: createLogger({ service: 'sandbox', sink }),
+    cells: 2,
+    ...options,
+  });
+  const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
+  return {
+    sandbox,
+    log,
+    call: (name, input = {}, { callId = randomUUID() } = {}) =>
+      sandbox.calls.call({ ...session, idempotencyKey: callId, callId, name, input: input as never }),
+    cancel: (callId) => sandbox.calls.cancel({ ...session, callId }),
+    view: (name) => sandbox.plugins.find((candidate) => candidate.name === name),
+    close: async () => {
+      await sandbox.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+};
+
+const isCell = (pid: number): boolean =>
+  readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--wasm-max-table-size');
+
+/** Process ids of this process's cells; only where there is /proc. */
+export const cells = (): number[] =>
+  readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
+    .split(' ')
+    .filter(Boolean)
+    .map(Number)
+    .filter(isCell);
+
+/** Resident memory of a process in MiB; `peak` since it started. */
+export const residentMb = (pid: number, what: 'peak' | 'now' = 'now'): number => {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const field = what === 'peak' ? /VmHWM:\s+(\d+)/ : /VmRSS:\s+(\d+)/;
+  return Number(field.exec(status)?.[1] ?? 0) / 1024;
+};
