@@ -1,4 +1,4 @@
 import { runService } from '@antiphon/service-host';
 import { AppModule } from './app.module.js';
 
-await runService({ service: 'agent', module: AppModule, env: process.env, temporal: true });
+await runService({ service: 'agent', module: AppModule, env: process.env, temporal: true, keeps: ['LIVE'] });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { AckPolicy, jetstream } from '@nats-io/jetstream';
 import type { JetStreamManager } from '@nats-io/jetstream';
@@ -109,6 +109,8 @@ const planned = (plan: Record<number, (delivery: number) => unknown>) => {
   };
   return { seen, handle };
 };
+
+jest.setTimeout(30_000);
 
 describe('consumer host', () => {
   beforeAll(async () => {

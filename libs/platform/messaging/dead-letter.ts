@@ -37,8 +37,7 @@ const copyHeaders = (from: MsgHdrs | undefined): MsgHdrs => {
   return copy;
 };
 
-/** Puts the message into `DLQ` with its reason, and answers once it is stored there. */
-export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promise<void> => {
+const headersOf = (letter: DeadLetter): MsgHdrs => {
   const { kind, code, message } = toAppError(letter.error);
   const headers = copyHeaders(letter.headers);
   headers.set(DLQ_HEADERS.kind, kind);
@@ -46,8 +45,17 @@ export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promis
   headers.set(DLQ_HEADERS.reason, headerSafe(message));
   headers.set(DLQ_HEADERS.subject, letter.subject);
   headers.set(DLQ_HEADERS.deliveries, String(letter.deliveryCount));
+  return headers;
+};
+
+/** Puts the message into `DLQ` with its reason, and answers once it is stored there. */
+export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promise<void> => {
   await jetstream(link.connection).publish(deadLetterSubject(letter.consumer), letter.data, {
     msgID: `${letter.consumer}:${letter.id}`,
-    headers,
+    headers: headersOf(letter),
   });
 };
+
+/** The same for a message that is gone anyway, such as a request without a reply subject: nothing waits for it. */
+export const noteDeadLetter = (link: NatsLink, letter: DeadLetter): void =>
+  link.connection.publish(deadLetterSubject(letter.consumer), letter.data, { headers: headersOf(letter) });

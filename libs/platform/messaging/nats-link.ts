@@ -149,9 +149,13 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
 export const natsUnavailable = (cause?: unknown): AppError =>
   transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached at the moment', { cause });
 
-/** Settles as the question does, or at once when the connection goes: its answer would go to nobody. */
-export const unlessLost = <T>(link: NatsLink, asked: Promise<T>): Promise<T> =>
+/**
+ * Asks something of NATS, but only while it is there, and waits no longer than it is: what is sent during an outage
+ * is dropped by the client library, and an answer that comes then goes to nobody.
+ */
+export const whileConnected = <T>(link: NatsLink, ask: () => Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
+    if (!link.isConnected()) return reject(natsUnavailable());
     const stop = link.onDisconnect(() => reject(natsUnavailable()));
-    asked.then(resolve, reject).finally(stop);
+    ask().then(resolve, reject).finally(stop);
   });

@@ -2,6 +2,7 @@ import { LOG_HINT_SUBJECT } from '@antiphon/contracts/log';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { deadLetterSubject } from './dead-letter.js';
 import { inboxPrefix } from './nats-link.js';
+import { requestDeadLetters } from './request-server.js';
 import type { StreamName } from './streams.js';
 
 /** What the server lets one service's credential do; everything else is a permissions violation. */
@@ -85,6 +86,7 @@ export const natsPermissions = (service: ServiceName): NatsPermissions => {
       ...needs.durables.flatMap(consumeEvents),
       ...(needs.durables.length > 0 ? makeStream('DLQ') : []),
       ...(needs.publish ?? []),
+      deadLetterSubject(requestDeadLetters(service)),
       LOG_HINT_SUBJECT,
     ],
     subscribe: [

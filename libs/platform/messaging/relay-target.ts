@@ -4,7 +4,7 @@ import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { eventSubject } from '@antiphon/contracts/log';
 import { eventMessage } from './event-message.js';
-import { unlessLost } from './nats-link.js';
+import { whileConnected } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode } from './streams.js';
 
@@ -17,12 +17,13 @@ export interface RelayTarget {
 }
 
 const { name: STREAM } = STREAMS.EVENTS;
-const PUBLISH_TIMEOUT_MS = 5_000;
+/** Short, because trying again is safe, and a server that has just started may drop what comes too early. */
+const PUBLISH_TIMEOUT_MS = 2_000;
 
 /** Last sequence of `EVENTS`; null when there is no such stream. */
 export const lastSequence = async ({ link, manager }: RelayTarget): Promise<number | null> => {
   try {
-    return (await unlessLost(link, manager.streams.info(STREAM))).state.last_seq;
+    return (await whileConnected(link, () => manager.streams.info(STREAM))).state.last_seq;
   } catch (error) {
     if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return null;
     throw error;
@@ -31,7 +32,7 @@ export const lastSequence = async ({ link, manager }: RelayTarget): Promise<numb
 
 const messageIdAt = async ({ link, manager }: RelayTarget, sequence: number): Promise<string | null> => {
   try {
-    const stored = await unlessLost(link, manager.streams.getMessage(STREAM, { seq: sequence }));
+    const stored = await whileConnected(link, () => manager.streams.getMessage(STREAM, { seq: sequence }));
     return stored?.header.get('Nats-Msg-Id') ?? null;
   } catch (error) {
     if (jetstreamCode(error) === JETSTREAM_CODES.messageNotFound) return null;
@@ -101,7 +102,7 @@ export const publishEvents = async (
       timeout: PUBLISH_TIMEOUT_MS,
     });
   };
-  const results = await unlessLost(link, Promise.allSettled(events.map(publish)));
+  const results = await whileConnected(link, () => Promise.allSettled(events.map(publish)));
   const failure = results.find((result) => result.status === 'rejected');
   if (failure) throw failure.reason;
 };

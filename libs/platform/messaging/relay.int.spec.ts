@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamManager } from '@nats-io/jetstream';
@@ -79,6 +79,8 @@ const untilRelayed = async (): Promise<RecordedEvent[]> => {
   await until(async () => (await lastSequence().catch(() => -1)) === (await store.headPosition()));
   return relayed();
 };
+
+jest.setTimeout(30_000);
 
 describe('relay', () => {
   beforeAll(async () => {

@@ -36,7 +36,7 @@ export interface Relay {
 }
 
 const LEASE_NAME = 'relay';
-const RETRY_MS = [100, 500, 1_000, 2_000, 5_000];
+const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000];
 
 /**
  * Carries the log into `EVENTS`, each event once and in order, in whichever process holds the lease. Its position is

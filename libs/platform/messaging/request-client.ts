@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { bug, forbidden, invalid, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
-import { natsUnavailable, unlessLost } from './nats-link.js';
+import { natsUnavailable, whileConnected } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
@@ -49,12 +49,10 @@ const translate = (subject: string, error: unknown): AppError => {
   return natsUnavailable(error);
 };
 
-const send = async (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> => {
-  // While the connection is down the client library would keep the message for a while, and then drop it.
-  if (!link.isConnected()) throw natsUnavailable();
-  const headers = contextHeaders(link.service);
-  return unlessLost(link, link.connection.request(subject, payload, { timeout, headers }));
-};
+const send = (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> =>
+  whileConnected(link, () =>
+    link.connection.request(subject, payload, { timeout, headers: contextHeaders(link.service) }),
+  );
 
 const unpack = <Reply extends z.ZodType>(reply: Reply, message: Msg, subject: string): z.output<Reply> => {
   const body = parseJson(message.data, 'MESSAGING.BAD_REPLY') as WireReply;

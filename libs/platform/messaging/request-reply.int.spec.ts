@@ -13,6 +13,7 @@ import {
   runWithContext,
   silentLogger,
 } from '@antiphon/observability';
+import { DLQ_HEADERS } from './dead-letter.js';
 import { HandleRequest } from './handle-request.js';
 import { connectNats } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
@@ -181,6 +182,18 @@ describe('request/reply', () => {
   ])('refuses %s', async (_what, payload) => {
     const reply = await clientLink.connection.request(echo.subject, payload, { timeout: 2_000 });
     expect(reply.json()).toMatchObject({ ok: false, error: { kind: 'invalid', code: 'REQUEST.INVALID' } });
+  });
+
+  it('puts a command aside that is broken and that nobody waits for', async () => {
+    const letters = clientLink.connection.subscribe('dlq.agent-requests', { max: 1 });
+    await clientLink.connection.flush();
+    clientLink.connection.publish(echo.subject, new Uint8Array([0xff, 0xfe]));
+    for await (const letter of letters) {
+      expect(letter.headers?.get(DLQ_HEADERS.code)).toBe('REQUEST.INVALID');
+      expect(letter.headers?.get(DLQ_HEADERS.subject)).toBe(echo.subject);
+      expect([...letter.data]).toEqual([0xff, 0xfe]);
+    }
+    await expect(client.request(echo, { text: 'ok' })).resolves.toMatchObject({ text: 'ok' });
   });
 
   it('says that nobody is there to answer', async () => {

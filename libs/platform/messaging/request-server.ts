@@ -5,6 +5,7 @@ import { firstValueFrom, isObservable } from 'rxjs';
 import { bug, isAppError } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import { noteDeadLetter } from './dead-letter.js';
 import type { AnyContract, Outcome } from './handle-request.js';
 import type { NatsLink } from './nats-link.js';
 import { contextOf, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
@@ -88,6 +89,7 @@ export class RequestServer extends ServerNats {
 
   override async handleMessage(subject: string, message: Msg): Promise<void> {
     const reply = await this.#answer(subject, message);
+    if (!message.reply) return;
     try {
       message.respond(JSON.stringify(reply));
     } catch (error) {
@@ -120,8 +122,16 @@ export class RequestServer extends ServerNats {
       return { ok: true, result: checkedReply(contract, outcome.value) };
     } catch (error) {
       this.#log(subject, error);
+      if (!message.reply) this.#setAside(subject, message, error);
       return { ok: false, error: toWireError(error) };
     }
+  }
+
+  // Nobody waits for the answer, so the dead letters are the only ones that can be told why.
+  #setAside(subject: string, { data, headers }: Msg, error: unknown): void {
+    if (!this.#link.isConnected()) return;
+    const consumer = requestDeadLetters(this.#link.service);
+    noteDeadLetter(this.#link, { consumer, id: '', subject, data, headers, error, deliveryCount: 1 });
   }
 
   #log(subject: string, error: unknown): void {
@@ -131,6 +141,9 @@ export class RequestServer extends ServerNats {
     else this.#logger.info({ code: (error as { code: string }).code, subject }, 'a request was refused');
   }
 }
+
+/** Where requests go that nobody waits for and that could not be carried out. */
+export const requestDeadLetters = (service: string): string => `${service}-requests`;
 
 /** A reply that breaks its contract is a bug here, not the caller's. */
 const checkedReply = (contract: AnyContract, value: unknown): unknown => {

@@ -74,9 +74,12 @@ export const JETSTREAM_CODES = {
 export const jetstreamCode = (error: unknown): number | undefined =>
   error instanceof JetStreamApiError ? error.code : undefined;
 
+/** A server that has just started may drop what comes too early; whoever asks, asks again. */
+const API_TIMEOUT_MS = 2_000;
+
 /** JetStream's management API on a connection, without asking the account first (services may not). */
 export const managerOf = (connection: NatsConnection): Promise<JetStreamManager> =>
-  jetstreamManager(connection, { checkAPI: false });
+  jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });
 
 /** Makes the stream exist with this configuration, whatever there was; safe to call from many processes at once. */
 export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec): Promise<void> => {

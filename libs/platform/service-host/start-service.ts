@@ -4,7 +4,8 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { RequestServer } from '@antiphon/messaging';
+import { RequestServer, keepStreams, managerOf } from '@antiphon/messaging';
+import type { StreamName } from '@antiphon/messaging';
 import { checkDatabase } from './database-check.js';
 import { addRequestContext, createHttpAdapter } from './http-server.js';
 import type { HttpOptions } from './http-server.js';
@@ -22,6 +23,8 @@ export interface ServiceDefinition {
   readonly http?: HttpOptions;
   /** True for the service that works with Temporal: its server's health is part of this service's. */
   readonly temporal?: boolean;
+  /** JetStream streams that the service makes and keeps in being; JetStream's health is part of its own then. */
+  readonly keeps?: readonly StreamName[];
   /** Called before the service listens: hooks on Fastify (`app.getHttpAdapter().getInstance()`) and its HTTP server. */
   readonly configure?: (app: NestFastifyApplication, platform: Platform) => void | Promise<void>;
 }
@@ -50,6 +53,16 @@ const addPlatformChecks = (platform: Platform): void => {
     if (!platform.nats.isConnected()) throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached');
     await platform.nats.connection.flush();
   });
+};
+
+/** Keeps the service's streams, and checks by each of them that JetStream answers; answers how to stop. */
+const keepOwnStreams = async (platform: Platform, names: readonly StreamName[]): Promise<() => void> => {
+  if (names.length === 0) return () => {};
+  const manager = await managerOf(platform.nats.connection);
+  platform.health.addCheck('jetstream', async () => {
+    for (const name of names) await manager.streams.info(name);
+  });
+  return keepStreams(platform.nats, names, platform.logger);
 };
 
 const createApp = async (
@@ -91,6 +104,7 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
 const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
   addPlatformChecks(platform);
   const closeTemporal = definition.temporal ? await addTemporalCheck(platform) : () => Promise.resolve();
+  const endStreams = await keepOwnStreams(platform, definition.keeps ?? []);
   const app = await createApp(definition, platform);
   const server = new RequestServer({ link: platform.nats, logger: platform.logger });
   app.connectMicroservice({ strategy: server });
@@ -105,6 +119,7 @@ const startOn = async (platform: Platform, definition: ServiceDefinition): Promi
     );
     await server.close();
     await app.close();
+    endStreams();
     await closeTemporal();
     await closePlatform(platform);
   });
