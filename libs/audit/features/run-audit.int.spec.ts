@@ -212,31 +212,36 @@ describe('a log that nobody has touched', () => {
 });
 
 describe('a row changed by a superuser', () => {
-  it.each([
-    ['its content', `data = jsonb_set(data, '{content}', '"something else"')`],
-    ['its type', `type = 'TurnRequestedLater'`],
-    ['its metadata', `metadata = jsonb_set(metadata, '{epoch}', '2')`],
-    ['its id', `event_id = gen_random_uuid()`],
-    ['its hash', `hash = sha256('x')`],
-  ])('is named by the hash chain: %s', async (_, change) => {
+  it('is named by the hash chain, whatever was changed, and no more once it is as it was', async () => {
     await playTurn();
     const { stream } = await playTurn();
     const { position } = await eventOf(stream, 'TurnRequested');
-    await tamper(`update events set ${change} where position = $1`, position);
-    const report = await audit();
-    expect(report.ok).toBe(false);
-    expect(broken(report)).toContain('hash-chains-are-whole');
-    const chain = report.checks.find(({ name }) => name === 'hash-chains-are-whole');
-    const { rows } = await admin.query<{ event_id: string }>(
-      'select event_id from events where position = $1',
-      [position],
-    );
-    expect(chain?.first).toMatchObject({
-      position,
-      streamId: stream,
-      eventId: rows[0]?.event_id,
-      message: 'its content does not have its hash',
-    });
+    await tamper(`create table saved as select * from events where position = ${position}`);
+    const changes = [
+      `data = jsonb_set(data, '{content}', '"something else"')`,
+      `type = 'TurnRequestedLater'`,
+      `metadata = jsonb_set(metadata, '{epoch}', '2')`,
+      'event_id = gen_random_uuid()',
+      `hash = sha256('x')`,
+    ];
+    for (const change of changes) {
+      await tamper(`update events set ${change} where position = ${position}`);
+      const report = await audit();
+      const { rows } = await admin.query<{ event_id: string }>(
+        'select event_id from events where position = $1',
+        [position],
+      );
+      expect(report.ok).toBe(false);
+      expect(report.checks.find(({ name }) => name === 'hash-chains-are-whole')?.first).toMatchObject({
+        position,
+        streamId: stream,
+        eventId: rows[0]?.event_id,
+        message: 'its content does not have its hash',
+      });
+      await tamper(`delete from events where position = ${position}`);
+      await tamper('insert into events select * from saved');
+    }
+    expect(await audit(true)).toMatchObject({ ok: true });
   });
 
   it('is found where it stands although its hash was made to fit', async () => {
