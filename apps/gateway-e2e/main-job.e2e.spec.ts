@@ -46,7 +46,9 @@ describe('the main job', () => {
       .stream('chat.send', toPeer(`sum-${agent}`, 'What is the sum of 19 and 23?', agent))
       .done();
     // How many frames a text comes in is the provider's and the network's matter.
-    const kinds = frames.map(({ event }) => event).filter((event, i, all) => event !== 'text' || all[i - 1] !== 'text');
+    const kinds = frames
+      .map(({ event }) => event)
+      .filter((event, i, all) => event !== 'text' || all[i - 1] !== 'text');
     expect(kinds).toEqual(['accepted', 'tool_use', 'usage', 'tool_result', 'text', 'usage', 'done']);
     expect(frames[1]?.data).toMatchObject({ name: 'calculator', input: { expression: '19 + 23' } });
     expect(frames[3]?.data).toMatchObject({ content: '42', is_error: false });
