@@ -9,8 +9,9 @@ export interface GroupCommitOptions {
   readonly maxRequests: number;
   readonly maxEvents: number;
   readonly maxBytes: number;
-  /** Requests that may wait; beyond it `append` refuses with LOG.UNAVAILABLE. */
+  /** What may wait; beyond it `append` refuses with LOG.UNAVAILABLE. */
   readonly maxQueued: number;
+  readonly maxQueuedBytes: number;
 }
 
 interface Waiting {
@@ -31,7 +32,7 @@ export interface GroupCommit {
  */
 export const takeBatch = <T extends { readonly prepared: PreparedAppend }>(
   queue: T[],
-  { maxRequests, maxEvents, maxBytes }: Omit<GroupCommitOptions, 'maxQueued'>,
+  { maxRequests, maxEvents, maxBytes }: Pick<GroupCommitOptions, 'maxRequests' | 'maxEvents' | 'maxBytes'>,
 ): T[] => {
   const batch: T[] = [];
   const left: T[] = [];
@@ -68,6 +69,7 @@ export const createGroupCommit = (
   options: GroupCommitOptions,
 ): GroupCommit => {
   const queue: Waiting[] = [];
+  let queuedBytes = 0;
   let running: Promise<void> | undefined;
   let closed = false;
 
@@ -83,6 +85,7 @@ export const createGroupCommit = (
       // One turn of the event loop: those who were just answered, and whoever else is about to append, come along.
       await nextTurn();
       const batch = takeBatch(queue, options);
+      for (const { prepared } of batch) queuedBytes -= prepared.bytes;
       try {
         settle(batch, await flush(batch.map(({ prepared }) => prepared)));
       } catch (error) {
@@ -95,13 +98,15 @@ export const createGroupCommit = (
   return {
     append: (prepared) =>
       new Promise((resolve, reject) => {
-        if (closed || queue.length >= options.maxQueued) {
+        const full = queue.length >= options.maxQueued || queuedBytes > options.maxQueuedBytes;
+        if (closed || full) {
           reject(
             transient('LOG.UNAVAILABLE', closed ? 'the log is closing' : 'too many appends are waiting'),
           );
           return;
         }
         queue.push({ prepared, resolve, reject });
+        queuedBytes += prepared.bytes;
         running ??= drain();
       }),
     close: async () => {

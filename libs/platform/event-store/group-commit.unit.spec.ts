@@ -5,7 +5,13 @@ import { type AppendOutcome, resultOf } from './append-outcome.js';
 import { createGroupCommit, type GroupCommitOptions, takeBatch } from './group-commit.js';
 import { prepareAppend, type PreparedAppend } from './prepare-append.js';
 
-const BOUNDS: GroupCommitOptions = { maxRequests: 4, maxEvents: 6, maxBytes: 4_000, maxQueued: 8 };
+const BOUNDS: GroupCommitOptions = {
+  maxRequests: 4,
+  maxEvents: 6,
+  maxBytes: 4_000,
+  maxQueued: 8,
+  maxQueuedBytes: 100_000,
+};
 const prepared = (streamId = freshStream(), count = 1): PreparedAppend =>
   prepareAppend({ workspace: 'w', streams: [toStream(streamId, 'any', count)] });
 const done = (): AppendOutcome => ({ ok: true, result: resultOf('appended', [1], 1, 1) });
@@ -58,6 +64,19 @@ describe('takeBatch', () => {
 });
 
 describe('group commit', () => {
+  it('bounds the bytes that wait', async () => {
+    const group = createGroupCommit(async (batch) => batch.map(done), { ...BOUNDS, maxQueuedBytes: 300 });
+    const settled = await Promise.allSettled(Array.from({ length: 5 }, () => group.append(prepared())));
+    expect(settled.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'rejected',
+      'rejected',
+    ]);
+    expect(await group.append(prepared())).toMatchObject({ outcome: 'appended' });
+  });
+
   it('sends what arrives while a batch is on its way together in the next', async () => {
     const sizes: number[] = [];
     const waiting: (() => void)[] = [];

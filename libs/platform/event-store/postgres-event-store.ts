@@ -37,6 +37,7 @@ const DEFAULTS: GroupCommitOptions = {
   maxEvents: 2_000,
   maxBytes: 8 * 1024 * 1024,
   maxQueued: 10_000,
+  maxQueuedBytes: 64 * 1024 * 1024,
 };
 
 const appendWithin = async (

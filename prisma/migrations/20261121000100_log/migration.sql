@@ -152,6 +152,8 @@ set search_path = public, pg_temp
 -- A plan that was made while a table was small must not outlive that: always by key.
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
+-- Before PostgreSQL 18, a scan that is switched off counts as so dear that its plan would be compiled, for seconds.
+set jit = off
 as $$
 declare
   item record;
