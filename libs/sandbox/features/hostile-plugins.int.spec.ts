@@ -1,7 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { until } from '@antiphon/testing';
 import { cells, residentMb, startSandbox } from './testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from './testing/sandbox.fixture.spec.js';
+
+jest.setTimeout(60_000);
 
 const TIMEOUT_MS = 400;
 const MEMORY_MB = 16;
@@ -38,7 +40,7 @@ describe('hostile plug-ins', () => {
       ],
       { timeoutMs: TIMEOUT_MS, memoryMb: MEMORY_MB },
     );
-  }, 60_000);
+  });
 
   afterEach(async () => {
     expect(await box.call('hello')).toMatchObject({ outcome: 'completed', content: 'hello', isError: false });

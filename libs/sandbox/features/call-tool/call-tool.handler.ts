@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
+import { transient } from '@antiphon/kernel';
 import { failed, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
@@ -14,7 +15,10 @@ export type CallToolRequest = z.output<typeof callTool.request>;
 export type CallToolReply = z.input<typeof callTool.reply>;
 
 export interface CallTool {
-  /** Throws `SANDBOX.FENCED` and `TOOL.CALL_ID_REUSED` (conflict); how a tool fails is a reply. */
+  /**
+   * Throws `SANDBOX.FENCED` and `TOOL.CALL_ID_REUSED` (conflict), and `SANDBOX.LOST` (transient) when this process
+   * stops meanwhile; how a tool fails is a reply.
+   */
   readonly call: (request: CallToolRequest) => Promise<CallToolReply>;
   /** Ends a call that is waiting or running here, as `TOOL.CANCELLED`; anything else is left alone. */
   readonly cancel: (cancel: ToolCancel) => void;
@@ -75,6 +79,7 @@ const createRun =
       timeoutMs: source.timeoutMs,
       listener,
     });
+    if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return answer(failed('TOOL.UNAVAILABLE', end.message));
     return answer(outcomeOf(end, MAX_TOOL_OUTPUT_BYTES), image.digest);
   };

@@ -1,13 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { bundledPlugins, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
+
+jest.setTimeout(60_000);
 
 describe('the bundled plug-ins', () => {
   let box: TestSandbox;
 
   beforeAll(async () => {
     box = await startSandbox([], {}, { bundledDirectory: await bundledPlugins() });
-  }, 120_000);
+  });
   afterAll(() => box.close());
 
   it('are loaded without configuration and describe themselves', () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { MODULES } from '../testing/modules.fixture.spec.js';
 import { bundledPlugins, folderOf, pluginAt, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
+
+jest.setTimeout(60_000);
 
 describe('loading plug-ins', () => {
   let box: TestSandbox;
@@ -98,5 +100,5 @@ describe('loading plug-ins', () => {
     expect(box.sandbox.plugins.map(({ name }) => name)).toEqual(['calculator', 'echo']);
     expect(await box.call('echo')).toMatchObject({ content: 'hello' });
     await rm(folder, { recursive: true });
-  }, 60_000);
+  });
 });

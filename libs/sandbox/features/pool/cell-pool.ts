@@ -7,8 +7,12 @@ import type { CellSlot } from './cell-slot.js';
 import { createJobQueue } from './job-queue.js';
 import type { QueuedJob } from './job-queue.js';
 
-/** A job either ran, however it ended, or provably did not. */
-export type PoolEnd = RunEnd | { readonly end: 'unavailable'; readonly message: string };
+export type PoolEnd =
+  | RunEnd
+  /** The job provably did not run. */
+  | { readonly end: 'unavailable'; readonly message: string }
+  /** The pool was closed while the job ran: nobody knows how far it came. */
+  | { readonly end: 'stopped' };
 
 export interface CellPoolOptions {
   readonly open: () => Promise<Cell>;
@@ -50,6 +54,7 @@ export const createCellPool = ({
   // One plug-in that loops until its deadline must leave a cell to the others.
   const queue = createJobQueue({ maxQueued, maxWaitMs, maxPerPlugin: Math.max(1, size - 1) });
   const slots: CellSlot[] = [];
+  let closed = false;
   const start = (slot: CellSlot, { job, settle, done }: QueuedJob): void => {
     const failed = (error: unknown): void => {
       slotOptions.logger.error({ err: error, plugin: job.plugin }, 'a call broke off unexpectedly');
@@ -57,7 +62,7 @@ export const createCellPool = ({
     };
     void slot
       .run(job)
-      .then(settle, failed)
+      .then((end) => settle(closed && end.end === 'died' ? { end: 'stopped' } : end), failed)
       .finally(() => {
         done();
         dispatch();
@@ -88,6 +93,7 @@ export const createCellPool = ({
     }),
     warm: Promise.all(slots.map((slot) => slot.opened)).then(() => undefined),
     close: async () => {
+      closed = true;
       queue.close('the sandbox is stopping');
       await Promise.all(slots.map((slot) => slot.close()));
     },
