@@ -298,7 +298,7 @@ describe('what the services may not do is named', () => {
     expect(broken(report)).toEqual(['balances-equal-the-log']);
     expect(report.first).toMatchObject({
       eventId: null,
-      message: expect.stringContaining('settledTokens 16, the log 15') as string,
+      message: expect.stringContaining('settledTokens 16, the log 15'),
     });
     await admin.query("delete from budget_balances where scope_key like 'session/%'");
     expect((await audit()).checks.find(({ name }) => name === 'balances-equal-the-log')).toMatchObject({

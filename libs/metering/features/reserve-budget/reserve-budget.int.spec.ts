@@ -185,7 +185,7 @@ describe('reserving', () => {
     await expect(reserve(metering.request())).resolves.toMatchObject({
       granted: false,
       reason: 'unknown_price',
-      message: expect.stringContaining('no price is set for scripted/echo') as string,
+      message: expect.stringContaining('no price is set for scripted/echo'),
     });
   });
 

@@ -173,7 +173,7 @@ describe('a charge over its bound', () => {
     await expect(raised.reserve(next)).resolves.toMatchObject({
       granted: false,
       reason: 'frozen',
-      message: expect.stringContaining('budget frozen (session: 1100/10000)') as string,
+      message: expect.stringContaining('budget frozen (session: 1100/10000)'),
     });
     const unfreeze = {
       type: 'Unfreeze',
