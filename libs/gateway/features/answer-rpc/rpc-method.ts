@@ -28,7 +28,8 @@ type Issue = ZodError['issues'][number];
 const describeIssue = (issue: Issue): string => {
   if (issue.code === 'unrecognized_keys') return `unknown field ${issue.keys.join(', ')}`;
   const field = issue.path.map(String).join('.');
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return `${field} is required`;
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined'))
+    return `${field} is required`;
   return field === '' ? issue.message : `${field}: ${issue.message}`;
 };
 
