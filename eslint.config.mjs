@@ -4,7 +4,7 @@ import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
 
 const SOURCES = ['apps/**/*.ts', 'libs/**/*.ts', 'tools/**/*.ts'];
 const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/**/*.ts'];
-const SPECS = ['**/*.spec.ts', 'libs/testing/**/*.ts'];
+const SPECS = ['**/*.spec.ts', '**/testing/**/*.ts', 'libs/testing/**/*.ts', 'apps/*-e2e/**/*.ts'];
 // Linted as text by tools/lint/house-rules.unit.spec.ts; they are in no TypeScript project.
 const FIXTURES = ['**/lint-fixture*.ts'];
 
@@ -67,7 +67,10 @@ export default tseslint.config(
         { checksVoidReturn: { arguments: false, attributes: false } },
       ],
       '@typescript-eslint/await-thenable': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
     },
   },
   {

@@ -30,7 +30,8 @@ const RULES = {
 };
 /** What only specs may import besides; of packages, any. */
 const SPEC_TYPES = ['testing'];
-const isSpec = (file) => /\.spec\.ts$/.test(file);
+/** Specs, and the `testing/` folder beside them that holds what several specs share. */
+const isSpec = (file) => /\.spec\.ts$|\/testing\/[^/]+\.ts$/.test(file);
 
 const problemWithContracts = (rule, subpath, typeOnly) => {
   if (rule.contracts === undefined) return 'it may not import contracts';

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import type { GatewayAddress } from './connection/gateway-address.js';
 import type { Output } from './output/print.js';
 
@@ -10,4 +11,4 @@ export interface CommandContext {
   readonly gateway: () => GatewayAddress;
 }
 
-export type ContextOf = (command: import('commander').Command) => CommandContext;
+export type ContextOf = (command: Command) => CommandContext;

@@ -30,13 +30,23 @@ const render = ({ checks, events, durationMs, first }: AuditReport): string =>
 /** The log could not be read at all, which is neither a pass nor a violation. */
 const unreachable = (error: unknown): unknown =>
   isAppError(error) && error.kind === 'transient'
-    ? new AppError('transient', 'CLI.UNREACHABLE', `cannot reach the database: ${error.message}`, { cause: error })
+    ? new AppError('transient', 'CLI.UNREACHABLE', `cannot reach the database: ${error.message}`, {
+        cause: error,
+      })
     : error;
 
 const audit = async ({ output, env, cwd }: CommandContext, options: AuditCommandOptions): Promise<void> => {
   if (options.live)
-    throw new AppError('invalid', 'CLI.USAGE', '--live is not available yet: this version audits the log alone');
-  const pool = createPool({ url: findDatabase(env, cwd), applicationName: 'antiphon-audit', logger: silentLogger });
+    throw new AppError(
+      'invalid',
+      'CLI.USAGE',
+      '--live is not available yet: this version audits the log alone',
+    );
+  const pool = createPool({
+    url: findDatabase(env, cwd),
+    applicationName: 'antiphon-audit',
+    logger: silentLogger,
+  });
   try {
     const onProgress = (step: string): void => void (output.json || process.stderr.write(`${step} …\n`));
     const report = await runAudit({ pool, strictQuiesced: options.strict === true, onProgress });
@@ -53,7 +63,9 @@ const audit = async ({ output, env, cwd }: CommandContext, options: AuditCommand
 export const addAudit = (program: Command, context: ContextOf): void => {
   program
     .command('audit')
-    .description('prove from the log that everything holds; exits 1 and names the first event that breaks a rule')
+    .description(
+      'prove from the log that everything holds; exits 1 and names the first event that breaks a rule',
+    )
     .option('--strict', 'nothing is at work now: count what is still open as broken')
     .option('--live', 'also what needs NATS and Temporal (not available yet)')
     .addHelpText('after', '\nExamples:\n  antiphon audit\n  antiphon audit --json | jq .checks[].name')
