@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const pidOf = (service: 'agent' | 'sandbox'): number => {
   const pid = stack.stackJson().services[service]?.[0]?.pid;
-  if (pid === undefined) throw new Error(`no pid of ${service}`);
+  if (pid === undefined || pid === null) throw new Error(`no pid of ${service}`);
   return pid;
 };
 
