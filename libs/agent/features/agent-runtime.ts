@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import { runProjection } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, RunningProjection } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
+import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
@@ -17,6 +19,7 @@ import type { SessionLanes } from './drive-session/session-lanes.js';
 import { createToolCatalog } from './drive-session/tool-catalog.js';
 import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
+import { projectAgentSessions } from './recover-sessions/agent-sessions.projection.js';
 import { findAbandoned } from './recover-sessions/find-abandoned.js';
 import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
@@ -31,7 +34,6 @@ export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
 /** Folds of sessions kept in memory. */
 const MAX_LANES = 2_000;
 const KEEP_UP_MS = 250;
-const SWEEP_MS = 1_000;
 /** The supervisor gives a service fifteen seconds to stop. */
 const DRAIN_MS = 8_000;
 /** A fold keeps this much of recent turns for each token of a context: more would never be shown. */
@@ -92,6 +94,17 @@ const repeat = async (work: () => Promise<void>, everyMs: number, signal: AbortS
   }
 };
 
+/** Keeps the rows that sweeps and listings read equal to the log. */
+const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningProjection =>
+  runProjection({
+    pool,
+    name: 'agent-sessions',
+    categories: ['session'],
+    handle: projectAgentSessions,
+    logger,
+    hint: (wake) => onLogHint(nats, wake),
+  });
+
 /** Takes over what has no driver, until the signal says so: at once, at hints, and every second. */
 const recover = async (
   options: AgentRuntimeOptions,
@@ -105,7 +118,7 @@ const recover = async (
     takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
       logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
     );
-  await repeat(sweep, SWEEP_MS, stopping);
+  await repeat(sweep, options.times?.sweepMs ?? DRIVE_TIMES.sweepMs, stopping);
   unsubscribe();
 };
 
@@ -115,9 +128,11 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const services = toServices(options, () => !stopping.signal.aborted);
   const lanes = createSessionLanes(services, MAX_LANES);
   let running: Promise<unknown> = Promise.resolve();
+  let projection: RunningProjection | null = null;
   let stopped: Promise<void> | null = null;
 
   const start = (): void => {
+    projection = projectSessions(options);
     running = Promise.all([
       recover(options, lanes, stopping.signal),
       // Turns that are running when the process is told to stop need their leases until they have ended.
@@ -128,7 +143,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     stopping.abort();
     await lanes.drain(DRAIN_MS);
     drained.abort();
-    await running;
+    await Promise.all([running, projection?.stop()]);
   };
 
   return {

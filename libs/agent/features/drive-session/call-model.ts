@@ -7,7 +7,7 @@ import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
 import { reserveCall } from './reserve-call.js';
 import type { Reservation } from './reserve-call.js';
-import { Stopped, throwIfStopped, untilAnswered } from './stop.js';
+import { Stopped, orAbandoned, throwIfStopped, untilAnswered } from './stop.js';
 import type { StopReason } from './stop.js';
 import type { Work } from './work.js';
 
@@ -35,6 +35,9 @@ const promptFor = async (work: Work, call: OpenCall): Promise<ModelPrompt> => {
     contextTokens: services.config.memory.contextTokens,
   });
 };
+
+/** A provider that is told to stop says within this what it has used, or nobody waits for it. */
+const STOP_GRACE_MS = 500;
 
 /** What stopping an attempt is recorded as; `lost` is recorded by whoever has the session now. */
 const STOPPED: Readonly<
@@ -92,13 +95,16 @@ const ask = async (attempt: Attempt, prompt: ModelPrompt, maxOutputTokens: numbe
   const stream = createDeltaStream(lane.fold().cursor, turnId, lane.sendAhead, () => overflow.abort());
   attempt.stream = stream;
   const either = AbortSignal.any([signal, overflow.signal]);
-  const answered = services.models.complete(
-    { ...prompt, maxOutputTokens, signal: either, streaming: true },
-    stream,
-  );
-  return answered.catch((error: unknown) => {
+  const request = { ...prompt, maxOutputTokens, signal: either, streaming: true };
+  try {
+    const [answer] = await Promise.all([
+      orAbandoned(services.models.complete(request, stream), either, STOP_GRACE_MS),
+      services.failpoint('agent.turn.dispatched', lane.sessionId),
+    ]);
+    return answer;
+  } catch (error) {
     throw overflow.signal.aborted ? overflowed(error) : error;
-  });
+  }
 };
 
 /** What an adapter gave only at its end goes out then: all of its text is in frames. */

@@ -36,8 +36,16 @@ export interface DriveTimes {
   readonly lookMs: number;
   /** Hard deadline of one model attempt. */
   readonly attemptMs: number;
+  /** Between two looks for turns that nobody drives. */
+  readonly sweepMs: number;
 }
-export const DRIVE_TIMES: DriveTimes = { leaseMs: 5_000, idleMs: 60_000, lookMs: 500, attemptMs: 600_000 };
+export const DRIVE_TIMES: DriveTimes = {
+  leaseMs: 5_000,
+  idleMs: 60_000,
+  lookMs: 500,
+  attemptMs: 600_000,
+  sweepMs: 1_000,
+};
 
 /** What lanes and drivers work with; made once for each process. */
 export interface LaneServices {

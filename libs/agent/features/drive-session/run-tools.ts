@@ -40,7 +40,9 @@ export const runTools = async (
   };
   const callOnAndOn = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
-      arrived.push(refusal(work, turnId, call) ?? (await makeToolCall(work, turnId, call)));
+      const outcome = refusal(work, turnId, call) ?? (await makeToolCall(work, turnId, call));
+      // `arrived` is another list by now if others were recorded meanwhile.
+      arrived.push(outcome);
       await work.services.failpoint('agent.tool.answered', work.lane.sessionId);
       await (recording ??= recordArrived());
     }

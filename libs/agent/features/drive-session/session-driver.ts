@@ -110,9 +110,10 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     stepping = { turnId: turn.turnId, controller };
     if (turn.cancelRequested) abort(controller, 'cancelled');
     // Only a model call has a deadline here: a tool's is the sandbox's own.
-    const deadlineMs = step.kind === 'answer_call' ? times.attemptMs : null;
     const deadline =
-      deadlineMs === null ? undefined : setTimeout(() => abort(controller, 'deadline'), deadlineMs);
+      step.kind === 'answer_call'
+        ? setTimeout(() => abort(controller, 'deadline'), times.attemptMs).unref()
+        : undefined;
     try {
       return await performStep(workOn(turn, controller.signal), step, retryAfterMs, record);
     } catch (error) {

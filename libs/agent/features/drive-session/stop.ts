@@ -40,6 +40,22 @@ export const unlessStopped = async <T>(work: Promise<T>, signal: AbortSignal): P
   }
 };
 
+/** Settles as the work does; once the signal says stop, the work has `graceMs` to end by itself, then `Stopped` is thrown. */
+export const orAbandoned = async <T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<T> => {
+  const abandoned = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    timer = setTimeout(() => abandoned.abort(signal.reason), graceMs);
+  };
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    return await unlessStopped(work, abandoned.signal);
+  } finally {
+    signal.removeEventListener('abort', stop);
+    clearTimeout(timer);
+  }
+};
+
 /** Waits; throws `Stopped` when the signal says so. */
 export const waitFor = async (ms: number, signal: AbortSignal): Promise<void> => {
   try {

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
-import { createAgentWorld, until, WORKSPACE } from '../testing/agent-world.js';
+import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { streams } from '../testing/test-model.js';
+import { hangs, says, streams } from '../testing/test-model.js';
 
 let world: AgentWorld;
 let agent: TestProcess;
@@ -13,41 +13,26 @@ beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
 });
+beforeEach(() => {
+  world.model.reply = streams('hello ', 'there');
+  world.model.requests.length = 0;
+});
 afterAll(() => world.close());
 
-const address = (peer = randomUUID()) => ({ agentId: 'main', channel: 'ws', account: 'a', peer });
-const submit = (
-  target: { address: ReturnType<typeof address> } | { sessionId: string },
-  content = 'hi',
-  idempotencyKey?: string,
-) =>
-  agent.runtime.submitTurn({
-    workspace: WORKSPACE,
-    target,
-    content,
-    caller: 'spec',
-    ...(idempotencyKey ? { idempotencyKey } : {}),
-  });
-const typesOf = async (sessionId: string) => (await world.events(sessionId)).map(({ type }) => type);
-const ended = (sessionId: string, turns = 1) =>
-  until(async () => {
-    const events = await world.events(sessionId);
-    return (
-      events.filter(({ type }) => /^Turn(Completed|Failed|Cancelled)$/.test(type)).length === turns && events
-    );
-  });
+const submit = (...args: Parameters<typeof submitTo> extends [unknown, ...infer Rest] ? Rest : never) =>
+  submitTo(agent, ...args);
 
 describe('a message to nobody yet', () => {
-  it('begins a session, and its turn comes to an answer in four appends of one stream', async () => {
-    const accepted = await submit({ address: address() });
+  it('begins a session, and its turn comes to an answer', async () => {
+    const accepted = await submit({ address: newAddress() });
     expect(accepted).toMatchObject({
       agentId: 'main',
       version: 3,
       acceptedOffset: ATTEMPT_SPAN,
       joined: false,
     });
-    const events = await ended(accepted.sessionId);
-    expect(events.map(({ type }) => type)).toEqual([
+    await world.ended(accepted.sessionId);
+    expect(await world.types(accepted.sessionId)).toEqual([
       'SessionStarted',
       'TurnRequested',
       'ModelCallStarted',
@@ -56,31 +41,138 @@ describe('a message to nobody yet', () => {
     ]);
   });
 
-  it('is followed in the same session', async () => {
-    const target = { address: address() };
-    const first = await submit(target);
-    const second = await submit(target);
-    expect(second.sessionId).toBe(first.sessionId);
-    await ended(first.sessionId, 2);
+  it('is followed in the same session, which remembers both sides', async () => {
+    const target = { address: newAddress() };
+    const first = await submit(target, 'I am Ada');
+    await world.ended(first.sessionId);
+    expect((await submit(target, 'who am I?')).sessionId).toBe(first.sessionId);
+    await world.ended(first.sessionId, 2);
+    expect(world.model.requests[1]?.messages).toEqual([
+      { role: 'user', text: 'I am Ada' },
+      { role: 'assistant', text: 'hello there', toolCalls: [] },
+      { role: 'user', text: 'who am I?' },
+    ]);
+  });
+
+  it('makes one session even if two arrive at once', async () => {
+    const target = { address: newAddress() };
+    const both = await Promise.all([submit(target, 'one'), submit(target, 'two')]);
+    expect(both[0]?.sessionId).toBe(both[1]?.sessionId);
+    await world.ended(both[0]?.sessionId ?? '', 2);
+  });
+
+  it('keeps what two people say apart, whatever their names hold', async () => {
+    const base = { agentId: 'main', account: 'c', peer: 'd' };
+    const one = await submit({ address: { ...base, channel: 'a:b' } });
+    const other = await submit({ address: { ...base, channel: 'a', account: 'b:c' } });
+    expect(one.sessionId).not.toBe(other.sessionId);
+    await Promise.all([world.ended(one.sessionId), world.ended(other.sessionId)]);
+  });
+
+  it('can be said to no agent that is not there', async () => {
+    await expect(submit({ address: newAddress('nobody') })).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+    });
+    await expect(submit({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+  });
+
+  it('is stored as the log can keep it', async () => {
+    const address = { ...newAddress(), channel: 'odd\ud800' };
+    const { sessionId } = await submit({ address }, 'a\0b\ud800');
+    const [started, requested] = await world.ended(sessionId);
+    expect(started?.data['sessionKey']).toContain('odd%EF%BF%BD');
+    expect(requested?.data['content']).toBe('a\uFFFDb\uFFFD');
+  });
+});
+
+describe('turns of one session', () => {
+  it('run one after another in the order accepted', async () => {
+    const { sessionId } = await submit({ address: newAddress() }, 'first');
+    await Promise.all(Array.from({ length: 10 }, (_, index) => submit({ sessionId }, `turn ${index}`)));
+    const events = await world.ended(sessionId, 11);
+    const turns = events.filter(({ type }) => type === 'TurnRequested').map(({ data }) => data['turnId']);
+    const worked = events.filter(({ type }) => type === 'ModelCallStarted' || type === 'TurnCompleted');
+    expect(worked.map(({ type, data }) => [type, data['turnId']])).toEqual(
+      turns.flatMap((turnId) => [
+        ['ModelCallStarted', turnId],
+        ['TurnCompleted', turnId],
+      ]),
+    );
+  });
+
+  it('wait in the log behind the open one', async () => {
+    let release: (answer: ReturnType<typeof says>) => void = () => undefined;
+    world.model.reply = () => new Promise((resolve) => (release = resolve));
+    const first = await submit({ address: newAddress() });
+    const second = await submit({ sessionId: first.sessionId });
+    expect(second.acceptedOffset).toBeNull();
+    await until(() => world.model.requests.length === 1);
+    release(says('one'));
+    await until(() => world.model.requests.length === 2);
+    release(says('two'));
+    await world.ended(first.sessionId, 2);
+  });
+
+  it('run beside those of other sessions', async () => {
+    let atWork = 0;
+    world.model.reply = hangs('', () => atWork++);
+    const accepted = await Promise.all(Array.from({ length: 10 }, () => submit({ address: newAddress() })));
+    await until(() => atWork === 10);
+    await Promise.all(
+      accepted.map(({ sessionId }) =>
+        agent.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' }),
+      ),
+    );
+    await Promise.all(accepted.map(({ sessionId }) => world.ended(sessionId)));
+  });
+});
+
+describe('an idempotency key', () => {
+  it('joins the turn that was accepted with it', async () => {
+    const target = { address: newAddress() };
+    const idempotencyKey = randomUUID();
+    const first = await submit(target, 'hi', { idempotencyKey });
+    const again = await submit(target, 'hi', { idempotencyKey });
+    expect(again).toEqual({ ...first, joined: true });
+    await world.ended(first.sessionId);
+    expect((await world.types(first.sessionId)).filter((type) => type === 'TurnRequested')).toHaveLength(1);
+  });
+
+  it('joins it even if both arrive at once', async () => {
+    const target = { address: newAddress() };
+    const idempotencyKey = randomUUID();
+    const answers = await Promise.all([1, 2, 3].map(() => submit(target, 'hi', { idempotencyKey })));
+    expect(new Set(answers.map(({ turnId }) => turnId)).size).toBe(1);
+    expect(answers.filter(({ joined }) => !joined)).toHaveLength(1);
+    await world.ended(answers[0]?.sessionId ?? '');
+  });
+
+  it('is refused for another body', async () => {
+    const target = { address: newAddress() };
+    const idempotencyKey = randomUUID();
+    const { sessionId } = await submit(target, 'hi', { idempotencyKey });
+    await expect(submit(target, 'ho', { idempotencyKey })).rejects.toMatchObject({
+      kind: 'conflict',
+      code: 'LOG.IDEMPOTENCY_CONFLICT',
+    });
+    await world.ended(sessionId);
   });
 });
 
 describe('frames', () => {
   it('arrive live with the offsets that the log gives them', async () => {
-    const { sessionId } = await submit({ address: address() });
-    await ended(sessionId);
+    const { sessionId } = await submit({ address: newAddress() });
+    await world.ended(sessionId);
     const frames = world.watch(sessionId);
     await world.nats.connection.flush();
-    world.model.reply = streams('one ', 'two');
     await submit({ sessionId });
     await until(() => frames.some(({ event }) => event === 'done'));
-    expect(frames.map(({ event, offset }) => [event, offset - 2 * ATTEMPT_SPAN])).toEqual([
-      ['accepted', 0],
-      ['text', 1],
-      ['text', 2],
-      ['usage', 3],
-      ['done', 4],
+    expect(frames.map(({ event, offset, prev }) => [event, offset - 2 * ATTEMPT_SPAN, prev])).toEqual([
+      ['accepted', 0, ATTEMPT_SPAN + 4],
+      ['text', 1, 2 * ATTEMPT_SPAN],
+      ['text', 2, 2 * ATTEMPT_SPAN + 1],
+      ['usage', 3, 2 * ATTEMPT_SPAN + 2],
+      ['done', 4, 2 * ATTEMPT_SPAN + 3],
     ]);
-    expect(await typesOf(sessionId)).toHaveLength(9);
   });
 });

@@ -1,12 +1,13 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { LiveFrame, liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import type { AntiphonConfig, AgentConfig } from '@antiphon/config';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antiphon/event-store';
-import { connectNats, createRequestClient } from '@antiphon/messaging';
-import type { NatsLink } from '@antiphon/messaging';
+import { connectNats, createRequestClient, publishLogHint } from '@antiphon/messaging';
+import { isAppError } from '@antiphon/kernel';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { createAgentRuntime } from '../agent-runtime.js';
 import type { AgentRuntime, AgentRuntimeOptions } from '../agent-runtime.js';
@@ -18,6 +19,7 @@ import { createTestModel } from './test-model.js';
 import type { TestModel } from './test-model.js';
 
 export const WORKSPACE = 'default';
+export const TURN_ENDS = /^Turn(Completed|Failed|Cancelled)$/;
 
 const AGENT: AgentConfig = {
   id: 'main',
@@ -72,12 +74,19 @@ export interface AgentWorld {
   readonly nats: NatsLink;
   readonly responders: Responders;
   readonly model: TestModel;
+  /** Codes of the requests of any process that failed, e.g. `MESSAGING.NO_RESPONDERS`. */
+  readonly refused: string[];
   /** Frames in the order in which they arrived, from the moment that a session is watched. */
   watch(sessionId: string): LiveFrame[];
   process(options?: Partial<AgentRuntimeOptions>): TestProcess;
   events(sessionId: string): Promise<RecordedEvent[]>;
+  types(sessionId: string): Promise<string[]>;
+  /** The events of a session once so many of its turns have ended. */
+  ended(sessionId: string, turns?: number): Promise<RecordedEvent[]>;
   /** What the supervisor does when it sees a process die. */
   bury(process: TestProcess): Promise<void>;
+  /** Ends the processes that are still alive, as SIGTERM does. */
+  stopAll(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -87,16 +96,25 @@ export interface WorldDatabase {
   drop(): Promise<void>;
 }
 
+const noting = (client: RequestClient, refused: string[]): RequestClient => ({
+  request: (contract, payload, options) =>
+    client.request(contract, payload, options).catch((error: unknown) => {
+      if (isAppError(error)) refused.push(error.code);
+      throw error;
+    }),
+});
+
 /** Real PostgreSQL and NATS, one agent process or several, and the other services as the spec wants them. */
 export const createAgentWorld = async (database: WorldDatabase, natsUrl: string): Promise<AgentWorld> => {
   const pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec', max: 12 });
   const link = await connectNats({ url: natsUrl, service: 'agent', logger: silentLogger });
   const nats = isolatedLink(link, `spec-${randomBytes(4).toString('hex')}`);
-  const store = createPostgresEventStore(pool);
+  const store = createPostgresEventStore(pool, { onAppended: () => publishLogHint(nats) });
   const leases = createLeaseStore(pool);
   const responders = createResponders(nats);
   await responders.startSandbox();
   const model = createTestModel();
+  const refused: string[] = [];
   const alive = new Set<AgentRuntime>();
   let count = 0;
 
@@ -109,14 +127,14 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
       leases: mortal(life, leases),
       pool: mortal(life, pool),
       nats: { ...nats, isConnected: () => !life.dead && nats.isConnected() },
-      requests: mortal(life, createRequestClient(nats)),
+      requests: mortal(life, noting(createRequestClient(nats), refused)),
       models: mortal(life, options.models ?? model),
       logger: silentLogger,
       clock: systemClock,
       ids: uuidIds,
       owner,
       random: () => 0,
-      times: { leaseMs: 3_000 },
+      times: { leaseMs: 3_000, sweepMs: 50 },
       ...options,
     });
     runtime.start();
@@ -128,6 +146,12 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
     return { runtime, owner, model, kill };
   };
 
+  const stopAll = async (): Promise<void> => {
+    await Promise.all([...alive].map((runtime) => runtime.stop()));
+    alive.clear();
+  };
+  const events = (sessionId: string) => store.readStream(WORKSPACE, sessionStream(sessionId));
+
   return {
     store,
     leases,
@@ -135,6 +159,7 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
     nats,
     responders,
     model,
+    refused,
     watch: (sessionId) => {
       const frames: LiveFrame[] = [];
       nats.connection.subscribe(liveSubject(WORKSPACE, sessionId), {
@@ -143,10 +168,17 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
       return frames;
     },
     process: startProcess,
-    events: (sessionId) => store.readStream(WORKSPACE, sessionStream(sessionId)),
+    events,
+    types: async (sessionId) => (await events(sessionId)).map(({ type }) => type),
+    ended: (sessionId, turns = 1) =>
+      until(async () => {
+        const all = await events(sessionId);
+        return all.filter(({ type }) => TURN_ENDS.test(type)).length >= turns && all;
+      }),
     bury: async ({ owner }) => void (await leases.releaseOwner(owner)),
+    stopAll,
     close: async () => {
-      await Promise.all([...alive].map((runtime) => runtime.stop()));
+      await stopAll();
       responders.close();
       await store.close();
       await link.drain();
@@ -155,6 +187,22 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
     },
   };
 };
+
+/** A place where a conversation begins, another one each time. */
+export const newAddress = (agentId = 'main') => ({
+  agentId,
+  channel: 'ws',
+  account: 'a',
+  peer: randomUUID(),
+});
+
+/** Submits to a process as its clients do. */
+export const submitTo = (
+  { runtime }: TestProcess,
+  target: Parameters<AgentRuntime['submitTurn']>[0]['target'],
+  content = 'hi',
+  more: { idempotencyKey?: string } = {},
+) => runtime.submitTurn({ workspace: WORKSPACE, target, content, caller: 'spec', ...more });
 
 /** Waits for a fact: asks again until it is there. */
 export const until = async <T>(

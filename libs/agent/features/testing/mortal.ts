@@ -28,7 +28,12 @@ export const mortal = <T extends object>(life: Life, target: T): T =>
         const result = method(...args);
         if (!(result instanceof Promise)) return result;
         return result.then(
-          (value: unknown) => (life.dead ? never() : value),
+          (value: unknown) => {
+            if (!life.dead) return value;
+            // The server ends the connections of a process that dies.
+            (value as { release?: (destroy: boolean) => void } | null)?.release?.(true);
+            return never();
+          },
           (error: unknown) => {
             if (life.dead) return never();
             throw error;

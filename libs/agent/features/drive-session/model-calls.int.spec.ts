@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createTestDatabase } from '@antiphon/testing';
+import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
+import { ModelFailure } from '@antiphon/agent-domain';
+import type { ModelFailureDetails } from '@antiphon/agent-domain';
+import { rejected, transient } from '@antiphon/kernel';
+import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { asksFor, says, streams, USAGE } from '../testing/test-model.js';
+
+let world: AgentWorld;
+let agent: TestProcess;
+let withFallback: TestProcess;
+let defaults: AgentWorld['responders'];
+
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process();
+  withFallback = world.process({ config: testConfig({ fallback: { provider: 'second', model: 'n' } }) });
+  defaults = { ...world.responders };
+});
+beforeEach(() => {
+  world.model.reply = streams('hello ', 'there');
+  world.model.requests.length = 0;
+  for (const asked of Object.values(world.responders.asked)) asked.length = 0;
+  Object.assign(world.responders, defaults);
+});
+afterAll(() => world.close());
+
+const fails = (details: Partial<ModelFailureDetails>) => () =>
+  Promise.reject(
+    new ModelFailure({
+      reason: 'provider_error',
+      message: 'overloaded',
+      dispatched: true,
+      retryable: true,
+      ...details,
+    }),
+  );
+/** Runs one turn to its end and answers its events. */
+const turn = async (process = agent, content = 'hi') => {
+  const { sessionId } = await submitTo(process, { address: newAddress() }, content);
+  const events = await world.ended(sessionId);
+  return {
+    sessionId,
+    events,
+    last: events.at(-1),
+    data: (type: string) => events.find((e) => e.type === type)?.data,
+  };
+};
+const framesFrom = (events: Awaited<ReturnType<typeof turn>>['events']): Frame[] => {
+  let cursor = initialCursor;
+  return events.flatMap((event) => {
+    const framed = framesOf(cursor, event as unknown as SessionEvent);
+    cursor = framed.cursor;
+    return framed.frames;
+  });
+};
+
+describe('a model call', () => {
+  it('is asked with the context in its order and settled with what it used', async () => {
+    world.responders.assemble = async () => ({
+      soul: { text: '# Soul', tokens: 2 },
+      facts: [
+        {
+          factId: '00000000-0000-4000-8000-000000000001',
+          subject: 'user',
+          predicate: 'name',
+          object: 'Ada',
+          confidence: 1,
+          learnedAt: '2026-11-21T00:00:00.000Z',
+          supersededAt: null,
+          sourceEventId: '00000000-0000-4000-8000-000000000002',
+        },
+      ],
+      tokens: 10,
+      version: 0,
+    });
+    const { sessionId, data } = await turn(agent, 'who am I?');
+    const [request] = world.model.requests;
+    expect(request).toMatchObject({ provider: 'first', model: 'm', maxOutputTokens: 1_000, streaming: true });
+    expect(request?.system).toMatch(/^Be kind\.\n\n# Soul\n\nFacts .*\n- user \| name \| Ada$/s);
+    expect(request?.tools).toEqual([
+      { name: 'echo', description: 'answers its input', inputSchema: { type: 'object' } },
+    ]);
+    expect(data('ModelCallCompleted')).toMatchObject({
+      text: 'hello there',
+      frames: [
+        { kind: 'text', length: 6 },
+        { kind: 'text', length: 5 },
+      ],
+      usage: { ...USAGE, estimated: false },
+      costMicroUsd: 20,
+    });
+    await until(() => world.responders.asked.settle.length === 1);
+    expect(world.responders.asked.reserve).toMatchObject([
+      { sessionId, attempt: 1, inputBound: 100, maxOutputTokens: 1_000, agentId: 'main' },
+    ]);
+    expect(world.responders.asked.settle).toMatchObject([
+      {
+        reservationId: world.responders.asked.reserve[0]?.reservationId,
+        outcome: { kind: 'used', ...USAGE, estimated: false },
+      },
+    ]);
+  });
+
+  it('is capped to what metering grants', async () => {
+    world.responders.reserve = async ({ reservationId }) => ({
+      granted: true,
+      reservationId,
+      maxOutputTokens: 300,
+      price: null,
+    });
+    const { data } = await turn();
+    expect(world.model.requests[0]?.maxOutputTokens).toBe(300);
+    expect(data('ModelCallCompleted')).toMatchObject({ costMicroUsd: null });
+  });
+
+  it('costs the bound, marked as estimated, when the provider does not say what it used', async () => {
+    world.model.reply = async () => ({ ...says('hm'), usage: null });
+    const { data } = await turn();
+    expect(data('ModelCallCompleted')).toMatchObject({
+      text: 'hm',
+      frames: [{ kind: 'text', length: 2 }],
+      usage: { inputTokens: 100, outputTokens: 1_000, estimated: true },
+    });
+  });
+
+  it('never cuts a character in two, however the deltas are cut', async () => {
+    world.model.reply = streams('\ud83d', '\ude00', '!');
+    const { events, data } = await turn();
+    expect(data('ModelCallCompleted')).toMatchObject({ text: '😀!' });
+    expect(framesFrom(events).filter(({ event }) => event === 'text')).toMatchObject([
+      { data: '😀' },
+      { data: '!' },
+    ]);
+  });
+
+  it('that is refused by the budget reaches no provider', async () => {
+    const message = 'token budget exceeded (session: 9500/10000)';
+    world.responders.reserve = async () => ({
+      granted: false,
+      scope: 'session',
+      unit: 'tokens',
+      used: 9_500,
+      limit: 10_000,
+      message,
+    });
+    const { last, data, events } = await turn();
+    expect(world.model.requests).toEqual([]);
+    expect(data('ModelCallAborted')).toMatchObject({ reason: 'budget_refused', dispatched: false, message });
+    expect(last).toMatchObject({ type: 'TurnFailed', data: { code: 'BUDGET.EXCEEDED', message } });
+    expect(framesFrom(events).map(({ event }) => event)).toEqual(['accepted', 'error', 'done']);
+    expect(world.responders.asked.settle).toEqual([]);
+  });
+
+  it('waits for services that are away, and fails when one refuses for good', async () => {
+    let asked = 0;
+    world.responders.assemble = async (request) => {
+      if (++asked < 3) throw transient('MEMORY.BUSY', 'memory is busy');
+      return defaults.assemble(request);
+    };
+    expect((await turn()).last).toMatchObject({ type: 'TurnCompleted' });
+    world.responders.assemble = async () => {
+      throw rejected('MEMORY.NO', 'memory will not');
+    };
+    const { last, data } = await turn();
+    expect(data('ModelCallAborted')).toMatchObject({ reason: 'dependency_failed', dispatched: false });
+    expect(last).toMatchObject({
+      type: 'TurnFailed',
+      data: { code: 'TURN.DEPENDENCY_FAILED', message: 'memory will not' },
+    });
+  });
+});
+
+describe('a provider that fails', () => {
+  it('is tried three times, each an attempt with a reservation of its own', async () => {
+    world.model.reply = fails({
+      reason: 'provider_unreachable',
+      message: 'provider unreachable',
+      dispatched: false,
+    });
+    const { events, last } = await turn();
+    expect(
+      events.filter(({ type }) => type === 'ModelCallStarted').map(({ data }) => data['tryNumber']),
+    ).toEqual([1, 2, 3]);
+    expect(last).toMatchObject({
+      type: 'TurnFailed',
+      data: { code: 'PROVIDER.UNREACHABLE', message: 'provider unreachable' },
+    });
+    await until(() => world.responders.asked.settle.length === 3);
+    expect(new Set(world.responders.asked.reserve.map(({ reservationId }) => reservationId)).size).toBe(3);
+    expect(world.responders.asked.settle[0]).toMatchObject({ outcome: { kind: 'not_dispatched' } });
+  });
+
+  it('and then answers voids what it had written before', async () => {
+    world.model.reply = async (request, sink, call) => {
+      if (call > 1) return streams('whole')(request, sink, call);
+      sink.onText('half');
+      return fails({ usage: { inputTokens: 7, outputTokens: 1 } })();
+    };
+    const { events, data } = await turn();
+    expect(data('ModelCallAborted')).toMatchObject({
+      text: 'half',
+      usage: { inputTokens: 7, estimated: false },
+    });
+    const frames = framesFrom(events);
+    expect(frames.map(({ event }) => event)).toEqual([
+      'accepted',
+      'text',
+      'restart',
+      'text',
+      'usage',
+      'done',
+    ]);
+    expect(frames[2]?.data).toEqual({ offset: frames[1]?.offset });
+  });
+
+  it('is left alone as long as it asks for', async () => {
+    world.model.reply = (request, sink, call) =>
+      call === 1 ? fails({ retryAfterMs: 700 })() : streams('ok')(request, sink, call);
+    const { events } = await turn();
+    const at = (type: string) => Date.parse(events.find((event) => event.type === type)?.recordedAt ?? '');
+    const again = Date.parse(events.filter(({ type }) => type === 'ModelCallStarted')[1]?.recordedAt ?? '');
+    expect(again - at('ModelCallAborted')).toBeGreaterThanOrEqual(690);
+  });
+
+  it('is not asked again what it refused', async () => {
+    world.model.reply = fails({ message: 'invalid x-api-key', retryable: false, status: 401 });
+    const { last } = await turn();
+    expect(world.model.requests).toHaveLength(1);
+    expect(last).toMatchObject({ data: { code: 'PROVIDER.ERROR', message: 'invalid x-api-key' } });
+  });
+
+  it('gives way to the fallback', async () => {
+    world.model.reply = (request, sink, call) =>
+      request.provider === 'first'
+        ? fails({ retryable: false })()
+        : streams('from the second')(request, sink, call);
+    const { data, last } = await turn(withFallback);
+    expect(world.model.requests.map(({ provider, model }) => `${provider}/${model}`)).toEqual([
+      'first/m',
+      'second/n',
+    ]);
+    expect(data('ModelCallCompleted')).toMatchObject({ provider: 'second', text: 'from the second' });
+    expect(last?.type).toBe('TurnCompleted');
+  });
+
+  it('whose answer cannot be kept is not asked for it again and again', async () => {
+    const bottom: Record<string, unknown> = {};
+    let deep = bottom;
+    for (let level = 0; level < 200; level++) deep = deep['a'] = {} as Record<string, unknown>;
+    world.model.reply = async () => asksFor({ name: 'echo', input: bottom as never });
+    const { last } = await turn();
+    expect(world.model.requests).toHaveLength(3);
+    expect(last).toMatchObject({ data: { code: 'PROVIDER.PROTOCOL' } });
+  });
+});

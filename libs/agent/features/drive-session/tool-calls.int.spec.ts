@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createTestDatabase } from '@antiphon/testing';
+import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { echoTool } from '../testing/responders.js';
+import { asksFor, says } from '../testing/test-model.js';
+import type { Reply } from '../testing/test-model.js';
+
+let world: AgentWorld;
+let agent: TestProcess;
+let defaults: AgentWorld['responders'];
+
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process({ config: testConfig({ tools: ['echo', 'once', 'gone'] }) });
+  world.responders.tools = [echoTool(true), echoTool(false, 'once')];
+  defaults = { ...world.responders };
+});
+beforeEach(() => {
+  world.model.requests.length = 0;
+  for (const asked of Object.values(world.responders.asked)) asked.length = 0;
+  Object.assign(world.responders, defaults);
+});
+afterAll(() => world.close());
+
+/** Asks for tools in the first call of a turn, and says what it got in the second. */
+const uses =
+  (...names: string[]): Reply =>
+  async ({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === 'tool'
+      ? says(last.results.map(({ content }) => content).join(' '))
+      : asksFor(...names.map((name, index) => ({ name, input: { n: index } })));
+  };
+const turn = async () => {
+  const { sessionId } = await submitTo(agent, { address: newAddress() });
+  const events = await world.ended(sessionId);
+  return { sessionId, events, types: events.map(({ type }) => type), text: events.at(-2)?.data['text'] };
+};
+
+describe('tool calls', () => {
+  it('of one step run side by side, and the model sees all their results', async () => {
+    let running = 0;
+    let release: () => void = () => undefined;
+    const both = new Promise<void>((resolve) => (release = resolve));
+    world.responders.tool = async (request) => {
+      if (++running === 2) release();
+      await both;
+      return defaults.tool(request);
+    };
+    world.model.reply = uses('echo', 'echo');
+    const { events, types, text } = await turn();
+    expect(text).toBe('{"n":0} {"n":1}');
+    expect(types.slice(3, 6)).toEqual(['ModelCallCompleted', 'ToolCallRequested', 'ToolCallRequested']);
+    expect(types.slice(-5)).toEqual([
+      'ToolCallCompleted',
+      'ToolCallCompleted',
+      'ModelCallStarted',
+      'ModelCallCompleted',
+      'TurnCompleted',
+    ]);
+    const [first, second] = world.responders.asked.tool;
+    expect(first?.idempotencyKey).not.toBe(second?.idempotencyKey);
+    expect(events.find(({ type }) => type === 'ToolCallRequested')?.data).toMatchObject({
+      idempotent: true,
+      digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+  });
+
+  it('of tools that the agent was not given are made by nobody', async () => {
+    world.model.reply = uses('rm_rf', 'echo');
+    const { types, text } = await turn();
+    expect(text).toBe('there is no tool "rm_rf" for this agent {"n":1}');
+    expect(types.filter((type) => type === 'ToolCallFailed')).toHaveLength(1);
+    expect(world.responders.asked.tool).toHaveLength(1);
+  });
+
+  it('that the tool itself answers with an error go on', async () => {
+    world.responders.tool = async () => ({
+      outcome: 'failed',
+      code: 'TOOL.TRAP',
+      message: 'unreachable executed',
+      durationMs: 1,
+    });
+    world.model.reply = uses('echo');
+    const { events, text } = await turn();
+    expect(text).toBe('unreachable executed');
+    expect(events.find(({ type }) => type === 'ToolCallFailed')?.data).toMatchObject({ code: 'TOOL.TRAP' });
+  });
+
+  it('go round as often as the agent may, and no further', async () => {
+    world.model.reply = async () => asksFor({ name: 'echo' });
+    const { events, types } = await turn();
+    expect(types.filter((type) => type === 'ModelCallCompleted')).toHaveLength(4);
+    expect(types.filter((type) => type === 'ToolCallRequested')).toHaveLength(3);
+    expect(events.at(-1)?.data).toMatchObject({ code: 'TURN.MAX_ITERATIONS' });
+  });
+
+  it('have results that an event can hold, whatever the tool prints', async () => {
+    world.responders.tool = async () => ({
+      outcome: 'completed',
+      content: '\u0001'.repeat(160_000),
+      isError: false,
+      moduleDigest: 'd',
+      durationMs: 1,
+    });
+    world.model.reply = uses('echo');
+    const { events } = await turn();
+    const { content } = events.find(({ type }) => type === 'ToolCallCompleted')?.data as { content: string };
+    expect(content).toMatch(/… \[clipped: 1\d+ of 160000 characters\]$/);
+  });
+});
+
+describe('a sandbox that is not there', () => {
+  it('is waited for: nothing was sent, nothing is lost', async () => {
+    world.model.reply = async (request, sink, call) => {
+      if (call === 1) await world.responders.stopSandbox();
+      return uses('once')(request, sink, call);
+    };
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await until(async () => (await world.types(sessionId)).includes('ToolCallRequested'));
+    await world.responders.startSandbox();
+    expect((await world.ended(sessionId)).map(({ type }) => type)).toContain('ToolCallCompleted');
+    expect(world.responders.asked.tool).toHaveLength(1);
+  });
+
+  it('any more, with a call under way: made again with the same key if that is safe', async () => {
+    world.responders.tool = (request) =>
+      world.responders.asked.tool.length === 1 ? new Promise(() => undefined) : defaults.tool(request);
+    world.model.reply = uses('echo');
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await until(() => world.responders.asked.tool.length === 1);
+    await world.responders.stopSandbox();
+    world.refused.length = 0;
+    await until(() => world.refused.includes('MESSAGING.NO_RESPONDERS'));
+    await world.responders.startSandbox();
+    const events = await world.ended(sessionId, 1);
+    expect(events.filter(({ type }) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toMatchObject([
+      { type: 'ToolCallCompleted' },
+    ]);
+    const [first, second] = world.responders.asked.tool;
+    expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
+    expect(second?.callId).toBe(first?.callId);
+  });
+
+  it('any more, with a call under way that is not safe to repeat: its outcome is unknown', async () => {
+    world.responders.tool = () => new Promise(() => undefined);
+    world.model.reply = uses('once');
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await until(() => world.responders.asked.tool.length === 1);
+    await world.responders.stopSandbox();
+    const events = await world.ended(sessionId);
+    await world.responders.startSandbox();
+    expect(events.find(({ type }) => type === 'ToolCallUnknown')?.data['message']).toMatch(
+      /unknown, and it was not run again/,
+    );
+    expect(world.responders.asked.tool).toHaveLength(1);
+    expect(world.model.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      results: [{ isError: true }],
+    });
+  });
+});

@@ -1,0 +1,124 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { createTestDatabase } from '@antiphon/testing';
+import { FAILPOINTS } from '../drive-session/lane-services.js';
+import type { FailpointName } from '../drive-session/lane-services.js';
+import { createAgentWorld, newAddress, submitTo, TURN_ENDS } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { echoTool } from '../testing/responders.js';
+import { asksFor, streams } from '../testing/test-model.js';
+import type { Reply } from '../testing/test-model.js';
+
+let world: AgentWorld;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+});
+beforeEach(() => {
+  for (const asked of Object.values(world.responders.asked)) asked.length = 0;
+  world.model.reply = oneTool;
+});
+afterEach(() => world.stopAll());
+afterAll(() => world.close());
+
+const oneTool: Reply = (request, sink, call) =>
+  request.messages.at(-1)?.role === 'tool'
+    ? streams('it is ', 'done')(request, sink, call)
+    : Promise.resolve(asksFor({ name: 'echo', input: { a: 1 } }));
+
+/** A process that dies when it comes by a point for the nth time: it learns nothing more and does nothing more. */
+const mortalAt = (point: FailpointName, nth: number): { process: TestProcess; died: Promise<void> } => {
+  let passed = 0;
+  let dead: () => void = () => undefined;
+  const died = new Promise<void>((resolve) => (dead = resolve));
+  const process: TestProcess = world.process({
+    failpoint: async (name) => {
+      if (name !== point || ++passed < nth) return;
+      process.kill();
+      dead();
+      await new Promise(() => undefined);
+    },
+  });
+  return { process, died };
+};
+
+const countOf = (events: readonly { type: string }[], type: string | RegExp): number =>
+  events.filter((event) => (typeof type === 'string' ? event.type === type : type.test(event.type))).length;
+
+const expectWhole = (events: Awaited<ReturnType<AgentWorld['events']>>): void => {
+  expect(countOf(events, TURN_ENDS)).toBe(1);
+  expect(events.at(-1)?.type).toBe('TurnCompleted');
+  expect(countOf(events, 'ToolCallRequested')).toBe(countOf(events, /^ToolCall(Completed|Failed|Unknown)$/));
+  expect(countOf(events, 'ModelCallStarted')).toBe(countOf(events, /^ModelCall(Completed|Aborted)$/));
+  let cursor = initialCursor;
+  const frames = events.flatMap((event) => {
+    const framed = framesOf(cursor, event as unknown as SessionEvent);
+    cursor = framed.cursor;
+    return framed.frames;
+  });
+  expect(frames.filter(({ event }) => event === 'done')).toHaveLength(1);
+  expect(frames.filter(({ event }) => event === 'accepted')).toHaveLength(1);
+};
+
+/** Before it, nothing was accepted, so there is nothing to finish. */
+const BEFORE_ACCEPTED: FailpointName = 'agent.turn.claimed';
+
+describe.each(FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))('a driver that dies at %s', (point) => {
+  it.each([1, 2])('for the time number %d is followed by one that finishes its turn', async (nth) => {
+    world.responders.tools = [echoTool(true)];
+    const { process, died } = mortalAt(point, nth);
+    const submitted = submitTo(process, { address: newAddress() });
+    // Points that a turn passes only once do not kill it the second time.
+    const first = await Promise.race([
+      died.then(() => 'died'),
+      submitted.then(({ sessionId }) => world.ended(sessionId)),
+    ]);
+    if (first === 'died') {
+      await world.bury(process);
+      world.process();
+    }
+    const sessionId = await sessionOf(submitted);
+    expectWhole(await world.ended(sessionId));
+    // Both attempts are in the ledger: each has a reservation of its own.
+    const reserved = world.responders.asked.reserve.map(({ reservationId }) => reservationId);
+    expect(new Set(world.responders.asked.reserve.map(({ attempt }) => attempt)).size).toBe(
+      new Set(reserved).size,
+    );
+  });
+
+  it('does not run again a tool that may have run', async () => {
+    world.responders.tools = [echoTool(false)];
+    const { process, died } = mortalAt(point, 1);
+    const submitted = submitTo(process, { address: newAddress() });
+    await died;
+    await world.bury(process);
+    world.process();
+    expectWhole(await world.ended(await sessionOf(submitted)));
+    const calls = world.responders.asked.tool.map(({ callId }) => callId);
+    expect(new Set(calls).size).toBe(calls.length);
+  });
+});
+
+/** The client of a process that died before it answered finds its session in the log. */
+const sessionOf = async (submitted: Promise<{ sessionId: string }>): Promise<string> => {
+  const newest = world.store
+    .headPosition()
+    .then(async () =>
+      (await world.store.readLog({ after: 0, limit: 100_000, categories: ['session'] })).findLast(
+        ({ type }) => type === 'SessionStarted',
+      ),
+    )
+    .then((event) => event?.data['sessionId'] as string);
+  const answered = await Promise.race([submitted.then(({ sessionId }) => sessionId), newest]);
+  return answered;
+};
+
+describe('a process that dies before it accepts', () => {
+  it('leaves nothing behind', async () => {
+    const { process, died } = mortalAt(BEFORE_ACCEPTED, 1);
+    const head = await world.store.headPosition();
+    void submitTo(process, { address: newAddress() });
+    await died;
+    expect(await world.store.headPosition()).toBe(head);
+  });
+});

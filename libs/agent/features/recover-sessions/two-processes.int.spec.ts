@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { leaseNameOf } from '../drive-session/names.js';
+import { createTestDatabase } from '@antiphon/testing';
+import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
+import type { AgentWorld } from '../testing/agent-world.js';
+import { hangs, says, streams } from '../testing/test-model.js';
+
+let world: AgentWorld;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+});
+beforeEach(() => {
+  world.model.reply = streams('hello');
+  world.model.requests.length = 0;
+});
+afterAll(() => world.close());
+
+const epochs = async (sessionId: string) =>
+  (await world.events(sessionId)).flatMap(({ metadata }) => metadata.epoch ?? []);
+
+describe('two agent processes', () => {
+  it('drive a session by turns, not both', async () => {
+    const [one, other] = [world.process(), world.process()];
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await Promise.all(
+      Array.from({ length: 6 }, (_, n) => submitTo(n % 2 ? one : other, { sessionId }, `${n}`)),
+    );
+    const events = await world.ended(sessionId, 7);
+    expect(events.filter(({ type }) => type === 'ModelCallStarted')).toHaveLength(7);
+    expect(new Set(await epochs(sessionId))).toEqual(new Set([1]));
+  });
+
+  it('make one session of a place where both are spoken to at once', async () => {
+    const [one, other] = [world.process(), world.process()];
+    const target = { address: newAddress() };
+    const both = await Promise.all([submitTo(one, target), submitTo(other, target)]);
+    expect(both[0]?.sessionId).toBe(both[1]?.sessionId);
+    await world.ended(both[0]?.sessionId ?? '', 2);
+  });
+
+  it('hand a session over when one of them drains', async () => {
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await world.ended(sessionId);
+    await one.runtime.stop();
+    const other = world.process();
+    await submitTo(other, { sessionId });
+    await world.ended(sessionId, 2);
+    expect(await epochs(sessionId)).toEqual([1, 1, 1, 1, 1, 2, 2, 2, 2]);
+  });
+});
+
+describe('a driver that was asleep while another took over', () => {
+  it('writes nothing more, and its frames carry the lower epoch', async () => {
+    let answer: (text: ReturnType<typeof says>) => void = () => undefined;
+    let say: (delta: string) => void = () => undefined;
+    world.model.reply = (_request, sink) => {
+      say = (delta) => sink.onText(delta);
+      sink.onText('slow ');
+      return new Promise((resolve) => (answer = resolve));
+    };
+    // Its lease is never renewed, as if it were stopped: it does not know that it has lost it.
+    const asleep = world.process({ times: { leaseMs: 3_600_000 } });
+    const { sessionId } = await submitTo(asleep, { address: newAddress() });
+    await until(() => world.model.requests.length === 1);
+    const frames = world.watch(sessionId);
+    await world.nats.connection.flush();
+
+    const [sleeperSays, sleeperAnswers] = [say, answer];
+    world.model.reply = streams('quick');
+    world.process();
+    await world.bury(asleep);
+    await world.ended(sessionId);
+    await until(() => frames.some(({ event }) => event === 'done'));
+
+    const before = await world.events(sessionId);
+    sleeperSays('and late');
+    await until(() => frames.some(({ data }) => data === 'and late'));
+    sleeperAnswers(says('slow and late'));
+    await until(() => asleep.runtime.working() === 0);
+    expect(await world.events(sessionId)).toEqual(before);
+    expect(before.map(({ type }) => type)).toEqual([
+      'SessionStarted',
+      'TurnRequested',
+      'ModelCallStarted',
+      'ModelCallAborted',
+      'ModelCallStarted',
+      'ModelCallCompleted',
+      'TurnCompleted',
+    ]);
+    expect(before[3]?.data).toMatchObject({ reason: 'driver_lost', dispatched: true, usage: null });
+    const epochOf = (data: string) => frames.find((frame) => frame.data === data)?.epoch ?? 0;
+    expect(epochOf('and late')).toBeLessThan(epochOf('quick'));
+  });
+
+  it('is refused by the fence of the log', async () => {
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await world.ended(sessionId);
+    await world.bury(one);
+    const taken = await world.leases.acquire(WORKSPACE, leaseNameOf(sessionId), 'other', 5_000);
+    expect(taken).toMatchObject({ acquired: true, lease: { epoch: 2 } });
+    const { acceptedOffset } = await submitTo(one, { sessionId });
+    expect(acceptedOffset).toBeNull();
+    expect((await world.types(sessionId)).at(-1)).toBe('TurnRequested');
+  });
+});
+
+describe('a process that ends', () => {
+  it('lets its turns come to their end', async () => {
+    let answer: (text: ReturnType<typeof says>) => void = () => undefined;
+    world.model.reply = () => new Promise((resolve) => (answer = resolve));
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await until(() => world.model.requests.length === 1);
+    const stopped = one.runtime.stop();
+    answer(says('done'));
+    await stopped;
+    expect((await world.types(sessionId)).at(-1)).toBe('TurnCompleted');
+  });
+
+  it('leaves what waits to the next one', async () => {
+    world.model.reply = hangs('half');
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await submitTo(one, { sessionId }, 'second');
+    await until(() => world.model.requests.length === 1);
+    one.kill();
+    await world.bury(one);
+    world.model.reply = streams('again');
+    world.process();
+    const events = await world.ended(sessionId, 2);
+    expect(events.filter(({ type }) => type === 'TurnCompleted')).toHaveLength(2);
+  });
+});
