@@ -25,7 +25,8 @@ const STDOUT = 1;
 const HEADER_BYTES = 8;
 const MAX_LOG_LINES = 20;
 const MAX_MESSAGE = 500;
-const NOBODY = 65_534;
+/** The same as in wall.ts. */
+const CELL_USER = 65_533;
 const NOTHING = new Uint8Array(0);
 const GARBAGE_BYTES = 12 * 1024 * 1024;
 
@@ -153,12 +154,12 @@ const load = ({ id, digest }: LoadRequest, bytes: Uint8Array): void => {
 };
 
 /** As root without a tool that changed the user before: the last moment to do it is now. */
-const becomeNobody = (): void => {
+const leaveRoot = (): void => {
   if (process.getuid?.() !== 0) return;
   try {
     process.setgroups?.([]);
-    process.setgid?.(NOBODY);
-    process.setuid?.(NOBODY);
+    process.setgid?.(CELL_USER);
+    process.setuid?.(CELL_USER);
   } catch {
     // Without the capability to do so; `ready` says which user it is, and the service reports it.
   }
@@ -190,7 +191,7 @@ const createCollector = (): (() => void) => {
 
 /** Serves requests until the pipe closes. */
 export const serve = (): void => {
-  becomeNobody();
+  leaveRoot();
   const collect = createCollector();
   send({ type: 'ready', facts: facts() });
   for (;;) {

@@ -28,7 +28,18 @@ export interface WallLimits {
   readonly cpuSeconds: number;
 }
 
-const NOBODY = 65_534;
+/**
+ * Not 65534, which is also nobody, the user of PostgreSQL where we run it as root, and what a user namespace shows
+ * for every user: what a plug-in breaks out into must own no file and no other process.
+ */
+const CELL_USER = 65_533;
+const CELL_USER_WITHOUT_CAPABILITIES = [
+  `--reuid=${CELL_USER}`,
+  `--regid=${CELL_USER}`,
+  '--clear-groups',
+  '--inh-caps=-all',
+  '--bounding-set=-all',
+];
 const HEAP_MB = 64;
 const PAGES_PER_MIB = 16;
 /** What Node maps writable before any plug-in runs (its code range is 512 MiB), with room for HEAP_MB. */
@@ -44,23 +55,37 @@ const works = (prefix: readonly string[]): Promise<boolean> =>
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-const candidates = ({ memoryMb, cpuSeconds }: WallLimits): { prefix: string[]; layers: Layer[] }[] => {
+interface Step {
+  readonly prefix: readonly string[];
+  readonly layer: Layer;
+}
+
+/** In an order that matters: a new user namespace takes the death signal back, and root is given up before it. */
+const stepsFor = ({ memoryMb, cpuSeconds }: WallLimits): Step[] => {
   const kib = (BASE_DATA_MB + 4 * memoryMb) * 1024;
   // RLIMIT_DATA, not RLIMIT_AS: it counts what can be written to, not the guard regions that V8 reserves.
-  const limits = `ulimit -c 0 && ulimit -f 0 && ulimit -n 64 && ulimit -d ${kib} && ulimit -t ${cpuSeconds} && exec "$@"`;
-  const user = [
-    `--reuid=${NOBODY}`,
-    `--regid=${NOBODY}`,
-    '--clear-groups',
-    '--inh-caps=-all',
-    '--bounding-set=-all',
+  const limits = `ulimit -c 0 && ulimit -f 0 && ulimit -n 64 && ulimit -d ${kib} && ulimit -t ${cpuSeconds}`;
+  const asRoot: Step[] = [
+    { prefix: ['unshare', '--net'], layer: 'network' },
+    { prefix: ['setpriv', ...CELL_USER_WITHOUT_CAPABILITIES], layer: 'user' },
   ];
-  const setpriv = ['setpriv', '--no-new-privs', '--pdeathsig=KILL', ...(isRoot() ? user : [])];
   return [
-    { prefix: ['unshare', ...(isRoot() ? [] : ['--user']), '--net'], layers: ['network'] },
-    { prefix: setpriv, layers: isRoot() ? ['user', 'dies-with-service'] : ['dies-with-service'] },
-    { prefix: ['/bin/sh', '-c', limits, 'cell'], layers: ['limits'] },
+    ...(isRoot() ? asRoot : []),
+    { prefix: ['unshare', '--user', '--net'], layer: 'network' },
+    { prefix: ['setpriv', '--no-new-privs', '--pdeathsig=KILL'], layer: 'dies-with-service' },
+    { prefix: ['/bin/sh', '-c', `${limits} && exec "$@"`, 'cell'], layer: 'limits' },
   ];
+};
+
+/** Takes each step that works on top of those before it; a layer that holds already is not sought again. */
+const chooseSteps = async (limits: WallLimits): Promise<Step[]> => {
+  const chosen: Step[] = [];
+  for (const step of stepsFor(limits)) {
+    if (chosen.some(({ layer }) => layer === step.layer)) continue;
+    const prefix = [...chosen.flatMap((earlier) => earlier.prefix), ...step.prefix];
+    if (await works(prefix)) chosen.push(step);
+  }
+  return chosen;
 };
 
 const nodeArgs = ({ source, inputType }: CellProgram, { memoryMb }: WallLimits): string[] => [
@@ -78,41 +103,34 @@ const nodeArgs = ({ source, inputType }: CellProgram, { memoryMb }: WallLimits):
   source,
 ];
 
-const assemble = (
-  prefixes: readonly string[][],
-  node: readonly string[],
-): { command: string; args: string[] } => {
-  const [command = '', ...args] = [...prefixes.flat(), ...node];
-  return { command, args };
-};
-
 /**
  * Finds out which layers work on this machine, each by trying it. A machine that lacks one still gets cells:
  * what is missing is reported, never a reason not to start.
  */
 export const buildWall = async (limits: WallLimits): Promise<Wall> => {
   const program = await readCellProgram();
-  const tried = await Promise.all(
-    candidates(limits).map(async (candidate) => ({ ...candidate, works: await works(candidate.prefix) })),
-  );
-  const chosen = tried.filter((candidate) => candidate.works);
+  const steps = await chooseSteps(limits);
   const executable = process.platform === 'linux' ? await open(process.execPath, 'r') : null;
-  const node = [executable === null ? process.execPath : '/proc/self/fd/3', ...nodeArgs(program, limits)];
+  const node = executable === null ? process.execPath : '/proc/self/fd/3';
+  const [command = node, ...args] = [
+    ...steps.flatMap(({ prefix }) => prefix),
+    node,
+    ...nodeArgs(program, limits),
+  ];
   return {
-    ...assemble(
-      chosen.map((candidate) => candidate.prefix),
-      node,
-    ),
+    command,
+    args,
     executable,
-    planned: chosen.flatMap((candidate) => candidate.layers),
+    planned: steps.map(({ layer }) => layer),
     close: async () => executable?.close(),
   };
 };
 
-/** The wall without what `planned` added: for a machine where each layer works alone, but not all together. */
+/** The wall without what `planned` added: for a machine where `true` runs behind it, but no cell does. */
 export const bareWall = async (wall: Wall, limits: WallLimits): Promise<Wall> => ({
   ...wall,
-  ...assemble([], [process.execPath, ...nodeArgs(await readCellProgram(), limits)]),
+  command: process.execPath,
+  args: nodeArgs(await readCellProgram(), limits),
   planned: [],
 });
 
@@ -122,7 +140,7 @@ export const activeLayers = ({ planned }: Pick<Wall, 'planned'>, facts: CellFact
     process: true,
     files: !facts.fileAccess,
     network: facts.interfaces.length === 0,
-    user: isRoot() && facts.uid === NOBODY,
+    user: facts.uid === CELL_USER,
     limits: planned.includes('limits'),
     'dies-with-service': planned.includes('dies-with-service'),
   };
