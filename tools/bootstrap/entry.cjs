@@ -13,13 +13,12 @@ function isTooOld(version) {
 // In pieces, so that no formatter breaks a call over lines and ends it with a comma: old parsers refuse that.
 function explain(command) {
   var need = REQUIRED.join('.');
+  var have = process.versions.node;
   var lines = [];
-  lines.push(
-    'antiphon: this is Node ' + process.versions.node + ', and at least Node ' + need + ' is needed',
-  );
-  lines.push('to begin (everything after that runs on the Node 24 that is installed with the packages).');
-  lines.push('What to do: install a newer Node, from nodejs.org or with a version manager such as nvm, fnm');
-  lines.push('or mise, and run `npm ' + command + '` again.');
+  lines.push('antiphon: this is Node ' + have + ', and at least Node ' + need + ' is needed to begin');
+  lines.push('(everything after that runs on the Node 24 that is installed with the packages).');
+  lines.push('What to do: install a newer Node, from nodejs.org or with a version manager such as');
+  lines.push('nvm, fnm or mise, and run `npm ' + command + '` again.');
   return lines.join('\n');
 }
 

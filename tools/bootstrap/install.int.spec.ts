@@ -7,6 +7,11 @@ import { createProgress } from './progress.mjs';
 
 /** Stands in for npm: does what the test's script says, and counts how often it is asked. */
 const FAKE_NPM = `const fs = require('node:fs');
+if (process.argv[2] === 'ping') {
+  if (!fs.existsSync('no-network')) process.exit(0);
+  console.error('npm error request to https://registry/-/ping failed, reason: getaddrinfo EAI_AGAIN registry');
+  process.exit(1);
+}
 fs.appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n');
 const say = (text, code) => { console.error(text); process.exit(code); };
 eval(fs.readFileSync('npm-script', 'utf8'));
@@ -80,6 +85,21 @@ describe('installing the packages', () => {
     npmDoes(`if (fs.existsSync('node_modules/a')) say('npm error code ENOTEMPTY\\nnpm error rename', 190);`);
     await install();
     expect(calls()).toBe(2);
+  });
+
+  it('takes everything from npm’s cache when there is no network', async () => {
+    writeFileSync(join(root, 'no-network'), '');
+    await install();
+    expect(readFileSync(join(root, 'npm-calls'), 'utf8')).toContain('--offline');
+  });
+
+  it('says that there is no network when the cache does not have everything', async () => {
+    writeFileSync(join(root, 'no-network'), '');
+    npmDoes(`say('npm error code ENOTCACHED\\nnpm error cache mode is only-if-cached', 1);`);
+    await expect(install()).rejects.toThrow(
+      /registry cannot be reached \(request to .* failed, reason: getaddrinfo EAI_AGAIN registry\)\.\nWhat to do: /,
+    );
+    expect(calls()).toBe(1);
   });
 
   it.each([

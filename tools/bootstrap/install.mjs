@@ -49,26 +49,44 @@ export const isInstalled = (root) => {
 const npmCommand = (env) =>
   env.npm_execpath?.endsWith('.js') ? [process.execPath, [env.npm_execpath]] : ['npm', []];
 
-const runInstall = ({ root, env, signal, adopt }, detail) => {
+const runNpm = (args, { root, env, signal, adopt }, onLine) => {
   const [program, first] = npmCommand(env);
-  // No install scripts: none of ours is needed, and other people's code does not run before anyone looked at it.
-  const args = [
-    ...first,
-    'ci',
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-    '--prefer-offline',
-    '--fetch-retries=1',
-  ];
-  return runCommand(program, args, {
+  return runCommand(program, [...first, ...args], {
     cwd: root,
     env: { ...env, NODE_ENV: '' },
     signal,
     adopt,
-    onLine: detail,
+    onLine,
   });
 };
+
+const networkLine = (output) =>
+  (
+    output.split('\n').find((text) => / failed.*reason|getaddrinfo/.test(text)) ??
+    output.trim().split('\n').pop()
+  )
+    .replace(/^npm (error|ERR!)\s*/i, '')
+    .trim();
+
+/** Why npm's registry cannot be reached, null if it can: seven hundred packages that fail one by one take minutes. */
+const findNetworkProblem = async (context) => {
+  try {
+    await runNpm(['ping', '--fetch-retries=1', '--fetch-retry-mintimeout=1000'], context);
+    return null;
+  } catch (error) {
+    context.signal?.throwIfAborted();
+    // A registry that knows no ping is one that answers.
+    return error instanceof CommandError && NO_NETWORK.test(error.output) ? networkLine(error.output) : null;
+  }
+};
+
+/** No install scripts: none of ours is needed, and other people's code does not run before anyone looked at it. */
+const runInstall = (context, offline, detail) =>
+  runNpm(
+    ['ci', '--ignore-scripts', '--no-audit', '--no-fund', offline ? '--offline' : '--prefer-offline'],
+    context,
+    (line) => line.startsWith('npm warn') || detail(line),
+  );
 
 /** npm explains itself first and lists its options after that. */
 const npmErrors = ({ message, output }) => {
@@ -76,32 +94,34 @@ const npmErrors = ({ message, output }) => {
   return lines.length === 0 ? message : lines.slice(0, 15).join('\n');
 };
 
-const explain = (error, root) => {
+const notReachable = (problem, cause) =>
+  new UserError(
+    `the npm packages are not installed, and npm's registry cannot be reached (${problem}).\n` +
+      'What to do: run this again with a network, or with a registry that can be reached (npm config set registry URL).',
+    { cause },
+  );
+
+const explain = (error, root, networkProblem) => {
   if (!(error instanceof CommandError)) return toUserError(error, root);
   const meant = toUserError(error, `${root} or npm's cache`);
   if (meant instanceof UserError) return meant;
-  if (!NO_NETWORK.test(error.output)) {
-    return new UserError(`the packages could not be installed; npm says:\n${npmErrors(error)}`, {
-      cause: error,
-    });
-  }
-  const line = error.output.split('\n').find((text) => NO_NETWORK.test(text)) ?? '';
-  return new UserError(
-    `the npm packages are not installed, and npm's registry cannot be reached (${line.replace(/^npm (error|ERR!)\s*/i, '').trim()}).\n` +
-      'What to do: run this again with a network, or with a registry that can be reached (npm config set registry URL).',
-    { cause: error },
-  );
+  if (networkProblem !== null) return notReachable(networkProblem, error);
+  if (NO_NETWORK.test(error.output)) return notReachable(networkLine(error.output), error);
+  return new UserError(`the packages could not be installed; npm says:\n${npmErrors(error)}`, {
+    cause: error,
+  });
 };
 
-const installClean = async (context, detail) => {
+/** Without a network, npm's cache may have everything. */
+const installClean = async (context, offline, detail) => {
   try {
-    await runInstall(context, detail);
+    await runInstall(context, offline, detail);
   } catch (error) {
     context.signal?.throwIfAborted();
     if (!(error instanceof CommandError) || NO_NETWORK.test(error.output) || !LEFTOVERS.test(error.output))
       throw error;
     rmSync(join(context.root, 'node_modules'), { recursive: true, force: true });
-    await runInstall(context, detail);
+    await runInstall(context, offline, detail);
   }
 };
 
@@ -109,11 +129,14 @@ const installClean = async (context, detail) => {
 export const installPackages = async (context, progress) => {
   const { root } = context;
   if (isInstalled(root)) return;
-  try {
-    await progress.step('npm packages: installing them', (detail) => installClean(context, detail));
-    writeJsonAtomic(stampPath(root, 'install'), stampOf(root));
-  } catch (error) {
-    context.signal?.throwIfAborted();
-    throw explain(error, root);
-  }
+  await progress.step('npm packages: installing them', async (detail) => {
+    const networkProblem = await findNetworkProblem(context);
+    try {
+      await installClean(context, networkProblem !== null, detail);
+      writeJsonAtomic(stampPath(root, 'install'), stampOf(root));
+    } catch (error) {
+      context.signal?.throwIfAborted();
+      throw explain(error, root, networkProblem);
+    }
+  });
 };

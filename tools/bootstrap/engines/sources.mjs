@@ -51,6 +51,7 @@ const downloadWheel = async ({ name, version }, folder, context) => {
     '--no-deps',
     '--only-binary=:all:',
     '--disable-pip-version-check',
+    '--retries=1',
     '--dest',
     folder,
   ];

@@ -56,6 +56,15 @@ const processesOf = (folder) =>
     .filter(({ command, env }) => command.includes(folder) || env.includes(`ANTIPHON_HOME=${folder}`))
     .map(({ pid, command }) => `${pid} ${command}`);
 
+/** As on a machine where nobody has built or fetched anything before. */
+const emptyCaches = (folder) => ({
+  npm_config_cache: join(folder, 'npm-cache'),
+  GOCACHE: join(folder, 'go-build'),
+  GOMODCACHE: join(folder, 'go-modules'),
+  GOFLAGS: '-modcacherw',
+  PIP_NO_CACHE_DIR: '1',
+});
+
 /** Clones, caches and environments for the checks, in one folder that is removed at the end. */
 export const createWorkshop = async ({ cold, tests, keep }) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-verify-'));
@@ -63,7 +72,6 @@ export const createWorkshop = async ({ cold, tests, keep }) => {
   chmodSync(folder, 0o755);
   const mounts = [];
   const cache = join(folder, 'cache');
-  const npmCache = join(folder, 'npm-cache');
   mkdirSync(cache);
   // Warm: the checks are about the commands, and a download or a build from source takes minutes.
   if (!cold && existsSync(cacheFolder()))
@@ -73,7 +81,7 @@ export const createWorkshop = async ({ cold, tests, keep }) => {
     const env = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !/^(npm_|ANTIPHON_|NODE_OPTIONS)/.test(name)),
     );
-    return { ...env, ANTIPHON_CACHE: cache, ...(cold ? { npm_config_cache: npmCache } : {}) };
+    return { ...env, ANTIPHON_CACHE: cache, ...(cold ? emptyCaches(folder) : {}) };
   };
 
   const clone = async (name) => {
