@@ -13,7 +13,7 @@ const recorder = () => {
   return {
     logger,
     text: () => lines.join(''),
-    last: () => JSON.parse(lines.at(-1) ?? '{}') as Record<string, any>,
+    last: () => JSON.parse(lines.at(-1) ?? '{}') as Record<string, unknown>,
   };
 };
 

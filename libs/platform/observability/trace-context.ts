@@ -17,14 +17,10 @@ const ZERO_SPAN = '0'.repeat(16);
 export const parseTraceparent = (text: string | undefined): TraceContext | null => {
   const match = TRACEPARENT.exec(text ?? '');
   if (!match) return null;
-  const [, version, traceId, spanId, flags, rest] = match as unknown as string[];
+  const [, version = '', traceId = '', spanId = '', flags = '', rest] = match;
   if (version === 'ff' || (version === '00' && rest !== undefined)) return null;
   if (traceId === ZERO_TRACE || spanId === ZERO_SPAN) return null;
-  return {
-    traceId: traceId!,
-    spanId: spanId!,
-    sampled: (Number.parseInt(flags!, 16) & 1) === 1,
-  };
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 };
 
 export const formatTraceparent = ({ traceId, spanId, sampled }: TraceContext): string =>

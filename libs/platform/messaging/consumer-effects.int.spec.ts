@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { AckPolicy, jetstream } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
+import { v5 } from 'uuid';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import type { EventStore, EventStorePg } from '@antiphon/event-store';
+import { createTestDatabase, until } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { STREAMS } from './streams.js';
+import { useConsumerWorld } from './testing/consumer-world.js';
+import type { Message } from './testing/consumer-world.js';
+
+const NAMESPACE = '6f1d0a4e-2c55-4f0b-9d5e-000000000001';
+
+/** What JetStream promises is delivery at least once, in some order; that effects happen once is the log's doing. */
+describe('effects of messages', () => {
+  const world = useConsumerWorld();
+  let database: TestDatabase;
+  let pool: pg.Pool;
+  let store: EventStore & EventStorePg;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    pool = createPool({ url: database.urlFor('agent'), applicationName: 'effects-spec' });
+    store = createPostgresEventStore(pool);
+  });
+  afterAll(async () => {
+    await store.close();
+    await pool.end();
+    await database.drop();
+  });
+
+  const append = async (streamId: string, { n }: Message, expectedVersion: number, eventId: string) => {
+    const metadata = { correlationId: 'req', service: 'agent' };
+    const event = { eventId, type: 'Counted', schemaVersion: 1, data: { n }, metadata };
+    await store.append({ workspace: 'default', streams: [{ streamId, expectedVersion, events: [event] }] });
+  };
+  const numbersOf = async (streamId: string): Promise<unknown[]> =>
+    (await store.readStream('default', streamId)).map(({ data }) => data['n']);
+
+  it('happen once for a message that is published ten times within and ten times after the window', async () => {
+    await world.manager.streams.update('EVENTS', { ...STREAMS.EVENTS, duplicate_window: nanos(100) });
+    const streamId = `session-${randomUUID()}`;
+    const handled: string[] = [];
+    world.run(async (message, { messageId }) => {
+      await append(streamId, message, 0, v5(messageId, NAMESPACE));
+      handled.push(messageId);
+    });
+    for (let copy = 0; copy < 10; copy++) await world.publish(1, { id: 'same' });
+    const copies = async () => (await world.manager.streams.info('EVENTS')).state.messages;
+    expect(await copies()).toBe(1);
+    // Once the window has passed the server takes copies for new messages.
+    await until(async () => (await world.publish(1, { id: 'same' }), (await copies()) >= 5));
+    await world.settled();
+    expect(handled.length).toBeGreaterThanOrEqual(5);
+    expect(await numbersOf(streamId)).toEqual([1]);
+  });
+
+  it('come in order although the messages do not', async () => {
+    const streamId = `session-${randomUUID()}`;
+    world.run((message, { messageId }) => append(streamId, message, message.n - 1, messageId));
+    for (const n of [3, 1, 2]) await world.publish(n);
+    await world.settled();
+    expect(await numbersOf(streamId)).toEqual([1, 2, 3]);
+    expect(await world.deadLetters()).toEqual([]);
+  });
+
+  it('are those of the process that was there, not of the one that stalled', async () => {
+    const streamId = `session-${randomUUID()}`;
+    await world.manager.consumers.add('EVENTS', {
+      durable_name: 'metering-spec',
+      filter_subject: 'evt.*.session.>',
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanos(300),
+      max_deliver: -1,
+    });
+    await world.publish(1);
+    const consumer = await jetstream(world.link.connection).consumers.get('EVENTS', 'metering-spec');
+    const stalled = await consumer.next({ expires: 2_000 });
+    const options = { ackWaitMs: 300 };
+    world.run(
+      (message, { messageId }) => append(streamId, message, 0, v5(`${messageId}/b`, NAMESPACE)),
+      options,
+    );
+    await until(async () => (await numbersOf(streamId)).length === 1);
+    // It wakes up with the message still in its hands: the server takes its late ack, the log not its late effect.
+    await expect(append(streamId, { n: 1 }, 0, randomUUID())).rejects.toMatchObject({
+      code: 'LOG.VERSION_CONFLICT',
+    });
+    stalled?.ack();
+    await world.settled();
+    expect(await numbersOf(streamId)).toEqual([1]);
+  });
+});
