@@ -1,6 +1,7 @@
 import { benchAppend } from '../parts/append.mjs';
 import { benchProvider } from '../parts/provider.mjs';
 import { benchRoute } from '../parts/route.mjs';
+import { benchSandbox } from '../parts/sandbox.mjs';
 import { benchTurn } from '../parts/turn.mjs';
 import { readSettings } from './databases.mjs';
 import { describeMachine, describePeers, busyShare } from './machine.mjs';
@@ -24,6 +25,7 @@ const benchStart = async ({ stack, quick }) => {
 const BENCHES = {
   route: benchRoute,
   provider: benchProvider,
+  sandbox: benchSandbox,
   append: benchAppend,
   turn: benchTurn,
   start: benchStart,

@@ -54,6 +54,13 @@ const sections = {
       ]),
     ),
   ],
+  sandbox: ({ layers, rows }) => [
+    `A tool in a fresh WebAssembly instance, in milliseconds (layers: ${layers.join(', ')})`,
+    table(
+      ['tool', 'what', 'n', 'p50', 'p90', 'p99'],
+      rows.map(({ tool, what, ms }) => [tool, what, ...spread(ms)]),
+    ),
+  ],
   start: ({ startsMs, idleMiB }) => [
     'Start and memory',
     table(

@@ -81,15 +81,30 @@ const routeVerdicts = (rows) =>
     .filter(({ bindings }) => bindings === 10_000)
     .map(({ us }) => verdict('route among 10,000 bindings, p50', us.p50, { must: 2, goal: 1, unit: 'µs' }));
 
+const sandboxVerdicts = ({ rows }) => {
+  const worst = (what, quantile) =>
+    Math.max(...rows.filter((row) => row.what === what).map(({ ms }) => ms[quantile]));
+  const call = 'call, whole round trip';
+  return [
+    verdict('sandbox call, fresh instance, whole round trip, p50', worst(call, 'p50'), {
+      must: 0.5,
+      unit: 'ms',
+    }),
+    verdict('the same, p99', worst(call, 'p99'), { must: 2, goal: 1, unit: 'ms' }),
+    verdict('instantiation alone, p99', worst('instance in a cell', 'p99'), { must: 1, unit: 'ms' }),
+  ];
+};
+
 const startVerdicts = ({ startMs, idleMiB }) => [
   verdict('`npm start`, everything cached, to ready', startMs / 1_000, { must: 15, goal: 8, unit: 's' }),
   verdict('memory of the whole idle stack', idleMiB / 1_024, { must: 1.5, goal: 1, unit: 'GiB' }),
 ];
 
 /** All verdicts that the measured parts allow. */
-export const verdictsOf = ({ turn, append, route, start }) => [
+export const verdictsOf = ({ turn, append, route, sandbox, start }) => [
   ...(turn ? turnVerdicts(turn) : []),
   ...(append ? appendVerdicts(append) : []),
   ...(route ? routeVerdicts(route) : []),
+  ...(sandbox ? sandboxVerdicts(sandbox) : []),
   ...(start ? startVerdicts(start) : []),
 ];

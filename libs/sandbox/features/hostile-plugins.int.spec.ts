@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { contextFrom, runWithContext } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { cells, residentMb, startSandbox } from './testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from './testing/sandbox.fixture.spec.js';
@@ -114,10 +115,13 @@ describe('hostile plug-ins', () => {
 
   it('log at a bounded rate, and the log says what was left out', async () => {
     const before = box.log.length;
-    expect(await box.call('log-flood')).toMatchObject({ outcome: 'completed' });
+    const context = contextFrom('agent', { correlationId: 'req-1' });
+    const reply = await runWithContext(context, () => box.call('log-flood'));
+    expect(reply).toMatchObject({ outcome: 'completed' });
     const lines = box.log.slice(before).filter((entry) => entry['plugin'] === 'log-flood');
     expect(lines.filter((entry) => 'line' in entry).length).toBeLessThanOrEqual(20);
     expect(lines).toContainEqual(expect.objectContaining({ suppressed: 180 }));
+    expect(new Set(lines.map((entry) => entry['correlationId']))).toEqual(new Set(['req-1']));
   });
 
   onLinux('stay within their memory', async () => {

@@ -7,6 +7,7 @@ import { failed, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
 import type { PluginEntry } from '../plugins/load-plugins.js';
+import { inCallersContext } from '../plugins/plugin-log.js';
 import type { CellPool } from '../pool/cell-pool.js';
 import { createRememberedCalls } from './remembered-calls.js';
 import { createSessionFence } from './session-fence.js';
@@ -69,16 +70,10 @@ const createRun =
       return answer(
         failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),
       );
-    const { image, listener, source } = tool;
-    const end = await pool.run({
-      signal,
-      plugin: name,
-      image,
-      entry: ENTRY,
-      input,
-      timeoutMs: source.timeoutMs,
-      listener,
-    });
+    const { image, source } = tool;
+    const { timeoutMs } = source;
+    const listener = inCallersContext(tool.listener);
+    const end = await pool.run({ plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal });
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return answer(failed('TOOL.UNAVAILABLE', end.message));
     return answer(outcomeOf(end, MAX_TOOL_OUTPUT_BYTES), image.digest);

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from '@antiphon/observability';
 import type { CellListener } from '../cell/exchange.js';
 
@@ -36,5 +37,15 @@ export const createPluginLog = (
     },
     onFlood: () => logger.warn({ plugin }, 'a call logs too much; its further lines are suppressed'),
     onSuppressed: (lines) => logger.warn({ plugin, suppressed: lines }, 'lines of a call were suppressed'),
+  };
+};
+
+/** Lines arrive on a pipe that all calls share; this gives them the ids of the request that is made right now. */
+export const inCallersContext = (listener: CellListener): CellListener => {
+  const inContext = AsyncLocalStorage.snapshot();
+  return {
+    onLog: (line) => inContext(listener.onLog, line),
+    onFlood: () => inContext(listener.onFlood),
+    onSuppressed: (lines) => inContext(listener.onSuppressed, lines),
   };
 };
