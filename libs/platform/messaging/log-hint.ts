@@ -6,8 +6,23 @@ export const publishLogHint = (link: NatsLink): void => {
   if (link.isConnected() && !link.connection.isDraining()) link.connection.publish(LOG_HINT_SUBJECT);
 };
 
-/** Calls `wake` at each hint until the answered function is called. */
+/**
+ * Hints that come within this time, in ms, wake a follower once: a turn appends four times, and a look at the log
+ * costs a follower far more than the wait costs a reader.
+ */
+const GATHER_MS = 10;
+
+/** Calls `wake` soon after each hint, once for those that come together, until the answered function is called. */
 export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {
-  const subscription = link.connection.subscribe(LOG_HINT_SUBJECT, { callback: () => wake() });
-  return () => subscription.unsubscribe();
+  let timer: NodeJS.Timeout | undefined;
+  const fire = (): void => {
+    timer = undefined;
+    wake();
+  };
+  const callback = (): void => void (timer ??= setTimeout(fire, GATHER_MS));
+  const subscription = link.connection.subscribe(LOG_HINT_SUBJECT, { callback });
+  return () => {
+    clearTimeout(timer);
+    subscription.unsubscribe();
+  };
 };

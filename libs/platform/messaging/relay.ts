@@ -58,6 +58,7 @@ export const startRelay = (options: RelayOptions): Relay => {
       await publishEvents(link, events, logger);
       reached = events.at(-1)?.position ?? reached;
       position = reached;
+      if (events.length < maxInFlight) break;
     }
     return reached;
   };
