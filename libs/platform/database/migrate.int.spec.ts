@@ -17,11 +17,11 @@ describe('migrate', () => {
     // The clone has the real history; these specs write their own.
     await client.query('truncate _prisma_migrations');
     await client.end();
-  });
+  }, 60_000);
   afterAll(async () => {
     await rm(dir, { recursive: true });
     await database.drop();
-  });
+  }, 60_000);
   const write = async (name: string, sql: string): Promise<void> => {
     await mkdir(join(dir, name), { recursive: true });
     await writeFile(join(dir, name, 'migration.sql'), sql);

@@ -6,8 +6,8 @@ describe('a pool', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await createTestDatabase();
-  });
-  afterAll(() => database.drop());
+  }, 60_000);
+  afterAll(() => database.drop(), 60_000);
 
   const withPool = async <T>(
     more: Partial<Parameters<typeof createPool>[0]>,

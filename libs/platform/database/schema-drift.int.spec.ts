@@ -17,11 +17,11 @@ describe('prisma/schema and prisma/migrations', () => {
     database = await createTestDatabase();
     copy = await mkdtemp(join(tmpdir(), 'antiphon-schema-'));
     await cp(SCHEMA, copy, { recursive: true });
-  });
+  }, 60_000);
   afterAll(async () => {
     await rm(copy, { recursive: true });
     await database.drop();
-  });
+  }, 60_000);
 
   const diff = async (schemaDir: string): Promise<{ drifted: boolean; script: string }> => {
     const { stdout } = await promisify(execFile)(process.execPath, [DIFF, database.url, schemaDir], {

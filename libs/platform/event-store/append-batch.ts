@@ -104,8 +104,8 @@ const paramsOf = (
     events.map(({ eventId }) => eventId),
     events.map(({ type }) => type),
     events.map(({ schemaVersion }) => schemaVersion),
-    events.map(({ data }) => data),
-    events.map(({ metadata }) => metadata),
+    events.map(({ data }) => data).join('\n'),
+    events.map(({ metadata }) => metadata).join('\n'),
     ...fenceParams(batch),
     ...claimParams(batch),
   ];

@@ -36,12 +36,12 @@ describe('the log is append-only', () => {
     admin = new pg.Client({ connectionString: database.url });
     await admin.connect();
     await store.append({ workspace: 'default', streams: [toStream(streamId, 0, 3)] });
-  });
+  }, 60_000);
   afterAll(async () => {
     await admin.end();
     await pool.end();
     await database.drop();
-  });
+  }, 60_000);
 
   it.each(DATABASE_ROLES)('for the role of %s, by privilege', async (role) => {
     const client = new pg.Client({ connectionString: database.urlFor(role) });

@@ -19,12 +19,12 @@ describe('appendWithin', () => {
     await admin.end();
     pool = createPool({ url: database.urlFor('metering'), applicationName: 'spec', max: 6 });
     store = createPostgresEventStore(pool);
-  });
+  }, 60_000);
   afterAll(async () => {
     await store.close();
     await pool.end();
     await database.drop();
-  });
+  }, 60_000);
   const one = (streamId = freshStream('budget'), expected: number | 'any' = 0) => ({
     workspace,
     streams: [toStream(streamId, expected)],

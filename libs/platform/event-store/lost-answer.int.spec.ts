@@ -57,11 +57,11 @@ describe('an append whose answer is lost', () => {
     wire = await startWire(database.urlFor('agent'));
     pool = createPool({ url: wire.url, applicationName: 'spec', max: 2, lockTimeoutMs: 300 });
     store = createPostgresEventStore(pool, { resolveWithinMs: 400 });
-  });
+  }, 60_000);
   afterAll(async () => {
     await pool.end();
     await database.drop();
-  });
+  }, 60_000);
 
   it('is answered with the result of the commit that had happened, and is written once', async () => {
     await store.append({ workspace, streams: [toStream(freshStream(), 0)] });

@@ -43,12 +43,12 @@ describe('a projection', () => {
     await admin.end();
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 8 });
     store = createPostgresEventStore(pool, { onAppended: () => wakes.forEach((wake) => wake()) });
-  });
+  }, 60_000);
   afterAll(async () => {
     await store.close();
     await pool.end();
     await database.drop();
-  });
+  }, 60_000);
   beforeEach(() => {
     wakes = new Set();
     running = [];

@@ -29,11 +29,11 @@ describe('two processes that append to the same streams', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     pool = createPool({ url: database.url, applicationName: 'spec' });
-  });
+  }, 60_000);
   afterAll(async () => {
     await pool.end();
     await database.drop();
-  });
+  }, 60_000);
 
   it('never wait in a circle, and leave contiguous versions, gapless positions and whole chains', async () => {
     const outcomes = await Promise.all([hammer(database.urlFor('agent')), hammer(database.urlFor('agent'))]);

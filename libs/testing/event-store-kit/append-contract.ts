@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { verifyChain } from '@antiphon/event-store';
 import {
   eventsOf,
   freshStream,
   freshWorkspace,
   type LogUnderTest,
-  type MakeLog,
+  type OpenedLog,
   newEvent,
   outcomeOf,
   request,
@@ -13,12 +13,11 @@ import {
 } from './log-under-test.js';
 
 /** Versions, atomicity, order, ownership and what is refused before anything is written. */
-export const appendContract = (makeLog: MakeLog): void => {
+export const appendContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
-  beforeAll(async () => {
-    log = await makeLog();
+  beforeAll(() => {
+    log = opened();
   });
-  afterAll(() => log.close());
 
   describe('append', () => {
     it('writes events under contiguous versions and gapless positions, and reads them back', async () => {

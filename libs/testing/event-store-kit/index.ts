@@ -1,7 +1,8 @@
+import { afterAll, beforeAll } from '@jest/globals';
 import { appendContract } from './append-contract.js';
 import { interleavingContract, type InterleavingOptions } from './interleaving-contract.js';
 import { leaseContract } from './lease-contract.js';
-import type { MakeLog } from './log-under-test.js';
+import type { LogUnderTest, MakeLog } from './log-under-test.js';
 import { readContract } from './read-contract.js';
 import { repeatContract } from './repeat-contract.js';
 
@@ -10,9 +11,16 @@ export type { LogUnderTest, MakeLog } from './log-under-test.js';
 
 /** The contract of the log: every adapter must pass it, called inside a `describe` of its spec. */
 export const eventStoreContract = (makeLog: MakeLog, options: InterleavingOptions = {}): void => {
-  appendContract(makeLog);
-  repeatContract(makeLog);
-  readContract(makeLog);
-  leaseContract(makeLog);
-  interleavingContract(makeLog, options);
+  let log: LogUnderTest;
+  beforeAll(async () => {
+    log = await makeLog();
+  }, 60_000);
+  afterAll(() => log.close(), 60_000);
+
+  const opened = (): LogUnderTest => log;
+  appendContract(opened);
+  repeatContract(opened);
+  readContract(opened);
+  leaseContract(opened);
+  interleavingContract(opened, options);
 };

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { type AppendRequest, type EventStore, type RecordedEvent, verifyChain } from '@antiphon/event-store';
-import { freshWorkspace, type LogUnderTest, type MakeLog, newEvent, outcomeOf } from './log-under-test.js';
+import { freshWorkspace, type LogUnderTest, type OpenedLog, newEvent, outcomeOf } from './log-under-test.js';
 
 /** One append of a random run: which streams, what it believes about them, what it repeats, whom it gives way to. */
 interface Step {
@@ -85,12 +85,11 @@ export interface InterleavingOptions {
 }
 
 /** Random interleavings keep versions contiguous, positions gapless, hashes whole, and every request all or nothing. */
-export const interleavingContract = (makeLog: MakeLog, { runs = 40 }: InterleavingOptions = {}): void => {
+export const interleavingContract = (opened: OpenedLog, { runs = 40 }: InterleavingOptions = {}): void => {
   let log: LogUnderTest;
-  beforeAll(async () => {
-    log = await makeLog();
+  beforeAll(() => {
+    log = opened();
   });
-  afterAll(() => log.close());
 
   const play = async (store: EventStore, requests: readonly AppendRequest[]): Promise<string[]> =>
     Promise.all(requests.map((one) => outcomeOf(store.append(one))));
@@ -110,6 +109,6 @@ export const interleavingContract = (makeLog: MakeLog, { runs = 40 }: Interleavi
         }),
         { numRuns: runs },
       );
-    });
+    }, 120_000);
   });
 };

@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { LeaseAttempt } from '@antiphon/event-store';
 import { until } from '../until.js';
-import { freshWorkspace, type LogUnderTest, type MakeLog } from './log-under-test.js';
+import { freshWorkspace, type LogUnderTest, type OpenedLog } from './log-under-test.js';
 
 const HOUR = 3_600_000;
 const epochOf = (attempt: LeaseAttempt): number => (attempt.acquired ? attempt.lease.epoch : 0);
 
 /** Who holds what, and since which epoch. */
-export const leaseContract = (makeLog: MakeLog): void => {
+export const leaseContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
-  beforeAll(async () => {
-    log = await makeLog();
+  beforeAll(() => {
+    log = opened();
   });
-  afterAll(() => log.close());
 
   describe('leases', () => {
     it('gives a free lease to the first who asks, and names the holder to the second', async () => {

@@ -19,6 +19,8 @@ export interface LogUnderTest {
 }
 
 export type MakeLog = () => Promise<LogUnderTest>;
+/** The log that the kit has opened; to be called once the tests run. */
+export type OpenedLog = () => LogUnderTest;
 
 /** A tenant that no other test uses. */
 export const freshWorkspace = (): string => `w-${randomUUID().slice(0, 13)}`;

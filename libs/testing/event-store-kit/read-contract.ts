@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import {
   freshStream,
   freshWorkspace,
   type LogUnderTest,
-  type MakeLog,
+  type OpenedLog,
   request,
   toStream,
 } from './log-under-test.js';
 
 /** Reading streams and the log. */
-export const readContract = (makeLog: MakeLog): void => {
+export const readContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
-  beforeAll(async () => {
-    log = await makeLog();
+  beforeAll(() => {
+    log = opened();
   });
-  afterAll(() => log.close());
 
   describe('reading', () => {
     it('reads a stream from a version, in either direction, up to a limit', async () => {

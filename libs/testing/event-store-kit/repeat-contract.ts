@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { AppendRequest, IdempotencyClaim } from '@antiphon/event-store';
 import { until } from '../until.js';
@@ -7,7 +7,7 @@ import {
   freshStream,
   freshWorkspace,
   type LogUnderTest,
-  type MakeLog,
+  type OpenedLog,
   newEvent,
   outcomeOf,
   request,
@@ -26,12 +26,11 @@ const claim = (
 });
 
 /** What happens when something is sent again: event ids, idempotency keys; and fences, which refuse who comes too late. */
-export const repeatContract = (makeLog: MakeLog): void => {
+export const repeatContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
-  beforeAll(async () => {
-    log = await makeLog();
+  beforeAll(() => {
+    log = opened();
   });
-  afterAll(() => log.close());
 
   describe('event ids', () => {
     it('answers the same request again with the first result, even when the stream has moved on', async () => {
