@@ -31,11 +31,9 @@ const problemFor = (
 ): { problem: ProblemDocument; cause: AppError | null } => {
   const status = isAppError(error) ? undefined : statusIn(error);
   if (status !== undefined && status < 500) {
-    const { message } = error as Error;
-    return {
-      problem: makeProblem(status, CODE_OF[status] ?? 'HTTP.REFUSED', message, instance),
-      cause: null,
-    };
+    // Nest's own text repeats the whole URL, query included.
+    const detail = status === 404 ? 'there is nothing at this path' : (error as Error).message;
+    return { problem: makeProblem(status, CODE_OF[status] ?? 'HTTP.REFUSED', detail, instance), cause: null };
   }
   const cause = toAppError(error);
   return { problem: problemOf(cause, instance), cause };

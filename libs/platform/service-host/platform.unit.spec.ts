@@ -1,0 +1,129 @@
+import { describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { AppError, ERROR_KINDS, transient } from '@antiphon/kernel';
+import { silentLogger } from '@antiphon/observability';
+import { createHealthRegistry } from './health-registry.js';
+import { problemOf, retryAfterSeconds, statusOf } from './problem.js';
+import { readServiceEnv } from './service-env.js';
+import { VERSION } from './version.js';
+
+const identity = {
+  service: 'agent',
+  id: 'agent-1',
+  pid: 1,
+  version: VERSION,
+  startedAt: 1_000,
+  home: '/',
+} as const;
+
+describe('health registry', () => {
+  const registry = () => createHealthRegistry(identity, { now: () => 3_000 }, silentLogger);
+
+  it('is healthy while every check passes', async () => {
+    const health = registry();
+    health.addCheck('a', () => Promise.resolve('fine'));
+    health.addFact('provider', () => 'scripted');
+    expect(await health.report()).toMatchObject({
+      healthy: true,
+      uptimeMs: 2_000,
+      checks: [{ name: 'a', healthy: true, detail: 'fine' }],
+      facts: { provider: 'scripted' },
+    });
+  });
+
+  it('is not when one fails, and shows only what may be shown of why', async () => {
+    const health = registry();
+    health.addCheck('ours', () => Promise.reject(transient('X.DOWN', 'it is down')));
+    health.addCheck('theirs', () => Promise.reject(new Error('connect postgres://u:p@host')));
+    const { healthy, checks } = await health.report();
+    expect(healthy).toBe(false);
+    expect(checks.map(({ detail }) => detail)).toEqual(['it is down', 'not reachable']);
+  });
+
+  it('does not wait for a check that hangs, nor ask it twice at a time', async () => {
+    const health = registry();
+    let asked = 0;
+    health.addCheck('hangs', () => new Promise(() => void asked++));
+    const [one, two] = await Promise.all([health.report(), health.report()]);
+    expect(asked).toBe(1);
+    expect(one).toBe(two);
+    expect(one.checks[0]).toMatchObject({ healthy: false });
+  });
+});
+
+describe('problem', () => {
+  it('has a status for every kind', () => {
+    expect(ERROR_KINDS.map((kind) => [kind, statusOf(kind)])).toEqual([
+      ['invalid', 400],
+      ['unauthenticated', 401],
+      ['forbidden', 403],
+      ['not_found', 404],
+      ['rejected', 422],
+      ['conflict', 409],
+      ['transient', 503],
+      ['exhausted', 429],
+      ['provider', 502],
+      ['bug', 500],
+    ]);
+  });
+
+  it('carries the text and code of an error, and neither its cause nor its data', () => {
+    const error = new AppError('conflict', 'LOG.VERSION_CONFLICT', 'too late', {
+      cause: 'secret',
+      data: { a: 'secret' },
+    });
+    expect(problemOf(error, 'req-1')).toEqual({
+      type: 'urn:antiphon:error:LOG.VERSION_CONFLICT',
+      title: 'Conflict',
+      status: 409,
+      detail: 'too late',
+      instance: 'req-1',
+      code: 'LOG.VERSION_CONFLICT',
+    });
+  });
+
+  it('says when to come back, where coming back helps', () => {
+    expect(retryAfterSeconds(transient('X', 'x'))).toBe(1);
+    expect(retryAfterSeconds(new AppError('exhausted', 'X', 'x', { data: { retryAfterSeconds: 2.1 } }))).toBe(
+      3,
+    );
+    expect(retryAfterSeconds(new AppError('invalid', 'X', 'x'))).toBeUndefined();
+  });
+});
+
+describe('service environment', () => {
+  const env = {
+    ANTIPHON_SERVICE_DATABASE_URL: 'postgresql://agent:hunter2@127.0.0.1/x',
+    ANTIPHON_SERVICE_NATS_URL: 'nats://127.0.0.1:4222',
+    ANTIPHON_HOME: '/home/antiphon',
+  };
+
+  it('fills in what may be missing', () => {
+    expect(readServiceEnv('agent', { ...env, ANTIPHON_SERVICE_HTTP_PORT: '' }, () => 'fresh')).toMatchObject({
+      serviceId: 'agent-fresh',
+      httpPort: undefined,
+      logLevel: 'info',
+    });
+  });
+
+  it.each([
+    ['ANTIPHON_SERVICE_DATABASE_URL', 'mysql://agent:hunter2@127.0.0.1/x'],
+    ['ANTIPHON_SERVICE_NATS_URL', 'http://hunter2'],
+    ['ANTIPHON_SERVICE_HTTP_PORT', '70000'],
+    ['ANTIPHON_SERVICE_HTTP_PORT', 'hunter2'],
+    ['ANTIPHON_LOG_LEVEL', 'hunter2'],
+  ])('refuses %s=%s without repeating it', (name, value) => {
+    const read = () => readServiceEnv('agent', { ...env, [name]: value }, () => 'fresh');
+    expect(read).toThrow(name);
+    expect(read).not.toThrow('hunter2');
+  });
+});
+
+describe('version', () => {
+  it('is that of the whole house', () => {
+    const root = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+      version: string;
+    };
+    expect(VERSION).toBe(root.version);
+  });
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { createTestDatabase, startNatsServer } from '@antiphon/testing';
+import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
+import type { Environment } from './service-env.js';
+import { serviceEnv } from './testing/service-env.js';
+
+const PROGRAM = fileURLToPath(new URL('testing/child-service.mjs', import.meta.url));
+
+interface Child {
+  readonly process: ChildProcess;
+  readonly output: () => string;
+  readonly ended: Promise<number | null>;
+}
+
+const spawn = (env: Environment): Child => {
+  let output = '';
+  const child = fork(PROGRAM, { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], execArgv: [] });
+  const read = async (stream: Readable | null): Promise<void> => {
+    for await (const chunk of stream ?? []) output += String(chunk);
+  };
+  // Not the `close` event: it does not come after the parent has let go of the channel.
+  const ended = Promise.all([once(child, 'exit'), read(child.stdout), read(child.stderr)]).then(
+    ([[code]]) => code as number | null,
+  );
+  return { process: child, output: () => output, ended };
+};
+
+jest.setTimeout(30_000);
+
+describe('a service as a process', () => {
+  let server: TestNatsServer;
+  let database: TestDatabase;
+  beforeAll(async () => {
+    [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  });
+  afterAll(async () => {
+    await Promise.all([server.remove(), database.drop()]);
+  });
+
+  const start = async (): Promise<Child & { port: number }> => {
+    const child = spawn(serviceEnv('sandbox', database, server.url));
+    const failed = child.ended.then((code) =>
+      Promise.reject(new Error(`ended with ${code}: ${child.output()}`)),
+    );
+    const [message] = (await Promise.race([once(child.process, 'message'), failed])) as [
+      { type: string; port: number },
+    ];
+    failed.catch(() => {});
+    expect(message.type).toBe('ready');
+    return { ...child, port: message.port };
+  };
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'says when it is ready, and drains and ends well at %s',
+    async (signal) => {
+      const child = await start();
+      expect((await fetch(`http://127.0.0.1:${child.port}/readyz`)).status).toBe(200);
+      child.process.kill(signal);
+      expect(await child.ended).toBe(0);
+      expect(child.output()).toContain('"message":"stopping"');
+    },
+  );
+
+  it('ends when its supervisor is gone', async () => {
+    const child = await start();
+    child.process.disconnect();
+    expect(await child.ended).toBe(0);
+  });
+
+  it.each(['throw', 'reject'])('does not go on after a %s that nobody caught, and says why', async (how) => {
+    const child = await start();
+    child.process.send(how);
+    expect(await child.ended).toBe(1);
+    expect(child.output()).toMatch(/"level":"fatal".*nobody/);
+  });
+
+  it('ends with 1 and one clear line when it cannot start', async () => {
+    const { ANTIPHON_SERVICE_DATABASE_URL: _, ...env } = serviceEnv('sandbox', database, server.url);
+    const child = spawn(env);
+    expect(await child.ended).toBe(1);
+    expect(child.output()).toContain('ANTIPHON_SERVICE_DATABASE_URL');
+  });
+
+  it('shows what is wrong with the configuration and where', async () => {
+    const child = spawn({
+      ...serviceEnv('sandbox', database, server.url),
+      ANTIPHON_CONFIG: '/nowhere/antiphon.toml',
+    });
+    expect(await child.ended).toBe(1);
+    expect(child.output()).toContain('/nowhere/antiphon.toml');
+  });
+});
