@@ -56,4 +56,9 @@ const main = async (): Promise<void> => {
   }
 };
 
+// Whoever reads our output may have read enough (`| head`); that is no reason to end a start.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 await main();

@@ -1,4 +1,6 @@
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { createConnection, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
 import { UserError } from '@antiphon/bootstrap/user-error';
@@ -20,6 +22,37 @@ export const tryPort = (port: number, host: string): Promise<number | null> =>
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : null));
     });
   });
+
+const reach = (port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket = createConnection({ host: '127.0.0.1', port });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+  });
+
+/**
+ * Everything here talks over 127.0.0.1. In a network namespace of its own (`unshare -n`) that interface is down: one can
+ * listen there, but nobody gets through, and every engine would be waited for in vain.
+ */
+export const assertLoopback = async (): Promise<void> => {
+  const server = createServer().listen({ port: 0, host: '127.0.0.1' });
+  try {
+    await once(server, 'listening');
+    await reach((server.address() as AddressInfo).port);
+  } catch (error) {
+    const { code = 'it failed' } = error as NodeJS.ErrnoException;
+    throw new UserError(
+      `this machine cannot reach itself at 127.0.0.1 (${code}), where all of the stack talks.\n` +
+        'What to do: bring the loopback interface up (`ip link set lo up`), then run this again.',
+      { cause: error },
+    );
+  } finally {
+    server.close();
+  }
+};
 
 export interface Ports {
   /**

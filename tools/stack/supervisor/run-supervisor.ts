@@ -9,9 +9,10 @@ import { endOrphans } from '@antiphon/bootstrap/stop-stack';
 import { explainSystemError, UserError } from '@antiphon/bootstrap/user-error';
 import { configProblems, loadConfig, renderConfigErrors } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import { isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { ensureCredentials } from '../home/credentials.js';
-import { createPorts } from '../home/ports.js';
+import { assertLoopback, createPorts } from '../home/ports.js';
 import { prepareHome } from '../home/prepare-home.js';
 import { mountEngines } from '../mounts/mount-engines.js';
 import { rotateLog } from '../process/bounded-log.js';
@@ -117,6 +118,7 @@ const runStack = async (supervision: Supervision): Promise<void> => {
   const note = noteTo(supervision);
   const publisher = createPublisher(supervision);
   const config = readConfig();
+  await assertLoopback();
   for (const warning of config.warnings) note(`configuration: ${warning}`);
   const plan = makePlan(supervision, config, publisher.publish);
   const stack = createStack(plan, await mountEngines(plan));
@@ -159,6 +161,7 @@ const describeFailure = (error: unknown, home: string): { message: string; exitC
   const system = explainSystemError(error, `the home ${home}`);
   if (system !== null) return { message: system, exitCode: 1 };
   if (error instanceof UserError) return { message: error.message, exitCode: error.exitCode };
+  if (isAppError(error)) return { message: `${error.message} (${error.code})`, exitCode: 1 };
   return { message: error instanceof Error ? (error.stack ?? error.message) : String(error), exitCode: 1 };
 };
 

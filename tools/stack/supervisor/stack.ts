@@ -93,9 +93,9 @@ export const createStack = (plan: StackPlan, engines: Engines): Stack => {
 
   const start = async (): Promise<void> => {
     const temporal = engines.temporal.start();
-    // It is waited for below; a failure before that must not look as if nobody cared.
-    temporal.catch(() => undefined);
-    await Promise.all([engines.postgres.start(), engines.nats.start()]);
+    const first = Promise.all([engines.postgres.start(), engines.nats.start()]);
+    // Temporal may take longer, but its failure ends the start at once.
+    await Promise.race([first, temporal.then(() => first)]);
     releaser = createLeaseReleaser(engines.postgres.ownerUrl(), hooks.logger);
     await freeFormerLeases(plan, engines.postgres.isOurs, releaser);
     for (const wave of SERVICE_WAVES) {
@@ -111,14 +111,15 @@ export const createStack = (plan: StackPlan, engines: Engines): Stack => {
     services,
     start,
     stop: async (note, urgent) => {
-      for (const wave of [...SERVICE_WAVES].reverse()) {
-        note(`stopping ${wave.join(', ')}`);
-        await stopAll(processesOf(wave), urgent);
-      }
-      note('stopping the engines');
+      const stopping = async (what: string, processes: readonly SupervisedProcess[]): Promise<void> => {
+        if (processes.some((process) => process.status().pid !== null)) note(`stopping ${what}`);
+        await stopAll(processes, urgent);
+      };
+      for (const wave of [...SERVICE_WAVES].reverse()) await stopping(wave.join(', '), processesOf(wave));
       await releaser?.close();
-      await stopAll([...present(engines.temporal.process), ...present(engines.nats.process)], urgent);
-      await stopAll(present(engines.postgres.process), urgent);
+      const { temporal, nats, postgres } = engines;
+      await stopping('Temporal and NATS', [...present(temporal.process), ...present(nats.process)]);
+      await stopping('PostgreSQL', present(postgres.process));
     },
   };
 };
