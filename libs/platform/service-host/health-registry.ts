@@ -33,14 +33,20 @@ const timeLimited = <T>(work: Promise<T>, name: string): Promise<T> => {
 // Only an AppError's text is made to be shown; others may carry addresses or SQL, and go to the log.
 const describe = (error: unknown): string => (isAppError(error) ? error.message : 'not reachable');
 
-const runCheck = async (name: string, check: HealthCheck, logger: Logger): Promise<Checked> => {
-  try {
-    const detail = await timeLimited(Promise.resolve(check()), name);
-    return { name, healthy: true, ...(typeof detail === 'string' ? { detail } : {}) };
-  } catch (error) {
-    logger.warn({ err: error, check: name }, 'a health check failed');
-    return { name, healthy: false, detail: describe(error) };
-  }
+/** Runs checks; a check that fails is logged when it begins to, and again when it passes, not each time it is asked. */
+const createChecker = (logger: Logger): ((name: string, check: HealthCheck) => Promise<Checked>) => {
+  const failing = new Set<string>();
+  return async (name, check) => {
+    try {
+      const detail = await timeLimited(Promise.resolve(check()), name);
+      if (failing.delete(name)) logger.info({ check: name }, 'a health check passes again');
+      return { name, healthy: true, ...(typeof detail === 'string' ? { detail } : {}) };
+    } catch (error) {
+      if (!failing.has(name)) logger.warn({ err: error, check: name }, 'a health check fails');
+      failing.add(name);
+      return { name, healthy: false, detail: describe(error) };
+    }
+  };
 };
 
 export const createHealthRegistry = (
@@ -50,10 +56,11 @@ export const createHealthRegistry = (
 ): HealthRegistry => {
   const checks = new Map<string, HealthCheck>();
   const facts = new Map<string, () => JsonValue | Promise<JsonValue>>();
+  const runCheck = createChecker(logger);
   let running: Promise<HealthReport> | undefined;
 
   const round = async (): Promise<HealthReport> => {
-    const checked = await Promise.all([...checks].map(([name, check]) => runCheck(name, check, logger)));
+    const checked = await Promise.all([...checks].map(([name, check]) => runCheck(name, check)));
     const known = await Promise.all([...facts].map(async ([name, fact]) => [name, await fact()] as const));
     return {
       service: identity.service,

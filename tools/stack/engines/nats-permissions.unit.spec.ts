@@ -40,7 +40,7 @@ describe('subjects of the services', () => {
     ['$JS.API.STREAM.CREATE.LIVE', ['agent']],
     ['$JS.API.STREAM.CREATE.OTHER', []],
     ['$JS.API.ACCOUNT.PURGE.X', []],
-    ['dlq.metering-settle', ['agent', 'metering', 'memory']],
+    ['dlq.metering-settle-calls', ['metering']],
   ])('lets only the right ones send to %s', (subject, allowed) => {
     const senders = SERVICES.filter((service) => may(NATS_PERMISSIONS[service].publish, subject));
     expect(senders).toEqual(allowed);
