@@ -24,6 +24,7 @@ import { findAbandoned } from './recover-sessions/find-abandoned.js';
 import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
 import { createSessionSnapshots } from './session-log/session-snapshots.js';
+import { createReadVersions } from './session-log/stream-versions.js';
 import { createStartSession } from './start-session/start-session.handler.js';
 import type { StartSession } from './start-session/start-session.handler.js';
 import { createSubmitTurn } from './submit-turn/submit-turn.handler.js';
@@ -79,6 +80,7 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
     publish: createPublishFrames(nats, logger),
+    readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
     failpoint: options.failpoint ?? noFailpoint,
@@ -113,7 +115,7 @@ const recover = async (
 ): Promise<void> => {
   const { nats, owner, pool, logger } = options;
   const unsubscribe = onDriverHint(nats, owner, lanes, logger);
-  const find = (limit: number) => findAbandoned(pool, owner, limit);
+  const find = (limit: number) => findAbandoned(pool, limit);
   const sweep = () =>
     takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
       logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { TOOL_CANCEL_SUBJECT } from '@antiphon/contracts/sandbox';
 import { ModelFailure } from '@antiphon/agent-domain';
@@ -6,6 +6,8 @@ import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, hangs, streams } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 let agent: TestProcess;

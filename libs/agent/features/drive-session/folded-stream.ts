@@ -39,8 +39,6 @@ export interface FoldedStream {
   /** Reads only if something may have been missed. */
   lookIfStale(): Promise<void>;
   commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>>;
-  /** When it was last looked at, in monotonic ms. */
-  lookedAt(): number;
 }
 
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
@@ -77,7 +75,6 @@ export const createFoldedStream = (
   let fold = known;
   let stale = false;
   let hands: Hands = emptyHands;
-  let lookedAt = 0;
 
   const current = (): SessionFold => {
     if (!fold) throw new Error('a session is read before it is used');
@@ -91,7 +88,6 @@ export const createFoldedStream = (
     onChange();
   };
   const look = async (): Promise<void> => {
-    lookedAt = performance.now();
     if (fold) apply(await log.readOn(workspace, sessionId, fold));
     else {
       fold = await log.load(workspace, sessionId);
@@ -108,7 +104,6 @@ export const createFoldedStream = (
     const own: StreamAppend = { streamId, expectedVersion: current().version, events: added };
     const result = await store.append(requestOf(workspace, own, decision, held));
     if (result.outcome === 'joined') return { outcome: 'joined', answer: result.answer ?? {} };
-    lookedAt = performance.now();
     if (held) {
       lease.confirmed();
       hands = handsAfter(hands, decision.events);
@@ -147,6 +142,5 @@ export const createFoldedStream = (
     look,
     lookIfStale,
     commit,
-    lookedAt: () => lookedAt,
   };
 };

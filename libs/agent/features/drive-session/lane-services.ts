@@ -5,6 +5,7 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type { SessionLog } from '../session-log/session-log.js';
+import type { ReadVersions } from '../session-log/stream-versions.js';
 import type { PublishFrames } from './live-frames.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
@@ -32,7 +33,7 @@ export interface DriveTimes {
   readonly leaseMs: number;
   /** How long an idle session stays with this process. */
   readonly idleMs: number;
-  /** How long a session at work may go without a look at its event stream: a lost hint costs this much. */
+  /** Between two looks at whether others have appended to our sessions: a lost hint costs this much. */
   readonly lookMs: number;
   /** Hard deadline of one model attempt. */
   readonly attemptMs: number;
@@ -58,6 +59,7 @@ export interface LaneServices {
   readonly requests: RequestClient;
   readonly tools: ToolCatalog;
   readonly publish: PublishFrames;
+  readonly readVersions: ReadVersions;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly ids: Ids;

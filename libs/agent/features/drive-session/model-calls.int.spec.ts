@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
@@ -8,6 +8,8 @@ import { rejected, transient } from '@antiphon/kernel';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says, streams, USAGE } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 let agent: TestProcess;
@@ -49,7 +51,15 @@ const turn = async (process = agent, content = 'hi') => {
     data: (type: string) => events.find((e) => e.type === type)?.data,
   };
 };
-const framesFrom = (events: Awaited<ReturnType<typeof turn>>['events']): Frame[] => {
+type Events = Awaited<ReturnType<typeof turn>>['events'];
+/** What metering was told of the attempts of one turn; of other turns it may hear at any time. */
+const settledOf = (events: Events) => {
+  const ours = new Set(events.map(({ data }) => data['reservationId']));
+  return world.responders.asked.settle.filter(({ reservationId }) => ours.has(reservationId));
+};
+const reservedOf = (sessionId: string) =>
+  world.responders.asked.reserve.filter((request) => request.sessionId === sessionId);
+const framesFrom = (events: Events): Frame[] => {
   let cursor = initialCursor;
   return events.flatMap((event) => {
     const framed = framesOf(cursor, event as unknown as SessionEvent);
@@ -77,7 +87,7 @@ describe('a model call', () => {
       tokens: 10,
       version: 0,
     });
-    const { sessionId, data } = await turn(agent, 'who am I?');
+    const { sessionId, data, events } = await turn(agent, 'who am I?');
     const [request] = world.model.requests;
     expect(request).toMatchObject({ provider: 'first', model: 'm', maxOutputTokens: 1_000, streaming: true });
     expect(request?.system).toMatch(/^Be kind\.\n\n# Soul\n\nFacts .*\n- user \| name \| Ada$/s);
@@ -93,13 +103,13 @@ describe('a model call', () => {
       usage: { ...USAGE, estimated: false },
       costMicroUsd: 20,
     });
-    await until(() => world.responders.asked.settle.length === 1);
-    expect(world.responders.asked.reserve).toMatchObject([
-      { sessionId, attempt: 1, inputBound: 100, maxOutputTokens: 1_000, agentId: 'main' },
+    await until(() => settledOf(events).length === 1);
+    expect(reservedOf(sessionId)).toMatchObject([
+      { attempt: 1, inputBound: 100, maxOutputTokens: 1_000, agentId: 'main' },
     ]);
-    expect(world.responders.asked.settle).toMatchObject([
+    expect(settledOf(events)).toMatchObject([
       {
-        reservationId: world.responders.asked.reserve[0]?.reservationId,
+        reservationId: reservedOf(sessionId)[0]?.reservationId,
         outcome: { kind: 'used', ...USAGE, estimated: false },
       },
     ]);
@@ -152,7 +162,7 @@ describe('a model call', () => {
     expect(data('ModelCallAborted')).toMatchObject({ reason: 'budget_refused', dispatched: false, message });
     expect(last).toMatchObject({ type: 'TurnFailed', data: { code: 'BUDGET.EXCEEDED', message } });
     expect(framesFrom(events).map(({ event }) => event)).toEqual(['accepted', 'error', 'done']);
-    expect(world.responders.asked.settle).toEqual([]);
+    expect(settledOf(events)).toEqual([]);
   });
 
   it('waits for services that are away, and fails when one refuses for good', async () => {
@@ -181,7 +191,7 @@ describe('a provider that fails', () => {
       message: 'provider unreachable',
       dispatched: false,
     });
-    const { events, last } = await turn();
+    const { sessionId, events, last } = await turn();
     expect(
       events.filter(({ type }) => type === 'ModelCallStarted').map(({ data }) => data['tryNumber']),
     ).toEqual([1, 2, 3]);
@@ -189,9 +199,9 @@ describe('a provider that fails', () => {
       type: 'TurnFailed',
       data: { code: 'PROVIDER.UNREACHABLE', message: 'provider unreachable' },
     });
-    await until(() => world.responders.asked.settle.length === 3);
-    expect(new Set(world.responders.asked.reserve.map(({ reservationId }) => reservationId)).size).toBe(3);
-    expect(world.responders.asked.settle[0]).toMatchObject({ outcome: { kind: 'not_dispatched' } });
+    await until(() => settledOf(events).length === 3);
+    expect(new Set(reservedOf(sessionId).map(({ reservationId }) => reservationId)).size).toBe(3);
+    expect(settledOf(events)[0]).toMatchObject({ outcome: { kind: 'not_dispatched' } });
   });
 
   it('and then answers voids what it had written before', async () => {

@@ -50,7 +50,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       stopStep('lost');
       return;
     }
-    const { open } = lane.fold().state;
+    const open = lane.known()?.state.open;
     // A turn that was waiting when its cancel came has ended with it.
     if (open?.cancelRequested || open?.turnId !== stepping?.turnId) stopStep('cancelled');
   });

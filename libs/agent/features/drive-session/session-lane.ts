@@ -9,7 +9,7 @@ import type { LaneServices } from './lane-services.js';
 import { createSerial } from './serial.js';
 
 /** One session in this process: its fold, the lease that lets it be driven here, and the one door to its event stream. */
-export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hands' | 'lookedAt'> {
+export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hands'> {
   readonly workspace: string;
   readonly sessionId: string;
   readonly lease: Omit<LaneLease, 'claim' | 'release'>;

@@ -51,6 +51,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
   /** Least recently used first. */
   const entries = new Map<string, Entry>();
   let renewedAt = 0;
+  let lookedAt = 0;
 
   const of: SessionLanes['of'] = (workspace, sessionId, known) => {
     const key = keyOf(workspace, sessionId);
@@ -100,12 +101,19 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
       if (lane.lease.held()) await lane.release();
     }
   };
+  /** What others appended to our sessions, if their hint was lost. */
   const lookAround = async (): Promise<void> => {
-    const before = performance.now() - times.lookMs;
-    const blind = [...entries.values()].filter(
-      ({ lane, driver }) => driver.isWorking() && lane.lookedAt() < before,
-    );
-    await Promise.all(blind.map(({ lane }) => lane.refresh()));
+    if (performance.now() - lookedAt < times.lookMs) return;
+    lookedAt = performance.now();
+    const ours = [...entries.values()].filter(({ lane }) => lane.known() && lane.lease.held());
+    if (ours.length === 0) return;
+    const versions = await services.readVersions(ours.map(({ lane }) => lane));
+    const moved = ours.filter(({ lane }, index) => lane.fold().version < (versions[index] ?? 0));
+    await Promise.all(moved.map(lookAt));
+  };
+  const lookAt = async ({ lane, driver }: LocalSession): Promise<void> => {
+    await lane.refresh();
+    driver.kick();
   };
   const snapshot = async (): Promise<void> => {
     for (const entry of entries.values()) {
@@ -153,9 +161,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
     },
     wake: async (workspace, sessionId) => {
       const { lane, driver } = of(workspace, sessionId);
-      if (!(await lane.claim()).owned) return;
-      await lane.refresh();
-      driver.kick();
+      if ((await lane.claim()).owned) await lookAt({ lane, driver });
     },
     hint: (to, workspace, sessionId) => {
       if (nats.isConnected())

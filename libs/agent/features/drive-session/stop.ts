@@ -83,7 +83,8 @@ export const untilAnswered = async <T>(
       return await unlessStopped(ask(), signal);
     } catch (error) {
       if (!isAppError(error) || error.kind !== 'transient') throw error;
-      logger.warn({ err: error }, 'a turn waits for a service');
+      // Once a wait, not once a try: an outage has many turns waiting.
+      if (wait === FIRST_WAIT_MS) logger.warn({ err: error }, 'a turn waits for a service');
     }
     await waitFor(wait, signal);
   }

@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { Reply } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 let agent: TestProcess;

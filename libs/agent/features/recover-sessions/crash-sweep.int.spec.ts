@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
@@ -9,6 +9,8 @@ import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
 import { asksFor, streams } from '../testing/test-model.js';
 import type { Reply } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 beforeAll(async () => {

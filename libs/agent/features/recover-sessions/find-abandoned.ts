@@ -6,16 +6,16 @@ export interface FoundSession {
   readonly sessionId: string;
 }
 
-/** Sessions with open turns that nobody holds a live lease of, or that this process does; the longest quiet first. */
+/** Sessions with open turns that nobody holds a live lease of; the longest quiet first. */
 const ABANDONED_SQL = `select s.workspace, s.session_id
   from agent_sessions s left join leases l on l.workspace = s.workspace and l.name = 'session/' || s.session_id
   where s.open_turns > 0
-    and (l.owner is null or l.owner = $1 or l.expires_at <= clock_timestamp())
-  order by s.last_position limit $2`;
+    and (l.owner is null or l.expires_at <= clock_timestamp())
+  order by s.last_position limit $1`;
 
-export const findAbandoned = async (pool: pg.Pool, owner: string, limit: number): Promise<FoundSession[]> => {
+export const findAbandoned = async (pool: pg.Pool, limit: number): Promise<FoundSession[]> => {
   try {
-    const query = { name: 'agent_abandoned', text: ABANDONED_SQL, values: [owner, limit] };
+    const query = { name: 'agent_abandoned', text: ABANDONED_SQL, values: [limit] };
     const { rows } = await pool.query<{ workspace: string; session_id: string }>(query);
     return rows.map(({ workspace, session_id: sessionId }) => ({ workspace, sessionId }));
   } catch (error) {

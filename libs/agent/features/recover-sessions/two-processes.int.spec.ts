@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { leaseNameOf } from '../drive-session/names.js';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
 import { hangs, says, streams } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 beforeAll(async () => {

@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { hangs, says, streams } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
 
 let world: AgentWorld;
 let agent: TestProcess;

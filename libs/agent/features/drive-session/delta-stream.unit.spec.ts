@@ -1,0 +1,97 @@
+import { describe, expect, it } from '@jest/globals';
+import { ATTEMPT_SPAN, framesOf, initialCursor } from '@antiphon/contracts/agent';
+import type { Frame, FrameCursor, SessionEventOf } from '@antiphon/contracts/agent';
+import fc from 'fast-check';
+import { createDeltaStream, MAX_STREAMED_CHARS } from './delta-stream.js';
+
+type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
+
+const cursor: FrameCursor = { ...initialCursor, attempt: 3, nextIndex: 1, lastOffset: 3 * ATTEMPT_SPAN };
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+const watch = () => {
+  const frames: Frame[] = [];
+  let overflows = 0;
+  const stream = createDeltaStream(
+    cursor,
+    't',
+    (out) => void frames.push(...out),
+    () => overflows++,
+  );
+  return { stream, frames, overflows: () => overflows };
+};
+
+describe('a delta stream', () => {
+  it('sends the first delta at once, and those of one turn of the event loop together', async () => {
+    const { stream, frames } = watch();
+    stream.onText('a');
+    expect(frames).toHaveLength(1);
+    stream.onText('b');
+    stream.onText('c');
+    expect(frames).toHaveLength(1);
+    await nextTurn();
+    expect(frames.map(({ data }) => data)).toEqual(['a', 'bc']);
+  });
+
+  it('keeps the order of text and thought', () => {
+    const { stream, frames } = watch();
+    stream.onThought('hm');
+    stream.onText('so');
+    stream.onThought('no');
+    const { text, thought } = stream.end();
+    expect(frames.map(({ event, data }) => [event, data])).toEqual([
+      ['thought', 'hm'],
+      ['text', 'so'],
+      ['thought', 'no'],
+    ]);
+    expect([text, thought]).toEqual(['so', 'hmno']);
+  });
+
+  it('gives the frames that the fold of its event gives, for any deltas', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.record({
+            kind: fc.constantFrom('text', 'thought'),
+            delta: fc.string({ unit: 'binary' }),
+            wait: fc.boolean(),
+          }),
+        ),
+        async (deltas) => {
+          const { stream, frames } = watch();
+          for (const { kind, delta, wait } of deltas) {
+            if (kind === 'text') stream.onText(delta);
+            else stream.onThought(delta);
+            if (wait) await nextTurn();
+          }
+          const streamed = stream.end();
+          const folded = framesOf(cursor, {
+            type: 'ModelCallAborted',
+            schemaVersion: 1,
+            data: { turnId: 't', ...streamed } as unknown as Aborted,
+          });
+          expect(frames).toEqual(folded.frames);
+          expect(streamed.text.isWellFormed()).toBe(true);
+        },
+      ),
+      { numRuns: 50 },
+    ));
+
+  it('sends larger frames after very many, and none twice', async () => {
+    const { stream, frames } = watch();
+    for (let n = 0; n < 3_000; n++) {
+      stream.onText('x');
+      await nextTurn();
+    }
+    stream.end();
+    expect(frames.length).toBeLessThan(2_010);
+    expect(frames.map(({ data }) => data).join('')).toBe('x'.repeat(3_000));
+  });
+
+  it('says so once when an event could not keep more', () => {
+    const { stream, overflows } = watch();
+    stream.onText('x'.repeat(MAX_STREAMED_CHARS + 1));
+    stream.onText('y');
+    expect(overflows()).toBe(1);
+    expect(stream.end().text).not.toContain('y');
+  });
+});

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { sessionStream } from '@antiphon/contracts/agent';
+import { createPool } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import type { EventStore, NewEvent, ReadStreamOptions } from '@antiphon/event-store';
+import type { JsonObject } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { emptyFold } from './session-fold.js';
+import { createSessionLog, foldSignature, SNAPSHOT_EVERY } from './session-log.js';
+import { createSessionSnapshots } from './session-snapshots.js';
+
+jest.setTimeout(30_000);
+
+const window = { turns: 5, chars: 10_000 };
+const workspace = 'default';
+const now = '2026-11-21T12:00:00.000Z';
+let database: TestDatabase;
+let pool: pg.Pool;
+let store: EventStore;
+let reads: (ReadStreamOptions | undefined)[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec' });
+  store = createPostgresEventStore(pool);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const logFor = (form = window) =>
+  createSessionLog(
+    {
+      readStream: (space, stream, options) => {
+        reads.push(options);
+        return store.readStream(space, stream, options);
+      },
+    },
+    createSessionSnapshots(pool, foldSignature(form)),
+    form,
+  );
+
+const event = (type: string, data: JsonObject): NewEvent => ({
+  eventId: randomUUID(),
+  type,
+  schemaVersion: 1,
+  data,
+  metadata: { correlationId: 'c', service: 'agent' },
+});
+
+/** A session of so many turns that all failed at once. */
+const longSession = async (turns: number): Promise<string> => {
+  const sessionId = randomUUID();
+  const start = { sessionId, sessionKey: 'main:a:b:c', agentId: 'main', startedAt: now };
+  const events = Array.from({ length: turns }, () => randomUUID()).flatMap((turnId) => [
+    event('TurnRequested', { turnId, content: 'hi', requestedAt: now }),
+    event('TurnFailed', { turnId, code: 'X.Y', message: 'no', failedAt: now }),
+  ]);
+  const streamId = sessionStream(sessionId);
+  await store.append({
+    workspace,
+    streams: [{ streamId, expectedVersion: 0, events: [event('SessionStarted', start)] }],
+  });
+  for (let from = 0; from < events.length; from += 1_000)
+    await store.append({
+      workspace,
+      streams: [{ streamId, expectedVersion: 'any', events: events.slice(from, from + 1_000) }],
+    });
+  return sessionId;
+};
+
+describe('a session of thousands of events', () => {
+  it('is folded from its beginning once; after that from a snapshot and what came since', async () => {
+    const sessionId = await longSession(1_200);
+    reads = [];
+    const first = await logFor().load(workspace, sessionId);
+    expect(first).toMatchObject({ version: 2_401, state: { attempt: 1_200, open: null } });
+    expect(reads.map((options) => options?.fromVersion)).toEqual([1, 1_001, 2_001]);
+
+    const turnId = randomUUID();
+    const requested = event('TurnRequested', { turnId, content: 'more', requestedAt: now });
+    const streams = [{ streamId: sessionStream(sessionId), expectedVersion: 2_401, events: [requested] }];
+    await store.append({ workspace, streams });
+    reads = [];
+    const second = await logFor().load(workspace, sessionId);
+    expect(reads.map((options) => options?.fromVersion)).toEqual([2_402]);
+    expect(second).toMatchObject({
+      version: 2_402,
+      state: { open: { turnId } },
+      origins: { [turnId]: { correlationId: 'c', causationId: requested.eventId } },
+    });
+  });
+
+  it('is folded again from its beginning when the form of the fold is another one', async () => {
+    const sessionId = await longSession(SNAPSHOT_EVERY);
+    await logFor().load(workspace, sessionId);
+    reads = [];
+    await logFor({ ...window, turns: 3 }).load(workspace, sessionId);
+    expect(reads[0]?.fromVersion).toBe(1);
+  });
+
+  it('leaves no snapshot when it is short', async () => {
+    const sessionId = await longSession(3);
+    await logFor().load(workspace, sessionId);
+    const { rows } = await pool.query('select from agent_session_snapshots where session_id = $1', [
+      sessionId,
+    ]);
+    expect(rows).toHaveLength(0);
+  });
+
+  it('keeps the newer of two snapshots', async () => {
+    const sessionId = randomUUID();
+    const log = logFor();
+    await log.snapshot(workspace, sessionId, { ...emptyFold, version: 20 });
+    await log.snapshot(workspace, sessionId, { ...emptyFold, version: 10 });
+    const { rows } = await pool.query<{ version: string }>(
+      'select version from agent_session_snapshots where session_id = $1',
+      [sessionId],
+    );
+    expect(rows).toEqual([{ version: '20' }]);
+  });
+
+  it('is not driven by a version that does not know its events', async () => {
+    const sessionId = await longSession(1);
+    const streams = [
+      {
+        streamId: sessionStream(sessionId),
+        expectedVersion: 'any' as const,
+        events: [event('TurnBlessed', {})],
+      },
+    ];
+    await store.append({ workspace, streams });
+    await expect(logFor().load(workspace, sessionId)).rejects.toMatchObject({
+      code: 'SESSION.EVENT_UNKNOWN',
+    });
+  });
+});

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { createTestDatabase } from '@antiphon/testing';
+import { createAgentWorld, newAddress, submitTo, WORKSPACE } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+
+jest.setTimeout(30_000);
+
+let world: AgentWorld;
+let agent: TestProcess;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process();
+});
+afterAll(() => world.close());
+
+type Target = Parameters<TestProcess['runtime']['startSession']>[0]['target'];
+const start = (target: Target, idempotencyKey?: string) =>
+  agent.runtime.startSession({
+    workspace: WORKSPACE,
+    target,
+    caller: 'spec',
+    ...(idempotencyKey ? { idempotencyKey } : {}),
+  });
+
+describe('a new session', () => {
+  it('is what the place means from then on; the old one stays readable', async () => {
+    const target = { address: newAddress() };
+    const old = await submitTo(agent, target);
+    await world.ended(old.sessionId);
+    const fresh = await start(target);
+    expect(fresh).toMatchObject({ agentId: 'main', previousSessionId: old.sessionId });
+    const next = await submitTo(agent, target);
+    expect(next.sessionId).toBe(fresh.sessionId);
+    await world.ended(fresh.sessionId);
+    expect(await world.types(old.sessionId)).toContain('TurnCompleted');
+    expect((await world.events(fresh.sessionId))[0]?.data).toMatchObject({
+      previousSessionId: old.sessionId,
+    });
+    expect(world.model.requests.at(-1)?.messages).toHaveLength(1);
+  });
+
+  it('is the same for every process at once', async () => {
+    const other = world.process();
+    const target = { address: newAddress() };
+    const old = await submitTo(other, target);
+    const fresh = await start(target);
+    expect((await submitTo(other, target)).sessionId).toBe(fresh.sessionId);
+    await Promise.all([world.ended(old.sessionId), world.ended(fresh.sessionId)]);
+  });
+
+  it('can follow one that is named, or begin a place', async () => {
+    const first = await start({ address: newAddress() });
+    expect(first.previousSessionId).toBeNull();
+    const second = await start({ sessionId: first.sessionId });
+    expect(second).toMatchObject({ previousSessionId: first.sessionId, sessionKey: first.sessionKey });
+    await expect(start({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+    await expect(start({ address: newAddress('nobody') })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+  });
+
+  it('is made once for each idempotency key', async () => {
+    const target = { address: newAddress() };
+    const key = randomUUID();
+    const [one, two] = await Promise.all([start(target, key), start(target, key)]);
+    expect(two).toEqual(one);
+    await expect(start({ address: newAddress() }, key)).rejects.toMatchObject({
+      code: 'LOG.IDEMPOTENCY_CONFLICT',
+    });
+  });
+
+  it('is bound once by each of those who ask at once', async () => {
+    const target = { address: newAddress() };
+    const made = await Promise.all([1, 2, 3].map(() => start(target)));
+    const previous = made.map(({ previousSessionId }) => previousSessionId);
+    expect(new Set(previous).size).toBe(3);
+  });
+});
