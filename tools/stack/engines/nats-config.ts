@@ -1,6 +1,6 @@
 import { SERVICES } from '@antiphon/contracts/messaging';
+import { natsPermissions } from '@antiphon/messaging';
 import type { Credentials } from '../home/credentials.js';
-import { NATS_PERMISSIONS } from './nats-permissions.js';
 
 export interface NatsConfigOptions {
   readonly port: number;
@@ -16,15 +16,11 @@ const MIB = 1024 * 1024;
 
 const users = (credentials: Credentials): object[] => [
   { user: NATS_OPERATOR, password: credentials.natsOperator },
-  ...SERVICES.map((service) => ({
-    user: service,
-    password: credentials.services[service].nats,
-    permissions: {
-      publish: NATS_PERMISSIONS[service].publish,
-      subscribe: NATS_PERMISSIONS[service].subscribe,
-      allow_responses: true,
-    },
-  })),
+  ...SERVICES.map((service) => {
+    const { publish, subscribe, allowResponses } = natsPermissions(service);
+    const permissions = { publish, subscribe, allow_responses: allowResponses };
+    return { user: service, password: credentials.services[service].nats, permissions };
+  }),
 ];
 
 /**
