@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { cacheFolder, projectRoot } from '../project.mjs';
 import { runCommand } from '../run-command.mjs';
 
-const START_MS = 20 * 60_000;
+const START_MS = 40 * 60_000;
 
 /** Runs a command to its end; never rejects for an exit code. */
 const run = (command, args, { cwd, env, timeoutMs = START_MS, onOutput = () => {} }) =>
