@@ -1,8 +1,5 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import { runProjection } from '@antiphon/event-store';
-import type { RunningProjection } from '@antiphon/event-store';
-import { onLogHint } from '@antiphon/messaging';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, createAgentRuntime } from './agent-runtime.js';
 import type { AgentRuntime } from './agent-runtime.js';
@@ -11,7 +8,6 @@ import { failpointsFrom } from './drive-session/failpoint.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
-import { projectAgentSessions } from './recover-sessions/agent-sessions.projection.js';
 import { providersInUse } from './report-health/providers-in-use.js';
 import { StartSessionController } from './start-session/start-session.controller.js';
 import { SubmitTurnController } from './submit-turn/submit-turn.controller.js';
@@ -25,22 +21,9 @@ const createRuntime = (platform: AgentPlatform, models: Models): AgentRuntime =>
   return createAgentRuntime({ ...house, models, owner: identity.id, failpoint });
 };
 
-/** Which sessions have open turns: what a sweep looks for. */
-const projectSessions = ({ pool, nats, logger }: AgentPlatform): RunningProjection =>
-  runProjection({
-    pool,
-    name: 'agent-sessions',
-    categories: ['session'],
-    handle: projectAgentSessions,
-    logger,
-    hint: (wake) => onLogHint(nats, wake),
-  });
-
 /** Begins to drive once everything is there; on the way out, what runs is brought to its end or handed over. */
 @Injectable()
 class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
-  private projection: RunningProjection | null = null;
-
   constructor(
     @Inject(AGENT_RUNTIME) private readonly runtime: AgentRuntime,
     @Inject(MODELS) private readonly models: Models,
@@ -51,13 +34,11 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     const { health, config, env } = this.platform;
     health.addFact('providers', () => providersInUse(config, env));
     health.addFact('workingSessions', () => this.runtime.working());
-    this.projection = projectSessions(this.platform);
     this.runtime.start();
   }
 
   async onModuleDestroy(): Promise<void> {
     await this.runtime.stop();
-    await this.projection?.stop();
     this.models.close();
   }
 }
