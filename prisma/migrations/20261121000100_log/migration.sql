@@ -13,9 +13,16 @@ begin
         null;
       end;
     end if;
-    -- Services connect as this migration's user with `-c role=antiphon_<service>` where the database is not ours.
-    if not pg_has_role(current_user, role_name, 'member') then
-      execute format('grant %I to %I', role_name, current_user);
+    -- Where the database is not ours, services connect as this user with `-c role=antiphon_<service>`. Who makes a role
+    -- may grant it, but since PostgreSQL 16 not take it without this.
+    if not (select rolsuper from pg_roles where rolname = current_user) then
+      begin
+        execute format('grant %I to %I', role_name, current_user);
+      exception when insufficient_privilege then
+        if not pg_has_role(current_user, role_name, 'member') then
+          raise;
+        end if;
+      end;
     end if;
   end loop;
 end $$;
