@@ -29,7 +29,7 @@ describe('a database that belongs to somebody who is no superuser', () => {
   }, 60_000);
   afterAll(async () => {
     await admin.query(`drop database ${owner} with (force)`);
-    for (const role of DATABASE_ROLES) await admin.query(`revoke antiphon_${role} from ${owner}`);
+    for (const role of DATABASE_ROLES) await admin.query(`revoke antiphon_${role} from ${owner} cascade`);
     await admin.query(`drop role ${owner}`);
     await admin.end();
     await database.drop();
