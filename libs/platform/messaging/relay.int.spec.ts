@@ -41,12 +41,16 @@ const start = (owner: string, options: Partial<RelayOptions> = {}): Relay => {
   return relay;
 };
 
-const append = async (events: number, data: Record<string, string> = {}): Promise<void> => {
+const append = async (
+  events: number,
+  data: Record<string, string> = {},
+  streamId = `session-${randomUUID()}`,
+): Promise<void> => {
   await store.append({
     workspace: 'default',
     streams: [
       {
-        streamId: `session-${randomUUID()}`,
+        streamId,
         expectedVersion: 0,
         events: Array.from({ length: events }, (_, index) => ({
           eventId: randomUUID(),
@@ -170,6 +174,12 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 10_000 }));
   });
 
+  it('finds a subject for every id that the log takes', async () => {
+    start('memory-1');
+    for (const id of ['.', 'a..b', '.a', 'a.', 'a.b', '%2E', '~:/-_%']) await append(1, {}, `session-${id}`);
+    await untilRelayed();
+  });
+
   it('makes a stream anew that holds another history', async () => {
     await append(3);
     await ensureStream(manager, STREAMS.EVENTS);
@@ -218,8 +228,8 @@ describe('relay', () => {
   it('cannot be disturbed by a second relay that believes to lead', async () => {
     const everybodyLeads: LeaseStore = {
       ...leases,
-      acquire: (_workspace, name, owner) =>
-        Promise.resolve({ acquired: true, lease: { name, owner, epoch: 1 } }),
+      acquire: (workspace, name, owner) =>
+        Promise.resolve({ acquired: true, lease: { workspace, name, owner, epoch: 1 } }),
       renew: () => Promise.resolve([]),
       release: () => Promise.resolve(),
     };

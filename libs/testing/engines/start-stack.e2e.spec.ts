@@ -49,7 +49,10 @@ describe('a stack of the real services', () => {
     const stack = started.pop()!;
     const { services, engines, supervisor } = stack.stackJson();
     const pids = [supervisor, ...Object.values(services).flat(), engines.nats].map(({ pid }) => pid ?? 0);
-    const identities = pids.flatMap((pid): ProcessIdentity[] => identify(pid) ?? ([] as never));
+    const identities = pids.flatMap((pid): ProcessIdentity[] => {
+      const identity = identify(pid);
+      return identity ? [identity] : [];
+    });
     expect(identities).toHaveLength(8);
     await stack.stop();
     expect(identities.filter(isAlive)).toEqual([]);

@@ -102,7 +102,7 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
       {
         role: 'assistant',
         text: asked.text,
-        toolCalls: [{ id: call!.providerCallId, name: call!.name, input: call!.input }],
+        toolCalls: [{ id: call!.providerCallId, name: call!.name, input: call!.input as never }],
       },
       {
         role: 'tool',
