@@ -35,8 +35,6 @@ export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
 /** Folds of sessions kept in memory. */
 const MAX_LANES = 2_000;
 const KEEP_UP_MS = 250;
-/** The supervisor gives a service fifteen seconds to stop. */
-const DRAIN_MS = 8_000;
 /** A fold keeps this much of recent turns for each token of a context: more would never be shown. */
 const CHARS_PER_CONTEXT_TOKEN = 8;
 
@@ -111,6 +109,7 @@ const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningPr
 const recover = async (
   options: AgentRuntimeOptions,
   lanes: SessionLanes,
+  sweepMs: number,
   stopping: AbortSignal,
 ): Promise<void> => {
   const { nats, owner, pool, logger } = options;
@@ -120,7 +119,7 @@ const recover = async (
     takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
       logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
     );
-  await repeat(sweep, options.times?.sweepMs ?? DRIVE_TIMES.sweepMs, stopping);
+  await repeat(sweep, sweepMs, stopping);
   unsubscribe();
 };
 
@@ -136,14 +135,14 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const start = (): void => {
     projection = projectSessions(options);
     running = Promise.all([
-      recover(options, lanes, stopping.signal),
+      recover(options, lanes, services.times.sweepMs, stopping.signal),
       // Turns that are running when the process is told to stop need their leases until they have ended.
       repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
     ]);
   };
   const stop = async (): Promise<void> => {
     stopping.abort();
-    await lanes.drain(DRAIN_MS);
+    await lanes.drain(services.times.drainMs);
     drained.abort();
     await Promise.all([running, projection?.stop()]);
   };

@@ -8,7 +8,7 @@ export const noFailpoint: Failpoint = async () => undefined;
 
 interface Armed {
   readonly nth: number;
-  readonly action: string;
+  readonly act: () => Promise<void>;
 }
 
 const ACTIONS: Readonly<Record<string, () => Promise<void>>> = {
@@ -31,7 +31,7 @@ const parse = (text: string): Map<FailpointName, Armed> =>
       const [name, nth, action] = entry.trim().split(':');
       if (!(FAILPOINTS as readonly string[]).includes(name ?? ''))
         throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: ${name} is no point of the agent`);
-      return [name as FailpointName, { nth: Number(nth ?? 1), action: action ?? 'kill9' }];
+      return [name as FailpointName, { nth: Number(nth ?? 1), act: actionOf(action ?? 'kill9') }];
     }),
   );
 
@@ -45,6 +45,6 @@ export const failpointsFrom = (text: string | undefined): Failpoint => {
     if (!point) return;
     const times = (passed.get(name) ?? 0) + 1;
     passed.set(name, times);
-    if (times === point.nth) await actionOf(point.action)();
+    if (times === point.nth) await point.act();
   };
 };

@@ -39,6 +39,8 @@ export interface DriveTimes {
   readonly attemptMs: number;
   /** Between two looks for turns that nobody drives. */
   readonly sweepMs: number;
+  /** What running turns get to come to their end when the process stops; a supervisor gives it fifteen seconds in all. */
+  readonly drainMs: number;
 }
 export const DRIVE_TIMES: DriveTimes = {
   leaseMs: 5_000,
@@ -46,6 +48,7 @@ export const DRIVE_TIMES: DriveTimes = {
   lookMs: 500,
   attemptMs: 600_000,
   sweepMs: 1_000,
+  drainMs: 8_000,
 };
 
 /** What lanes and drivers work with; made once for each process. */

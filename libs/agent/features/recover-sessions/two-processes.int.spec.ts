@@ -50,6 +50,31 @@ describe('two agent processes', () => {
     await world.ended(sessionId, 2);
     expect(await epochs(sessionId)).toEqual([1, 1, 1, 1, 1, 2, 2, 2, 2]);
   });
+
+  it('find what was added to their sessions even if nobody told them', async () => {
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await world.ended(sessionId);
+    const mute = world.process({ nats: { ...world.nats, isConnected: () => false } });
+    expect((await submitTo(mute, { sessionId })).acceptedOffset).toBeNull();
+    await world.ended(sessionId, 2);
+    expect(new Set(await epochs(sessionId))).toEqual(new Set([1]));
+  });
+
+  it('give a session back that nobody uses', async () => {
+    const one = world.process({ times: { leaseMs: 3_000, idleMs: 100 } });
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await world.ended(sessionId);
+    await until(async () => {
+      const { rows } = await world.pool.query<{ owner: string | null }>(
+        'select owner from leases where name = $1',
+        [leaseNameOf(sessionId)],
+      );
+      return rows[0]?.owner === null;
+    });
+    await submitTo(one, { sessionId });
+    await world.ended(sessionId, 2);
+  });
 });
 
 describe('a driver that was asleep while another took over', () => {
@@ -119,6 +144,19 @@ describe('a process that ends', () => {
     answer(says('done'));
     await stopped;
     expect((await world.types(sessionId)).at(-1)).toBe('TurnCompleted');
+  });
+
+  it('stops what does not end in time, keeps what it had written, and hands it over', async () => {
+    world.model.reply = hangs('half');
+    const one = world.process({ times: { leaseMs: 3_000, drainMs: 100 } });
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await until(() => world.model.requests.length === 1);
+    world.model.reply = streams('whole');
+    await one.runtime.stop();
+    const last = (await world.events(sessionId)).at(-1);
+    expect(last).toMatchObject({ type: 'ModelCallAborted', data: { reason: 'driver_lost', text: 'half' } });
+    world.process();
+    expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
   });
 
   it('leaves what waits to the next one', async () => {
