@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { bug } from '@antiphon/kernel';
+import { bug, rejected } from '@antiphon/kernel';
 import { translateDatabaseError } from './database-error.js';
 
 /** The lock that Prisma's own engine takes, so that the two never migrate side by side. */
@@ -73,7 +73,10 @@ const applyAll = async (client: pg.Client, migrations: readonly Migration[]): Pr
   const applied = await appliedChecksums(client);
   const edited = migrations.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
   if (edited !== undefined)
-    throw bug('DATABASE.MIGRATION_EDITED', `migration ${edited.name} was edited after it was applied`);
+    throw rejected(
+      'DATABASE.MIGRATION_EDITED',
+      `migration ${edited.name} was edited after it was applied to this database. What to do: restore the file as it was, or begin with an empty database (another ANTIPHON_HOME)`,
+    );
   const pending = migrations.filter(({ name }) => !applied.has(name));
   for (const migration of pending) await applyOne(client, migration);
   return pending.map(({ name }) => name);
