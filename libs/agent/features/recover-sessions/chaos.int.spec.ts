@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { ModelFailure } from '@antiphon/agent-domain';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { createTestDatabase } from '@antiphon/testing';
+import {
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  TURN_ENDS,
+  until,
+  WORKSPACE,
+} from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { echoTool } from '../testing/responders.js';
+import { asksFor, says } from '../testing/test-model.js';
+import type { Reply } from '../testing/test-model.js';
+
+jest.setTimeout(120_000);
+
+const SESSIONS = 10;
+const TURNS = 5;
+const DEATHS = 12;
+/** A small generator: the same seed makes the same choices; what the processes do in between is up to them. */
+const SEED = 20_261_121;
+
+let world: AgentWorld;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  world.responders.tools = [echoTool(true, 'safe'), echoTool(false, 'unsafe')];
+});
+afterAll(() => world.close());
+
+const createChoose = (seed: number) => {
+  let state = seed;
+  return (bound: number): number => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * bound);
+  };
+};
+const choose = createChoose(SEED);
+const soon = () => new Promise((resolve) => setTimeout(resolve, choose(25)));
+
+/** A model that takes its time, fails now and then, and asks for tools of both kinds. */
+const moody: Reply = async (request, sink) => {
+  sink.onText('well, ');
+  await soon();
+  if (request.signal.aborted)
+    throw new ModelFailure({ reason: 'cancelled', message: 'cancelled', dispatched: true, retryable: false });
+  if (choose(10) === 0)
+    throw new ModelFailure({ reason: 'provider_error', message: 'busy', dispatched: true, retryable: true });
+  if (choose(3) > 0) return says('well, ');
+  return { ...asksFor({ name: 'safe' }, { name: choose(2) ? 'safe' : 'unsafe' }), text: 'well, ' };
+};
+
+const start = () => world.process({ config: testConfig({ tools: ['safe', 'unsafe'], maxIterations: 3 }) });
+
+/** Processes of which one dies every now and then, and is replaced. */
+const createCrew = () => {
+  const crew = [start(), start(), start()];
+  const any = (): TestProcess => crew[choose(crew.length)] as TestProcess;
+  const die = async (): Promise<void> => {
+    const index = choose(crew.length);
+    const [gone] = crew.splice(index, 1, start());
+    gone?.kill();
+    // Some deaths are seen by a supervisor, others only by the lapse of their leases.
+    if (gone && choose(4) > 0) await world.bury(gone);
+  };
+  return { any, die };
+};
+
+/** A client sends with a key and sends again until somebody answers: a killed process answers nobody. */
+const persist = async <T>(ask: () => Promise<T>): Promise<T> => {
+  for (;;) {
+    const answer = await Promise.race([
+      ask(),
+      new Promise<null>((resolve) => setTimeout(resolve, 1_500, null)),
+    ]);
+    if (answer !== null) return answer;
+  }
+};
+
+const talk = async (crew: ReturnType<typeof createCrew>): Promise<string> => {
+  const target = { address: newAddress() };
+  let sessionId = '';
+  for (let turn = 0; turn < TURNS; turn++) {
+    const idempotencyKey = `${target.address.peer}/${turn}`;
+    const accepted = await persist(() => submitTo(crew.any(), target, `turn ${turn}`, { idempotencyKey }));
+    sessionId = accepted.sessionId;
+    if (choose(4) === 0)
+      await persist(() => crew.any().runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' }));
+    await soon();
+  }
+  return sessionId;
+};
+
+const count = (events: readonly RecordedEvent[], type: RegExp, key: string): Map<unknown, number> => {
+  const counts = new Map<unknown, number>();
+  for (const event of events)
+    if (type.test(event.type)) counts.set(event.data[key], (counts.get(event.data[key]) ?? 0) + 1);
+  return counts;
+};
+
+const expectLaws = (events: readonly RecordedEvent[]): void => {
+  const requested = count(events, /^TurnRequested$/, 'turnId');
+  expect(requested.size).toBe(TURNS);
+  expect(count(events, TURN_ENDS, 'turnId')).toEqual(requested);
+  expect(count(events, /^ToolCall(Completed|Failed|Unknown)$/, 'callId')).toEqual(
+    count(events, /^ToolCallRequested$/, 'callId'),
+  );
+  expect(count(events, /^ModelCall(Completed|Aborted)$/, 'attempt')).toEqual(
+    count(events, /^ModelCallStarted$/, 'attempt'),
+  );
+  const epochs = events.flatMap(({ metadata }) => metadata.epoch ?? []);
+  expect(epochs).toEqual([...epochs].sort((a, b) => a - b));
+  let cursor = initialCursor;
+  let last = 0;
+  for (const event of events) {
+    const framed = framesOf(cursor, event as unknown as SessionEvent);
+    cursor = framed.cursor;
+    for (const { offset } of framed.frames) {
+      expect(offset).toBeGreaterThan(last);
+      last = offset;
+    }
+  }
+};
+
+describe('sessions whose processes keep dying', () => {
+  it('come to an end, every turn of theirs once, nothing lost and nothing twice', async () => {
+    world.model.reply = moody;
+    const crew = createCrew();
+    const talks = Array.from({ length: SESSIONS }, () => talk(crew));
+    for (let death = 0; death < DEATHS; death++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await crew.die();
+    }
+    const sessions = await Promise.all(talks);
+    for (const sessionId of sessions) expectLaws(await untilOver(sessionId));
+    const unsafe = world.responders.asked.tool
+      .filter(({ name }) => name === 'unsafe')
+      .map(({ callId }) => callId);
+    expect(new Set(unsafe).size).toBe(unsafe.length);
+  });
+});
+
+const untilOver = (sessionId: string): Promise<RecordedEvent[]> =>
+  until(async () => {
+    const events = await world.events(sessionId);
+    const open = count(events, /^TurnRequested$/, 'turnId').size - count(events, TURN_ENDS, 'turnId').size;
+    return open === 0 && events;
+  }, 60_000);
