@@ -115,7 +115,7 @@ const run = async (loop: Loop): Promise<void> => {
  * processes may run the same one; each transaction is one process's, so every event is applied once.
  */
 export const runProjection = (options: ProjectionOptions): RunningProjection => {
-  const { pool, name, categories, handle, logger, hint, pollMs = 1_000, batchSize = 200 } = options;
+  const { pool, name, categories, handle, logger, hint, pollMs = 1_000, batchSize = 500 } = options;
   let stopped = false;
   const signal = createSignal();
   const waiters = createWaiters();
