@@ -32,9 +32,8 @@ const CLAIM_SQL = `select c.position, c.epoch, h.epoch as log_epoch
 
 /** Takes the checkpoint for this transaction and answers its position; null when another process has it. */
 export const claimCheckpoint = async (client: pg.ClientBase, name: string): Promise<number | null> => {
-  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(CLAIM_SQL, [
-    name,
-  ]);
+  const query = { name: 'antiphon_projection_claim', text: CLAIM_SQL, values: [name] };
+  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(query);
   const row = rows[0];
   if (row === undefined) return null;
   if (row.epoch !== row.log_epoch && Number(row.position) > 0)
@@ -53,5 +52,5 @@ export const moveCheckpoint = async (
   name: string,
   position: number,
 ): Promise<void> => {
-  await client.query(MOVE_SQL, [name, position]);
+  await client.query({ name: 'antiphon_projection_move', text: MOVE_SQL, values: [name, position] });
 };

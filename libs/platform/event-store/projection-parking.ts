@@ -48,10 +48,9 @@ export const park = async (
 
 /** The streams that a projection has stopped at, each as `streamKeyOf` writes it. */
 export const parkedStreams = async (client: pg.ClientBase, name: string): Promise<ReadonlySet<string>> => {
-  const { rows } = await client.query<{ workspace: string; stream_id: string }>(
-    'select workspace, stream_id from projection_parked where projection = $1',
-    [name],
-  );
+  const text = 'select workspace, stream_id from projection_parked where projection = $1';
+  const query = { name: 'antiphon_projection_parked', text, values: [name] };
+  const { rows } = await client.query<{ workspace: string; stream_id: string }>(query);
   return new Set(rows.map(({ workspace, stream_id: streamId }) => streamKeyOf({ workspace, streamId })));
 };
 

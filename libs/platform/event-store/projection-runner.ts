@@ -67,6 +67,8 @@ const catchUp = async (loop: Loop): Promise<void> => {
     if (result.state === 'elsewhere') return;
     waiters.reached(result.position);
     report(loop, result);
+    // What is appended from here on brings a hint of its own.
+    if (result.state === 'caught_up') return;
   }
 };
 

@@ -10,7 +10,7 @@ export const publishLogHint = (link: NatsLink): void => {
  * Hints that come within this time, in ms, wake a follower once: a turn appends four times, and a look at the log
  * costs a follower far more than the wait costs a reader.
  */
-const GATHER_MS = 10;
+const GATHER_MS = 20;
 
 /** Calls `wake` soon after each hint, once for those that come together, until the answered function is called. */
 export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {
