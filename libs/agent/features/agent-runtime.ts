@@ -14,6 +14,7 @@ import { noFailpoint } from './drive-session/failpoint.js';
 import { DRIVE_TIMES } from './drive-session/lane-services.js';
 import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
 import { createPublishFrames } from './drive-session/live-frames.js';
+import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
 import type { SessionLanes } from './drive-session/session-lanes.js';
 import { createToolCatalog } from './drive-session/tool-catalog.js';
@@ -77,6 +78,7 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
     ...options,
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
+    sandbox: createSandboxWatch(requests),
     publish: createPublishFrames(nats, logger),
     readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },

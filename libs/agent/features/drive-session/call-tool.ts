@@ -1,10 +1,9 @@
-import { healthContract } from '@antiphon/contracts/messaging';
 import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { ToolCancel } from '@antiphon/contracts/sandbox';
 import type { z } from 'zod';
 import { backoffMs, clipText } from '@antiphon/agent-domain';
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { isAppError, toStorable, toStorableJson, transient } from '@antiphon/kernel';
+import { isAppError, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import { Stopped, throwIfStopped, unlessStopped, waitFor } from './stop.js';
 import type { Work } from './work.js';
@@ -15,12 +14,8 @@ type Reply = z.output<typeof callTool.reply>;
 const MAX_SENDINGS = 3;
 /** How long a call waits for a sandbox that is not there. */
 const PATIENCE_MS = 30_000;
-/** Between looks at whether any sandbox process is alive, while an answer is awaited. */
-const PROBE_MS = 250;
 /** An event holds 1 MiB of JSON. */
 const MAX_CONTENT_BYTES = 900_000;
-
-const sandboxHealth = healthContract('sandbox');
 
 const storableContent = (content: string): string => {
   const storable = toStorable(content);
@@ -52,20 +47,6 @@ export const unknownOutcome = (turnId: string, callId: string, why: string): Too
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
 const isGone = (error: unknown): boolean => codeOf(error) === 'MESSAGING.NO_RESPONDERS';
 
-/** A request to a process that has died is answered by nobody: rejects once no sandbox process is there at all. */
-const untilNoneIsThere = async ({ services, signal }: Work, answered: AbortSignal): Promise<never> => {
-  const over = AbortSignal.any([signal, answered]);
-  for (;;) {
-    await waitFor(PROBE_MS, over);
-    try {
-      await services.requests.request(sandboxHealth, {});
-    } catch (error) {
-      if (isGone(error))
-        throw transient('SANDBOX.LOST', 'the sandbox went away during the call', { cause: error });
-    }
-  }
-};
-
 const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
   const { services, lane, signal } = work;
   const { callId, name, input, idempotencyKey } = call;
@@ -80,14 +61,14 @@ const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
     input: toStorableJson(input) as typeof input,
     idempotencyKey,
   };
-  const answered = new AbortController();
   const reply = services.requests.request(callTool, payload);
-  const lost = untilNoneIsThere(work, answered.signal);
-  lost.catch(() => undefined);
+  let unwatch: () => void = () => undefined;
+  // What was on its way to a process that has died is answered by nobody.
+  const gone = new Promise<never>((_, reject) => (unwatch = services.sandbox.onGone(reject)));
   try {
-    return await unlessStopped(Promise.race([reply, lost]), signal);
+    return await unlessStopped(Promise.race([reply, gone]), signal);
   } finally {
-    answered.abort('lost');
+    unwatch();
     reply.catch(() => undefined);
   }
 };

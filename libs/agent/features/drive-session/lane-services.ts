@@ -7,6 +7,7 @@ import type { Logger } from '@antiphon/observability';
 import type { SessionLog } from '../session-log/session-log.js';
 import type { ReadVersions } from '../session-log/stream-versions.js';
 import type { PublishFrames } from './live-frames.js';
+import type { SandboxWatch } from './sandbox-watch.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
 /** Names of the points between the steps of a turn where a process may die (docs/flows/turn.md). */
@@ -61,6 +62,7 @@ export interface LaneServices {
   readonly nats: NatsLink;
   readonly requests: RequestClient;
   readonly tools: ToolCatalog;
+  readonly sandbox: SandboxWatch;
   readonly publish: PublishFrames;
   readonly readVersions: ReadVersions;
   readonly logger: Logger;

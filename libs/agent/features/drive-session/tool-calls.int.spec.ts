@@ -134,7 +134,7 @@ describe('a sandbox that is not there', () => {
     await until(() => world.responders.asked.tool.length === 1);
     await world.responders.stopSandbox();
     world.refused.length = 0;
-    await until(() => world.refused.includes('MESSAGING.NO_RESPONDERS'));
+    await until(() => world.refused.filter((code) => code === 'MESSAGING.NO_RESPONDERS').length >= 2);
     await world.responders.startSandbox();
     const events = await world.ended(sessionId, 1);
     expect(events.filter(({ type }) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toMatchObject([
