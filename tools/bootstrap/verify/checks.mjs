@@ -6,11 +6,16 @@ import { join } from 'node:path';
 const SECOND_START_MS = 15_000;
 const DETACH = ['start', '--', '--detach'];
 
+const lastLines = (output) =>
+  output
+    .trim()
+    .split('\n')
+    .slice(-25)
+    .map((line) => line.slice(0, 300))
+    .join('\n');
+
 const expectThat = (holds, message, output = '') => {
-  if (!holds)
-    throw new Error(
-      `${message}${output === '' ? '' : `\n----\n${output.trim().split('\n').slice(-25).join('\n')}\n----`}`,
-    );
+  if (!holds) throw new Error(`${message}${output === '' ? '' : `\n----\n${lastLines(output)}\n----`}`);
 };
 
 const expectReady = ({ code, output }) => {
@@ -207,7 +212,8 @@ const tests = async (workshop) => {
   if (!workshop.tests) return { skipped: 'only with --tests' };
   const clone = await workshop.clone('fresh');
   const outcome = await workshop.npm(clone, ['test'], { timeoutMs: 40 * 60_000 });
-  expectThat(outcome.code === 0, `exit code ${outcome.code}`, outcome.output);
+  const failures = outcome.output.split('\n').filter((line) => /^(FAIL|\s+●|\d+ passed)/.test(line));
+  expectThat(outcome.code === 0, `exit code ${outcome.code}`, failures.join('\n'));
   const last = outcome.output.trimEnd().split('\n').pop();
   expectThat(/^\d+ passed, 0 failed/.test(last), 'the last line is not the sum', outcome.output);
   return { note: last };
