@@ -126,10 +126,11 @@ describe('hostile plug-ins', () => {
 
   onLinux('stay within their memory', async () => {
     await until(() => box.sandbox.stats().cells === 2); // a cell that still starts is small
-    const idle = cells().map((pid) => [pid, residentMb(pid)] as const);
+    const idle = Math.max(...cells().map((pid) => residentMb(pid)));
     for (let i = 0; i < 20; i++)
       for (const name of ['memory-fill', 'memory-grow', 'table-grow', 'output-flood']) await box.call(name);
-    const grown = idle.map(([pid, mb]) => residentMb(pid, 'peak') - mb);
-    expect(Math.max(...grown)).toBeLessThan(MEMORY_MB + 32);
+    // A cell may have been replaced meanwhile: what counts is what each that is there has ever needed.
+    const peaks = cells().map((pid) => residentMb(pid, 'peak'));
+    expect(Math.max(...peaks) - idle).toBeLessThan(MEMORY_MB + 32);
   });
 });
