@@ -23,6 +23,8 @@ const base = {
 };
 
 export default {
+  // Machines are shared and noisy; what a test waits for has a deadline of its own.
+  testTimeout: 30_000,
   projects: [
     { ...base, displayName: 'unit', testMatch: ['**/*.unit.spec.ts'] },
     {

@@ -42,20 +42,20 @@ describe('effects of messages', () => {
     (await store.readStream('default', streamId)).map(({ data }) => data['n']);
 
   it('happen once for a message that is published ten times within and ten times after the window', async () => {
-    await world.manager.streams.update('EVENTS', { ...STREAMS.EVENTS, duplicate_window: nanos(100) });
+    await world.manager.streams.update('EVENTS', { ...STREAMS.EVENTS, duplicate_window: nanos(500) });
     const streamId = `session-${randomUUID()}`;
     const handled: string[] = [];
     world.run(async (message, { messageId }) => {
       await append(streamId, message, 0, v5(messageId, NAMESPACE));
       handled.push(messageId);
     });
-    for (let copy = 0; copy < 10; copy++) await world.publish(1, { id: 'same' });
+    await Promise.all(Array.from({ length: 10 }, () => world.publish(1, { id: 'same' })));
     const copies = async () => (await world.manager.streams.info('EVENTS')).state.messages;
     expect(await copies()).toBe(1);
     // Once the window has passed the server takes copies for new messages.
-    await until(async () => (await world.publish(1, { id: 'same' }), (await copies()) >= 5));
+    await until(async () => (await world.publish(1, { id: 'same' }), (await copies()) >= 4));
     await world.settled();
-    expect(handled.length).toBeGreaterThanOrEqual(5);
+    expect(handled.length).toBeGreaterThanOrEqual(4);
     expect(await numbersOf(streamId)).toEqual([1]);
   });
 

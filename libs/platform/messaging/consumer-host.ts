@@ -57,10 +57,12 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
   });
   const loop = startConsumerLoop({
     settings: definition,
-    prefetch: concurrency,
     link,
     logger,
-    room: () => lanes.room(),
+    room: async () => {
+      await lanes.room();
+      return concurrency - lanes.size;
+    },
     begin: (message) => lanes.run(order === 'subject' ? message.subject : undefined, () => work(message)),
   });
   const stop = async (): Promise<void> => {

@@ -20,20 +20,24 @@ export interface ConsumerLoop {
 
 export interface LoopOptions {
   readonly settings: ConsumerSettings<z.ZodType>;
-  /** Messages that are asked for ahead of their being taken. */
-  readonly prefetch: number;
   readonly link: NatsLink;
   readonly logger: Logger;
-  /** Settles once a further message can be begun. */
-  readonly room: () => Promise<void>;
+  /** Settles once further messages can be begun, and answers how many. */
+  readonly room: () => Promise<number>;
   readonly begin: (message: JsMsg) => void;
 }
 
-/** One pull request stays open this long. Its heartbeat tells within twice its interval that the server is gone. */
-const PULL_EXPIRES_MS = 30_000;
-const PULL_HEARTBEAT_MS = 2_000;
+/**
+ * One pull request stays open this long, the least that the library takes. A stopping consumer lets its last one run
+ * out: what the server sends to a subscription that has just been ended would be lost until the ack wait.
+ */
+const PULL_MS = 1_000;
 /** Deliveries without acknowledgement over all processes; those that wait for their retry are among them. */
 const MAX_ACK_PENDING = 1_000;
+/** What is handed back must not come to our own last request again. */
+const HAND_BACK_MS = PULL_MS;
+/** A stream that is being made again, or a server that restarts, is back by then. */
+const QUIET_FAILURES = 4;
 const RETRY_MS = [250, 500, 1_000, 2_000, 5_000];
 
 const configOf = (settings: ConsumerSettings<z.ZodType>): Partial<ConsumerConfig> => ({
@@ -60,36 +64,28 @@ const ensureConsumer = async (
   return jetstream(link.connection).consumers.getConsumerFromInfo(info);
 };
 
-const openMessages = async (manager: JetStreamManager, options: LoopOptions): Promise<ConsumerMessages> => {
-  await ensureStream(manager, STREAMS.DLQ);
-  const consumer = await ensureConsumer(manager, options);
-  return consumer.consume({
-    max_messages: options.prefetch,
-    expires: PULL_EXPIRES_MS,
-    idle_heartbeat: PULL_HEARTBEAT_MS,
-    abort_on_missing_resource: true,
-  });
-};
-
 export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
   const { settings, link, logger, room, begin } = options;
   const nap = createWakeUp();
-  let messages: ConsumerMessages | undefined;
+  let open: ConsumerMessages | undefined;
+  let consuming = false;
   let stopping = false;
 
-  const drain = async (source: ConsumerMessages): Promise<void> => {
-    for await (const message of source) {
-      if (!stopping) await room();
-      // What waited in our buffer while we stopped goes to another process now, not after the ack wait.
-      if (stopping) message.nak();
+  const pull = async (consumer: Consumer): Promise<void> => {
+    const free = await room();
+    if (stopping) return;
+    open = await consumer.fetch({ max_messages: free, expires: PULL_MS });
+    for await (const message of open) {
+      if (stopping) message.nak(HAND_BACK_MS);
       else begin(message);
     }
   };
 
-  const consumeOnce = async (manager: JetStreamManager): Promise<void> => {
-    messages = await openMessages(manager, options);
-    if (stopping) messages.stop();
-    await drain(messages).finally(() => (messages = undefined));
+  const consume = async (manager: JetStreamManager): Promise<void> => {
+    await ensureStream(manager, STREAMS.DLQ);
+    const consumer = await ensureConsumer(manager, options);
+    consuming = true;
+    while (!stopping && link.isConnected()) await pull(consumer);
   };
 
   const run = async (): Promise<void> => {
@@ -97,32 +93,32 @@ export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
     for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
       const startedAt = Date.now();
       try {
-        if (link.isConnected()) await consumeOnce(manager);
+        if (link.isConnected()) await consume(manager);
       } catch (error) {
-        logger.info(
+        const level = failures < QUIET_FAILURES ? 'info' : 'warn';
+        logger[level](
           { err: error, consumer: settings.durable },
           'a consumer lost its stream; taking it up again',
         );
       }
-      if (Date.now() - startedAt > PULL_HEARTBEAT_MS) failures = 0;
+      consuming = false;
+      if (Date.now() - startedAt > 2 * PULL_MS) failures = 0;
       if (!stopping) await nap.sleep(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
     }
   };
 
   const stopListening = link.onReconnect(() => {
-    // Left alone, the library may wait out a whole pull request before it looks whether its consumer is still there.
-    messages?.stop();
+    // The server has forgotten the request, and may have forgotten the consumer.
+    open?.stop();
     nap.wake();
   });
   const running = run();
   return {
-    isConsuming: () => messages !== undefined,
+    isConsuming: () => consuming,
     stop: async () => {
       stopping = true;
       stopListening();
       nap.wake();
-      // Nothing new arrives from here on; what has arrived still comes out of the iterator.
-      messages?.stop();
       await running;
     },
   };

@@ -1,5 +1,6 @@
 import { headers as createHeaders } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
+import { eventSubject } from '@antiphon/contracts/log';
 import { HEADERS } from '@antiphon/contracts/messaging';
 import type { RecordedEvent } from '@antiphon/event-store';
 
@@ -18,6 +19,14 @@ export interface EventMessage {
   /** Size of an event that goes without its data, null for one that is whole. */
   readonly omittedBytes: number | null;
 }
+
+const EMPTY_TOKEN = /(^|\.)(\.|$)/;
+
+/** Where an event is published. An id whose dots would leave a token empty, which no subject may have, has them escaped. */
+export const subjectOf = (event: RecordedEvent): string =>
+  eventSubject(
+    EMPTY_TOKEN.test(event.streamId) ? { ...event, streamId: event.streamId.replaceAll('.', '%2E') } : event,
+  );
 
 /** Room for headers and protocol within the server's `max_payload`, which counts headers too. */
 const HEADER_ROOM = 2_048;

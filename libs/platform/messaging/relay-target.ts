@@ -1,9 +1,6 @@
-import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamManager } from '@nats-io/jetstream';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
-import { eventSubject } from '@antiphon/contracts/log';
-import { eventMessage } from './event-message.js';
 import { whileConnected } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode } from './streams.js';
@@ -17,9 +14,6 @@ export interface RelayTarget {
 }
 
 const { name: STREAM } = STREAMS.EVENTS;
-/** Short, because trying again is safe, and a server that has just started may drop what comes too early. */
-const PUBLISH_TIMEOUT_MS = 2_000;
-
 /** Last sequence of `EVENTS`; null when there is no such stream. */
 export const lastSequence = async ({ link, manager }: RelayTarget): Promise<number | null> => {
   try {
@@ -75,34 +69,4 @@ export const alignStream = async (target: RelayTarget, log: LogForRelay, logger:
   );
   await target.manager.streams.delete(STREAM);
   return createFor(target, log);
-};
-
-/**
- * Publishes events that follow one another, all at once, and answers when all are stored. Each is stored only directly
- * after its predecessor: after a failure none behind it is, and a second relay can neither repeat nor skip one.
- */
-export const publishEvents = async (
-  link: NatsLink,
-  events: readonly RecordedEvent[],
-  logger: Logger,
-): Promise<void> => {
-  const client = jetstream(link.connection);
-  const maxPayload = link.connection.info?.max_payload ?? 1024 * 1024;
-  const publish = async (event: RecordedEvent): Promise<void> => {
-    const { data, headers, omittedBytes } = eventMessage(event, maxPayload);
-    if (omittedBytes !== null)
-      logger.error(
-        { position: event.position, bytes: omittedBytes, alert: true },
-        'an event is too large for a message; consumers get it without its data',
-      );
-    await client.publish(eventSubject(event), data, {
-      msgID: event.eventId,
-      expect: { lastSequence: event.position - 1, streamName: STREAM },
-      headers,
-      timeout: PUBLISH_TIMEOUT_MS,
-    });
-  };
-  const results = await whileConnected(link, () => Promise.allSettled(events.map(publish)));
-  const failure = results.find((result) => result.status === 'rejected');
-  if (failure) throw failure.reason;
 };

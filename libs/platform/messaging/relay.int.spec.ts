@@ -115,6 +115,9 @@ describe('relay', () => {
     const events = await untilRelayed();
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
     expect(events.length).toBe(await store.headPosition());
+    const stored = await manager.streams.getMessage('EVENTS', { seq: 2 });
+    expect(stored?.header.get('Nats-Msg-Id')).toBe(events[1]?.eventId);
+    expect(stored?.header.has('Nats-Batch-Id')).toBe(true);
   });
 
   it('relays at the hint, long before it would look by itself', async () => {

@@ -3,7 +3,8 @@ import type { Logger } from '@antiphon/observability';
 import { onLogHint } from './log-hint.js';
 import type { NatsLink } from './nats-link.js';
 import { createLeadership } from './relay-leadership.js';
-import { alignStream, lastSequence, publishEvents } from './relay-target.js';
+import { createEventPublisher } from './relay-publisher.js';
+import { alignStream, lastSequence } from './relay-target.js';
 import type { LogForRelay, RelayTarget } from './relay-target.js';
 import { managerOf } from './streams.js';
 import { createWakeUp } from './wake-up.js';
@@ -45,6 +46,7 @@ const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000];
 export const startRelay = (options: RelayOptions): Relay => {
   const { link, log, logger, leases, owner, pollMs = 1_000, leaseMs = 5_000, maxInFlight = 256 } = options;
   const leadership = createLeadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
+  const publish = createEventPublisher(link, logger);
   const nap = createWakeUp();
   let stopping = false;
   let position: number | null = null;
@@ -55,7 +57,7 @@ export const startRelay = (options: RelayOptions): Relay => {
     while (goesOn()) {
       const events = await log.readLog({ after: reached, limit: maxInFlight });
       if (events.length === 0) break;
-      await publishEvents(link, events, logger);
+      await publish(events);
       reached = events.at(-1)?.position ?? reached;
       position = reached;
       if (events.length < maxInFlight) break;

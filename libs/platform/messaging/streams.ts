@@ -1,7 +1,6 @@
 import {
   DiscardPolicy,
   JetStreamApiError,
-  PersistMode,
   RetentionPolicy,
   StorageType,
   jetstreamManager,
@@ -28,8 +27,8 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
     subjects: ['evt.>'],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // What a crash of the server takes, the relay brings again: a sync for each event would only slow the log's disk.
-    persist_mode: PersistMode.Async,
+    // The relay publishes whole batches: one sync of the disk for each, not for each event.
+    allow_atomic: true,
     discard: DiscardPolicy.Old,
     max_age: nanos(7 * DAY),
     duplicate_window: nanos(2 * MINUTE),
@@ -87,8 +86,8 @@ export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec):
     await manager.streams.add(spec);
   } catch (error) {
     if (jetstreamCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
-    // These are given once, when the stream is made.
-    const { name, first_seq: _first, persist_mode: _mode, ...changeable } = spec;
+    // The first sequence is given once, when the stream is made.
+    const { name, first_seq: _, ...changeable } = spec;
     await manager.streams.update(name, changeable);
   }
 };
