@@ -133,7 +133,10 @@ export const useConsumerWorld = (): ConsumerWorld => {
     }
   });
   afterEach(async () => {
-    await Promise.all(hosts.splice(0).map((host) => host.stop()));
+    const stopped = hosts.splice(0).map((host) => host.stop());
+    // Ends their last pull requests, which would run out by themselves within a second.
+    await manager.consumers.delete('EVENTS', DURABLE).catch(() => false);
+    await Promise.all(stopped);
     await link.drain();
   });
 
