@@ -120,6 +120,13 @@ export const useConsumerWorld = (): ConsumerWorld => {
     return ack_floor.stream_seq === state.last_seq;
   };
 
+  /** A stream that is deleted and made again at once may come back with what the old one held (ADR 22). */
+  const isNewStream = async (name: 'EVENTS' | 'DLQ'): Promise<boolean> => {
+    await manager.streams.delete(name).catch(() => false);
+    await ensureStream(manager, STREAMS[name]);
+    return (await manager.streams.info(name)).state.last_seq === 0;
+  };
+
   beforeAll(async () => {
     server = await startNatsServer();
   });
@@ -127,10 +134,7 @@ export const useConsumerWorld = (): ConsumerWorld => {
   beforeEach(async () => {
     link = await connect();
     manager = await managerOf(link.connection);
-    for (const name of ['EVENTS', 'DLQ'] as const) {
-      await manager.streams.delete(name).catch(() => false);
-      await ensureStream(manager, STREAMS[name]);
-    }
+    for (const name of ['EVENTS', 'DLQ'] as const) await until(() => isNewStream(name));
   });
   afterEach(async () => {
     const stopped = hosts.splice(0).map((host) => host.stop());
