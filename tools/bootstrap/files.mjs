@@ -18,15 +18,18 @@ export const makeDir = (path, mode = 0o700) => {
   chmodSync(path, mode);
 };
 
-/** All or nothing: a reader sees the old text or the new one, and a kill leaves no half of it. */
-export const writeFileAtomic = (path, text, mode = 0o600) => {
+/**
+ * All or nothing: a reader sees the old text or the new one, and a kill leaves no half of it. `flush: false` for what
+ * is worth nothing after a power cut.
+ */
+export const writeFileAtomic = (path, text, mode = 0o600, { flush = true } = {}) => {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
   mkdirSync(dirname(path), { recursive: true });
   try {
     const file = openSync(temporary, 'wx', mode);
     try {
       writeFileSync(file, text);
-      fsyncSync(file);
+      if (flush) fsyncSync(file);
     } finally {
       closeSync(file);
     }
@@ -37,8 +40,8 @@ export const writeFileAtomic = (path, text, mode = 0o600) => {
   }
 };
 
-export const writeJsonAtomic = (path, value, mode = 0o600) =>
-  writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`, mode);
+export const writeJsonAtomic = (path, value, mode = 0o600, options) =>
+  writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`, mode, options);
 
 /** The parsed file, or null when there is none. Throws for text that is not JSON: these files are written atomically. */
 export const readJson = (path) => {

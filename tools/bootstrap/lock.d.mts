@@ -4,6 +4,7 @@ export interface Lock {
   readonly path: string;
   adopt(pid: number): void;
   endChildren(signal?: NodeJS.Signals): void;
+  isHeld(): boolean;
   release(): void;
 }
 export interface LockRecord extends ProcessIdentity {

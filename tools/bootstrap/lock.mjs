@@ -51,6 +51,8 @@ const makeHandle = (path, record) => ({
   endChildren: (signal = 'SIGTERM') => {
     for (const child of record.children) signalProcess(child, signal, { group: true });
   },
+  /** False once the file is gone (somebody deleted its folder) or another one's. */
+  isHeld: () => readRecord(path)?.nonce === record.nonce,
   release: () => {
     if (readRecord(path)?.nonce === record.nonce) rmSync(path, { force: true });
   },

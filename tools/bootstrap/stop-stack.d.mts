@@ -16,3 +16,4 @@ export declare const stopStack: (
   home: string,
   tell?: (line: string) => void,
 ) => Promise<{ wasRunning: boolean }>;
+export declare const SUPERVISED_HOME: string;

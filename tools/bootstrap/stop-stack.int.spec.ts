@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { writeJsonAtomic } from './files.mjs';
 import { homeLayout } from './home-layout.mjs';
-import { identify, isAlive } from './processes.mjs';
+import { identify, isAlive, waitForExit } from './processes.mjs';
 import type { ProcessIdentity } from './processes.mjs';
 import { stopStack } from './stop-stack.mjs';
 
-const start = async (script: string): Promise<ProcessIdentity> => {
-  const child = spawn('sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+const start = async (script: string, ...args: string[]): Promise<ProcessIdentity> => {
+  const child = spawn('sh', ['-c', script, ...args], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
   await once(child.stdout, 'data');
   return identify(child.pid as number)!;
 };
@@ -43,6 +43,19 @@ describe('stopping what a killed supervisor left', () => {
     expect([engine, service].map(isAlive)).toEqual([false, false]);
     expect(told.map((line) => line.split(' ')[1])).toEqual(['service', 'engine']);
     expect(existsSync(homeLayout(home).childrenFile)).toBe(false);
+  });
+
+  it('finds one that was never written down, and leaves another home’s alone', async () => {
+    const mark = (of: string): string => `export ANTIPHON_SUPERVISED_HOME='${of}'; echo up; sleep 1000; true`;
+    const forgotten = await start(`exec sh -c "$0"`, mark(home));
+    const other = await start(`exec sh -c "$0"`, mark(`${home}-2`));
+    // A shell's export reaches its children's environment, not its own: the sleeping child bears the mark.
+    record([]);
+    const { wasRunning } = await stopStack(home);
+    expect(wasRunning).toBe(true);
+    await waitForExit(forgotten, 5_000);
+    expect([forgotten, other].map(isAlive)).toEqual([false, true]);
+    process.kill(-other.pid, 'SIGKILL');
   });
 
   it('never touches a process that got the pid of one that has ended', async () => {

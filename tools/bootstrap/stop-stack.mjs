@@ -1,13 +1,19 @@
-import { rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readJson } from './files.mjs';
 import { homeLayout } from './home-layout.mjs';
 import { lockHolder, tryLock } from './lock.mjs';
-import { isAlive, signalProcess, terminate, waitForExit } from './processes.mjs';
+import { identify, isAlive, signalProcess, terminate, waitForExit } from './processes.mjs';
 
 /** The supervisor's own deadlines add up to less; after this it is not going to stop by itself. */
 const SUPERVISOR_GRACE_MS = 120_000;
 
 /** @typedef {{name: string, pid: number, start: string, stopSignal: NodeJS.Signals, graceMs: number}} RecordedChild */
+
+/** Every child of a supervisor has this in its environment, with the home that it belongs to. */
+export const SUPERVISED_HOME = 'ANTIPHON_SUPERVISED_HOME';
+
+/** Grace for a child that was never written down: SIGINT asks engines and services alike. */
+const STRAY = { name: 'a process', stopSignal: 'SIGINT', graceMs: 20_000 };
 
 /** Every recorded process that lives still, in the order in which it was started. */
 export const liveChildren = (home) =>
@@ -18,15 +24,21 @@ export const liveChildren = (home) =>
  * A pid that belongs to another process by now is not touched. Answers the names of what it ended.
  */
 export const endOrphans = async (home, tell = () => {}, { keepRecord = false } = {}) => {
-  const orphans = liveChildren(home).reverse();
+  const recorded = liveChildren(home).reverse();
+  await endEach(recorded, tell);
+  const strays = findStrays(home);
+  await endEach(strays, tell);
+  if (!keepRecord) rmSync(homeLayout(home).childrenFile, { force: true });
+  return [...recorded, ...strays].map((orphan) => orphan.name);
+};
+
+const endEach = async (orphans, tell) => {
   for (const orphan of orphans) {
     tell(`ending ${orphan.name} (pid ${orphan.pid}), left by a supervisor that was killed`);
     const outcome = await terminate(orphan, { signal: orphan.stopSignal, graceMs: orphan.graceMs });
     // What it had started itself (a sandbox's cells) is in its process group.
     if (outcome !== 'gone') endGroup(orphan.pid);
   }
-  if (!keepRecord) rmSync(homeLayout(home).childrenFile, { force: true });
-  return orphans.map((orphan) => orphan.name);
 };
 
 /** Kills what is left of the process group of a process that has just ended. */
@@ -36,6 +48,38 @@ export const endGroup = (pid) => {
   } catch (error) {
     if (error.code !== 'ESRCH' && error.code !== 'EPERM') throw error;
   }
+};
+
+const marked = (pid, mark) => {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark);
+  } catch {
+    return false; // it has just ended, or is not ours to look into
+  }
+};
+
+/** The parent of a live process, null for one that has ended meanwhile. */
+const parentOf = (pid) => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ESRCH') return null;
+    throw error;
+  }
+};
+
+/**
+ * Children of this home that a supervisor had no time to write down: a kill -9 may fall between the two. Of a family,
+ * only the eldest, who ends the others. Linux only; elsewhere that moment is a risk that remains.
+ */
+const findStrays = (home) => {
+  if (process.platform !== 'linux') return [];
+  const mark = Buffer.from(`${SUPERVISED_HOME}=${home}`).toString('latin1');
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const pids = numbers.filter((pid) => marked(pid, mark)).map(Number);
+  const eldest = pids.filter((pid) => pid !== process.pid && !pids.includes(parentOf(pid)));
+  return eldest.flatMap((pid) => identify(pid) ?? []).map((identity) => ({ ...STRAY, ...identity }));
 };
 
 const stopSupervisor = async (supervisor, tell) => {
@@ -62,7 +106,7 @@ export const stopStack = async (home, tell = () => {}) => {
 
 const cleanUp = async (home, tell) => {
   const paths = homeLayout(home);
-  if (readJson(paths.childrenFile) === null && readJson(paths.stackFile) === null) return [];
+  if (!existsSync(paths.run)) return [];
   // Under the lock, so that a start at the same moment is not taken for something that was left behind.
   const attempt = await tryLock(paths.lockFile);
   if (!attempt.acquired) return [];

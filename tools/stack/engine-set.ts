@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { acquireLock } from '@antiphon/bootstrap/lock';
+import type { Lock } from '@antiphon/bootstrap/lock';
 import { ensureEngines } from '@antiphon/bootstrap/engines';
 import type { EngineName, ResolvedEngine } from '@antiphon/bootstrap/engines';
 import { cacheFolder, projectRoot } from '@antiphon/bootstrap/project';
@@ -65,10 +66,11 @@ const openHome = async ({ home, logger, onProgress }: EngineSetOptions) => {
 const mountAll = async (
   { names, env, logger, onProgress }: EngineSetOptions,
   context: EngineContext,
+  lock: Lock,
 ): Promise<{ running: Map<EngineName, Running>; programs: Partial<Record<EngineName, ResolvedEngine>> }> => {
   const where = { cache: cacheFolder(env), env, root: projectRoot, postgresMajor: null };
   const programs = await ensureEngines(names, where, createProgress(onProgress));
-  const children = createChildrenRecord(context.paths);
+  const children = createChildrenRecord(context.paths, lock.isHeld);
   const hooks = { logger, children, changed: () => undefined, note: onProgress };
   const running = new Map<EngineName, Running>();
   for (const [name, program] of Object.entries(programs) as [EngineName, ResolvedEngine][]) {
@@ -86,7 +88,7 @@ const databaseUrl = (running: Running | undefined, { credentials }: EngineContex
 /** Finds (or fetches) and starts some engines; resolves when all of them are ready. */
 export const startEngineSet = async (options: EngineSetOptions): Promise<EngineSet> => {
   const { lock, context } = await openHome(options);
-  const { running, programs } = await mountAll(options, context);
+  const { running, programs } = await mountAll(options, context, lock);
   const processes = [...running.values()].map(({ process }) => process);
   const stop = async (): Promise<void> => {
     await Promise.all(processes.map((process) => process.stop()));

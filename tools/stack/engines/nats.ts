@@ -51,6 +51,7 @@ export const natsEngine = (
         args: ['-c', configFile],
         env: { PATH: process.env['PATH'], HOME: paths.nats },
         cwd: paths.nats,
+        home: paths.home,
         logFile: join(paths.logs, 'nats.log'),
       },
     };

@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { identify, terminate } from '@antiphon/bootstrap/processes';
+import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
 import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
 import { createStickyPort } from '../home/sticky-port.js';
 import type { Incarnation } from '../process/supervised-process.js';
@@ -78,7 +79,7 @@ const connectOnce = async (connectionString: string): Promise<null> => {
   }
 };
 
-const launchOf = (bin: string, dataDir: string, port: number, logFile: string): Incarnation => {
+const launchOf = (bin: string, dataDir: string, port: number, { home, logs }: HomeLayout): Incarnation => {
   const user = databaseUser();
   const args = Object.entries(settings(port)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return {
@@ -87,7 +88,8 @@ const launchOf = (bin: string, dataDir: string, port: number, logFile: string): 
       args: ['-D', dataDir, ...args],
       env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
       cwd: '/',
-      logFile,
+      home,
+      logFile: join(logs, 'postgresql.log'),
       ...(user ?? {}),
     },
   };
@@ -112,7 +114,7 @@ export const postgresEngine = (context: EngineContext, program: ResolvedEngine):
     };
     const dataDir = await ensureData(options);
     await clearStalePid(dataDir);
-    return launchOf(bin, dataDir, await port.ensure(), join(paths.logs, 'postgresql.log'));
+    return launchOf(bin, dataDir, await port.ensure(), paths);
   };
   return {
     version: program.version,

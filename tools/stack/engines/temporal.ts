@@ -57,6 +57,7 @@ export const temporalEngine = (context: EngineContext, program: ResolvedEngine):
       args: argumentsFor(await port.ensure(), await uiPort.ensure(), join(paths.temporal, 'temporal.db')),
       env: { PATH: process.env['PATH'], HOME: paths.temporal },
       cwd: paths.temporal,
+      home: paths.home,
       logFile: join(paths.logs, 'temporal.log'),
     },
   });

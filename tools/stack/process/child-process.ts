@@ -4,7 +4,7 @@ import { closeSync, openSync, statSync } from 'node:fs';
 import { identify } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
 import { UserError } from '@antiphon/bootstrap/user-error';
-import { endGroup } from '@antiphon/bootstrap/stop-stack';
+import { endGroup, SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
 
 /** Everything about one incarnation of a process. */
 export interface Launch {
@@ -12,6 +12,8 @@ export interface Launch {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Of the stack that it belongs to. */
+  readonly home: string;
   /** Both its outputs are appended to this file. */
   readonly logFile: string;
   /** With a channel for `{type:'ready', port}` messages. */
@@ -41,20 +43,22 @@ const logSize = (path: string): number => statSync(path, { throwIfNoEntry: false
 const spawnInto = (launch: Launch, log: number): ChildProcess =>
   spawn(launch.command, launch.args, {
     cwd: launch.cwd,
-    env: launch.env as NodeJS.ProcessEnv,
+    // The mark by which a cleaning-up finds even a child that was never written down.
+    env: { ...launch.env, [SUPERVISED_HOME]: launch.home },
     // A session of its own: Ctrl-C in a terminal reaches the supervisor alone, which stops everything in order.
     detached: true,
     stdio: launch.ipc ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
     ...(launch.uid === undefined ? {} : { uid: launch.uid, gid: launch.gid ?? launch.uid }),
   });
 
-const whenSpawned = (child: ChildProcess, command: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    child.once('spawn', () => resolve(child.pid as number));
+const spawnFailure = (child: ChildProcess, command: string): Promise<UserError> =>
+  new Promise((resolve) =>
     child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new UserError(`${command} could not be run (${error.code ?? error.message})`, { cause: error })),
-    );
-  });
+      resolve(
+        new UserError(`${command} could not be run (${error.code ?? error.message})`, { cause: error }),
+      ),
+    ),
+  );
 
 const send = (pid: number, signal: NodeJS.Signals): void => {
   try {
@@ -64,9 +68,17 @@ const send = (pid: number, signal: NodeJS.Signals): void => {
   }
 };
 
-/** Starts a process; `started` is called as soon as its pid is known, before anything else can happen. */
+const running = new Map<number, NodeJS.Signals>();
+
+/** The last thing that a failing supervisor can do for its children: ask all of them to end, at once. */
+export const endAllChildren = (): void => {
+  for (const [pid, signal] of running) send(pid, signal);
+};
+
+/** Starts a process, which `stopSignal` asks to end; `started` is called as soon as its pid is known, before anything else can happen. */
 export const startChild = async (
   launch: Launch,
+  stopSignal: NodeJS.Signals,
   started: (identity: ProcessIdentity) => void,
 ): Promise<RunningChild> => {
   const logStart = logSize(launch.logFile);
@@ -75,15 +87,19 @@ export const startChild = async (
   closeSync(log);
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', (code, signal) => {
+      running.delete(child.pid as number);
       // What it started itself (a sandbox's cells) must not outlive it.
       endGroup(child.pid as number);
       resolve({ code, signal });
     });
   });
-  const pid = await whenSpawned(child, launch.command);
+  const { pid } = child;
+  if (pid === undefined) throw await spawnFailure(child, launch.command);
+  running.set(pid, stopSignal);
   // A child that has ended already still has its pid until its exit is collected, but no start time any more.
   const identity = identify(pid) ?? { pid, start: 'ended' };
   try {
+    // In the same breath as the spawn: the supervisor may be killed at any moment after it.
     started(identity);
   } catch (error) {
     // One that cannot be written down (a full disk) could never be found again.

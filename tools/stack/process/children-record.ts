@@ -19,11 +19,13 @@ export interface ChildrenRecord {
 export const readChildren = (paths: HomeLayout): readonly ChildRecord[] =>
   (readJson(paths.childrenFile) as ChildRecord[] | null) ?? [];
 
-export const createChildrenRecord = (paths: HomeLayout): ChildrenRecord => {
+/** `isOurs` tells whether the home is still ours to write to. */
+export const createChildrenRecord = (paths: HomeLayout, isOurs: () => boolean): ChildrenRecord => {
   let children: readonly ChildRecord[] = [];
   const write = (next: readonly ChildRecord[]): void => {
     children = [...next].sort((a, b) => a.rank - b.rank);
-    writeJsonAtomic(paths.childrenFile, children);
+    // Not flushed: it has to survive a kill, and a power cut ends the children as well.
+    if (isOurs()) writeJsonAtomic(paths.childrenFile, children, 0o600, { flush: false });
   };
   return {
     add: (child) => write([...children, child]),

@@ -51,6 +51,7 @@ describe('a supervised process', () => {
             args: ['-c', script],
             env: { PATH: process.env['PATH'] },
             cwd: folder,
+            home: folder,
             logFile: at('worker.log'),
           },
         }),
@@ -68,7 +69,7 @@ describe('a supervised process', () => {
     const supervised = superviseProcess(spec, {
       logger: silentLogger,
       policy: POLICY,
-      children: createChildrenRecord(paths()),
+      children: createChildrenRecord(paths(), () => true),
       changed: () => void changes++,
       note: (line) => void notes.push(line),
     });

@@ -105,7 +105,7 @@ export const superviseProcess = (spec: ProcessSpec, hooks: SupervisionHooks): Su
   };
 
   const launchOne = async ({ launch, serviceId }: Incarnation): Promise<RunningChild> => {
-    const child = await startChild(launch, (identity) =>
+    const child = await startChild(launch, spec.stopSignal, (identity) =>
       children.add({
         ...identity,
         name: spec.name,

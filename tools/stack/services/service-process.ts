@@ -66,7 +66,7 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
     const env = serviceEnvironment({ ...settings, connections: context.connections(service) }, context.env);
     const logFile = join(context.logs, `${name}.log`);
     const args = [context.mainFile(service)];
-    return { serviceId, launch: { command: process.execPath, args, env, cwd, logFile, ipc: true } };
+    return { serviceId, launch: { command: process.execPath, args, env, cwd, home, logFile, ipc: true } };
   };
   return {
     name,

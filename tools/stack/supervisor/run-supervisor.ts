@@ -28,7 +28,7 @@ import type { Stack, StackPlan } from './stack.js';
 import { listenForStop } from './stop-request.js';
 import type { StopRequest } from './stop-request.js';
 
-const LOG_CHECK_MS = 10_000;
+const HOUSEKEEPING_MS = 2_000;
 
 interface Supervision {
   readonly args: SupervisorArguments;
@@ -59,6 +59,14 @@ const rotateLogs = (paths: HomeLayout, logger: Logger): void => {
   }
 };
 
+/** Bounds the logs, and ends a stack whose home was deleted under it: nobody could find it any more to stop it. */
+const keepHouse =
+  ({ lock, stop, paths, logger }: Supervision) =>
+  (): void => {
+    if (lock.isHeld()) rotateLogs(paths, logger);
+    else stop.request('its home was deleted');
+  };
+
 /** Everything that the stack is made from, of this home and this configuration. */
 const makePlan = (supervision: Supervision, config: AntiphonConfig, changed: () => void): StackPlan => {
   const { args, logger, paths, lock, stop, channel } = supervision;
@@ -73,7 +81,7 @@ const makePlan = (supervision: Supervision, config: AntiphonConfig, changed: () 
       usualPorts: args.usualPorts,
       adopt: lock.adopt,
     },
-    hooks: { logger, note, changed, children: createChildrenRecord(paths) },
+    hooks: { logger, note, changed, children: createChildrenRecord(paths, lock.isHeld) },
     progress: createProgress((line) => channel.send({ type: 'progress', line })),
     root: args.root,
     cache: args.cache,
@@ -88,13 +96,13 @@ const makePlan = (supervision: Supervision, config: AntiphonConfig, changed: () 
 };
 
 /** Keeps `stack.json` equal to the stack; a full disk is told in the log and stops nothing that runs. */
-const createPublisher = ({ paths, logger }: Supervision) => {
+const createPublisher = ({ paths, logger, lock }: Supervision) => {
   const startedAt = new Date().toISOString();
   let state: StackJson['state'] = 'starting';
   let stack: Stack | null = null;
   const view = (parts: Stack): StackJson => viewStack({ ...parts, paths, startedAt, state });
   const publish = (): void => {
-    if (stack === null) return;
+    if (stack === null || !lock.isHeld()) return;
     try {
       writeStack(paths.home, view(stack));
     } catch (error) {
@@ -114,7 +122,7 @@ const createPublisher = ({ paths, logger }: Supervision) => {
 
 /** Runs the stack until somebody wishes it to stop, or its start fails; leaves no process in either case. */
 const runStack = async (supervision: Supervision): Promise<void> => {
-  const { stop, channel, paths, logger } = supervision;
+  const { stop, channel } = supervision;
   const note = noteTo(supervision);
   const publisher = createPublisher(supervision);
   const config = readConfig();
@@ -123,7 +131,7 @@ const runStack = async (supervision: Supervision): Promise<void> => {
   const plan = makePlan(supervision, config, publisher.publish);
   const stack = createStack(plan, await mountEngines(plan));
   publisher.follow(stack);
-  const rotation = setInterval(() => rotateLogs(paths, logger), LOG_CHECK_MS);
+  const housekeeping = setInterval(keepHouse(supervision), HOUSEKEEPING_MS);
   try {
     const started = stack.start();
     // After a wish to stop, the start fails in its own way, which no longer matters.
@@ -132,7 +140,7 @@ const runStack = async (supervision: Supervision): Promise<void> => {
     if (!stop.signal.aborted) channel.send({ type: 'ready', stack: publisher.enter('ready', stack) });
     await stop.wished;
   } finally {
-    clearInterval(rotation);
+    clearInterval(housekeeping);
     publisher.enter('stopping', stack);
     await stack.stop(note, stop.urgent);
   }
@@ -144,9 +152,12 @@ const superviseLocked = async (supervision: Supervision): Promise<void> => {
     await endOrphansOf(supervision);
     await runStack(supervision);
   } finally {
-    rmSync(paths.childrenFile, { force: true });
-    removeStack(paths.home);
     lock.endChildren();
+    // The home may have been deleted, and be somebody else's by now.
+    if (lock.isHeld()) {
+      rmSync(paths.childrenFile, { force: true });
+      removeStack(paths.home);
+    }
   }
 };
 

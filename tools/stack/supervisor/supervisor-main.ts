@@ -1,4 +1,5 @@
 import { createLogger } from '@antiphon/observability';
+import { endAllChildren } from '../process/child-process.js';
 import { processChannel } from './channel.js';
 import type { SupervisorArguments } from './messages.js';
 import { runSupervisor } from './run-supervisor.js';
@@ -6,9 +7,10 @@ import { runSupervisor } from './run-supervisor.js';
 const logger = createLogger({ service: 'supervisor' });
 const channel = processChannel();
 
-/** Its children are found and ended by whoever comes next (`npm stop`, `npm start`). */
+/** A bug of ours must not leave engines running; what does not end now, whoever comes next finds and ends. */
 const fail = (error: unknown): void => {
   logger.fatal({ err: error }, 'the supervisor failed');
+  endAllChildren();
   process.exit(1);
 };
 process.on('uncaughtException', fail);

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +20,7 @@ import { homeLayout } from '@antiphon/bootstrap/home-layout';
 import { identify, isAlive, waitForExit } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
 import { projectRoot } from '@antiphon/bootstrap/project';
+import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
 import { until } from '@antiphon/testing';
 import { down, readStack, up } from '../index.js';
 import type { RunningStack, StackJson, UpOptions } from '../index.js';
@@ -37,6 +47,16 @@ const allPids = (stack: StackJson): number[] => [
 ];
 const identities = (stack: StackJson): ProcessIdentity[] =>
   allPids(stack).flatMap((pid) => (pid === 0 ? [] : (identify(pid) ?? [])));
+
+/** Every process that bears the mark of a home, written down or not. */
+const marked = (home: string): string[] =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`${SUPERVISED_HOME}=${home}\0`);
+    } catch {
+      return false; // no process, or one that has just ended
+    }
+  });
 
 const makeHome = (): string => mkdtempSync(join(tmpdir(), 'antiphon supervisor '));
 
@@ -235,6 +255,7 @@ describe('a start', () => {
     expect(await killed).toMatchObject({ message: expect.stringContaining('the start was ended (SIGKILL)') });
     expect((await start(home)).stack.state).toBe('ready');
     await down({ home });
+    expect(marked(home)).toEqual([]);
   }, 60_000);
 
   it('that fails says why, with what the process said, and leaves no process', async () => {
@@ -324,6 +345,15 @@ describe('a start', () => {
     await down({ home });
     expect(everything.filter(isAlive)).toEqual([]);
     expect(await waitForExit(everything[0]!, 1_000)).toBe(true);
+  }, 60_000);
+
+  it('whose home is deleted under it stops by itself', async () => {
+    const home = newHome();
+    const running = await start(home);
+    const everything = identities(running.stack);
+    rmSync(home, { recursive: true, force: true });
+    expect(await running.ended).toBeNull();
+    expect(everything.filter(isAlive)).toEqual([]);
   }, 60_000);
 
   it('in a home that is a file says so', async () => {
