@@ -22,8 +22,10 @@ interface AppendRow {
 type Detail = RefusalDetail & { readonly answer?: JsonObject; readonly versions?: readonly number[] };
 
 const PARAMETERS = 22;
+const parameters = (from: number, count: number): string =>
+  Array.from({ length: count }, (_, index) => `$${from + index}`).join(', ');
 const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(details) as details
-  from antiphon_append(${Array.from({ length: PARAMETERS }, (_, index) => `$${index + 1}`).join(', ')})`;
+  from antiphon_append(${parameters(1, PARAMETERS)})`;
 
 /** One stream of one request; `place` is where it comes among the locks, `first` its first event's place (from 1). */
 interface PlacedStream {
@@ -110,6 +112,19 @@ const paramsOf = (
     ...claimParams(batch),
   ];
 };
+
+/** A call of `antiphon_append` to stand in a statement that does more; its column `outcomes` is null if all went well. */
+export interface AppendCall {
+  /** Where its parameters begin, and the SQL that says whether event ids may be in the log already. */
+  sql(firstParameter: number, careful: string): string;
+  readonly values: readonly unknown[];
+}
+
+/** No two requests may share a stream, an event id or an idempotency key. */
+export const appendCall = (batch: readonly PreparedAppend[]): AppendCall => ({
+  sql: (first, careful) => `antiphon_append(${careful}, ${parameters(first, PARAMETERS - 1)})`,
+  values: paramsOf(false, batch, inLockOrder(place(batch))).slice(1),
+});
 
 const resultAt = (
   row: AppendRow,

@@ -1,3 +1,4 @@
+export type { AppendCall } from './append-batch.js';
 export type { AppendOutcome } from './append-outcome.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './event-hash.js';
 export type { ChainStart, ChainVerdict, HashedFields } from './event-hash.js';

@@ -1,13 +1,15 @@
 import type pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
-import { appendBatch } from './append-batch.js';
+import { appendBatch, appendCall } from './append-batch.js';
+import type { AppendCall } from './append-batch.js';
 import { createFlush } from './append-flush.js';
 import type { AppendOutcome } from './append-outcome.js';
 import type { AppendRequest, EventStore } from './event-store.port.js';
 import { createGroupCommit, type GroupCommitOptions } from './group-commit.js';
 import { createLogReader } from './log-reader.js';
 import { prepareAppend } from './prepare-append.js';
+import type { PreparedAppend } from './prepare-append.js';
 
 export interface PostgresEventStoreOptions extends Partial<GroupCommitOptions> {
   /** Called after each commit that wrote something: wakes relays and projections. It must not throw. */
@@ -24,7 +26,12 @@ export interface EventStorePg {
    * head lock, which every other append waits for. Nothing is announced: call `announce` after the commit.
    */
   appendWithin(client: pg.ClientBase, requests: readonly AppendRequest[]): Promise<AppendOutcome[]>;
-  /** Wakes relays and projections after a transaction that used `appendWithin`. */
+  /**
+   * The same as a piece of SQL, for a single statement that does all of a transaction. The statement must fail where
+   * the call's `outcomes` are not null, and stand last in what it locks; an event id that is known fails it as well.
+   */
+  appendCall(requests: readonly AppendRequest[]): AppendCall;
+  /** Wakes relays and projections after a transaction that used `appendWithin` or `appendCall`. */
   announce(): void;
   /** The log's epoch, which a restore raises; cursors of another epoch are void. */
   logEpoch(): Promise<number>;
@@ -40,14 +47,19 @@ const DEFAULTS: GroupCommitOptions = {
   maxQueuedBytes: 64 * 1024 * 1024,
 };
 
-const appendWithin = async (
-  client: pg.ClientBase,
-  requests: readonly AppendRequest[],
-): Promise<AppendOutcome[]> => {
+const prepareApart = (requests: readonly AppendRequest[]): PreparedAppend[] => {
   const prepared = requests.map(prepareAppend);
   const claims = prepared.flatMap((one) => one.claims);
   if (new Set(claims).size !== claims.length)
     throw invalid('LOG.INVALID', 'requests of one transaction may not share a stream, an event id or a key');
+  return prepared;
+};
+
+const appendWithin = async (
+  client: pg.ClientBase,
+  requests: readonly AppendRequest[],
+): Promise<AppendOutcome[]> => {
+  const prepared = prepareApart(requests);
   if (prepared.length === 0) return [];
   return appendBatch(client, prepared, true).catch((error: unknown) => {
     throw translateDatabaseError(error);
@@ -65,6 +77,7 @@ export const createPostgresEventStore = (
   return {
     append: async (request) => group.append(prepareAppend(request)),
     appendWithin,
+    appendCall: (requests) => appendCall(prepareApart(requests)),
     announce,
     close: () => group.close(),
     ...createLogReader(pool),

@@ -1,5 +1,5 @@
 export { HandleRequest } from './handle-request.js';
-export { onLogHint, publishLogHint } from './log-hint.js';
+export { createLogHint, onLogHint } from './log-hint.js';
 export { connectNats, inboxPrefix } from './nats-link.js';
 export type { NatsLink, NatsLinkOptions } from './nats-link.js';
 export { createRequestClient } from './request-client.js';

@@ -1,16 +1,25 @@
 import { LOG_HINT_SUBJECT } from '@antiphon/contracts/log';
 import type { NatsLink } from './nats-link.js';
 
-/** Wakes whoever tails the log. A hint may be lost: tailing polls as well. */
-export const publishLogHint = (link: NatsLink): void => {
-  if (link.isConnected() && !link.connection.isDraining()) link.connection.publish(LOG_HINT_SUBJECT);
+/** Appends within this time, in ms, are told of once: a turn appends four times, in two services. */
+const TELL_MS = 10;
+
+/** Makes the function that wakes whoever tails the log. A hint may be lost: tailing polls as well. */
+export const createLogHint = (link: NatsLink): (() => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  const tell = (): void => {
+    timer = undefined;
+    if (link.isConnected() && !link.connection.isDraining()) link.connection.publish(LOG_HINT_SUBJECT);
+  };
+  return () => void (timer ??= setTimeout(tell, TELL_MS).unref());
 };
 
 /**
- * Hints that come within this time, in ms, wake a follower once: a turn appends four times, and a look at the log
- * costs a follower far more than the wait costs a reader.
+ * Hints that come within this time, in ms, wake a follower once. A look at the log costs all processes far more than the
+ * wait costs a reader: whoever cannot wait (a context, a stream of frames) reads the log itself. Followers lag by this
+ * and `TELL_MS`, about half of what a projection may lag (docs/adr/0023).
  */
-const GATHER_MS = 20;
+const GATHER_MS = 40;
 
 /** Calls `wake` soon after each hint, once for those that come together, until the answered function is called. */
 export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {

@@ -34,6 +34,31 @@ const metaOf = (message: JsMsg): MessageMeta => ({
   deliveryCount: message.info.deliveryCount,
 });
 
+/**
+ * Acknowledges together what ends in the same turn of the event loop, in one write: most messages of a busy stream are
+ * passed over, many at a time.
+ */
+const createAcks = () => {
+  let waiting: { readonly message: JsMsg; readonly done: () => void; readonly fail: (error: unknown) => void }[] = [];
+  const flush = (): void => {
+    const batch = waiting;
+    waiting = [];
+    for (const { message, done, fail } of batch)
+      try {
+        message.ack();
+        done();
+      } catch (error) {
+        fail(error);
+      }
+  };
+  return {
+    ack: (message: JsMsg): Promise<void> =>
+      new Promise((done, fail) => {
+        if (waiting.push({ message, done, fail }) === 1) setImmediate(flush);
+      }),
+  };
+};
+
 /** Tells the server now and then that the message is still worked on. */
 const stayAlive = (link: NatsLink, message: JsMsg, ackWaitMs: number): (() => void) => {
   const timer = setInterval(
@@ -52,6 +77,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
 ): ((message: JsMsg) => Promise<void>) => {
   const { settings, link, logger, ledger } = options;
   const { durable, types, order = 'none', ackWaitMs = DEFAULT_ACK_WAIT_MS } = settings;
+  const acks = createAcks();
   const policy: AckPolicy = { ...DEFAULT_ACK_POLICY, ...settings.policy };
 
   const isWanted = (message: JsMsg): boolean => {
@@ -119,12 +145,12 @@ export const createMessageWorker = <Schema extends z.ZodType>(
     log(verdict, error, meta);
     if (verdict.action === 'retry') return retry(message, verdict.delayMs, verdict.excused);
     if (verdict.action === 'dead-letter') return giveUp(message, meta, error);
-    succeed(message);
+    await succeed(message);
   };
 
-  const succeed = (message: JsMsg): void => {
+  const succeed = async (message: JsMsg): Promise<void> => {
     ledger.settle(message.subject, message.seq);
-    message.ack();
+    await acks.ack(message);
   };
 
   const attempt = async (message: JsMsg): Promise<void> => {
@@ -135,7 +161,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
     const relax = stayAlive(link, message, ackWaitMs);
     try {
       await work(message, meta);
-      succeed(message);
+      await succeed(message);
     } catch (error) {
       await fail(message, meta, error);
     } finally {

@@ -9,7 +9,7 @@ import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antip
 import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
 import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
-import { publishLogHint } from './log-hint.js';
+import { createLogHint } from './log-hint.js';
 import { connectNats } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { startRelay } from './relay.js';
@@ -90,7 +90,7 @@ describe('relay', () => {
   beforeAll(async () => {
     [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
-    store = createPostgresEventStore(pool, { onAppended: () => publishLogHint(link) });
+    store = createPostgresEventStore(pool, { onAppended: createLogHint(link) });
     leases = createLeaseStore(pool);
   });
   afterAll(async () => {

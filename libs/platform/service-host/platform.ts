@@ -7,7 +7,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
-import { connectNats, createRequestClient, publishLogHint } from '@antiphon/messaging';
+import { connectNats, createLogHint, createRequestClient } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, systemClock, uuidIds } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
@@ -94,7 +94,7 @@ export const openPlatform = async ({
     clock: systemClock,
     ids: uuidIds,
     pool,
-    eventStore: createPostgresEventStore(pool, { onAppended: () => publishLogHint(nats) }),
+    eventStore: createPostgresEventStore(pool, { onAppended: createLogHint(nats) }),
     leaseStore: createLeaseStore(pool),
     nats,
     requests: createRequestClient(nats),

@@ -36,7 +36,7 @@ export const natsConfig = ({ port, storeDir, credentials, anonymous }: NatsConfi
       max_payload: 8 * MIB,
       jetstream: {
         store_dir: storeDir,
-        sync_interval: 'always',
+        sync_interval: '1s',
         max_memory_store: 256 * MIB,
         max_file_store: 8192 * MIB,
       },

@@ -1,13 +1,12 @@
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
-import { ModelFailure, buildPrompt } from '@antiphon/agent-domain';
+import { ModelFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { createDeltaStream } from './delta-stream.js';
 import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
-import { reserveCall } from './reserve-call.js';
-import type { Reservation } from './reserve-call.js';
-import { Stopped, orAbandoned, throwIfStopped, untilAnswered } from './stop.js';
+import { readyCall } from './ready-call.js';
+import type { ReadyCall } from './ready-call.js';
+import { Stopped, orAbandoned, throwIfStopped, unlessStopped } from './stop.js';
 import type { StopReason } from './stop.js';
 import type { Work } from './work.js';
 
@@ -17,23 +16,17 @@ export interface CallResult {
   readonly retryAfterMs: number;
 }
 
-const promptFor = async (work: Work, call: OpenCall): Promise<ModelPrompt> => {
-  const { services, lane, agent, signal } = work;
-  const { remembered, tools } = await untilAnswered(work.context, signal, services.logger);
-  const { state } = lane.fold();
-  if (!state.open) throw new Stopped('lost');
-  return buildPrompt(state, state.open, {
-    choice: call,
-    systemPrompt: agent?.systemPrompt ?? null,
-    remembered,
-    tools: tools.map(({ name, description, inputSchema }) => ({
-      name,
-      description,
-      inputSchema: inputSchema as JsonObject,
-    })),
-    window: services.config.memory.episodicWindow,
-    contextTokens: services.config.memory.contextTokens,
-  });
+/** Made ready while its start was being committed, or now. */
+const readyFor = async (work: Work, call: OpenCall): Promise<ReadyCall> => {
+  const { services, lane, agent, signal, context } = work;
+  const { workspace, sessionId } = lane;
+  const onPrompt = (): Promise<void> => services.failpoint('agent.turn.assembled', sessionId);
+  const ahead = await unlessStopped(work.readyAhead(call), signal);
+  if (ahead) {
+    await onPrompt();
+    return ahead;
+  }
+  return readyCall({ services, workspace, agent, state: lane.fold().state, call, context, signal }, onPrompt);
 };
 
 /** A provider that is told to stop says within this what it has used, or nobody waits for it. */
@@ -120,9 +113,7 @@ const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
   const { work, call } = attempt;
   const { services, lane } = work;
   const { failpoint, clock } = services;
-  const prompt = await promptFor(work, call);
-  await failpoint('agent.turn.assembled', lane.sessionId);
-  const reservation: Reservation = await reserveCall(work, call, prompt);
+  const { prompt, reservation } = await readyFor(work, call);
   await failpoint('agent.turn.reserved', lane.sessionId);
   if (!reservation.granted) {
     const { message } = reservation;

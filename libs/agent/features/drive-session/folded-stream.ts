@@ -63,12 +63,17 @@ export interface StreamParts {
   readonly lease: Pick<LaneLease, 'held' | 'confirmed' | 'lost'>;
   readonly sender: FrameSender;
   readonly onChange: () => void;
+  /**
+   * Called with the fold that an append under the lease will give, while it is on its way; with null when it certainly
+   * will not. Nothing that this sets going may be seen outside before the fold is there.
+   */
+  readonly onComing: (fold: SessionFold | null) => void;
 }
 
 /** `known`: the fold of a session that is just being made; that of any other is read when it is first needed. */
 export const createFoldedStream = (
   { store, log, ids }: Pick<LaneServices, 'store' | 'log' | 'ids'>,
-  { workspace, sessionId, lease, sender, onChange }: StreamParts,
+  { workspace, sessionId, lease, sender, onChange, onComing }: StreamParts,
   known: SessionFold | null,
 ): FoldedStream => {
   const streamId = sessionStream(sessionId);
@@ -80,12 +85,13 @@ export const createFoldedStream = (
     if (!fold) throw new Error('a session is read before it is used');
     return fold;
   };
-  const apply = (events: readonly FoldedEvent[]): void => {
-    if (events.length === 0) return;
-    const advanced = log.advance(current(), events);
+  const moveTo = (advanced: ReturnType<typeof log.advance>): void => {
     fold = advanced.fold;
     sender.send(advanced.frames);
     onChange();
+  };
+  const apply = (events: readonly FoldedEvent[]): void => {
+    if (events.length > 0) moveTo(log.advance(current(), events));
   };
   const look = async (): Promise<void> => {
     if (fold) apply(await log.readOn(workspace, sessionId, fold));
@@ -102,16 +108,22 @@ export const createFoldedStream = (
     const held = lease.held();
     const added = toNewEvents(decision.events, current(), held?.epoch ?? null, ids);
     const own: StreamAppend = { streamId, expectedVersion: current().version, events: added };
-    const result = await store.append(requestOf(workspace, own, decision, held));
-    if (result.outcome === 'joined') return { outcome: 'joined', answer: result.answer ?? {} };
+    const folded = added.map(({ eventId, metadata }, index) => {
+      return { event: decision.events[index] as SessionEvent, eventId, metadata };
+    });
+    const appending = store.append(requestOf(workspace, own, decision, held));
+    const advanced = log.advance(current(), folded);
+    if (held) onComing(advanced.fold);
+    const result = await appending;
+    if (result.outcome === 'joined') {
+      onComing(null);
+      return { outcome: 'joined', answer: result.answer ?? {} };
+    }
     if (held) {
       lease.confirmed();
       hands = handsAfter(hands, decision.events);
     }
-    const folded = added.map(({ eventId, metadata }, index) => {
-      return { event: decision.events[index] as SessionEvent, eventId, metadata };
-    });
-    apply(folded);
+    moveTo(advanced);
     return { outcome: 'appended', decision };
   };
   const commit = async <D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> => {
@@ -123,6 +135,7 @@ export const createFoldedStream = (
     } catch (error) {
       // Whether it was written may be unknown: the log says so at the next look.
       stale = true;
+      if (isAppError(error) && error.kind === 'conflict') onComing(null);
       if (isConflictOf(error, streamId)) return commit(decide);
       if (codeOf(error) === 'LOG.FENCED') lease.lost();
       throw error;

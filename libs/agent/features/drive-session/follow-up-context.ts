@@ -2,7 +2,7 @@ import type { AgentPolicy, FollowUpContext } from '@antiphon/agent-domain';
 import type { AgentConfig } from '@antiphon/config';
 import { isoTime } from '@antiphon/kernel';
 import type { LaneServices } from './lane-services.js';
-import { reservationIdOf, toolDigestOf } from './names.js';
+import { toolDigestOf } from './names.js';
 
 export const agentOf = ({ config }: LaneServices, agentId: string | undefined): AgentConfig | null =>
   config.agents.find(({ id }) => id === agentId) ?? null;
@@ -26,7 +26,8 @@ export const followUpContext = (
   policy: policyOf(agentOf(services, agentId)),
   now: isoTime(services.clock),
   begins,
-  reservationId: (attempt) => reservationIdOf(lane.sessionId, attempt),
+  // A new one for each decision: what was reserved for one that was not committed is not asked for again.
+  reservationId: () => services.ids.next(),
   toolRequest: ({ callId, name, input }) => ({
     callId,
     digest: toolDigestOf(name, input),

@@ -3,12 +3,8 @@ import { v5 } from 'uuid';
 import { canonicalJson } from '@antiphon/event-store';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
-/** Every id that a driver makes up follows from the log, so that a second driver makes up the same. */
+/** What these name follows from the log, so that a second driver makes up the same id. */
 const NAMESPACE = '8b6f3c1e-5d0a-5f43-9a64-2f1f0a4d7c11';
-
-/** The reservation of a model attempt. */
-export const reservationIdOf = (sessionId: string, attempt: number): string =>
-  v5(`reservation/${attempt}`, sessionId);
 
 /** The tool call at a place in an attempt's answer. */
 export const callIdOf = (sessionId: string, attempt: number, index: number): string =>

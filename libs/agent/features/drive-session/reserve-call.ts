@@ -1,8 +1,8 @@
 import { reserveBudget } from '@antiphon/contracts/metering';
 import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
-import type { ModelPrompt, OpenCall } from '@antiphon/agent-domain';
+import type { ModelPrompt } from '@antiphon/agent-domain';
+import type { CallToReady } from './ready-call.js';
 import { untilAnswered } from './stop.js';
-import type { Work } from './work.js';
 
 /** Below this a call is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;
@@ -25,20 +25,19 @@ const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetRep
 
 /** Asks metering for the bound of one attempt; the same attempt asks for the same reservation, whoever drives. */
 export const reserveCall = async (
-  { services, lane, signal }: Work,
-  call: OpenCall,
+  { services, workspace, state, call, signal }: CallToReady,
   prompt: ModelPrompt,
 ): Promise<Reservation> => {
   const { models, requests, clock, times, logger } = services;
   const { provider, model } = call;
   const inputBound = models.inputBound(prompt);
   const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
-  const { started } = lane.fold().state;
+  const { started } = state;
   const ask = () =>
     requests.request(reserveBudget, {
-      workspace: lane.workspace,
+      workspace,
       reservationId: call.reservationId,
-      sessionId: lane.sessionId,
+      sessionId: started?.sessionId ?? '',
       turnId: call.turnId,
       attempt: call.attempt,
       agentId: started?.agentId ?? '',

@@ -4,6 +4,7 @@ import { rejected } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import { agentOf, followUpContext, policyOf } from './follow-up-context.js';
 import type { LaneServices } from './lane-services.js';
+import { createReadyAhead } from './ready-ahead.js';
 import type { SessionLane } from './session-lane.js';
 import { settleCalls } from './settle-call.js';
 import { Stopped, untilAnswered } from './stop.js';
@@ -72,6 +73,13 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     return asked;
   };
 
+  const ahead = createReadyAhead(services, lane.workspace, ({ state }) => {
+    const { agentId = '', sessionKey = '' } = state.started ?? {};
+    const { turnId = '', content = '' } = state.open ?? {};
+    return ask({ turnId, content, agentId, sessionKey });
+  });
+  lane.onComing((fold) => ahead.coming(fold, lane.fold().state.open?.call ?? null));
+
   const record = async (command: SessionCommand | null): Promise<void> => {
     const commit = () =>
       lane.commit(({ state }) => {
@@ -95,6 +103,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       agent: agentOf(services, turn.agentId),
       signal,
       context: () => ask(turn),
+      readyAhead: (call) => ahead.take(call),
       confirm: async () => {
         if (!(await lane.lease.confirm())) throw new Stopped('lost');
       },

@@ -27,6 +27,8 @@ export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hand
   readonly commit: FoldedStream['commit'];
   /** Calls back after each change of the fold or the lease. */
   onChange(listener: () => void): void;
+  /** Calls back with the fold to come while an append is on its way (`StreamParts.onComing`). */
+  onComing(listener: (fold: SessionFold | null) => void): void;
 }
 
 /** `known`: the fold of a session that is just being made. */
@@ -38,6 +40,7 @@ export const createSessionLane = (
 ): SessionLane => {
   const serial = createSerial();
   let changed: () => void = () => undefined;
+  let coming: (fold: SessionFold | null) => void = () => undefined;
 
   const lease = createLaneLease(services, workspace, sessionId, (now) => {
     stream.leaseChanged(now);
@@ -47,7 +50,7 @@ export const createSessionLane = (
     const epoch = lease.held()?.epoch;
     if (epoch !== undefined) services.publish(workspace, sessionId, epoch, frames);
   });
-  const parts = { workspace, sessionId, lease, sender, onChange: () => changed() };
+  const parts = { workspace, sessionId, lease, sender, onChange: () => changed(), onComing: (fold: SessionFold | null) => coming(fold) };
   const stream = createFoldedStream(services, parts, known);
 
   const claim = async (): Promise<Claim> => {
@@ -66,5 +69,6 @@ export const createSessionLane = (
     refresh: () => serial(() => stream.look()),
     commit: (decide) => serial(() => stream.commit(decide)),
     onChange: (listener) => void (changed = listener),
+    onComing: (listener) => void (coming = listener),
   };
 };

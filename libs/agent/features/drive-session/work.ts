@@ -1,5 +1,7 @@
 import type { AgentConfig } from '@antiphon/config';
+import type { OpenCall } from '@antiphon/agent-domain';
 import type { LaneServices } from './lane-services.js';
+import type { ReadyCall } from './ready-call.js';
 import type { SessionLane } from './session-lane.js';
 import type { TurnContext } from './turn-context.js';
 
@@ -13,6 +15,8 @@ export interface Work {
   readonly signal: AbortSignal;
   /** The context of the open turn, asked for once. */
   readonly context: () => Promise<TurnContext>;
+  /** What was made ready for a call while its start was being committed; null when nothing was. */
+  readonly readyAhead: (call: OpenCall) => Promise<ReadyCall | null>;
   /** Proves that the session is still this process's before something outside is set going; throws `Stopped`. */
   readonly confirm: () => Promise<void>;
 }

@@ -86,8 +86,8 @@ describe('a driver that was asleep while another took over', () => {
       sink.onText('slow ');
       return new Promise((resolve) => (answer = resolve));
     };
-    // Its lease is never renewed, as if it were stopped: it does not know that it has lost it.
-    const asleep = world.process({ times: { leaseMs: 3_600_000 } });
+    // Its lease is never renewed, and it never looks around, as if it were stopped: it does not know what it has lost.
+    const asleep = world.process({ times: { leaseMs: 3_600_000, lookMs: 3_600_000 } });
     const { sessionId } = await submitTo(asleep, { address: newAddress() });
     await until(() => world.model.requests.length === 1);
     const frames = world.watch(sessionId);

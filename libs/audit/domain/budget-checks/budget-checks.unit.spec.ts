@@ -153,6 +153,7 @@ describe('ledger-equals-usage', () => {
     ],
     ['a call that was never sent', [...calls(1), callAborted(1, { dispatched: false }), released(1)]],
     ['a refused call', [callStarted(1), callAborted(1, { dispatched: false, reason: 'budget_refused' })]],
+    ['a reservation whose call was never begun', [reserved(1), released(1)]],
     [
       'a driver that was lost before it had reserved',
       [callStarted(1), callAborted(1, { reason: 'driver_lost' })],

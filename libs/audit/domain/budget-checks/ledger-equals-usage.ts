@@ -14,6 +14,8 @@ interface Account {
   /** Where its attempt ended, and what it costs by that. */
   end: { readonly at: EventPlace; readonly expected: ExpectedCharge } | null;
   expired: boolean;
+  /** True once a model attempt that cites it has started. */
+  begun: boolean;
 }
 
 const says = (charge: { inputTokens: number; outputTokens: number; microUsd: number }): string =>
@@ -53,7 +55,9 @@ const settledFindings = (
   return [...compare(data, account, at), ...marked];
 };
 
-const releasedFindings = ({ end }: Account, at: EventPlace): Finding[] => {
+const releasedFindings = ({ end, begun }: Account, at: EventPlace): Finding[] => {
+  // Asked for while the start of its attempt was being committed, which then did not come about.
+  if (!end && !begun) return [];
   if (!end) return [violation(at, 'a reservation was released before the end of its model attempt')];
   return end.expected.kind === 'nothing' ? [] : [violation(at, 'a call that was sent was not charged')];
 };
@@ -105,6 +109,8 @@ export const ledgerEqualsUsage: MoneyCheck = {
   counts: 'charges',
   start: () => {
     const accounts = new Map<string, Account>();
+    /** Attempts at work that no reservation was made for yet. */
+    const begun = new Set<string>();
     const unreserved = new Map<string, { event: CallEnd; at: EventPlace }>();
     let charges = 0;
 
@@ -119,15 +125,22 @@ export const ledgerEqualsUsage: MoneyCheck = {
       return [...own, ...costFindings(event, expected, reserved, at)];
     };
     const reserve = (reserved: Reserved, at: EventPlace, id: string): Finding[] => {
-      const account: Account = { reserved, at, end: null, expired: false };
+      const account: Account = { reserved, at, end: null, expired: false, begun: begun.delete(id) };
       accounts.set(id, account);
       // Asked for by a driver that had been given up by then; it ends as its attempt did.
       const late = unreserved.get(id);
       unreserved.delete(id);
       return late ? endAccount(account, late.event, late.at) : [];
     };
+    const begin = (id: string): Finding[] => {
+      const account = accounts.get(id);
+      if (account) account.begun = true;
+      else begun.add(id);
+      return [];
+    };
     const finish = (event: CallEnd, at: EventPlace, id: string): Finding[] => {
       const account = accounts.get(id);
+      begun.delete(id);
       if (account) return endAccount(account, event, at);
       if (wasSent(event))
         return [violation(at, `model attempt ${event.data.attempt} was sent without a reservation`)];
@@ -172,7 +185,8 @@ export const ledgerEqualsUsage: MoneyCheck = {
       if (event.type === 'BudgetReserved') return reserve(event.data, at, id);
       if (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted')
         return finish(event, at, id);
-      return event.type === 'ModelCallStarted' ? [] : charge(event as BudgetEvent, at, id);
+      if (event.type === 'ModelCallStarted') return begin(id);
+      return charge(event as BudgetEvent, at, id);
     };
     return {
       see: ({ place, content }) => see(place, content),

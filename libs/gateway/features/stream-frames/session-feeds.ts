@@ -67,7 +67,8 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
 
   const onEnd = (feed: Feed, turnId: string): void => {
     setTimeout(() => {
-      for (const { reader } of feed.followers) if (!reader.hasSeenDone(turnId)) void reader.catchUp();
+      for (const { reader, turnId: own } of feed.followers)
+        if ((own ?? turnId) === turnId && !reader.hasSeenDone(turnId)) void reader.catchUp();
     }, END_GRACE_MS).unref();
   };
 

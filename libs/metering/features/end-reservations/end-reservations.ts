@@ -42,8 +42,12 @@ const eachAtOnce = async <T>(items: readonly T[], work: (item: T) => Promise<boo
 
 const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Promise<boolean> => {
   const { workspace, reservationId } = open;
-  const outcome = await findOutcome(store, open);
-  if (outcome) await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
+  const found = await findOutcome(store, open);
+  // Until it expires the commit that cites it may still be on its way.
+  if (found === 'never_begun' && open.expired) {
+    const outcome = { kind: 'not_dispatched', reason: found } as const;
+    await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
+  } else if (typeof found !== 'string') await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: found });
   else if (open.expired) await ledger.submit(workspace, { type: 'Expire', reservationId });
   else return false;
   return true;

@@ -25,18 +25,22 @@ const parse = (event: RecordedEvent): CallOutcome =>
   );
 
 /** Attempts only grow within a session, so nothing before the start of this one can be its end. */
-const isBefore = (event: RecordedEvent, attempt: number): boolean =>
-  (attemptOf(event) ?? Infinity) < attempt ||
-  (event.type === 'ModelCallStarted' && attemptOf(event) === attempt);
+const startOf = (event: RecordedEvent, { reservationId, attempt }: OpenReservation): Standing | undefined => {
+  const own = attemptOf(event);
+  if (own === attempt && event.type === 'ModelCallStarted')
+    return event.data['reservationId'] === reservationId ? 'at_work' : 'never_begun';
+  return own !== undefined && own < attempt ? 'never_begun' : undefined;
+};
 
-/**
- * Looks into the session's event stream, newest first, for the end of a reservation's attempt.
- * Undefined while the attempt is still at work.
- */
+/** `never_begun`: no call in the log cites the reservation, which was asked for while its start was being committed. */
+export type Standing = 'at_work' | 'never_begun';
+
+/** Looks into the session's event stream, newest first, for the end of a reservation's attempt. */
 export const findOutcome = async (
   store: EventStore,
-  { workspace, reservationId, sessionId, attempt }: OpenReservation,
-): Promise<CallOutcome | undefined> => {
+  open: OpenReservation,
+): Promise<CallOutcome | Standing> => {
+  const { workspace, reservationId, sessionId } = open;
   const stream = sessionStream(sessionId);
   let below = (await store.streamVersion(workspace, stream)) + 1;
   while (below > 1) {
@@ -44,9 +48,10 @@ export const findOutcome = async (
     const page = await store.readStream(workspace, stream, { fromVersion, limit: below - fromVersion });
     for (const event of page.toReversed()) {
       if (ends(event, reservationId)) return parse(event);
-      if (isBefore(event, attempt)) return undefined;
+      const standing = startOf(event, open);
+      if (standing) return standing;
     }
     below = fromVersion;
   }
-  return undefined;
+  return 'never_begun';
 };

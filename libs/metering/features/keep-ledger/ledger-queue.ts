@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { toAppError, transient } from '@antiphon/kernel';
 import type { LedgerDecision } from '@antiphon/metering-domain';
-import type { LedgerWork } from './ledger-transaction.js';
+import type { LedgerWork } from './plan-batch.js';
 
 export type Decided = Exclude<LedgerDecision, { error: unknown }>;
 
@@ -40,7 +40,7 @@ const answer = (batch: readonly Waiting[], decisions: readonly LedgerDecision[])
  * wait for each other. What arrives while one is on its way goes together in the next and shares its commit.
  */
 export const createLedgerQueue = (
-  run: (works: readonly LedgerWork[]) => Promise<LedgerDecision[]>,
+  run: (works: readonly LedgerWork[]) => Promise<readonly LedgerDecision[]>,
   { maxBatch, maxQueued }: LedgerQueueOptions,
 ): LedgerQueue => {
   const queue: Waiting[] = [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { bug, transient } from '@antiphon/kernel';
 import type { LedgerDecision } from '@antiphon/metering-domain';
 import { createLedgerQueue } from './ledger-queue.js';
-import type { LedgerWork } from './ledger-transaction.js';
+import type { LedgerWork } from './plan-batch.js';
 import { runUntilKnown } from './run-until-known.js';
 
 const settle = (reservationId: string): LedgerWork => ({

@@ -7,7 +7,7 @@ import type { Logger } from '@antiphon/observability';
 import type { BudgetLimits, LedgerAnswer, LedgerCommand, PriceOf } from '@antiphon/metering-domain';
 import { createLedgerQueue } from './ledger-queue.js';
 import type { LedgerQueueOptions } from './ledger-queue.js';
-import { runLedgerBatch } from './ledger-transaction.js';
+import { createRunBatch } from './run-batch.js';
 import { runUntilKnown } from './run-until-known.js';
 import { logCharges } from './token-record.js';
 
@@ -60,9 +60,10 @@ const metadataNow = (ids: Ids): EventMetadata => {
 export const createLedger = (deps: LedgerDeps): BudgetLedger => {
   const { clock, ids, limits, logger, priceOf } = deps;
   const options = { ...DEFAULTS, ...deps.options };
+  const runBatch = createRunBatch(deps);
   const run = runUntilKnown(
     // Time and limits are taken when the batch is decided: the period is that of the admission.
-    (works) => runLedgerBatch(deps, works, { limits, priceOf, now: isoTime(clock) }),
+    (works) => runBatch(works, { limits, priceOf, now: isoTime(clock) }),
     options.resolveWithinMs,
   );
   const queue = createLedgerQueue(run, options);

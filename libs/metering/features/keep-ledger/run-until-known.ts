@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppError } from '@antiphon/kernel';
 import type { LedgerDecision } from '@antiphon/metering-domain';
-import type { LedgerWork } from './ledger-transaction.js';
+import type { LedgerWork } from './plan-batch.js';
 
-type Run = (works: readonly LedgerWork[]) => Promise<LedgerDecision[]>;
+type Run = (works: readonly LedgerWork[]) => Promise<readonly LedgerDecision[]>;
 
 const RETRY_MS = 100;
 const kindOf = (error: unknown): AppError['kind'] | undefined => (error as Partial<AppError>).kind;
 
-const alone = async (run: Run, works: readonly LedgerWork[]): Promise<LedgerDecision[]> => {
+const alone = async (run: Run, works: readonly LedgerWork[]): Promise<readonly LedgerDecision[]> => {
   const decisions: LedgerDecision[] = [];
   for (const work of works) decisions.push(...(await run([work])));
   return decisions;

@@ -12,7 +12,9 @@ export interface LedgerWrite {
   readonly reservations: readonly (ReservationName & { readonly state: Known; readonly isNew: boolean })[];
 }
 
-const WRITE_SQL = `select budget_write(${Array.from({ length: 28 }, (_, i) => `$${i + 1}`).join(', ')})`;
+/** Of `writeParams`. */
+export const WRITE_PARAMETERS = 28;
+const WRITE_SQL = `select budget_write(${Array.from({ length: WRITE_PARAMETERS }, (_, i) => `$${i + 1}`).join(', ')})`;
 
 type Change = LedgerWrite['changes'][number];
 
@@ -67,18 +69,14 @@ const madeParams = (reservations: LedgerWrite['reservations']): unknown[] => [
   reservations.map(({ state }) => JSON.stringify(state.reserved)),
 ];
 
-/** Writes what a batch changed, in one round trip (`budget_write` in the metering migration). */
-export const writeLedger = async (
-  client: pg.ClientBase,
-  { changes, reservations }: LedgerWrite,
-): Promise<void> => {
+/** The parameters of `budget_write`. */
+export const writeParams = ({ changes, reservations }: LedgerWrite): unknown[] => {
   const made = reservations.filter(({ isNew }) => isNew);
   const continued = reservations.filter(({ isNew }) => !isNew);
-  const values = [
-    ...changeParams(merged(changes)),
-    ...stateParams(continued),
-    ...stateParams(made),
-    ...madeParams(made),
-  ];
-  await client.query({ name: 'budget_write', text: WRITE_SQL, values });
+  return [...changeParams(merged(changes)), ...stateParams(continued), ...stateParams(made), ...madeParams(made)];
+};
+
+/** Writes what a batch changed, in one round trip (`budget_write` in the metering migration). */
+export const writeLedger = async (client: pg.ClientBase, write: LedgerWrite): Promise<void> => {
+  await client.query({ name: 'budget_write', text: WRITE_SQL, values: writeParams(write) });
 };

@@ -196,6 +196,7 @@ describe('a reservation that nobody settles', () => {
     await endReservations.sweep();
     const request = metering.request();
     await reserve(request);
+    await metering.sessionSays(request.sessionId, callStarted(request));
     await expect(endReservations.sweep()).resolves.toBe(0);
     minutes(6);
     await expect(endReservations.sweep()).resolves.toBe(1);
@@ -241,10 +242,31 @@ describe('a reservation that nobody settles', () => {
     expect(await second(unsent!.reservationId)).toMatchObject({ type: 'BudgetReleased' });
   });
 
+  it('is given back when no call cites it: the start that it was asked for was never committed', async () => {
+    const { reserve, settle, endReservations } = metering.start();
+    minutes(6);
+    await endReservations.sweep();
+    const [alone, overtaken] = [metering.request(), metering.request({ attempt: 2 })];
+    for (const call of [alone, overtaken]) await reserve(call);
+    const other = metering.request({ sessionId: overtaken.sessionId, attempt: 2 });
+    await metering.sessionSays(
+      overtaken.sessionId,
+      callStarted({ ...other, attempt: 1 }),
+      callStarted(other),
+    );
+    await expect(endReservations.sweep()).resolves.toBe(0);
+    minutes(6);
+    await expect(endReservations.sweep()).resolves.toBe(2);
+    for (const { reservationId } of [alone, overtaken])
+      expect(await types(reservationId)).toEqual(['BudgetReserved', 'BudgetReleased']);
+    await expect(settle(settlement(alone.reservationId, used(1, 1)))).resolves.toBe('released');
+  });
+
   it('is ended once by sweeps of two processes', async () => {
     const processes = [metering.start(), metering.start()];
     const calls = Array.from({ length: 20 }, () => metering.request());
     await Promise.all(calls.map((call) => processes[0]!.reserve(call)));
+    for (const call of calls) await metering.sessionSays(call.sessionId, callStarted(call));
     minutes(6);
     await Promise.all(processes.map(({ endReservations }) => endReservations.sweep()));
     for (const { reservationId } of calls)

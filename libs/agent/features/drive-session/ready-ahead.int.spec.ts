@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { sessionStream } from '@antiphon/contracts/agent';
+import { isoTime } from '@antiphon/kernel';
+import { systemClock } from '@antiphon/observability';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
+import type { AgentWorld } from '../testing/agent-world.js';
+import { streams } from '../testing/test-model.js';
+
+jest.setTimeout(30_000);
+
+let world: AgentWorld;
+let asked: AgentWorld['responders']['asked'];
+
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  ({ asked } = world.responders);
+});
+beforeEach(() => {
+  world.model.reply = streams('hello');
+  world.model.requests.length = 0;
+  for (const kept of Object.values(asked)) kept.length = 0;
+});
+afterEach(() => world.stopAll());
+afterAll(() => world.close());
+
+/** Holds the log's head, the last lock of every append: what was sent is not committed until it is let go. */
+const holdCommits = async (): Promise<() => Promise<void>> => {
+  const client = await world.pool.connect();
+  await client.query('begin');
+  await client.query('select pg_advisory_xact_lock(1095652432, 1)');
+  return async () => {
+    await client.query('commit');
+    client.release();
+  };
+};
+
+describe('a model call', () => {
+  it('is made ready while its start is being committed, and asks for its budget once', async () => {
+    const agent = world.process();
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await world.ended(sessionId);
+    asked.reserve.length = 0;
+    const letGo = await holdCommits();
+    const submitted = submitTo(agent, { sessionId });
+    await until(() => asked.reserve.length > 0);
+    expect(world.model.requests).toHaveLength(1);
+    await letGo();
+    await submitted;
+    const events = await world.ended(sessionId, 2);
+    expect(asked.reserve).toHaveLength(1);
+    expect(asked.reserve[0]).toMatchObject({ sessionId, attempt: 2 });
+    const started = events.filter(({ type }) => type === 'ModelCallStarted').at(-1);
+    expect(started?.data['reservationId']).toBe(asked.reserve[0]?.reservationId);
+  });
+
+  it('that is never begun, because somebody else was faster, gives its budget back', async () => {
+    const agent = world.process({ times: { leaseMs: 3_000, lookMs: 3_600_000 } });
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await world.ended(sessionId);
+    asked.reserve.length = 0;
+    // Another process, without the lease, puts a turn into the log: this one decides without knowing of it.
+    const [first, metadata] = [randomUUID(), { correlationId: 'spec', service: 'agent' as const }];
+    const data = { turnId: first, content: 'first', requestedAt: isoTime(systemClock) };
+    const event = { eventId: randomUUID(), type: 'TurnRequested', schemaVersion: 1, data, metadata };
+    const streamId = sessionStream(sessionId);
+    await world.store.append({
+      workspace: WORKSPACE,
+      streams: [{ streamId, expectedVersion: 'any', events: [event] }],
+    });
+    const { turnId: second } = await submitTo(agent, { sessionId });
+    const events = await world.ended(sessionId, 3);
+    const calls = events.filter(({ type }) => type === 'ModelCallStarted').slice(1);
+    expect(calls.map((call) => call.data['turnId'])).toEqual([first, second]);
+    const cited = calls.map((call) => call.data['reservationId']);
+    const stray = asked.reserve.filter(({ reservationId }) => !cited.includes(reservationId));
+    expect(stray).toMatchObject([{ turnId: second }]);
+    const given = await until(() =>
+      asked.settle.find(({ reservationId }) => reservationId === stray[0]?.reservationId),
+    );
+    expect(given.outcome).toEqual({ kind: 'not_dispatched', reason: 'never_begun' });
+  });
+});

@@ -1,0 +1,77 @@
+import { settleBudget } from '@antiphon/contracts/metering';
+import type { OpenCall } from '@antiphon/agent-domain';
+import type { SessionFold } from '../session-log/session-fold.js';
+import { agentOf } from './follow-up-context.js';
+import type { LaneServices } from './lane-services.js';
+import { readyCall } from './ready-call.js';
+import type { ReadyCall } from './ready-call.js';
+import type { TurnContext } from './turn-context.js';
+
+/** Makes a model call ready while the append that starts it is being committed: neither waits for the other. */
+export interface ReadyAhead {
+  /** The fold to come, or null when it will not (`StreamParts.onComing`). `now`: the call that is open already. */
+  coming(fold: SessionFold | null, now: OpenCall | null): void;
+  /** What was made ready for this call, once; null when nothing was, or not in time. */
+  take(call: OpenCall): Promise<ReadyCall | null>;
+}
+
+/** The reservation of a call that took longer than this to be committed may be about to expire: it is made anew. */
+const MAX_AGE_MS = 30_000;
+
+interface Ahead {
+  readonly reservationId: string;
+  readonly begunAt: number;
+  readonly ready: Promise<ReadyCall>;
+}
+
+/**
+ * `contextOf`: what the turn is answered with, asked for once. A reservation whose call is never committed is given
+ * back here; if this process dies before, metering finds no call in the log that cites it, and releases it.
+ */
+export const createReadyAhead = (
+  services: LaneServices,
+  workspace: string,
+  contextOf: (fold: SessionFold) => Promise<TurnContext>,
+): ReadyAhead => {
+  let ahead: Ahead | null = null;
+
+  const giveBack = async ({ reservationId, ready }: Ahead): Promise<void> => {
+    const { reservation } = await ready;
+    if (!reservation.granted) return;
+    const outcome = { kind: 'not_dispatched' as const, reason: 'never_begun' };
+    await services.requests.request(settleBudget, { workspace, reservationId, outcome });
+  };
+  const drop = (): void => {
+    const dropped = ahead;
+    ahead = null;
+    if (dropped) giveBack(dropped).catch(() => undefined); // it expires, and is released then
+  };
+  const begin = (fold: SessionFold, call: OpenCall): Ahead => {
+    const { state } = fold;
+    const agent = agentOf(services, state.started?.agentId);
+    const context = (): Promise<TurnContext> => contextOf(fold);
+    // Never stopped: what metering has been asked for is known only from its answer.
+    const { signal } = new AbortController();
+    const to = { services, workspace, agent, state, call, context, signal };
+    const ready = readyCall(to, () => Promise.resolve());
+    ready.catch(() => undefined); // whoever takes it is told; nobody else needs to be
+    return { reservationId: call.reservationId, begunAt: performance.now(), ready };
+  };
+
+  return {
+    coming: (fold, now) => {
+      const call = fold?.state.open?.call ?? null;
+      if (fold && call && call.reservationId === now?.reservationId) return;
+      drop();
+      if (fold && call) ahead = begin(fold, call);
+    },
+    take: async ({ reservationId }) => {
+      if (ahead?.reservationId !== reservationId) return null;
+      const { ready, begunAt } = ahead;
+      ahead = null;
+      if (performance.now() - begunAt > MAX_AGE_MS) return null;
+      // What went wrong goes wrong again where it is dealt with, or has passed by then.
+      return ready.catch(() => null);
+    },
+  };
+};

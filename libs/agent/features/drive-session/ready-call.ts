@@ -1,0 +1,51 @@
+import { buildPrompt } from '@antiphon/agent-domain';
+import type { ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
+import type { AgentConfig } from '@antiphon/config';
+import type { JsonObject } from '@antiphon/kernel';
+import type { LaneServices } from './lane-services.js';
+import { reserveCall } from './reserve-call.js';
+import type { Reservation } from './reserve-call.js';
+import { Stopped, untilAnswered } from './stop.js';
+import type { TurnContext } from './turn-context.js';
+
+/** What a model call goes out with: what is asked, and what it may spend. */
+export interface ReadyCall {
+  readonly prompt: ModelPrompt;
+  readonly reservation: Reservation;
+}
+
+/** A started model call, in the session as it is with it. */
+export interface CallToReady {
+  readonly services: LaneServices;
+  readonly workspace: string;
+  readonly agent: AgentConfig | null;
+  readonly state: SessionState;
+  readonly call: OpenCall;
+  readonly context: () => Promise<TurnContext>;
+  /** Aborted, with a `StopReason`, when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+}
+
+const promptFor = async ({ services, agent, state, call, context, signal }: CallToReady): Promise<ModelPrompt> => {
+  const { remembered, tools } = await untilAnswered(context, signal, services.logger);
+  if (!state.open) throw new Stopped('lost');
+  return buildPrompt(state, state.open, {
+    choice: call,
+    systemPrompt: agent?.systemPrompt ?? null,
+    remembered,
+    tools: tools.map(({ name, description, inputSchema }) => ({
+      name,
+      description,
+      inputSchema: inputSchema as JsonObject,
+    })),
+    window: services.config.memory.episodicWindow,
+    contextTokens: services.config.memory.contextTokens,
+  });
+};
+
+/** Assembles the prompt of a model call and reserves its bound; `onPrompt` runs in between. */
+export const readyCall = async (to: CallToReady, onPrompt: () => Promise<void>): Promise<ReadyCall> => {
+  const prompt = await promptFor(to);
+  await onPrompt();
+  return { prompt, reservation: await reserveCall(to, prompt) };
+};

@@ -1,0 +1,123 @@
+import { v5 } from 'uuid';
+import type { AppendRequest, EventMetadata } from '@antiphon/event-store';
+import { fold } from '@antiphon/kernel';
+import type { Ids, JsonObject } from '@antiphon/kernel';
+import { budgetStream } from '@antiphon/contracts/metering';
+import type { BudgetEvent } from '@antiphon/contracts/metering';
+import { decideBatch, ledgerFrom, reservationDecider, scopesAt } from '@antiphon/metering-domain';
+import type { LedgerCommand, LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
+import type { LedgerState, ReservationName, ScopeName } from './ledger-rows.js';
+import type { LedgerWrite } from './write-ledger.js';
+
+/** A command on its way into the ledger, with what its events say about where they came from. */
+export interface LedgerWork {
+  readonly workspace: string;
+  readonly command: LedgerCommand;
+  readonly metadata: EventMetadata;
+}
+
+/** The scopes that a command names itself; those of a reservation are found by it. */
+export const scopesOf = ({ workspace, command }: LedgerWork, { limits, now }: LedgerRules): ScopeName[] => {
+  if (command.type === 'Unfreeze') return [{ workspace, key: command.scopeKey }];
+  if (command.type !== 'Reserve') return []; // the reservation names them
+  return scopesAt(limits, command.request.sessionId, now).map(({ key }) => ({ workspace, key }));
+};
+
+/** The reservation that a command is about. */
+export const reservationOf = ({ command }: LedgerWork): string | undefined => {
+  if (command.type === 'Reserve') return command.request.reservationId;
+  return command.type === 'Unfreeze' ? undefined : command.reservationId;
+};
+
+/** Decides each workspace's commands on its own state; the decisions come back in the order of the works. */
+export const decideAll = (
+  state: LedgerState,
+  works: readonly LedgerWork[],
+  rules: LedgerRules,
+): LedgerDecision[] => {
+  const decisions: LedgerDecision[] = [];
+  for (const workspace of new Set(works.map((work) => work.workspace))) {
+    const own = works.flatMap((work, index) => (work.workspace === workspace ? [{ work, index }] : []));
+    const snapshot = state.get(workspace) ?? ledgerFrom().snapshot();
+    const commands = own.map(({ work }) => work.command);
+    decideBatch(snapshot, commands, rules).forEach((decision, at) => {
+      decisions[own[at]?.index ?? 0] = decision;
+    });
+  }
+  return decisions;
+};
+
+/** Everything that a batch says about one reservation: one event stream, one append. */
+export interface ReservationAppend extends ReservationName {
+  readonly expectedVersion: number;
+  readonly events: { readonly event: BudgetEvent; readonly metadata: EventMetadata }[];
+}
+
+/** What is to be appended, of the decisions that were made. */
+export const groupByReservation = (
+  works: readonly LedgerWork[],
+  decisions: readonly LedgerDecision[],
+): ReservationAppend[] => {
+  const groups = new Map<string, ReservationAppend>();
+  decisions.forEach((decision, index) => {
+    const work = works[index] as LedgerWork;
+    if ('error' in decision || decision.reservationId === null || decision.events.length === 0) return;
+    const { reservationId: id, expectedVersion } = decision;
+    const name = `${work.workspace} ${id}`;
+    const group = groups.get(name) ?? { workspace: work.workspace, id, expectedVersion, events: [] };
+    group.events.push(...decision.events.map((event) => ({ event, metadata: work.metadata })));
+    groups.set(name, group);
+  });
+  return [...groups.values()];
+};
+
+/** Fixed names for what can happen once, so that the log itself refuses a second one. */
+const eventIdOf = (event: BudgetEvent, ids: Ids): string => {
+  if (event.type === 'BudgetScopeUnfrozen') return ids.next();
+  const scope = event.type === 'BudgetScopeFrozen' ? event.data.scopeKey : '';
+  return v5(`${event.type} ${scope}`, event.data.reservationId);
+};
+
+/** The append of one reservation's events. */
+export const appendOf = (
+  { workspace, id, expectedVersion, events }: ReservationAppend,
+  ids: Ids,
+): AppendRequest => ({
+  workspace,
+  streams: [
+    {
+      streamId: budgetStream(id),
+      expectedVersion,
+      events: events.map(({ event, metadata }) => ({
+        eventId: eventIdOf(event, ids),
+        type: event.type,
+        schemaVersion: event.schemaVersion,
+        data: event.data as JsonObject,
+        metadata,
+      })),
+    },
+  ],
+});
+
+/** The rows that the decisions change. */
+export const writeOf = (
+  state: LedgerState,
+  works: readonly LedgerWork[],
+  decisions: readonly LedgerDecision[],
+  groups: readonly ReservationAppend[],
+): LedgerWrite => ({
+  changes: decisions.flatMap((decision, index) =>
+    'error' in decision
+      ? []
+      : decision.changes.map((change) => ({ ...change, workspace: (works[index] as LedgerWork).workspace })),
+  ),
+  reservations: groups.flatMap(({ workspace, id, events }) => {
+    const before = state.get(workspace)?.reservations.get(id) ?? reservationDecider.initialState();
+    const after = fold(
+      reservationDecider.evolve,
+      before,
+      events.map(({ event }) => event),
+    );
+    return after.status === 'none' ? [] : [{ workspace, id, state: after, isNew: before.status === 'none' }];
+  }),
+});
