@@ -17,7 +17,7 @@ export const createLogHint = (link: NatsLink): (() => void) => {
 /**
  * Hints that come within this time, in ms, wake a follower once. A look at the log costs all processes far more than the
  * wait costs a reader: whoever cannot wait (a context, a stream of frames) reads the log itself. Followers lag by this
- * and `TELL_MS`, about half of what a projection may lag (docs/adr/0023).
+ * and `TELL_MS`, about half of what a projection may lag (docs/adr/0025).
  */
 const GATHER_MS = 40;
 

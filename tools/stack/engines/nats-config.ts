@@ -25,7 +25,8 @@ const users = (credentials: Credentials): object[] => [
 
 /**
  * Configuration of nats-server, whose format contains JSON: loopback only, one user for each service with its own
- * subjects, and a JetStream that writes to the disk before it acknowledges.
+ * subjects, and a JetStream that flushes to the disk once a second: what a crash of the machine takes from it, the relay
+ * brings again (docs/adr/0025).
  */
 export const natsConfig = ({ port, storeDir, credentials, anonymous }: NatsConfigOptions): string =>
   JSON.stringify(

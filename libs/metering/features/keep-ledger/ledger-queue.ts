@@ -10,6 +10,8 @@ export interface LedgerQueueOptions {
   readonly maxBatch: number;
   /** Commands that may wait; beyond it `submit` refuses with `METERING.BUSY` (transient). */
   readonly maxQueued: number;
+  /** How long settlements wait for a command that somebody waits for, to share its commit, in ms. */
+  readonly settleWithinMs: number;
 }
 
 export interface LedgerQueue {
@@ -35,22 +37,53 @@ const answer = (batch: readonly Waiting[], decisions: readonly LedgerDecision[])
     else resolve(decision);
   });
 
+/** Lets a batch of settlements wait: `wake` ends the wait, also one that has not begun. */
+const createPause = () => {
+  let end: (() => void) | undefined;
+  let woken = false;
+  return {
+    wake: (): void => {
+      woken = true;
+      end?.();
+    },
+    wait: async (ms: number): Promise<void> => {
+      if (!woken)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          end = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      end = undefined;
+    },
+    reset: (): void => void (woken = false),
+  };
+};
+
 /**
  * One batch at a time: every command touches the day's balance, so that two transactions of one process would only
  * wait for each other. What arrives while one is on its way goes together in the next and shares its commit.
+ * Settlements, for which nobody waits, share the commit of the next command of another kind if one comes soon: the
+ * end of a turn would otherwise stand in the way of the next one, since all appends of the log commit in a row.
  */
 export const createLedgerQueue = (
   run: (works: readonly LedgerWork[]) => Promise<readonly LedgerDecision[]>,
-  { maxBatch, maxQueued }: LedgerQueueOptions,
+  { maxBatch, maxQueued, settleWithinMs }: LedgerQueueOptions,
 ): LedgerQueue => {
   const queue: Waiting[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
+  const pause = createPause();
+  const isUrgent = ({ command }: LedgerWork): boolean => command.type !== 'Settle';
 
   const drain = async (): Promise<void> => {
     do {
       // One turn of the event loop: whoever was just answered, and whoever else is about to ask, comes along.
       await nextTurn();
+      if (!closed && !queue.some(({ work }) => isUrgent(work)) && queue.length < maxBatch)
+        await pause.wait(settleWithinMs);
+      pause.reset();
       const batch = queue.splice(0, maxBatch).sort((a, b) => rank(a) - rank(b));
       try {
         answer(batch, await run(batch.map(({ work }) => work)));
@@ -70,10 +103,12 @@ export const createLedgerQueue = (
           return;
         }
         queue.push({ work, resolve, reject });
+        if (isUrgent(work) || queue.length >= maxBatch) pause.wake();
         running ??= drain();
       }),
     close: async () => {
       closed = true;
+      pause.wake();
       await running;
     },
   };

@@ -24,7 +24,7 @@ const settled = (): LedgerDecision => ({
   expectedVersion: 0,
   changes: [],
 });
-const options = { maxBatch: 3, maxQueued: 5 };
+const options = { maxBatch: 3, maxQueued: 5, settleWithinMs: 1 };
 
 describe('the ledger queue', () => {
   it('runs one batch at a time, what frees before what takes, and answers each', async () => {
@@ -41,6 +41,27 @@ describe('the ledger queue', () => {
       [reserve('r1'), settle('s1'), reserve('r2'), settle('s2')].map((work) => queue.submit(work)),
     );
     expect(batches).toEqual([['s1', 'r1', 'r2'], ['s2']]);
+  });
+
+  it('lets settlements share the commit of the next call, and of no later one', async () => {
+    const batches: string[][] = [];
+    const queue = createLedgerQueue(
+      (works) => {
+        batches.push(works.map(idOf));
+        return Promise.resolve(works.map(settled));
+      },
+      { maxBatch: 3, maxQueued: 10, settleWithinMs: 3_600_000 },
+    );
+    const first = queue.submit(settle('s1'));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches).toEqual([]);
+    await Promise.all([first, queue.submit(reserve('r1'))]);
+    const many = ['s2', 's3', 's4'].map((id) => queue.submit(settle(id)));
+    await Promise.all(many);
+    const last = queue.submit(settle('s5'));
+    await queue.close();
+    await last;
+    expect(batches).toEqual([['s1', 'r1'], ['s2', 's3', 's4'], ['s5']]);
   });
 
   it('refuses what it cannot hold, and what comes after it was closed, as transient', async () => {

@@ -45,7 +45,12 @@ export type AnswerOf<T extends LedgerCommand['type']> =
     : Extract<LedgerAnswer, { type: T }>;
 
 /** Below the 10 s that a caller waits for an answer (contract). */
-const DEFAULTS: LedgerOptions = { maxBatch: 256, maxQueued: 4_096, resolveWithinMs: 5_000 };
+const DEFAULTS: LedgerOptions = {
+  maxBatch: 256,
+  maxQueued: 4_096,
+  settleWithinMs: 20,
+  resolveWithinMs: 5_000,
+};
 
 const metadataNow = (ids: Ids): EventMetadata => {
   const context = currentContext();
