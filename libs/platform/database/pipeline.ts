@@ -1,12 +1,20 @@
 import pg from 'pg';
 import type { Logger } from '@antiphon/observability';
 
+export interface PipelineOptions {
+  /** SQL that prepares each new connection: settings, statements. */
+  readonly prelude: string;
+  readonly logger?: Logger;
+}
+
 /**
  * One connection beside another pool, to the same database with the same role and limits, in pg's pipeline mode: what
  * is issued without waiting is sent without waiting. Outside of `begin read write` it refuses to write: what was sent
  * behind a `begin` that failed would else be committed statement by statement.
  */
-export const createPipelinedPool = (like: pg.Pool, logger?: Logger): pg.Pool => {
+export const createPipelinedPool = (like: pg.Pool, options: PipelineOptions): pg.Pool => {
+  const prepare = (client: pg.ClientBase): Promise<unknown> =>
+    client.query(`set default_transaction_read_only = on; ${options.prelude}`);
   const pool = new pg.Pool({
     ...like.options,
     // The pool hides it from copies.
@@ -14,10 +22,11 @@ export const createPipelinedPool = (like: pg.Pool, logger?: Logger): pg.Pool => 
     max: 1,
     min: 0,
     pipeline: true,
-    onConnect: (client) => client.query('set default_transaction_read_only = on'),
+    // The pool waits for what this answers, and hands out no client that it has failed for; its type hides that.
+    onConnect: prepare as (client: pg.ClientBase) => void,
   });
   // Replaced at the next use; unheard, it would end the process.
-  pool.on('error', (error) => logger?.warn({ err: error }, 'an idle database connection broke'));
+  pool.on('error', (error) => options.logger?.warn({ err: error }, 'an idle database connection broke'));
   return pool;
 };
 

@@ -41,6 +41,16 @@ export interface Move {
 }
 
 /**
+ * For each connection of a projection. To plan the look and the move anew each time takes the server longer than to do
+ * them; and a plan for any position must walk the log in order, not sort the window before it takes the first events.
+ */
+export const PROJECTION_PRELUDE = `set plan_cache_mode = force_generic_plan; set enable_bitmapscan = off;
+  prepare antiphon_projection_move (text, bigint, bigint, bigint) as
+    update projection_checkpoints set position = $3, epoch = $4, updated_at = clock_timestamp()
+    where name = (select c.name from projection_checkpoints c, log_head h
+      where c.name = $1 and c.position = $2 and h.id = 1 and h.epoch = $4 for update of c skip locked)`;
+
+/**
  * Begins a transaction and moves the checkpoint in it: three statements in one message, because the server writes to
  * the socket after each message. The last one's row count is 0 when another process has moved the checkpoint, is
  * about to, or the log was restored. Literals, because a message of several statements takes no parameters.
@@ -50,6 +60,4 @@ export interface Move {
  */
 export const beginWithMove = ({ name, from, to, epoch }: Move): string =>
   `begin read write; set local synchronous_commit = off;
-   update projection_checkpoints set position = ${BigInt(to)}, epoch = ${BigInt(epoch)}, updated_at = clock_timestamp()
-   where name = (select c.name from projection_checkpoints c, log_head h where c.name = ${pg.escapeLiteral(name)}
-     and c.position = ${BigInt(from)} and h.id = 1 and h.epoch = ${BigInt(epoch)} for update of c skip locked)`;
+   execute antiphon_projection_move (${pg.escapeLiteral(name)}, ${BigInt(from)}, ${BigInt(to)}, ${BigInt(epoch)})`;

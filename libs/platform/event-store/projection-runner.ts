@@ -3,7 +3,7 @@ import { createPipelinedPool } from '@antiphon/database';
 import { transient, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { type BatchResult, runBatch } from './projection-batch.js';
-import { ensureCheckpoint } from './projection-checkpoint.js';
+import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
 import { type Look, look, type Passed } from './projection-look.js';
 import { replayParked } from './projection-parking.js';
 import { createWaiters } from './position-waiters.js';
@@ -166,7 +166,7 @@ const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boo
  */
 export const runProjection = (options: ProjectionOptions): RunningProjection => {
   let stopped = false;
-  const own = createPipelinedPool(options.pool, options.logger);
+  const own = createPipelinedPool(options.pool, { prelude: PROJECTION_PRELUDE, logger: options.logger });
   const loop = beginLoop(options, own, () => stopped);
   const { signal, waiters } = loop;
   const unsubscribe = options.hint?.(signal.wake);

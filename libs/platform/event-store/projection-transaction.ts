@@ -1,10 +1,5 @@
 import type pg from 'pg';
-import {
-  borrowClient,
-  inOneWrite,
-  isDatabaseError,
-  translateDatabaseError,
-} from '@antiphon/database';
+import { borrowClient, inOneWrite, isDatabaseError, translateDatabaseError } from '@antiphon/database';
 import { bug } from '@antiphon/kernel';
 import { beginWithMove, type Move } from './projection-checkpoint.js';
 
