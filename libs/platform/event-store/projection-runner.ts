@@ -167,17 +167,17 @@ const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boo
 export const runProjection = (options: ProjectionOptions): RunningProjection => {
   let stopped = false;
   const own = createPipelinedPool(options.pool, { prelude: PROJECTION_PRELUDE, logger: options.logger });
-  const loop = beginLoop(options, own, () => stopped);
+  // A pool that is ended under a projection that nobody stopped ends it too: its own connection must not outlive that.
+  const loop = beginLoop(options, own, () => stopped || options.pool.ending);
   const { signal, waiters } = loop;
   const unsubscribe = options.hint?.(signal.wake);
-  const running = run(loop);
+  const running = run(loop).finally(() => own.end());
   return {
     stop: async () => {
       stopped = true;
       unsubscribe?.();
       signal.wake();
       await running;
-      if (!own.ending) await own.end();
       waiters.refuse(transient('LOG.PROJECTION_STOPPED', `projection ${options.name} has stopped`));
     },
     caughtUp: (position) => {
