@@ -9,7 +9,7 @@ import type {
   RecordedEvent,
 } from './event-store.port.js';
 
-interface EventRow {
+export interface EventRow {
   readonly position: string;
   readonly workspace: string;
   readonly category: string;
@@ -24,10 +24,10 @@ interface EventRow {
   readonly hash: Buffer;
 }
 
-const COLUMNS = `position, workspace, category, stream_id, stream_version, event_id, type, schema_version, data, metadata,
+export const COLUMNS = `position, workspace, category, stream_id, stream_version, event_id, type, schema_version, data, metadata,
   recorded_at, hash`;
 
-const toEvent = (row: EventRow): RecordedEvent => ({
+export const toEvent = (row: EventRow): RecordedEvent => ({
   position: Number(row.position),
   workspace: row.workspace,
   category: row.category,
@@ -66,35 +66,8 @@ const LOG_SQL = `select ${COLUMNS} from events where position > $1 order by posi
 const LOG_OF_CATEGORIES_SQL = `select ${COLUMNS} from events where position > $1 and category = any ($3)
   order by position limit $2`;
 
-/** A stretch of the log for a projection: at most `limit` events of these categories, over at most `span` positions. */
-export interface LogWindow {
-  readonly after: number;
-  readonly limit: number;
-  readonly span: number;
-  readonly categories: readonly string[];
-}
-
 const HEAD_SQL = `select greatest(h.base_position, coalesce((select max(position) from events), 0)) as position
   from log_head h where h.id = 1`;
-const WINDOW_SQL = `select ${COLUMNS} from events where position > $1 and position <= $2 and category = any ($3)
-  order by position limit $4`;
-
-/**
- * Reads on from a position. `upTo` is how far the answer speaks for the log: every event of these categories up to
- * it is there. The head is read first, in a snapshot of its own; positions have no holes, so all below it is visible.
- */
-export const readWindow = async (
-  db: Queryable,
-  { after, limit, span, categories }: LogWindow,
-): Promise<{ events: RecordedEvent[]; upTo: number; head: number }> => {
-  const [row] = await query<{ position: string }>(db, 'antiphon_head_position', HEAD_SQL, []);
-  const head = Number(row?.position ?? 0);
-  const end = Math.min(head, after + span);
-  if (end <= after) return { events: [], upTo: after, head };
-  const rows = await query<EventRow>(db, 'antiphon_read_window', WINDOW_SQL, [after, end, categories, limit]);
-  const events = rows.map(toEvent);
-  return { events, upTo: events.length < limit ? end : (events.at(-1)?.position ?? end), head };
-};
 
 export type LogReader = Pick<EventStore, 'readStream' | 'readLog' | 'streamVersion' | 'headPosition'> & {
   logEpoch(): Promise<number>;

@@ -1,10 +1,9 @@
 import type pg from 'pg';
-import { inTransaction } from '@antiphon/database';
 import type { RecordedEvent } from './event-store.port.js';
-import { readWindow } from './log-reader.js';
-import { claimCheckpoint, moveCheckpoint } from './projection-checkpoint.js';
-import type { ProjectionSource } from './projection-source.js';
+import type { Look } from './projection-look.js';
 import { isPoison, park, parkedStreams, streamKeyOf } from './projection-parking.js';
+import type { ProjectionSource } from './projection-source.js';
+import { inMove } from './projection-transaction.js';
 
 /** `behind`: there is more to read. `elsewhere`: another process has the checkpoint just now. */
 export interface BatchResult {
@@ -17,9 +16,6 @@ export interface ParkedEvent {
   readonly event: RecordedEvent;
   readonly error: unknown;
 }
-
-/** Positions that one transaction may pass over, so that a rare category does not scan the whole log at once. */
-const WINDOW = 20_000;
 
 /** One by one, each behind a savepoint: what cannot be handled parks its stream, the rest goes on. */
 const handleOneByOne = async (
@@ -55,32 +51,41 @@ const handleAll = async (
 
 type Strategy = typeof handleAll;
 
-const runWith = (source: ProjectionSource, strategy: Strategy): Promise<BatchResult> =>
-  inTransaction(source.pool, async (client) => {
-    const position = await claimCheckpoint(client, source.name);
-    if (position === null) return { state: 'elsewhere', position: 0, parked: [] };
-    const window = { after: position, limit: source.batchSize, span: WINDOW, categories: source.categories };
-    const { events, upTo, head } = await readWindow(client, window);
-    if (upTo === position) return { state: 'caught_up', position, parked: [] };
-    const held = await parkedStreams(client, source.name);
-    const parked = await strategy(
-      source,
-      client,
-      events.filter((event) => !held.has(streamKeyOf(event))),
-    );
-    await moveCheckpoint(client, source.name, upTo);
-    return { state: upTo < head ? 'behind' : 'caught_up', position: upTo, parked };
-  });
+interface Run {
+  readonly strategy: Strategy;
+  readonly waitForMove: boolean;
+}
+
+const runWith = async (source: ProjectionSource, seen: Look, run: Run): Promise<BatchResult> => {
+  const { name, pool } = source;
+  const { position, upTo, head, epoch, events, parked: anyParked } = seen;
+  const work = async (client: pg.ClientBase): Promise<readonly ParkedEvent[]> => {
+    if (!anyParked) return run.strategy(source, client, events);
+    const held = await parkedStreams(client, name);
+    const free = events.filter((event) => !held.has(streamKeyOf(event)));
+    return run.strategy(source, client, free);
+  };
+  // Parking moves the checkpoint, a replay of what is parked does not: who is parked is known behind the move only.
+  const waitForMove = anyParked || run.waitForMove;
+  const moved = await inMove(pool, { name, from: position, to: upTo, epoch }, work, { waitForMove });
+  if (moved.state === 'elsewhere') return { state: 'elsewhere', position, parked: [] };
+  return { state: upTo < head ? 'behind' : 'caught_up', position: upTo, parked: moved.result };
+};
 
 /**
- * One transaction: takes the checkpoint, reads on, applies, moves the checkpoint. When an event cannot be
- * handled, the batch is done over, one by one, so that only that event's stream stops.
+ * One transaction: moves the checkpoint from where it was seen, and applies what was seen. When an event cannot be
+ * handled, the batch is done over, one by one, so that only that event's stream stops. `contended`: another process
+ * was faster the last time, so nothing is handled before it is known not to be this time.
  */
-export const runBatch = async (source: ProjectionSource): Promise<BatchResult> => {
+export const runBatch = async (
+  source: ProjectionSource,
+  seen: Look,
+  contended: boolean,
+): Promise<BatchResult> => {
   try {
-    return await runWith(source, handleAll);
+    return await runWith(source, seen, { strategy: handleAll, waitForMove: contended });
   } catch (error) {
     if (!isPoison(error)) throw error;
-    return runWith(source, handleOneByOne);
+    return runWith(source, seen, { strategy: handleOneByOne, waitForMove: true });
   }
 };

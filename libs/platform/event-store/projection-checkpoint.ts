@@ -1,22 +1,6 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
-import { bug } from '@antiphon/kernel';
-
-const PROGRESS_SQL = `select coalesce(c.position, 0) as position,
-    greatest(h.base_position, coalesce((select max(position) from events), 0)) as head
-  from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1`;
-
-/** Where a projection stands and where the log ends; locks nothing. */
-export const readProgress = async (
-  pool: pg.Pool,
-  name: string,
-): Promise<{ position: number; head: number }> => {
-  const query = { name: 'antiphon_projection_progress', text: PROGRESS_SQL, values: [name] };
-  const { rows } = await pool.query<{ position: string; head: string }>(query).catch((error: unknown) => {
-    throw translateDatabaseError(error);
-  });
-  return { position: Number(rows[0]?.position ?? 0), head: Number(rows[0]?.head ?? 0) };
-};
+import { type AppError, bug } from '@antiphon/kernel';
 
 /** Makes the checkpoint's row, at the log's beginning, if there is none. */
 export const ensureCheckpoint = async (pool: pg.Pool, name: string): Promise<void> => {
@@ -27,30 +11,53 @@ export const ensureCheckpoint = async (pool: pg.Pool, name: string): Promise<voi
   });
 };
 
-const CLAIM_SQL = `select c.position, c.epoch, h.epoch as log_epoch
+/** A checkpoint that is at a position of an epoch which the log has left by a restore. */
+export const epochChanged = (projection: string, epoch: number, logEpoch: number): AppError =>
+  bug('LOG.EPOCH_CHANGED', `the log was restored; projection ${projection} must be rebuilt`, {
+    data: { projection, epoch, logEpoch },
+  });
+
+const HOLD_SQL = `select c.position, c.epoch, h.epoch as log_epoch
   from projection_checkpoints c, log_head h where c.name = $1 and h.id = 1 for update of c skip locked`;
 
-/** Takes the checkpoint for this transaction and answers its position; null when another process has it. */
-export const claimCheckpoint = async (client: pg.ClientBase, name: string): Promise<number | null> => {
-  const query = { name: 'antiphon_projection_claim', text: CLAIM_SQL, values: [name] };
-  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(query);
+/** Holds the checkpoint where it is for this transaction and answers its position; null when another process has it. */
+export const holdCheckpoint = async (client: pg.ClientBase, name: string): Promise<number | null> => {
+  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(HOLD_SQL, [
+    name,
+  ]);
   const row = rows[0];
   if (row === undefined) return null;
   if (row.epoch !== row.log_epoch && Number(row.position) > 0)
-    throw bug('LOG.EPOCH_CHANGED', `the log was restored; projection ${name} must be rebuilt`, {
-      data: { projection: name, epoch: Number(row.epoch), logEpoch: Number(row.log_epoch) },
-    });
+    throw epochChanged(name, Number(row.epoch), Number(row.log_epoch));
   return Number(row.position);
 };
 
-const MOVE_SQL = `update projection_checkpoints
-  set position = $2, epoch = (select epoch from log_head where id = 1), updated_at = clock_timestamp() where name = $1`;
+/** A checkpoint's way from where it was seen; `epoch` is the log's, as it was seen then. */
+export interface Move {
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+  readonly epoch: number;
+}
 
-/** Moves the checkpoint that this transaction has claimed. */
-export const moveCheckpoint = async (
-  client: pg.ClientBase,
-  name: string,
-  position: number,
-): Promise<void> => {
-  await client.query({ name: 'antiphon_projection_move', text: MOVE_SQL, values: [name, position] });
-};
+/**
+ * For each connection of a projection. To plan the look and the move anew each time takes the server longer than to do
+ * them; and a plan for any position must walk the log in order, not sort the window before it takes the first events.
+ */
+export const PROJECTION_PRELUDE = `set plan_cache_mode = force_generic_plan; set enable_bitmapscan = off;
+  prepare antiphon_projection_move (text, bigint, bigint, bigint) as
+    update projection_checkpoints set position = $3, epoch = $4, updated_at = clock_timestamp()
+    where name = (select c.name from projection_checkpoints c, log_head h
+      where c.name = $1 and c.position = $2 and h.id = 1 and h.epoch = $4 for update of c skip locked)`;
+
+/**
+ * Begins a transaction and moves the checkpoint in it: three statements in one message, because the server writes to
+ * the socket after each message. The last one's row count is 0 when another process has moved the checkpoint, is
+ * about to, or the log was restored. Literals, because a message of several statements takes no parameters.
+ *
+ * The commit does not wait for the disk: rows and checkpoint come from the log, are lost together in a crash of the
+ * server, and are then made again. `set local` ends with the transaction, so nothing else can inherit it.
+ */
+export const beginWithMove = ({ name, from, to, epoch }: Move): string =>
+  `begin read write; set local synchronous_commit = off;
+   execute antiphon_projection_move (${pg.escapeLiteral(name)}, ${BigInt(from)}, ${BigInt(to)}, ${BigInt(epoch)})`;

@@ -3,7 +3,7 @@ import { inTransaction } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 import type { RecordedEvent } from './event-store.port.js';
 import { createLogReader } from './log-reader.js';
-import { claimCheckpoint } from './projection-checkpoint.js';
+import { holdCheckpoint } from './projection-checkpoint.js';
 import type { ProjectionSource } from './projection-source.js';
 
 export const streamKeyOf = ({ workspace, streamId }: Pick<RecordedEvent, 'workspace' | 'streamId'>): string =>
@@ -72,7 +72,7 @@ const missedEvents = async (
 
 const replayOne = ({ pool, name, handle }: ProjectionSource, row: ParkedRow): Promise<boolean> =>
   inTransaction(pool, async (client) => {
-    const checkpoint = await claimCheckpoint(client, name);
+    const checkpoint = await holdCheckpoint(client, name);
     if (checkpoint === null) return false;
     const { rowCount } = await client.query(
       'delete from projection_parked where projection = $1 and workspace = $2 and stream_id = $3 and position = $4',

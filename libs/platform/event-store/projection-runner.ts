@@ -1,8 +1,10 @@
 import type pg from 'pg';
+import { createPipelinedPool } from '@antiphon/database';
 import { transient, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { type BatchResult, runBatch } from './projection-batch.js';
-import { ensureCheckpoint, readProgress } from './projection-checkpoint.js';
+import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
+import { type Look, look, type Passed } from './projection-look.js';
 import { replayParked } from './projection-parking.js';
 import { createWaiters } from './position-waiters.js';
 import type { HandleEvents, ProjectionSource } from './projection-source.js';
@@ -33,17 +35,26 @@ export interface RunningProjection {
 }
 
 const MAX_BACKOFF_MS = 5_000;
-/** How often to look while somebody waits for what another process applies. */
-const WAITED_FOR_MS = 50;
+/** How soon to look again while somebody waits for what another process applies, or another process was faster. */
+const SOON_MS = 50;
+/** How far the checkpoint may be behind a log that has nothing for the projection: a transaction for each look is dear. */
+const PASS_WITHIN_MS = 1_000;
 
 interface Loop {
+  /** Its pool is the runner's own. */
   readonly source: ProjectionSource;
+  /** For what is rare, and waits for the disk. */
+  readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly pollMs: number;
   readonly signal: ReturnType<typeof createSignal>;
   readonly waiters: ReturnType<typeof createWaiters>;
   readonly stopping: () => boolean;
   failures: number;
+  /** Another process was faster the last time. */
+  contended: boolean;
+  passed: Passed;
+  movedAt: number;
 }
 
 const report = (loop: Loop, { parked }: BatchResult): void => {
@@ -56,24 +67,39 @@ const report = (loop: Loop, { parked }: BatchResult): void => {
   }
 };
 
-/** Applies what is there; afterwards the position is the log's end, or another process is at it. */
-const catchUp = async (loop: Loop): Promise<void> => {
+/** Nothing for this projection: known to who waits at once, to the checkpoint once in a while. */
+const isPassed = (loop: Loop, { events, position, upTo }: Look): boolean => {
+  if (events.length > 0) return false;
+  loop.passed = { from: position, to: upTo };
+  loop.waiters.reached(upTo);
+  return performance.now() - loop.movedAt < PASS_WITHIN_MS;
+};
+
+/** Applies what is there, to the log's end; `elsewhere`: another process was at it. */
+const catchUp = async (loop: Loop): Promise<'done' | 'elsewhere'> => {
   const { source, waiters, stopping } = loop;
   for (;;) {
-    const { position, head } = await readProgress(source.pool, source.name);
-    waiters.reached(position);
-    if (position >= head || stopping()) return;
-    const result = await runBatch(source);
-    if (result.state === 'elsewhere') return;
+    const seen = await look(source, loop.passed);
+    waiters.reached(seen.position);
+    if (seen.upTo <= seen.position || stopping()) return 'done';
+    if (isPassed(loop, seen)) {
+      if (seen.upTo < seen.head) continue;
+      return 'done';
+    }
+    const result = await runBatch(source, seen, loop.contended);
+    loop.contended = result.state === 'elsewhere';
+    if (loop.contended) return 'elsewhere';
+    loop.movedAt = performance.now();
+    loop.passed = { from: result.position, to: result.position };
     waiters.reached(result.position);
     report(loop, result);
     // What is appended from here on brings a hint of its own.
-    if (result.state === 'caught_up') return;
+    if (result.state === 'caught_up') return 'done';
   }
 };
 
-const retryParked = async ({ source, logger }: Loop): Promise<void> => {
-  const { replayed, stillParked } = await replayParked(source);
+const retryParked = async ({ source, pool, logger }: Loop): Promise<void> => {
+  const { replayed, stillParked } = await replayParked({ ...source, pool });
   if (replayed > 0) logger.info({ projection: source.name, replayed }, 'parked streams were replayed');
   for (const { workspace, streamId, error } of stillParked)
     logger.error(
@@ -92,19 +118,24 @@ const nextDelay = (loop: Loop, error: unknown): number => {
   return Math.min(MAX_BACKOFF_MS, 50 * 2 ** Math.min(loop.failures, 10));
 };
 
+const restFor = ({ passed, waiters, pollMs }: Loop, ended: 'done' | 'elsewhere'): number => {
+  if (ended === 'elsewhere' || waiters.waiting()) return Math.min(pollMs, SOON_MS);
+  return passed.to > passed.from ? Math.min(pollMs, PASS_WITHIN_MS) : pollMs;
+};
+
 const run = async (loop: Loop): Promise<void> => {
   let prepared = false;
   while (!loop.stopping()) {
-    let delay = loop.pollMs;
+    let delay: number;
     try {
       if (!prepared) {
-        await ensureCheckpoint(loop.source.pool, loop.source.name);
+        await ensureCheckpoint(loop.pool, loop.source.name);
         await retryParked(loop);
         prepared = true;
       }
-      await catchUp(loop);
+      const ended = await catchUp(loop);
       loop.failures = 0;
-      if (loop.waiters.waiting()) delay = Math.min(delay, WAITED_FOR_MS);
+      delay = restFor(loop, ended);
     } catch (error) {
       delay = nextDelay(loop, error);
     }
@@ -112,26 +143,42 @@ const run = async (loop: Loop): Promise<void> => {
   }
 };
 
+const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boolean): Loop => {
+  const { pool, name, categories, handle, logger, pollMs = 1_000, batchSize = 500 } = options;
+  return {
+    source: { pool: own, name, categories, handle, batchSize },
+    pool,
+    logger,
+    pollMs,
+    signal: createSignal(),
+    waiters: createWaiters(),
+    stopping,
+    failures: 0,
+    contended: false,
+    passed: { from: 0, to: 0 },
+    movedAt: -Infinity,
+  };
+};
+
 /**
  * Keeps the rows of one projection equal to the log: live by hint, by polling where a hint is lost. Several
  * processes may run the same one; each transaction is one process's, so every event is applied once.
  */
 export const runProjection = (options: ProjectionOptions): RunningProjection => {
-  const { pool, name, categories, handle, logger, hint, pollMs = 1_000, batchSize = 500 } = options;
   let stopped = false;
-  const signal = createSignal();
-  const waiters = createWaiters();
-  const source = { pool, name, categories, handle, batchSize };
-  const loop: Loop = { source, logger, pollMs, signal, waiters, stopping: () => stopped, failures: 0 };
-  const unsubscribe = hint?.(signal.wake);
-  const running = run(loop);
+  const own = createPipelinedPool(options.pool, { prelude: PROJECTION_PRELUDE, logger: options.logger });
+  // A pool that is ended under a projection that nobody stopped ends it too: its own connection must not outlive that.
+  const loop = beginLoop(options, own, () => stopped || options.pool.ending);
+  const { signal, waiters } = loop;
+  const unsubscribe = options.hint?.(signal.wake);
+  const running = run(loop).finally(() => own.end());
   return {
     stop: async () => {
       stopped = true;
       unsubscribe?.();
       signal.wake();
       await running;
-      waiters.refuse(transient('LOG.PROJECTION_STOPPED', `projection ${name} has stopped`));
+      waiters.refuse(transient('LOG.PROJECTION_STOPPED', `projection ${options.name} has stopped`));
     },
     caughtUp: (position) => {
       signal.wake();

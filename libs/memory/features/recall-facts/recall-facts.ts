@@ -8,10 +8,7 @@ import { readRows } from './read-rows.js';
 import type { RememberedRows, SessionQuestion } from './read-rows.js';
 import { readTail } from './read-tail.js';
 
-export interface RecallQuestion extends SessionQuestion {
-  /** Version of the session's event stream that the answer must have seen; `newest`: whatever has been committed. */
-  readonly atLeast: number | 'newest';
-}
+export type RecallQuestion = SessionQuestion;
 
 export interface Recalled {
   /** In the order in which they were learned. */
@@ -40,7 +37,7 @@ const readEarlier = async (
 ): Promise<readonly SessionRecord[]> => {
   const tails: (readonly SessionRecord[])[] = [];
   for (let id = first; id !== undefined && tails.length < MAX_SESSIONS_BACK;) {
-    const { events } = await readTail(pool, workspace, id, { position: checkpoint });
+    const events = await readTail(pool, workspace, id, checkpoint);
     tails.unshift(events);
     id = startOf(events)?.previousSessionId;
   }
@@ -52,20 +49,16 @@ const fold = (facts: readonly Fact[], events: readonly SessionRecord[]): readonl
     .filter(({ type }) => type === 'TurnRequested')
     .reduce((known, event) => learnFacts(known, toSaid(event), factIds), facts);
 
-interface CaughtUp {
-  readonly facts: readonly Fact[];
-  readonly head: number;
-}
-
+/** The facts of the rows with what the stream has behind them folded on top. */
 const catchUp = async (
   pool: pg.Pool,
-  { workspace, sessionId }: SessionQuestion,
+  workspace: string,
   rows: RememberedRows,
-): Promise<CaughtUp> => {
-  const { head, events } = await readTail(pool, workspace, sessionId, { version: rows.version });
+  events: readonly SessionRecord[],
+): Promise<readonly Fact[]> => {
   const previous = rows.version === 0 ? startOf(events)?.previousSessionId : undefined;
   const earlier = await readEarlier(pool, workspace, previous, rows.checkpoint);
-  return { facts: fold(rows.facts, [...earlier, ...events]), head };
+  return fold(rows.facts, [...earlier, ...events]);
 };
 
 const unknownSession = (sessionId: string): Error =>
@@ -75,8 +68,7 @@ const unknownSession = (sessionId: string): Error =>
 const readKnown = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
   const rows = await readRows(pool, question);
   if (rows.version > 0 || question.sessionKey !== null) return rows;
-  const { events } = await readTail(pool, question.workspace, question.sessionId, { version: 0 });
-  const start = startOf(events);
+  const start = startOf(rows.tail?.events ?? []);
   if (start === null) throw unknownSession(question.sessionId);
   return readRows(pool, { ...question, sessionKey: start.sessionKey });
 };
@@ -92,14 +84,14 @@ export type RecallFacts = (question: RecallQuestion) => Promise<Recalled>;
 export const createRecallFacts =
   (pool: pg.Pool): RecallFacts =>
   async (question) => {
-    const { atLeast, includeSuperseded, sessionId } = question;
+    const { workspace, atLeast, includeSuperseded, sessionId } = question;
     const rows = await readKnown(pool, question);
-    if (rows.version > 0 && atLeast !== 'newest' && rows.version >= atLeast)
-      return { facts: rows.facts, version: rows.version };
-    const { facts, head } = await catchUp(pool, question, rows);
+    if (rows.tail === null) return { facts: rows.facts, version: rows.version };
+    const { head, events } = rows.tail;
     if (atLeast !== 'newest' && head < atLeast)
       throw transient('MEMORY.VERSION_AHEAD', 'the session has not got to this version yet', {
         data: { sessionId, version: head, atLeast },
       });
+    const facts = await catchUp(pool, workspace, rows, events);
     return { facts: includeSuperseded ? facts : facts.filter(isActive), version: head };
   };
