@@ -15,6 +15,8 @@ export {
   unauthenticated,
 } from './app-error.js';
 export type { ErrorData, ErrorKind } from './app-error.js';
+export { createBoundedMap } from './bounded-map.js';
+export type { BoundedMap } from './bounded-map.js';
 export { assertNever, fold } from './decider.js';
 export type { Decider } from './decider.js';
 export { affordableOutputTokens, costMicroUsd } from './money.js';

@@ -39,7 +39,11 @@ const metaOf = (message: JsMsg): MessageMeta => ({
  * passed over, many at a time.
  */
 const createAcks = () => {
-  let waiting: { readonly message: JsMsg; readonly done: () => void; readonly fail: (error: unknown) => void }[] = [];
+  let waiting: {
+    readonly message: JsMsg;
+    readonly done: () => void;
+    readonly fail: (error: unknown) => void;
+  }[] = [];
   const flush = (): void => {
     const batch = waiting;
     waiting = [];

@@ -26,7 +26,14 @@ export interface CallToReady {
   readonly signal: AbortSignal;
 }
 
-const promptFor = async ({ services, agent, state, call, context, signal }: CallToReady): Promise<ModelPrompt> => {
+const promptFor = async ({
+  services,
+  agent,
+  state,
+  call,
+  context,
+  signal,
+}: CallToReady): Promise<ModelPrompt> => {
   const { remembered, tools } = await untilAnswered(context, signal, services.logger);
   if (!state.open) throw new Stopped('lost');
   return buildPrompt(state, state.open, {

@@ -1,7 +1,7 @@
 import type { Frame } from '@antiphon/contracts/agent';
 import type { SessionFold } from '../session-log/session-fold.js';
 import { createFoldedStream } from './folded-stream.js';
-import type { FoldedStream } from './folded-stream.js';
+import type { FoldedStream, StreamParts } from './folded-stream.js';
 import { createFrameSender } from './frame-sender.js';
 import { createLaneLease } from './lane-lease.js';
 import type { Claim, LaneLease } from './lane-lease.js';
@@ -31,6 +31,24 @@ export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hand
   onComing(listener: (fold: SessionFold | null) => void): void;
 }
 
+type Listening = Pick<SessionLane, 'onChange' | 'onComing'>;
+
+/** Who listens to a lane: its driver, which is made after it. */
+const createListeners = (): {
+  readonly tell: Pick<StreamParts, keyof Listening>;
+  readonly listen: Listening;
+} => {
+  let changed: () => void = () => undefined;
+  let coming: (fold: SessionFold | null) => void = () => undefined;
+  return {
+    tell: { onChange: () => changed(), onComing: (fold) => coming(fold) },
+    listen: {
+      onChange: (listener) => void (changed = listener),
+      onComing: (listener) => void (coming = listener),
+    },
+  };
+};
+
 /** `known`: the fold of a session that is just being made. */
 export const createSessionLane = (
   services: LaneServices,
@@ -39,19 +57,17 @@ export const createSessionLane = (
   known: SessionFold | null,
 ): SessionLane => {
   const serial = createSerial();
-  let changed: () => void = () => undefined;
-  let coming: (fold: SessionFold | null) => void = () => undefined;
+  const { tell, listen } = createListeners();
 
   const lease = createLaneLease(services, workspace, sessionId, (now) => {
     stream.leaseChanged(now);
-    changed();
+    tell.onChange();
   });
   const sender = createFrameSender((frames) => {
     const epoch = lease.held()?.epoch;
     if (epoch !== undefined) services.publish(workspace, sessionId, epoch, frames);
   });
-  const parts = { workspace, sessionId, lease, sender, onChange: () => changed(), onComing: (fold: SessionFold | null) => coming(fold) };
-  const stream = createFoldedStream(services, parts, known);
+  const stream = createFoldedStream(services, { workspace, sessionId, lease, sender, ...tell }, known);
 
   const claim = async (): Promise<Claim> => {
     const claimed = await lease.claim();
@@ -60,6 +76,7 @@ export const createSessionLane = (
   };
   return {
     ...stream,
+    ...listen,
     workspace,
     sessionId,
     lease,
@@ -68,7 +85,5 @@ export const createSessionLane = (
     sendAhead: sender.send,
     refresh: () => serial(() => stream.look()),
     commit: (decide) => serial(() => stream.commit(decide)),
-    onChange: (listener) => void (changed = listener),
-    onComing: (listener) => void (coming = listener),
   };
 };

@@ -19,6 +19,8 @@ export interface LocalSession {
 export interface SessionLanes {
   /** `known`: the fold of a session that is just being made. */
   of(workspace: string, sessionId: string, known?: SessionFold): LocalSession;
+  /** A session that this process has at hand, as far as it knows it. */
+  atHand(workspace: string, sessionId: string): LocalSession | undefined;
   /** A session that exists, read up to now and, if nobody else drives it, claimed. Throws `SESSION.NOT_FOUND`. */
   existing(workspace: string, sessionId: string): Promise<LocalSession & { readonly claim: Claim }>;
   /** A session that came to nothing after all. */
@@ -153,6 +155,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
 
   return {
     of,
+    atHand: (workspace, sessionId) => entries.get(keyOf(workspace, sessionId)),
     existing,
     forget: async (workspace, sessionId) => {
       const entry = entries.get(keyOf(workspace, sessionId));

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import type { IdempotencyClaim } from '@antiphon/event-store';
-import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
+import { bug, createBoundedMap, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { eventMetadata } from '../drive-session/envelope.js';
 import { followUpContext } from '../drive-session/follow-up-context.js';
@@ -24,6 +24,8 @@ export type SubmitTurn = (request: SubmitTurnRequest) => Promise<SubmitTurnReply
 
 /** Others may bind the same key, or take the session over, between a look and an append: then it is looked at again. */
 const MAX_ROUNDS = 20;
+/** Addresses whose session is remembered. */
+const MAX_BOUND = 10_000;
 
 /** The session that a turn is for: one that exists, or one that begins with it. */
 interface Destination extends LocalSession {
@@ -62,6 +64,8 @@ const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number
 export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): SubmitTurn => {
   const { config, store, ids, clock, log, failpoint } = services;
   const { decide, evolve } = log.decider;
+  /** By workspace and session key; only for a head start, since another process may have bound the key anew. */
+  const lastBound = createBoundedMap<string>(MAX_BOUND);
 
   const destination = async ({ workspace, target }: SubmitTurnRequest): Promise<Destination> => {
     if ('sessionId' in target)
@@ -69,6 +73,7 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     const agentId = requireAgent(config, target.address.agentId).id;
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
+    if (binding.sessionId !== null) lastBound.put(`${workspace} ${sessionKey}`, binding.sessionId);
     if (binding.sessionId !== null)
       return { ...(await lanes.existing(workspace, binding.sessionId)), beginning: null };
     const sessionId = ids.next();
@@ -118,7 +123,10 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
   };
 
   /** Memory and tools are asked for while the request is being committed, if the turn will begin at once. */
-  const prepare = ({ lane, driver, beginning }: Destination, turn: Turn): void => {
+  const prepare = (
+    { lane, driver, beginning }: LocalSession & Partial<Pick<Destination, 'beginning'>>,
+    turn: Turn,
+  ): void => {
     const { state } = lane.fold();
     const session = beginning ?? state.started;
     if (lane.lease.held() && !state.open && session) driver.prepare({ ...turn, ...session });
@@ -129,8 +137,19 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     else if (!claim.owned) lanes.hint(claim.owner, lane.workspace, lane.sessionId);
   };
 
-  const submit = async (request: SubmitTurnRequest, to: Destination): Promise<SubmitTurnReply> => {
-    const turn: Turn = { turnId: ids.next(), content: toStorable(request.content) };
+  /** The same before it is known whether the address still means this session: most often it does. */
+  const prepareEarly = ({ workspace, target }: SubmitTurnRequest, turn: Turn): void => {
+    if ('sessionId' in target) return;
+    const sessionId = lastBound.get(`${workspace} ${keyOf(target.address)}`);
+    const session = sessionId === undefined ? undefined : lanes.atHand(workspace, sessionId);
+    if (session?.lane.known()) prepare(session, turn);
+  };
+
+  const submit = async (
+    request: SubmitTurnRequest,
+    turn: Turn,
+    to: Destination,
+  ): Promise<SubmitTurnReply> => {
     prepare(to, turn);
     await failpoint('agent.turn.claimed', to.lane.sessionId);
     const commit = await to.lane.commit((fold) => decideAll(request, turn, to, fold));
@@ -147,10 +166,12 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
   };
 
   return async (request) => {
+    const turn: Turn = { turnId: ids.next(), content: toStorable(request.content) };
+    prepareEarly(request, turn);
     for (let round = 1; ; round++) {
       const to = await destination(request);
       try {
-        const reply = await submit(request, to);
+        const reply = await submit(request, turn, to);
         if (reply.joined) await abandon(to);
         return reply;
       } catch (error) {

@@ -1,5 +1,6 @@
 import type { FrameEvent } from '@antiphon/contracts/agent';
 import type { RpcRequest } from '@antiphon/contracts/gateway';
+import { createBoundedMap } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { WebSocket } from 'ws';
@@ -41,7 +42,7 @@ export const createClientConnection = (
   logger: Logger,
 ): ClientConnection => {
   const held = new Map<string | symbol, () => void>();
-  const offsets = new Map<string, number>();
+  const offsets = createBoundedMap<number>(MAX_OFFSETS);
 
   const close = (code: number, reason: string): void => socket.close(code, reason);
 
@@ -56,10 +57,7 @@ export const createClientConnection = (
 
   const offsetFor = (sessionId: string, offset: number | null): number => {
     const highest = Math.max(offsets.get(sessionId) ?? 0, offset ?? 0);
-    offsets.delete(sessionId);
-    offsets.set(sessionId, highest);
-    const oldest = offsets.keys().next();
-    if (offsets.size > MAX_OFFSETS && !oldest.done) offsets.delete(oldest.value);
+    offsets.put(sessionId, highest);
     return offset ?? highest;
   };
 

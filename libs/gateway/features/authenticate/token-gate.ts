@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { createBoundedMap } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 
 /** Decides whether a token is the gateway's, and slows down whoever guesses. */
@@ -21,7 +22,7 @@ const digest = (token: string): Buffer => createHash('sha256').update(token).dig
 
 export const createTokenGate = (token: string | null, clock: Clock): TokenGate => {
   const expected = token === null ? null : digest(token);
-  const failures = new Map<string, number[]>();
+  const failures = createBoundedMap<number[]>(MAX_ADDRESSES);
 
   const recent = (address: string): number[] =>
     (failures.get(address) ?? []).filter((at) => clock.now() - at < WINDOW_MS);
@@ -36,10 +37,7 @@ export const createTokenGate = (token: string | null, clock: Clock): TokenGate =
     },
     recordFailure: (address) => {
       const at = [...recent(address), clock.now()].slice(-MAX_FAILURES);
-      failures.delete(address);
-      failures.set(address, at);
-      const oldest = failures.keys().next();
-      if (failures.size > MAX_ADDRESSES && !oldest.done) failures.delete(oldest.value);
+      failures.put(address, at);
     },
   };
 };

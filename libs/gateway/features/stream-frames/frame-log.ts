@@ -7,7 +7,7 @@ import {
   type FrameCursor,
 } from '@antiphon/contracts/agent';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
-import { notFound } from '@antiphon/kernel';
+import { createBoundedMap, notFound } from '@antiphon/kernel';
 
 /** The committed frames of sessions, derived from their event streams. */
 export interface FrameLog {
@@ -34,14 +34,7 @@ const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
  * costs one short read however long the session is.
  */
 export const createFrameLog = (store: Pick<EventStore, 'readStream'>): FrameLog => {
-  const checkpoints = new Map<string, Checkpoint>();
-
-  const remember = (key: string, checkpoint: Checkpoint): void => {
-    checkpoints.delete(key);
-    checkpoints.set(key, checkpoint);
-    const oldest = checkpoints.keys().next();
-    if (checkpoints.size > MAX_CHECKPOINTS && !oldest.done) checkpoints.delete(oldest.value);
-  };
+  const checkpoints = createBoundedMap<Checkpoint>(MAX_CHECKPOINTS);
 
   const startOf = (key: string, after: number): Checkpoint => {
     const known = checkpoints.get(key);
@@ -65,7 +58,7 @@ export const createFrameLog = (store: Pick<EventStore, 'readStream'>): FrameLog 
       if (events.length < PAGE) break;
     }
     if (at.version === 0) throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
-    remember(key, at);
+    checkpoints.put(key, at);
     return frames;
   };
   return { framesAfter };

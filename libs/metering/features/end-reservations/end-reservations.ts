@@ -47,7 +47,8 @@ const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Pr
   if (found === 'never_begun' && open.expired) {
     const outcome = { kind: 'not_dispatched', reason: found } as const;
     await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
-  } else if (typeof found !== 'string') await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: found });
+  } else if (typeof found !== 'string')
+    await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: found });
   else if (open.expired) await ledger.submit(workspace, { type: 'Expire', reservationId });
   else return false;
   return true;

@@ -1,3 +1,4 @@
+import { createBoundedMap } from '@antiphon/kernel';
 import { emptyBalance, ledgerFrom } from '@antiphon/metering-domain';
 import type { Balance, LedgerDecision, LedgerRules, Reservation } from '@antiphon/metering-domain';
 import type { LedgerState, ScopeName } from './ledger-rows.js';
@@ -16,20 +17,6 @@ export interface LedgerMemory {
   forget(): void;
 }
 
-/** A map that drops what was put into it longest ago. */
-const bounded = <V>(max: number) => {
-  const entries = new Map<string, V>();
-  return {
-    get: (name: string): V | undefined => entries.get(name),
-    put: (name: string, value: V): void => {
-      entries.delete(name);
-      entries.set(name, value);
-      if (entries.size > max) entries.delete(entries.keys().next().value as string);
-    },
-    clear: (): void => entries.clear(),
-  };
-};
-
 interface Draft {
   readonly balances: Map<string, Balance>;
   readonly reservations: Map<string, Reservation>;
@@ -42,8 +29,8 @@ const MAX_RESERVATIONS = 10_000;
 const nameOf = (workspace: string, id: string): string => `${workspace} ${id}`;
 
 export const createLedgerMemory = (): LedgerMemory => {
-  const balances = bounded<Balance>(MAX_SCOPES);
-  const reservations = bounded<Reservation>(MAX_RESERVATIONS);
+  const balances = createBoundedMap<Balance>(MAX_SCOPES);
+  const reservations = createBoundedMap<Reservation>(MAX_RESERVATIONS);
 
   /** A scope that nobody has seen is taken for an empty one; the commit knows better. */
   const addScope = (draft: Draft, { workspace, key }: ScopeName): void =>

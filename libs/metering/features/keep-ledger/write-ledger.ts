@@ -73,7 +73,12 @@ const madeParams = (reservations: LedgerWrite['reservations']): unknown[] => [
 export const writeParams = ({ changes, reservations }: LedgerWrite): unknown[] => {
   const made = reservations.filter(({ isNew }) => isNew);
   const continued = reservations.filter(({ isNew }) => !isNew);
-  return [...changeParams(merged(changes)), ...stateParams(continued), ...stateParams(made), ...madeParams(made)];
+  return [
+    ...changeParams(merged(changes)),
+    ...stateParams(continued),
+    ...stateParams(made),
+    ...madeParams(made),
+  ];
 };
 
 /** Writes what a batch changed, in one round trip (`budget_write` in the metering migration). */
