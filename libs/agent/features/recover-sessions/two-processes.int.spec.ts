@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { leaseNameOf } from '../drive-session/names.js';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
@@ -15,6 +15,8 @@ beforeEach(() => {
   world.model.reply = streams('hello');
   world.model.requests.length = 0;
 });
+// One that hears nobody would take over what the next spec means for another.
+afterEach(() => world.stopAll());
 afterAll(() => world.close());
 
 const epochs = async (sessionId: string) =>
