@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
+import { connectClient, textOf, type SocketClient, type StreamedFrame } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
@@ -72,6 +72,34 @@ describe('the main job', () => {
     const rest = await second.stream('session.resume', { sessionId, after: half }).done();
     expect(rest.map(({ offset }) => offset)).toEqual(sent.slice(2).map(({ offset }) => offset));
     await Promise.all([reader.close(), second.close()]);
+  });
+
+  it('lets a client that is dropped in mid-stream pick up where it was, with every frame once', async () => {
+    const words = Array.from({ length: 12 }, (_, i) => `word${i} `);
+    const gates = words.map((word) => ({ word, ...Promise.withResolvers<void>() }));
+    const gateOf = (piece: string) => gates.find(({ word }) => piece.includes(word));
+    script = () => ({ reply: { text: words }, before: (piece) => gateOf(piece)?.promise });
+    const letUpTo = (n: number) => gates.slice(0, n).forEach(({ resolve }) => resolve());
+    const watcher = await connectClient(stack.wsUrl);
+    const whole = watcher.stream('chat.send', toPeer('dropped', 'count'));
+    const { sessionId } = (await whole.until('accepted', ({ event }) => event === 'accepted')).data as {
+      sessionId: string;
+    };
+    const assembled: StreamedFrame[] = [];
+    for (const upTo of [3, 6, 9, 12]) {
+      const reader = await connectClient(stack.wsUrl);
+      const stream = reader.stream('session.resume', { sessionId, after: assembled.at(-1)?.offset ?? 0 });
+      letUpTo(upTo);
+      await stream.until(`word ${upTo}`, ({ data }) => String(data).includes(words[upTo - 1] as string));
+      if (upTo < 12) reader.socket.terminate();
+      assembled.push(...(upTo < 12 ? stream.frames : await stream.done()));
+      await reader.close();
+    }
+    script = obliging;
+    const bare = ({ event, data, offset }: StreamedFrame) => ({ event, data, offset });
+    expect(assembled.map(bare)).toEqual((await whole.done()).map(bare));
+    expect(textOf(assembled)).toBe(words.join(''));
+    await watcher.close();
   });
 
   it('runs ten turns of one session one after another, in the order sent', async () => {

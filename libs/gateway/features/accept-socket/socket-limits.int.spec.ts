@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { WebSocket } from 'ws';
+import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { createClientConnection } from '../answer-rpc/client-connection.js';
+import type { ClientConnection } from '../answer-rpc/client-connection.js';
+import { defineMethod, methodTable } from '../answer-rpc/rpc-method.js';
+import { createRpcSession } from '../answer-rpc/rpc-session.js';
+import { createTokenGate } from '../authenticate/token-gate.js';
+import { z } from 'zod';
+import { attachSocketServer } from './socket-server.js';
+
+const http = createServer();
+const connections: ClientConnection[] = [];
+let url = '';
+let latest: WebSocket | undefined;
+const serverSides = new Map<WebSocket, WebSocket>();
+let server: ReturnType<typeof attachSocketServer>;
+
+/** Never answers: what is asked stays open. */
+const wait = defineMethod('wait', z.object({}), () => new Promise<undefined>(() => undefined));
+
+beforeAll(async () => {
+  server = attachSocketServer(http, {
+    gate: createTokenGate(null, systemClock),
+    logger: silentLogger,
+    ids: uuidIds,
+    maxSockets: 2,
+    onSocket: (socket, { address }) => {
+      latest = socket;
+      const connection = createClientConnection(socket, { connectionId: 'c', address }, silentLogger);
+      connections.push(connection);
+      const session = { connection, methods: methodTable([wait]), workspace: 'default', caller: 'spec' };
+      const rpc = createRpcSession({ ...session, logger: silentLogger, ids: uuidIds });
+      socket.on('message', (data: Buffer) => rpc.receive(data.toString('utf8'), data.length));
+    },
+  });
+  http.listen(0, '127.0.0.1');
+  await once(http, 'listening');
+  url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws`;
+});
+afterAll(async () => {
+  await server.close();
+  http.close();
+});
+
+const open = async (): Promise<WebSocket> => {
+  const socket = new WebSocket(url);
+  await once(socket, 'open');
+  serverSides.set(socket, latest as WebSocket);
+  return socket;
+};
+/** Answers once the server has noticed. */
+const leave = async (client: WebSocket): Promise<void> => {
+  const left = serverSides.get(client);
+  const noticed = left && once(left, 'close');
+  client.terminate();
+  await noticed;
+};
+
+describe('a gateway', () => {
+  it('refuses one socket more than it may have, and takes another when one has left', async () => {
+    const [first, second] = [await open(), await open()];
+    const third = new WebSocket(url);
+    const [, response] = (await once(third, 'unexpected-response')) as [unknown, { statusCode: number }];
+    expect(response.statusCode).toBe(429);
+    third.on('error', () => undefined).terminate();
+    await leave(first);
+    const fourth = await open();
+    await Promise.all([leave(second), leave(fourth)]);
+  });
+
+  it('refuses one open request more than a client may have, under its id, and goes on', async () => {
+    const client = await open();
+    const answers: { id: number; error?: { message: string; data: { requestId: string } } }[] = [];
+    client.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString('utf8')) as never));
+    for (let id = 1; id <= 257; id++) client.send(JSON.stringify({ id, method: 'wait', params: {} }));
+    client.send(JSON.stringify({ id: 258, method: 'nothing' }));
+    while (answers.length < 2) await once(client, 'message');
+    expect(answers).toMatchObject([
+      { id: 257, error: { message: 'too many open requests' } },
+      { id: 258, error: { code: -32601 } },
+    ]);
+    await leave(client);
+  });
+
+  it('closes a client that does not read with 1013, and goes on with the others', async () => {
+    const [slow, brisk] = [await open(), await open()];
+    const [toSlow, toBrisk] = connections.slice(-2) as [ClientConnection, ClientConnection];
+    slow.pause();
+    const text = 'x'.repeat(256 * 1024);
+    // The kernel's buffers take some of it; what does not fit any more piles up here, and ends it.
+    for (let offset = 1; offset <= 128; offset++)
+      toSlow.frame(1, 'session', { event: 'text', data: text, offset });
+    toBrisk.frame(1, 'session', { event: 'text', data: 'still here', offset: 1 });
+    const [heard] = (await once(brisk, 'message')) as [Buffer];
+    expect(JSON.parse(heard.toString('utf8'))).toMatchObject({ data: 'still here' });
+    const closed = once(slow, 'close') as Promise<[number, Buffer]>;
+    slow.resume();
+    const [code, reason] = await closed;
+    expect([code, reason.toString('utf8')]).toEqual([1013, 'too slow: resume from the last offset']);
+    await leave(brisk);
+  });
+});
