@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { HTTP_ROUTES, SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
 import { connectClient, textOf, type SocketClient, type StreamedFrame } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
@@ -200,6 +201,21 @@ describe('the main job', () => {
       cancelled: false,
       status: 'cancelled',
     });
+  });
+
+  it('answers each method and route as its reference says', async () => {
+    for (const { path, reply } of HTTP_ROUTES) {
+      const answer = await fetch(`${stack.gatewayUrl}${path.replace('{id}', 'claude')}`);
+      expect([path, answer.status]).toEqual([path, 200]);
+      expect(answer.headers.get('content-type')).toContain(reply.media ?? 'application/json');
+      const body: unknown = reply.media ? await answer.text() : await answer.json();
+      expect([path, reply.schema.safeParse(body).error]).toEqual([path, undefined]);
+    }
+    const known = (client.received[0] as { capabilities?: string[] }).capabilities;
+    expect([...(known ?? [])].sort()).toEqual(SOCKET_METHODS.map(({ name }) => name).sort());
+    for (const { event, data } of client.received)
+      if (event !== undefined)
+        expect([event, STREAM_FRAMES[event]?.data.safeParse(data).success]).toEqual([event, true]);
   });
 
   it('keeps the key of the provider out of the log, and off the wire to clients', async () => {

@@ -36,6 +36,7 @@ import { GatewayHealthController } from './show-status/health.controller.js';
 import { countSessions } from './show-status/session-count.js';
 import { providerInUse } from './show-status/provider-in-use.js';
 import { createFrameLog, type FrameLog } from './stream-frames/frame-log.js';
+import { ServeReferenceController } from './serve-reference/serve-reference.controller.js';
 import { createNatsFrameBus } from './stream-frames/nats-frame-bus.js';
 import { createSessionFeeds, type SessionFeeds } from './stream-frames/session-feeds.js';
 
@@ -94,7 +95,12 @@ const methodsProvider: Provider = {
 
 /** The gateway: sockets, REST, routing and frames; it holds nothing that another gateway lacks. */
 @Module({
-  controllers: [GatewayHealthController, ReadEventsController, ListAgentsController],
+  controllers: [
+    GatewayHealthController,
+    ReadEventsController,
+    ListAgentsController,
+    ServeReferenceController,
+  ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },
     {
