@@ -1,15 +1,14 @@
+// What `npm run validate:deploy` builds (README.md).
 module antiphon.invalid/deploy-validators
 
 go 1.24.0
 
-tool (
-	github.com/compose-spec/compose-go/v2/cmd
-	sigs.k8s.io/kustomize/kustomize/v5
-)
+tool sigs.k8s.io/kustomize/kustomize/v5
+
+require github.com/compose-spec/compose-go/v2 v2.16.2
 
 require (
 	github.com/blang/semver/v4 v4.0.0 // indirect
-	github.com/compose-spec/compose-go/v2 v2.16.2 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/distribution/reference v0.5.0 // indirect
 	github.com/docker/go-connections v0.4.0 // indirect
