@@ -1,3 +1,4 @@
+export { containerNatsConfig } from './deploy/container-nats-config.js';
 export { down } from './down.js';
 export type { DownOptions } from './down.js';
 export { startEngineSet } from './engine-set.js';

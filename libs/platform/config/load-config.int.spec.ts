@@ -45,6 +45,13 @@ describe('where the configuration comes from', () => {
   it('treats an empty ANTIPHON_CONFIG as none', () =>
     expect(load({ ANTIPHON_CONFIG: '' }).source).toBeNull());
 
+  it('takes the token of the environment in place of the file’s, as a container has it', () => {
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret\n' }).gateway.token).toBe('from a secret');
+    write(cwd, 'antiphon.toml', '[gateway]\ntoken = "of the file"');
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret' }).gateway.token).toBe('from a secret');
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: '' }).gateway.token).toBe('of the file');
+  });
+
   it('never falls back from an explicit path', () => {
     write(cwd, 'antiphon.toml', '');
     const error = refusal(() => load({ ANTIPHON_CONFIG: '/nope.toml' }));

@@ -24,6 +24,7 @@ export interface LoadOptions {
 }
 
 const PATH_VARIABLE = 'ANTIPHON_CONFIG';
+const TOKEN_VARIABLE = 'ANTIPHON_GATEWAY_TOKEN';
 
 const fail = (
   reason: ConfigErrorReason,
@@ -100,17 +101,27 @@ const findFile = (options: LoadOptions): { path: string; bytes: Buffer } | null 
   return null;
 };
 
+/** In a container the file is shared by all services, and the token comes from a secret. */
+const withEnvironmentToken = (config: AntiphonConfig, env: Environment): AntiphonConfig =>
+  isSet(env, TOKEN_VARIABLE)
+    ? { ...config, gateway: { ...config.gateway, token: (env[TOKEN_VARIABLE] ?? '').trim() } }
+    : config;
+
 /**
  * Finds, reads and checks the configuration: `ANTIPHON_CONFIG`, else `./antiphon.toml`, else `~/.antiphon/config.toml`,
- * else the built-in defaults. Throws an AppError `CONFIG.INVALID`, `CONFIG.NOT_FOUND` or `CONFIG.UNREADABLE`
+ * else the built-in defaults; `ANTIPHON_GATEWAY_TOKEN` stands in for `gateway.token`. Throws an AppError `CONFIG.INVALID`, `CONFIG.NOT_FOUND` or `CONFIG.UNREADABLE`
  * with `data.problems` (all of them); `renderConfigErrors` makes it readable.
  */
 export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const { env, cwd, homeDir, requireKeys = true } = options;
   const found = findFile(options);
-  if (found === null) return buildConfig(ConfigFile.parse({}), { source: null, folder: cwd, homeDir, env });
+  if (found === null) {
+    const defaults = buildConfig(ConfigFile.parse({}), { source: null, folder: cwd, homeDir, env });
+    return withEnvironmentToken(defaults, env);
+  }
   const text = decode(found.path, found.bytes);
   const folder = dirname(found.path);
   const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
-  return { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
+  const checked = { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
+  return withEnvironmentToken(checked, env);
 };

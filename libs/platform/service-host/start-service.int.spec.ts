@@ -36,6 +36,9 @@ class SpecController {
 @Module({ controllers: [SpecController], imports: [RelayModule] })
 class SpecModule {}
 
+@Module({})
+class HostedModule {}
+
 jest.setTimeout(30_000);
 
 describe('a started service', () => {
@@ -74,6 +77,17 @@ describe('a started service', () => {
   afterAll(async () => {
     await client.drain();
     await Promise.all([server.remove(), database.drop()]);
+  });
+
+  it('lets a gateway listen beyond loopback only behind a token', async () => {
+    const env = {
+      ...serviceEnv('gateway', database, server.url),
+      ANTIPHON_SERVICE_HTTP_HOST: '0.0.0.0',
+    };
+    const gateway = { service: 'gateway', module: HostedModule } as const;
+    await expect(start({ ...gateway, env })).rejects.toMatchObject({ code: 'GATEWAY.TOKEN_MISSING' });
+    const guarded = await start({ ...gateway, env: { ...env, ANTIPHON_GATEWAY_TOKEN: 'a-secret' } });
+    expect(guarded.host).toBe('0.0.0.0');
   });
 
   it('says over HTTP and NATS that it is well, and what only it knows', async () => {

@@ -2,7 +2,8 @@ import type { DynamicModule, Type } from '@nestjs/common';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { transient } from '@antiphon/kernel';
+import { isLoopback } from '@antiphon/config';
+import { invalid, transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { RequestServer, keepStreams, managerOf } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
@@ -81,9 +82,21 @@ const createApp = async (
   return app;
 };
 
-const addressOf = ({ identity, settings, config }: Platform): { host: string; port: number } => {
+/** Clients of other machines reach only a gateway that asks for a token; other services answer nobody but probes. */
+const assertGuarded = ({ identity, config }: Platform, host: string): void => {
+  if (identity.service !== 'gateway' || config.gateway.token !== null || isLoopback(host)) return;
+  throw invalid(
+    'GATEWAY.TOKEN_MISSING',
+    `the gateway would listen on ${host} for whoever comes: set ANTIPHON_GATEWAY_TOKEN or gateway.token`,
+  );
+};
+
+const addressOf = (platform: Platform): { host: string; port: number } => {
+  const { identity, settings, config } = platform;
   const own = identity.service === 'gateway' ? config.gateway : { host: '127.0.0.1', port: 0 };
-  return { host: settings.httpHost ?? own.host, port: settings.httpPort ?? own.port };
+  const host = settings.httpHost ?? own.host;
+  assertGuarded(platform, host);
+  return { host, port: settings.httpPort ?? own.port };
 };
 
 const listen = async (

@@ -9,6 +9,8 @@ import { join } from 'node:path';
 export interface TestNatsServerOptions {
   /** More lines of the server's configuration, such as `authorization { … }`. */
   readonly config?: string;
+  /** Variables that its configuration refers to. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A nats-server of one spec's own, with JetStream: for specs that restart it, need its users, or own its streams. */
@@ -64,6 +66,7 @@ export const startNatsServer = async (options: TestNatsServerOptions = {}): Prom
     let output = '';
     child = spawn(program, ['-a', '127.0.0.1', '-p', String(port), '-c', configFile], {
       stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...options.env },
     });
     child.stderr?.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-4_000)));
     await once(child, 'spawn');

@@ -14,6 +14,15 @@ export const NATS_OPERATOR = 'operator';
 
 const MIB = 1024 * 1024;
 
+/**
+ * The same wherever the server runs. JetStream flushes to the disk once a second: what a crash of the machine takes from
+ * it, the relay brings again (docs/adr/0025).
+ */
+export const NATS_LIMITS = {
+  maxPayload: 8 * MIB,
+  jetstream: { sync_interval: '1s', max_memory_store: 256 * MIB, max_file_store: 8192 * MIB },
+} as const;
+
 const users = (credentials: Credentials): object[] => [
   { user: NATS_OPERATOR, password: credentials.natsOperator },
   ...SERVICES.map((service) => {
@@ -25,8 +34,7 @@ const users = (credentials: Credentials): object[] => [
 
 /**
  * Configuration of nats-server, whose format contains JSON: loopback only, one user for each service with its own
- * subjects, and a JetStream that flushes to the disk once a second: what a crash of the machine takes from it, the relay
- * brings again (docs/adr/0025).
+ * subjects.
  */
 export const natsConfig = ({ port, storeDir, credentials, anonymous }: NatsConfigOptions): string =>
   JSON.stringify(
@@ -34,13 +42,8 @@ export const natsConfig = ({ port, storeDir, credentials, anonymous }: NatsConfi
       server_name: `antiphon-${credentials.homeId}`,
       host: '127.0.0.1',
       port,
-      max_payload: 8 * MIB,
-      jetstream: {
-        store_dir: storeDir,
-        sync_interval: '1s',
-        max_memory_store: 256 * MIB,
-        max_file_store: 8192 * MIB,
-      },
+      max_payload: NATS_LIMITS.maxPayload,
+      jetstream: { store_dir: storeDir, ...NATS_LIMITS.jetstream },
       authorization: { users: users(credentials) },
       ...(anonymous ? { no_auth_user: NATS_OPERATOR } : {}),
     },

@@ -44,7 +44,7 @@ const mountOurs = (options: DatabaseMountOptions, program: ResolvedEngine): Moun
       await progress.step('database: bringing it up to date', async () => {
         await ensureDatabase(urlFor(DATABASE_OWNER, credentials.databaseOwner, 'postgres'));
         await migrateDatabase(ownerUrl(), root);
-        await setServicePasswords(ownerUrl(), credentials);
+        await setServicePasswords(ownerUrl(), (service) => credentials.services[service].database);
       });
     },
   };

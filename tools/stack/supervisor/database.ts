@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import pg from 'pg';
 import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
 import { createPool, migrate } from '@antiphon/database';
 import { createLeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
-import type { Credentials } from '../home/credentials.js';
 
 const DATABASE = 'antiphon';
 
@@ -25,11 +25,14 @@ export const ensureDatabase = (maintenanceUrl: string): Promise<void> =>
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
   });
 
-/** Lets each service log in to our own PostgreSQL under its own role. */
-export const setServicePasswords = (url: string, credentials: Credentials): Promise<void> =>
+/** Lets each service log in under its own role; `url` as the owner of the roles. */
+export const setServicePasswords = (
+  url: string,
+  passwordOf: (service: ServiceName) => string,
+): Promise<void> =>
   withClient(url, async (client) => {
     for (const service of SERVICES) {
-      const password = client.escapeLiteral(credentials.services[service].database);
+      const password = client.escapeLiteral(passwordOf(service));
       await client.query(`alter role antiphon_${service} with login password ${password}`);
     }
   });

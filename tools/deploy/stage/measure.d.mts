@@ -1,0 +1,2 @@
+export const BUDGET_BYTES: number;
+export function gzipSize(folder: string): Promise<number>;

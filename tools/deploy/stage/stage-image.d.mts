@@ -1,0 +1,6 @@
+export function stageImage(options: {
+  root: string;
+  name: string;
+  target: string;
+  arch: 'x64' | 'arm64';
+}): void;

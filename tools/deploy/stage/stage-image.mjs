@@ -1,0 +1,78 @@
+import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { IMAGES, isStaged } from './contents.mjs';
+import { tracePackages } from './trace-packages.mjs';
+
+const slashes = (path) => path.split(sep).join('/');
+
+/** Copies a package without what lies in its own `node_modules`: that is staged for itself, or not needed. */
+const copyPackage = (name, from, to, arch) => {
+  const source = realpathSync(from);
+  cpSync(source, to, {
+    recursive: true,
+    filter: (path) => {
+      const inside = slashes(relative(source, path));
+      if (inside === '') return true;
+      if (inside.split('/').includes('node_modules')) return false;
+      return isStaged(name, inside, arch);
+    },
+  });
+  removeEmptyFolders(to);
+};
+
+const removeEmptyFolders = (folder) => {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (!entry.isDirectory()) continue;
+    const path = join(folder, entry.name);
+    removeEmptyFolders(path);
+    if (readdirSync(path).length === 0) rmSync(path, { recursive: true });
+  }
+};
+
+/** Of our own packages: the manifest and what was compiled. */
+const copyOwn = (from, to, arch) => {
+  const source = realpathSync(from);
+  mkdirSync(to, { recursive: true });
+  cpSync(join(source, 'package.json'), join(to, 'package.json'));
+  if (existsSync(join(source, 'dist'))) copyPackage('', join(source, 'dist'), join(to, 'dist'), arch);
+  // The bootstrap is plain JavaScript and has nothing to compile.
+  else copyPackage('', source, to, arch);
+};
+
+const copyFiles = (root, files, target) => {
+  for (const path of files) {
+    if (!existsSync(join(root, path)))
+      throw new Error(`${path} is not there: build the project first (npm run build:plugins)`);
+    cpSync(join(root, path), join(target, path), {
+      recursive: true,
+      filter: (file) => !file.endsWith('.stamp'),
+    });
+  }
+};
+
+/** The folder of the package that a compiled program belongs to. */
+const packageOf = (main) => main.split('/dist/')[0] ?? '';
+
+/**
+ * Writes into `target` exactly what the image of a service holds: its program, its production dependencies for Linux on
+ * `arch`, what it reads beside them, `start.mjs` and `healthcheck.mjs`.
+ * @param {{root: string, name: string, target: string, arch: 'x64' | 'arm64'}} options
+ * @throws when the project is not built, or a dependency is not installed
+ */
+export const stageImage = ({ root, name, target, arch }) => {
+  const { main, files = [], leavesOut } = IMAGES[name];
+  const { own, others } = tracePackages(root, main, { arch, leavesOut });
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  copyOwn(join(root, packageOf(main)), join(target, packageOf(main)), arch);
+  for (const [packageName, folder] of own) copyOwn(folder, join(target, 'node_modules', packageName), arch);
+  for (const [path, packageName] of others)
+    copyPackage(packageName, join(root, path), join(target, path), arch);
+  copyFiles(root, files, target);
+  writeFileSync(join(target, 'start.mjs'), `await import('./${main}');\n`);
+  writeFileSync(
+    join(target, 'package.json'),
+    `${JSON.stringify({ name: `antiphon-${name}`, private: true, type: 'module' })}\n`,
+  );
+  cpSync(join(root, 'deploy', 'healthcheck.mjs'), join(target, 'healthcheck.mjs'));
+};

@@ -1,0 +1,76 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createProgress } from '../bootstrap/progress.mjs';
+import { cacheFolder, projectRoot } from '../bootstrap/project.mjs';
+import { UserError } from '../bootstrap/user-error.mjs';
+import { checkCompose } from './validate/check-compose.mjs';
+import { checkDockerfile } from './validate/check-dockerfile.mjs';
+import { checkNetwork } from './validate/check-network.mjs';
+import { checkPods } from './validate/check-pods.mjs';
+import { checkReferences } from './validate/check-references.mjs';
+import { KUBERNETES_VERSIONS, checkSchemas } from './validate/check-schemas.mjs';
+import { findOverlays, renderOverlay } from './validate/render-overlays.mjs';
+import { ensureValidators } from './validate/validator-tools.mjs';
+
+/*
+ *   npm run validate:deploy                 renders and validates everything under k8s/, docker-compose.yml and deploy/
+ *   npm run validate:deploy -- --root DIR   of another clone
+ *   npm run validate:deploy -- --tools      only makes the programs that it validates with
+ * Exit codes: 0 all good, 1 something is wrong (each with its place), 2 it could not be validated.
+ */
+
+const checkOverlay = (tools, root, overlay) => {
+  const { documents, problems } = renderOverlay(tools.kustomize, root, overlay);
+  if (problems.length > 0) return { count: 0, problems };
+  return {
+    count: documents.length,
+    problems: [
+      ...checkSchemas(tools.python, overlay, documents),
+      ...checkPods(overlay, documents),
+      ...checkReferences(overlay, documents),
+      ...checkNetwork(overlay, documents),
+    ],
+  };
+};
+
+const report = (name, detail, problems) => {
+  console.log(`${problems.length === 0 ? 'ok    ' : 'wrong '} ${name}${detail}`);
+  for (const { place, message } of problems)
+    console.error(`  ${place}: ${message.replaceAll('\n', '\n    ')}`);
+  return problems.length;
+};
+
+const validateAll = (tools, root) => {
+  const overlays = findOverlays(root).map((overlay) => {
+    const { count, problems } = checkOverlay(tools, root, overlay);
+    return report(overlay, `  ${count} documents, Kubernetes ${KUBERNETES_VERSIONS.join(', ')}`, problems);
+  });
+  if (overlays.length === 0)
+    throw new UserError(`${root} has no overlay under k8s/overlays`, { exitCode: 2 });
+  const wrong = [
+    ...overlays,
+    report('docker-compose.yml', '', checkCompose(tools.composeCheck, root)),
+    report('deploy/Dockerfile', '', checkDockerfile(root)),
+  ];
+  return wrong.reduce((sum, count) => sum + count, 0);
+};
+
+const main = async () => {
+  const { values } = parseArgs({ options: { root: { type: 'string' }, tools: { type: 'boolean' } } });
+  const progress = createProgress((line) => console.log(line));
+  const context = { cache: cacheFolder(), env: process.env };
+  const tools = await progress.step('tools: finding or making them', (tell) =>
+    ensureValidators(context, tell),
+  );
+  if (values.tools) return;
+  const wrong = validateAll(tools, resolve(values.root ?? projectRoot));
+  if (wrong > 0) console.error(`${wrong} things are wrong`);
+  process.exitCode = wrong > 0 ? 1 : 0;
+};
+
+try {
+  await main();
+} catch (error) {
+  console.error(error instanceof UserError ? error.message : error);
+  process.exitCode = error instanceof UserError ? error.exitCode : 2;
+}

@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process';
+import { SERVICES, composeVariables, makeSecrets } from '../secrets/secrets.mjs';
+import { asList, problem } from './problem.mjs';
+
+const FILE = 'docker-compose.yml';
+const ENGINES = ['postgres', 'nats', 'temporal'];
+const PUBLISHED = ['gateway', 'temporal'];
+
+/** Runs to its end; who needs it waits for that, and nobody asks for its health. */
+const isJob = (name, services) =>
+  Object.values(services).some(
+    ({ depends_on: needs }) => needs?.[name]?.condition === 'service_completed_successfully',
+  );
+
+const isHealthChecked = ({ healthcheck }) =>
+  healthcheck !== undefined &&
+  !healthcheck.disable &&
+  asList(healthcheck.test).length > 0 &&
+  healthcheck.test[0] !== 'NONE';
+
+const isOurs = ({ build }) => build?.dockerfile?.endsWith('deploy/Dockerfile') ?? false;
+
+/** Each rule answers what is wrong with a service, or nothing. */
+const RULES = [
+  (service, name, all) => !isJob(name, all) && !isHealthChecked(service) && 'has no health check',
+  ({ privileged }) => privileged && 'is privileged',
+  ({ cap_drop: dropped }) => !asList(dropped).includes('ALL') && 'does not drop all capabilities',
+  ({ security_opt: options }) =>
+    !asList(options).some((option) => option.startsWith('no-new-privileges')) && 'may gain new privileges',
+  ({ network_mode: mode, pid, ipc }) =>
+    [mode, pid, ipc].includes('host') && 'shares a namespace with its host',
+  (service) => isOurs(service) && service.read_only !== true && 'can write to its root file system',
+  (service) =>
+    isOurs(service) &&
+    !/^[1-9]\d*:[1-9]\d*$/.test(service.user ?? '') &&
+    'runs as root, or as a user by name',
+  (service, name) =>
+    SERVICES.includes(name) &&
+    service.deploy?.resources?.limits?.memory === undefined &&
+    'has no memory limit',
+  ({ image }) => !/:[^/:]+$/.test(image ?? '') && `image ${image} has no tag`,
+  ({ image }) => /:latest$/.test(image ?? '') && `image ${image} can be another one tomorrow`,
+  ({ ports }, name) =>
+    asList(ports).length > 0 &&
+    !PUBLISHED.includes(name) &&
+    'publishes a port, which only the gateway and Temporal’s UI do',
+  ({ ports }) =>
+    asList(ports).some(({ host_ip: address }) => address !== '127.0.0.1') &&
+    'publishes a port beyond loopback',
+  ({ depends_on: needs = {} }, _name, all) => {
+    const early = Object.entries(needs).find(
+      ([name, { condition }]) => all[name] !== undefined && condition === 'service_started',
+    );
+    return early && `does not wait until ${early[0]} is healthy`;
+  },
+  ({ volumes }, name) =>
+    ENGINES.includes(name) &&
+    !asList(volumes).some(({ type }) => type === 'volume') &&
+    'keeps its data in no volume',
+];
+
+const checkModel = ({ services = {} }) => [
+  ...[...SERVICES, ...ENGINES, 'migrate']
+    .filter((name) => services[name] === undefined)
+    .map((name) => problem(FILE, `there is no service ${name}`)),
+  ...Object.entries(services).flatMap(([name, service]) =>
+    RULES.map((rule) => rule(service, name, services))
+      .filter(Boolean)
+      .map((message) => problem(`${FILE}: service ${name}`, message)),
+  ),
+];
+
+/** Reads docker-compose.yml as Compose would (schema, interpolation, consistency), then holds it against our own rules. */
+export const checkCompose = (composeCheck, root) => {
+  const env = { PATH: process.env.PATH, ...composeVariables(makeSecrets(() => 'only-for-validation')) };
+  const run = spawnSync(composeCheck, [FILE], { cwd: root, encoding: 'utf8', env });
+  if (run.error !== undefined) throw run.error;
+  const said = run.stderr.trim();
+  if (run.status !== 0) return [problem(FILE, said)];
+  return [...(said === '' ? [] : [problem(FILE, said)]), ...checkModel(JSON.parse(run.stdout))];
+};

@@ -1,0 +1,87 @@
+import { asList, problem } from './problem.mjs';
+import { selects, workloadsOf } from './workloads.mjs';
+
+const NATS = 4222;
+const POSTGRESQL = 5432;
+const TEMPORAL = 7233;
+const DNS = 53;
+
+/** Ports that a pod must get out to, by its name; what it does not need it must not have (but for the web). */
+const NEEDS = {
+  gateway: [NATS, POSTGRESQL, DNS],
+  agent: [NATS, POSTGRESQL, TEMPORAL, DNS, 443],
+  sandbox: [NATS, POSTGRESQL, DNS],
+  metering: [NATS, POSTGRESQL, DNS],
+  memory: [NATS, POSTGRESQL, DNS],
+  migrate: [POSTGRESQL, TEMPORAL, DNS],
+  postgres: [DNS],
+  nats: [DNS],
+  temporal: [DNS],
+};
+
+const isDefaultDeny = ({ spec }) =>
+  Object.keys(spec.podSelector ?? {}).length === 0 &&
+  ['Ingress', 'Egress'].every((type) => asList(spec.policyTypes).includes(type)) &&
+  spec.ingress === undefined &&
+  spec.egress === undefined;
+
+const portsOf = (rules) =>
+  rules.flatMap((rule) => (rule.ports ? rule.ports.map(({ port }) => port) : ['any']));
+
+const checkPod = (overlay, policies, { kind, name, labels }) => {
+  const place = `${overlay}: ${kind} ${name}`;
+  const own = policies.filter(({ spec }) => selects(spec.podSelector, labels));
+  const wanted = NEEDS[name];
+  if (wanted === undefined)
+    return [problem(place, 'nobody has said what it may talk to (tools/deploy/validate/check-network.mjs)')];
+  const open = new Set(portsOf(own.flatMap(({ spec }) => asList(spec.egress))));
+  return [
+    ...wanted
+      .filter((port) => !open.has(port))
+      .map((port) => problem(place, `no network policy lets it out to port ${port}`)),
+    ...[...open]
+      .filter((port) => !wanted.includes(port))
+      .map((port) => problem(place, `a network policy lets it out to port ${port}, which it has no use for`)),
+  ];
+};
+
+/** A selector that picks nobody is a policy that does nothing, mostly by a typo. */
+const checkSelectors = (overlay, policies, workloads) =>
+  policies.flatMap((policy) => {
+    const place = `${overlay}: NetworkPolicy ${policy.metadata.name}`;
+    const peers = [
+      ...asList(policy.spec.egress).flatMap(({ to }) => asList(to)),
+      { podSelector: policy.spec.podSelector },
+    ].filter((peer) => peer.podSelector !== undefined && peer.namespaceSelector === undefined);
+    return peers
+      .filter(({ podSelector }) => !workloads.some(({ labels }) => selects(podSelector, labels)))
+      .map(({ podSelector }) => problem(place, `${JSON.stringify(podSelector)} picks no pod`));
+  });
+
+const checkOpenRules = (overlay, policies) =>
+  policies
+    .filter(({ spec }) => asList(spec.ingress).some(({ from }) => from === undefined || from.length === 0))
+    .map(({ metadata }) => problem(`${overlay}: NetworkPolicy ${metadata.name}`, 'lets in everybody'));
+
+/** Default-deny, and for each pod exactly the ways out that it needs; the gateway can be reached. */
+export const checkNetwork = (overlay, documents) => {
+  const policies = documents.filter(({ kind }) => kind === 'NetworkPolicy');
+  const workloads = workloadsOf(documents);
+  const gateway = workloads.find(({ name }) => name === 'gateway');
+  const reached = policies.some(
+    ({ spec }) =>
+      gateway &&
+      selects(spec.podSelector, gateway.labels) &&
+      Object.keys(spec.podSelector ?? {}).length > 0 &&
+      asList(spec.ingress).length > 0,
+  );
+  return [
+    ...(policies.some(isDefaultDeny)
+      ? []
+      : [problem(overlay, 'there is no NetworkPolicy that denies everything to everybody')]),
+    ...(reached ? [] : [problem(overlay, 'no network policy lets anybody in to the gateway')]),
+    ...workloads.flatMap((workload) => checkPod(overlay, policies, workload)),
+    ...checkSelectors(overlay, policies, workloads),
+    ...checkOpenRules(overlay, policies),
+  ];
+};

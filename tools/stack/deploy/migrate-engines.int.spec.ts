@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { Connection } from '@temporalio/client';
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from '../engines/temporal-namespace.js';
+import { migrateEngines } from './migrate-engines.js';
+
+const MIGRATIONS = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
+const TEMPORAL = process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '';
+
+const newPasswords = (): Record<ServiceName, string> =>
+  Object.fromEntries(SERVICES.map((service) => [service, randomBytes(16).toString('hex')])) as Record<
+    ServiceName,
+    string
+  >;
+
+describe('the migration job', () => {
+  const name = `antiphon_migrate_${randomBytes(4).toString('hex')}`;
+  let neighbour: TestDatabase;
+  let admin: pg.Client;
+  let url: string;
+  beforeAll(async () => {
+    neighbour = await createTestDatabase();
+    admin = new pg.Client({ connectionString: neighbour.url });
+    await admin.connect();
+    await admin.query(`create database ${name}`);
+    const own = new URL(neighbour.url);
+    own.pathname = `/${name}`;
+    url = own.href;
+  }, 60_000);
+  afterAll(async () => {
+    await admin.query(`drop database ${name} with (force)`);
+    // Roles belong to the whole server: the next spec finds them as this one did.
+    for (const service of SERVICES) await admin.query(`alter role antiphon_${service} nologin password null`);
+    await admin.end();
+    await neighbour.drop();
+  }, 60_000);
+
+  const run = async (
+    passwords: Record<ServiceName, string> | null,
+    temporalAddress: string | null = null,
+  ) => {
+    const lines: string[] = [];
+    const settings = { databaseUrl: url, passwords, temporalAddress };
+    await migrateEngines(settings, { migrationsDir: MIGRATIONS, note: (line) => lines.push(line) });
+    return lines;
+  };
+
+  const countEventsAs = async (service: ServiceName, password: string): Promise<number> => {
+    const own = new URL(url);
+    own.username = `antiphon_${service}`;
+    own.password = password;
+    const client = new pg.Client({ connectionString: own.href });
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ events: number }>('select count(*)::int as events from events');
+      return rows[0]?.events ?? -1;
+    } finally {
+      await client.end();
+    }
+  };
+
+  it('makes the schema, lets each service log in with its own password, and changes passwords when run again', async () => {
+    const [first, second] = [newPasswords(), newPasswords()];
+    expect((await run(first))[0]).toMatch(/^database: applied /);
+    for (const service of SERVICES) expect(await countEventsAs(service, first[service])).toBe(0);
+
+    expect((await run(second))[0]).toBe('database: up to date');
+    for (const service of SERVICES) expect(await countEventsAs(service, second[service])).toBe(0);
+    // A server that trusts loopback would take any password; then there is nothing to see here.
+    const auth = await admin.query<{ auth_method: string }>(
+      "select auth_method from pg_hba_file_rules where type = 'host' limit 1",
+    );
+    expect(auth.rows[0]?.auth_method).toBe('scram-sha-256');
+    await expect(countEventsAs('agent', first.agent)).rejects.toThrow(/password authentication failed/);
+  }, 60_000);
+
+  it('lets no service touch another one’s table', async () => {
+    const passwords = newPasswords();
+    await run(passwords);
+    const own = new URL(url);
+    own.username = 'antiphon_sandbox';
+    own.password = passwords.sandbox;
+    const client = new pg.Client({ connectionString: own.href });
+    await client.connect();
+    await expect(client.query('select * from budget_balances')).rejects.toThrow(/permission denied/);
+    await client.end();
+  }, 60_000);
+
+  it('sees to Temporal’s namespace and search attributes, again and again', async () => {
+    await run(null, TEMPORAL);
+    expect((await run(null, TEMPORAL)).at(-1)).toMatch(/^Temporal: the namespace/);
+    const connection = await Connection.connect({ address: TEMPORAL });
+    const { customAttributes } = await connection.operatorService.listSearchAttributes({
+      namespace: TEMPORAL_NAMESPACE,
+    });
+    await connection.close();
+    expect(Object.keys(customAttributes)).toEqual(expect.arrayContaining([...SEARCH_ATTRIBUTES]));
+  }, 60_000);
+
+  it('fails with what is wrong when the database cannot be reached', async () => {
+    const nowhere = new URL(url);
+    nowhere.port = '1';
+    const settings = { databaseUrl: nowhere.href, passwords: null, temporalAddress: null };
+    await expect(
+      migrateEngines(settings, { migrationsDir: MIGRATIONS, note: () => undefined }),
+    ).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });
+  });
+});

@@ -1,0 +1,38 @@
+import { describe, expect, it } from '@jest/globals';
+import { SERVICES } from '@antiphon/contracts/messaging';
+import { readMigrateSettings } from './migrate-settings.js';
+
+const URL = 'postgresql://owner:of-everything@db:5432/antiphon';
+const passwords = Object.fromEntries(
+  SERVICES.map((service) => [
+    `ANTIPHON_${service.toUpperCase()}_DATABASE_PASSWORD`,
+    `${service}-0123456789abcdef`,
+  ]),
+);
+
+describe('the settings of the migration job', () => {
+  it('are the owner’s address, a password for each service, and Temporal', () => {
+    const env = { ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: 'temporal:7233', ...passwords };
+    expect(readMigrateSettings(env)).toEqual({
+      databaseUrl: URL,
+      temporalAddress: 'temporal:7233',
+      passwords: Object.fromEntries(SERVICES.map((service) => [service, `${service}-0123456789abcdef`])),
+    });
+  });
+
+  it('may leave logins and Temporal to somebody else', () =>
+    expect(readMigrateSettings({ ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: '' })).toMatchObject({
+      passwords: null,
+      temporalAddress: null,
+    }));
+
+  it('name the variable that is wrong, and no value', () => {
+    const half = { ...passwords, ANTIPHON_MEMORY_DATABASE_PASSWORD: 'short' };
+    const read = () => readMigrateSettings({ ANTIPHON_DATABASE_URL: URL, ...half });
+    expect(read).toThrow(/ANTIPHON_MEMORY_DATABASE_PASSWORD$/);
+    expect(read).not.toThrow(/short|0123456789/);
+    expect(() => readMigrateSettings({ ANTIPHON_DATABASE_URL: 'mysql://owner:hidden@db/x' })).toThrow(
+      /^(?!.*hidden).*ANTIPHON_DATABASE_URL/,
+    );
+  });
+});
