@@ -9,7 +9,6 @@ export interface IdentityDocument {
 }
 
 /** Tab and line break are the only control characters that a page of text has a use for. */
-// eslint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 /** A document's text with one kind of line break, without control characters and blank ends. */
