@@ -17,6 +17,15 @@ export type {
   ToolMessage,
   UserMessage,
 } from './model-port.js';
+export {
+  BREAKER_FAILURES,
+  BREAKER_PAUSE_MS,
+  BREAKER_PROBE_MS,
+  NO_PAUSES,
+  breakerView,
+  judgeFailure,
+} from './breaker/breaker.js';
+export type { BreakerState, BreakerView, Judgement, Pause, Pauses } from './breaker/breaker.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { PromptParts } from './context/build-prompt.js';
 export type { Remembered } from './context/build-system.js';

@@ -18,6 +18,10 @@ import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
 import type { SessionLanes } from './drive-session/session-lanes.js';
 import { createToolCatalog } from './drive-session/tool-catalog.js';
+import { createBreakerStore } from './pause-providers/breaker-store.js';
+import { followBreakers } from './pause-providers/follow-breakers.js';
+import { createProviderBreakers } from './pause-providers/provider-breakers.js';
+import type { BreakerOptions, ProviderBreakers } from './pause-providers/provider-breakers.js';
 import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
 import { projectAgentSessions } from './recover-sessions/agent-sessions.projection.js';
@@ -55,6 +59,8 @@ export interface AgentRuntimeOptions {
   readonly times?: Partial<DriveTimes>;
   readonly random?: () => number;
   readonly failpoint?: Failpoint;
+  /** Told of each pause of a provider that this process begins or ends. */
+  readonly onBreakerChange?: BreakerOptions['onChange'];
 }
 
 /** The agent's use cases, and the life of what drives sessions in this process. */
@@ -65,6 +71,8 @@ export interface AgentRuntime {
   readonly listAgents: ListAgents;
   /** Sessions at work in this process. */
   working(): number;
+  /** Providers that are not asked now. */
+  readonly pausedProviders: ProviderBreakers['all'];
   start(): void;
   /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
   stop(): Promise<void>;
@@ -79,6 +87,11 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
     sandbox: createSandboxWatch(requests),
+    breakers: createProviderBreakers({
+      ...options,
+      store: createBreakerStore(pool),
+      ...(options.onBreakerChange ? { onChange: options.onBreakerChange } : {}),
+    }),
     publish: createPublishFrames(nats, logger),
     readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },
@@ -140,6 +153,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
       recover(options, lanes, services.times.sweepMs, stopping.signal),
       // Turns that are running when the process is told to stop need their leases until they have ended.
       repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
+      followBreakers(services, drained.signal),
     ]);
   };
   const stop = async (): Promise<void> => {
@@ -155,6 +169,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     startSession: createStartSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
     working: () => lanes.working(),
+    pausedProviders: services.breakers.all,
     start,
     stop: () => (stopped ??= stop()),
   };

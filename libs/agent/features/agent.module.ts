@@ -33,6 +33,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     const { health, config, env } = this.platform;
     health.addFact('providers', () => providersInUse(config, env));
+    health.addFact('pausedProviders', () => this.runtime.pausedProviders().map((pause) => ({ ...pause })));
     health.addFact('workingSessions', () => this.runtime.working());
     this.runtime.start();
   }

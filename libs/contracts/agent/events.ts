@@ -90,6 +90,8 @@ export const ModelCallAborted = event('ModelCallAborted', {
     'provider_timeout',
     'provider_error',
     'provider_protocol',
+    /** Too many failures in a row: it is left alone for a while, and was not asked. */
+    'provider_paused',
     /** Memory, metering or the sandbox refused for good what the call needs; the provider was not asked. */
     'dependency_failed',
     'driver_lost',

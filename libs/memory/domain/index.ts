@@ -11,3 +11,8 @@ export { learnFacts } from './facts/learn-facts.js';
 export type { Said } from './facts/learn-facts.js';
 export { factTokens, selectFacts } from './facts/select-facts.js';
 export type { Selection } from './facts/select-facts.js';
+export { MAX_IDENTITY_TOKENS, MAX_SOUL_TOKENS, compileIdentity } from './identity/compile-identity.js';
+export type { ClippedDocument, CompiledIdentity } from './identity/compile-identity.js';
+export { IDENTITY_FILES } from './identity/identity-document.js';
+export type { IdentityDocument, IdentityFile } from './identity/identity-document.js';
+export type { IdentityConflict } from './identity/merge-documents.js';

@@ -1,8 +1,8 @@
 export { createAssembleContext } from './assemble-context/assemble-context.js';
 export type { AssembleContext, AssembleDeps } from './assemble-context/assemble-context.js';
-export { MAX_SOUL_BYTES } from './load-souls/read-soul.js';
-export { loadSouls } from './load-souls/soul-book.js';
-export type { SoulBook } from './load-souls/soul-book.js';
+export { openIdentityBook } from './load-souls/identity-book.js';
+export type { IdentityBook, IdentityFact } from './load-souls/identity-book.js';
+export { MAX_DOCUMENT_BYTES } from './load-souls/read-document.js';
 export { MemoryModule } from './memory.module.js';
 export { applySessionEvents } from './projections/apply-session-events.js';
 export { PROJECTION_NAME } from './projections/session-memory.events.js';

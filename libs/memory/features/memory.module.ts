@@ -3,23 +3,32 @@ import type { Provider } from '@nestjs/common';
 import type pg from 'pg';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { Logger } from '@antiphon/observability';
-import { CONFIG, DATABASE_POOL, LOGGER } from '@antiphon/service-host';
+import { CONFIG, DATABASE_POOL, HEALTH, LOGGER } from '@antiphon/service-host';
+import type { HealthRegistry } from '@antiphon/service-host';
 import { AssembleContextController } from './assemble-context/assemble-context.controller.js';
 import { createAssembleContext } from './assemble-context/assemble-context.js';
 import type { AssembleContext } from './assemble-context/assemble-context.js';
 import { MemoryLifecycle } from './memory.lifecycle.js';
-import { loadSouls } from './load-souls/soul-book.js';
-import type { SoulBook } from './load-souls/soul-book.js';
+import { openIdentityBook } from './load-souls/identity-book.js';
+import type { IdentityBook } from './load-souls/identity-book.js';
 import { QueryFactsController } from './query-facts/query-facts.controller.js';
 import { createQueryFacts } from './query-facts/query-facts.js';
 import { createRecallFacts } from './recall-facts/recall-facts.js';
 import type { RecallFacts } from './recall-facts/recall-facts.js';
-import { ASSEMBLE_CONTEXT, QUERY_FACTS, RECALL_FACTS, SOUL_BOOK } from './tokens.js';
+import { ASSEMBLE_CONTEXT, IDENTITY_BOOK, QUERY_FACTS, RECALL_FACTS } from './tokens.js';
 
-const soulsProvider: Provider = {
-  provide: SOUL_BOOK,
-  inject: [CONFIG, LOGGER],
-  useFactory: (config: AntiphonConfig, logger: Logger): Promise<SoulBook> => loadSouls(config.agents, logger),
+const identityProvider: Provider = {
+  provide: IDENTITY_BOOK,
+  inject: [CONFIG, LOGGER, HEALTH],
+  useFactory: async (
+    config: AntiphonConfig,
+    logger: Logger,
+    health: HealthRegistry,
+  ): Promise<IdentityBook> => {
+    const book = await openIdentityBook(config.agents, logger);
+    health.addFact('identities', () => book.facts().map((fact) => ({ ...fact })));
+    return book;
+  },
 };
 
 const recallProvider: Provider = {
@@ -30,9 +39,9 @@ const recallProvider: Provider = {
 
 const assembleProvider: Provider = {
   provide: ASSEMBLE_CONTEXT,
-  inject: [RECALL_FACTS, SOUL_BOOK, CONFIG],
-  useFactory: (recallFacts: RecallFacts, souls: SoulBook, config: AntiphonConfig): AssembleContext =>
-    createAssembleContext({ recallFacts, souls, config }),
+  inject: [RECALL_FACTS, IDENTITY_BOOK, CONFIG],
+  useFactory: (recallFacts: RecallFacts, identities: IdentityBook, config: AntiphonConfig): AssembleContext =>
+    createAssembleContext({ recallFacts, identities, config }),
 };
 
 const queryProvider: Provider = {
@@ -44,6 +53,6 @@ const queryProvider: Provider = {
 /** Memory: what was told and who an agent is, put before a model within a budget of tokens. */
 @Module({
   controllers: [AssembleContextController, QueryFactsController],
-  providers: [soulsProvider, recallProvider, assembleProvider, queryProvider, MemoryLifecycle],
+  providers: [identityProvider, recallProvider, assembleProvider, queryProvider, MemoryLifecycle],
 })
 export class MemoryModule {}

@@ -1,5 +1,5 @@
-/** SoulBook. */
-export const SOUL_BOOK = Symbol('SOUL_BOOK');
+/** IdentityBook. */
+export const IDENTITY_BOOK = Symbol('IDENTITY_BOOK');
 /** RecallFacts. */
 export const RECALL_FACTS = Symbol('RECALL_FACTS');
 /** AssembleContext. */

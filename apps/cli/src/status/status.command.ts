@@ -7,6 +7,9 @@ interface Health {
   readonly error?: string;
   readonly detail?: string;
   readonly pid?: number;
+  readonly facts?: {
+    readonly pausedProviders?: readonly { readonly provider: string; readonly until: string }[];
+  };
 }
 interface Status {
   readonly status: string;
@@ -29,6 +32,9 @@ const render = (status: Status): string =>
   [
     `antiphon ${status.version}: ${status.status}, up ${status.uptime} s, ${status.sessions ?? '?'} sessions`,
     `provider    ${status.provider.name} (${status.provider.kind}), model ${status.provider.model}`,
+    ...(status.services['agent']?.facts?.pausedProviders ?? []).map(
+      ({ provider, until }) => `paused      ${provider} until ${until}, after failures in a row`,
+    ),
     'services',
     ...healthLines(status.services),
     'engines',

@@ -59,7 +59,7 @@ const fitRecent = (recent: readonly PastTurn[], names: CallNames, room: number):
 };
 
 /**
- * What a model is asked for the open turn: system prompt, soul, facts; recent turns; the turn itself; tools.
+ * What a model is asked for the open turn: soul, system prompt, facts; recent turns; the turn itself; tools.
  * Within `contextTokens` by this folder's estimate, unless the system text, the tools, the open turn's own words
  * and the shortest results are more than that by themselves: nothing of those is ever left out.
  */

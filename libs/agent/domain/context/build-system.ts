@@ -17,10 +17,10 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 const factLine = ({ subject, predicate, object }: Remembered['facts'][number]): string =>
   `- ${oneLine(subject)} | ${oneLine(predicate)} | ${oneLine(object)}`;
 
-/** The system text: the agent's own prompt, then the soul, then the facts. Empty when there is none of them. */
+/** The system text: who the agent is, always first, then its configured prompt, then the facts. Empty when there is none of them. */
 export const buildSystem = (systemPrompt: string | null, { soul, facts }: Remembered): string => {
   const remembered = facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
-  return [systemPrompt, soul, remembered]
+  return [soul, systemPrompt, remembered]
     .filter((part): part is string => part !== null && part.trim() !== '')
     .join('\n\n');
 };

@@ -13,12 +13,20 @@ import {
   toolAnswered,
   toolRequested,
 } from '../session/session.examples.js';
+import { NO_PAUSES } from '../breaker/breaker.js';
+import type { Pause } from '../breaker/breaker.js';
 import { nextStep } from './next-step.js';
 import { emptyHands } from './step.js';
 import type { AgentPolicy, Hands } from './step.js';
 
 const { evolve, initialState } = sessionDecider({ turns: 5, chars: 10_000 });
-const policy: AgentPolicy = { provider: 'first', model: 'm', fallback: null, maxIterations: 3 };
+const policy: AgentPolicy = {
+  provider: 'first',
+  model: 'm',
+  fallback: null,
+  maxIterations: 3,
+  paused: NO_PAUSES,
+};
 const withFallback: AgentPolicy = { ...policy, fallback: { provider: 'second', model: 'n' } };
 const after = (events: SessionEvent[], agent: AgentPolicy | null = policy, hands: Hands = emptyHands) =>
   nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, hands);
@@ -206,4 +214,55 @@ describe('cancel', () => {
     expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), cancelAsked(TURN)])).toMatchObject({
       kind: 'cancel',
     }));
+});
+
+describe('a provider that is paused', () => {
+  const paused = (states: Record<string, Pause['state']>): AgentPolicy => ({
+    ...withFallback,
+    paused: new Map(
+      Object.entries(states).map(([name, state]) => [name, { state, until: '2026-11-22T10:00:00.000Z' }]),
+    ),
+  });
+  const alone = (state: Pause['state']): AgentPolicy => ({ ...paused({ first: state }), fallback: null });
+  const failed = (attempt: number) => [begun(TURN, attempt), aborted(TURN, attempt, 'provider_error')];
+
+  it('gives way to the fallback at once', () => {
+    expect(after([], paused({ first: 'open' }))).toMatchObject({
+      kind: 'begin_call',
+      provider: 'second',
+      failures: 0,
+    });
+    expect(after(failed(1), paused({ first: 'open' }))).toMatchObject({
+      kind: 'begin_call',
+      provider: 'second',
+    });
+  });
+
+  it('fails the turn where there is no other, and says until when', () => {
+    expect(after([], alone('open'))).toMatchObject({
+      kind: 'fail',
+      code: 'PROVIDER.PAUSED',
+      message: 'provider first is paused until 2026-11-22T10:00:00.000Z after failures in a row',
+    });
+    expect(after(failed(1), alone('open'))).toMatchObject({
+      code: 'PROVIDER.PAUSED',
+      message: expect.stringContaining('; it last failed with: '),
+    });
+    expect(after([], paused({ first: 'open', second: 'open' }))).toMatchObject({ code: 'PROVIDER.PAUSED' });
+  });
+
+  it('keeps the reason of what no repeat would have mended', () =>
+    expect(
+      after([begun(TURN, 1), aborted(TURN, 1, 'provider_error', { retryable: false })], alone('open')),
+    ).toMatchObject({ kind: 'fail', code: 'PROVIDER.ERROR' }));
+
+  it('is waited for while a trial call is on its way, unless there is another to ask', () => {
+    expect(after([], alone('probing'))).toMatchObject({ kind: 'begin_call', provider: 'first' });
+    expect(after(failed(1), alone('probing'))).toMatchObject({ kind: 'begin_call', provider: 'first' });
+    expect(after([], paused({ first: 'probing' }))).toMatchObject({ provider: 'second' });
+    expect(after([], paused({ first: 'probing', second: 'open' }))).toMatchObject({ provider: 'first' });
+  });
+
+  it('changes nothing for a turn on another provider', () =>
+    expect(after([], paused({ second: 'open' }))).toMatchObject({ provider: 'first' }));
 });

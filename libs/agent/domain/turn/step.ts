@@ -1,3 +1,4 @@
+import type { Pauses } from '../breaker/breaker.js';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
 
 export interface ModelChoice {
@@ -10,6 +11,8 @@ export interface AgentPolicy extends ModelChoice {
   readonly fallback: ModelChoice | null;
   /** Model calls in one turn at most. */
   readonly maxIterations: number;
+  /** Providers that are not asked now. */
+  readonly paused: Pauses;
 }
 
 /** What this driver itself began, under its own epoch; empty for one that has just taken a session over. */

@@ -1,6 +1,7 @@
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
-import { ModelFailure } from '@antiphon/agent-domain';
+import { ModelFailure, judgeFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
+import type { Admission } from '../pause-providers/provider-breakers.js';
 import { createDeltaStream } from './delta-stream.js';
 import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
@@ -50,6 +51,8 @@ interface Attempt {
   /** Whether the provider may have seen the request. */
   dispatched: boolean;
   stream: DeltaStream | null;
+  /** Of the provider's circuit breaker, until that has been told how the call went. */
+  admission: Admission | null;
 }
 
 const failureOf = (attempt: Attempt, error: unknown): CallResult => {
@@ -109,6 +112,32 @@ const completeStream = (stream: DeltaStream, answer: ModelAnswer): Streamed => {
   return stream.end();
 };
 
+const tellBreaker = async ({ work, admission }: Attempt, error: unknown): Promise<void> => {
+  if (!admission) return;
+  const { signal, services } = work;
+  const judged = error instanceof ModelFailure ? judgeFailure(error) : 'unknown';
+  // A call that we stopped says nothing about its provider, unless it had all the time that there is.
+  const own = signal.aborted && (signal.reason as StopReason) === 'deadline' ? 'failed' : 'unknown';
+  await services.breakers.failed(admission, signal.aborted ? own : judged);
+};
+
+/** Asks the provider's circuit breaker for leave; answers the attempt's end where that says no, though it did not when the call began. */
+const admitted = async (attempt: Attempt): Promise<CallResult | null> => {
+  const { work, call } = attempt;
+  const { services, lane, signal } = work;
+  const admission = await services.breakers.admit(
+    { workspace: lane.workspace, provider: call.provider },
+    signal,
+  );
+  if (admission.admitted) {
+    attempt.admission = admission;
+    return null;
+  }
+  const { message } = admission;
+  const paused = { reason: 'provider_paused' as const, message, dispatched: false, retryable: true };
+  return { command: toFailure(call.attempt, paused, isoTime(services.clock)), retryAfterMs: 0 };
+};
+
 const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
   const { work, call } = attempt;
   const { services, lane } = work;
@@ -121,12 +150,15 @@ const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
     return { command: toFailure(call.attempt, refusal, isoTime(clock)), retryAfterMs: 0 };
   }
   await work.confirm();
+  const refused = await admitted(attempt);
+  if (refused) return refused;
   throwIfStopped(work.signal);
   attempt.dispatched = true;
   const answer = await ask(attempt, prompt, reservation.maxOutputTokens);
   await failpoint('agent.turn.answered', lane.sessionId);
   const streamed = completeStream(attempt.stream as DeltaStream, answer);
   const command = toAnswer(answer, streamed, call, reservation, lane.sessionId, isoTime(clock));
+  if (attempt.admission) services.breakers.succeeded(attempt.admission);
   return { command, retryAfterMs: 0 };
 };
 
@@ -135,10 +167,11 @@ const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
  * happened; throws `Stopped('lost')` alone, when the session is another process's by now.
  */
 export const callModel = async (work: Work, call: OpenCall): Promise<CallResult> => {
-  const attempt: Attempt = { work, call, dispatched: false, stream: null };
+  const attempt: Attempt = { work, call, dispatched: false, stream: null, admission: null };
   try {
     return await attemptCall(attempt);
   } catch (error) {
+    await tellBreaker(attempt, error);
     return failureOf(attempt, error);
   }
 };

@@ -7,13 +7,22 @@ import { toolDigestOf } from './names.js';
 export const agentOf = ({ config }: LaneServices, agentId: string | undefined): AgentConfig | null =>
   config.agents.find(({ id }) => id === agentId) ?? null;
 
-export const policyOf = (agent: AgentConfig | null): AgentPolicy | null =>
-  agent && {
+/** What of an agent's configuration, and of its providers' state, a turn depends on now. */
+export const policyOf = (
+  services: LaneServices,
+  workspace: string,
+  agentId: string | undefined,
+): AgentPolicy | null => {
+  const agent = agentOf(services, agentId);
+  if (!agent) return null;
+  return {
     provider: agent.provider,
     model: agent.model,
     fallback: agent.fallback,
     maxIterations: agent.maxIterations,
+    paused: services.breakers.pausesOf(workspace),
   };
+};
 
 /** What decisions about a session need from outside of it, at this moment. */
 export const followUpContext = (
@@ -23,7 +32,7 @@ export const followUpContext = (
   begins: FollowUpContext['begins'] = services.takesTurns() ? 'any' : 'running_turns',
 ): FollowUpContext => ({
   decider: services.log.decider,
-  policy: policyOf(agentOf(services, agentId)),
+  policy: policyOf(services, lane.workspace, agentId),
   now: isoTime(services.clock),
   begins,
   // A new one for each decision: what was reserved for one that was not committed is not asked for again.

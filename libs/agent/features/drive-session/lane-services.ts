@@ -4,6 +4,7 @@ import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import type { ProviderBreakers } from '../pause-providers/provider-breakers.js';
 import type { SessionLog } from '../session-log/session-log.js';
 import type { ReadVersions } from '../session-log/stream-versions.js';
 import type { PublishFrames } from './live-frames.js';
@@ -63,6 +64,7 @@ export interface LaneServices {
   readonly requests: RequestClient;
   readonly tools: ToolCatalog;
   readonly sandbox: SandboxWatch;
+  readonly breakers: ProviderBreakers;
   readonly publish: PublishFrames;
   readonly readVersions: ReadVersions;
   readonly logger: Logger;

@@ -90,7 +90,7 @@ describe('a model call', () => {
     const { sessionId, data, events } = await turn(agent, 'who am I?');
     const [request] = world.model.requests;
     expect(request).toMatchObject({ provider: 'first', model: 'm', maxOutputTokens: 1_000, streaming: true });
-    expect(request?.system).toMatch(/^Be kind\.\n\n# Soul\n\nFacts .*\n- user \| name \| Ada$/s);
+    expect(request?.system).toMatch(/^# Soul\n\nBe kind\.\n\nFacts .*\n- user \| name \| Ada$/s);
     expect(request?.tools).toEqual([
       { name: 'echo', description: 'answers its input', inputSchema: { type: 'object' } },
     ]);

@@ -139,7 +139,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     let retryAfterMs = 0;
     for (;;) {
       const { state, origins } = lane.fold();
-      const step = nextStep(state, policyOf(agentOf(services, state.started?.agentId)), lane.hands());
+      const step = nextStep(state, policyOf(services, lane.workspace, state.started?.agentId), lane.hands());
       const turn = state.open;
       if (!lane.lease.held() || !turn || step.kind === 'idle') return;
       if (ended || (step.kind === 'begin_call' && !mayBegin(step, begins()))) return;

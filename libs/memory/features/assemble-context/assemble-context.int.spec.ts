@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext as contract } from '@antiphon/contracts/memory';
-import { createAssembleContext, createQueryFacts, loadSouls } from '@antiphon/memory-features';
+import { createAssembleContext, createQueryFacts, openIdentityBook } from '@antiphon/memory-features';
 import type { AssembleDeps } from '@antiphon/memory-features';
 import { createLogger } from '@antiphon/observability';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
@@ -31,15 +31,15 @@ afterAll(async () => {
 });
 
 const agents = () => [
-  { id: 'main', soulPath: join(folder, 'SOUL.md') },
-  { id: 'lost', soulPath: join(folder, 'NO.md') },
-  { id: 'odd', soulPath: folder },
-  { id: 'plain', soulPath: null },
+  { id: 'main', name: 'Main', identityDir: null, soulPath: join(folder, 'SOUL.md') },
+  { id: 'lost', name: 'Lost', identityDir: null, soulPath: join(folder, 'NO.md') },
+  { id: 'odd', name: 'Odd', identityDir: null, soulPath: folder },
+  { id: 'plain', name: 'Plain', identityDir: null, soulPath: null },
 ];
 const open = async (some: Partial<AssembleDeps> = {}) =>
   createAssembleContext({
     recallFacts: memory.recallFacts,
-    souls: await loadSouls(agents(), logger),
+    identities: await openIdentityBook(agents(), logger),
     config,
     ...some,
   });
@@ -99,12 +99,17 @@ describe('a context after fifty turns', () => {
 });
 
 describe('a soul', () => {
-  it('that is missing or unusable is a warning, and none', async () => {
+  it('that is missing or unusable is a warning, and the name alone', async () => {
     const assemble = await open();
     const talk = await begin();
-    for (const agent of ['lost', 'odd', 'plain', 'unknown'])
+    for (const [agent, text] of [
+      ['lost', 'You are Lost.'],
+      ['odd', 'You are Odd.'],
+    ])
+      expect(await assemble(request(talk, 1, 'x', agent))).toMatchObject({ soul: { text } });
+    for (const agent of ['plain', 'unknown'])
       expect(await assemble(request(talk, 1, 'x', agent))).toMatchObject({ soul: null });
-    expect(lines.some((line) => line.includes('NO.md') && line.includes('does not exist'))).toBe(true);
+    expect(lines.some((line) => line.includes('NO.md') && line.includes('do not exist'))).toBe(true);
     expect(lines.some((line) => line.includes('not a regular file'))).toBe(true);
   });
 });

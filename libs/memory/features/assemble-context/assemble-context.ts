@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { assembleContext as contract } from '@antiphon/contracts/memory';
 import { assembleContext } from '@antiphon/memory-domain';
-import type { SoulBook } from '../load-souls/soul-book.js';
+import type { IdentityBook } from '../load-souls/identity-book.js';
 import type { RecallFacts } from '../recall-facts/recall-facts.js';
 
 export type AssembleRequest = z.output<(typeof contract)['request']>;
@@ -11,21 +11,21 @@ export type AssembleContext = (request: AssembleRequest) => Promise<AssembleRepl
 
 export interface AssembleDeps {
   readonly recallFacts: RecallFacts;
-  readonly souls: SoulBook;
+  readonly identities: Pick<IdentityBook, 'soulOf'>;
   readonly config: Pick<AntiphonConfig, 'memory' | 'features'>;
 }
 
 const NOTHING: AssembleReply = { soul: null, facts: [], tokens: 0, version: 0 };
 
-/** What memory puts before a model: one indexed query, and a second one where the projection lags. */
+/** What memory puts before a model: one indexed query, beside a look at whether the agent's documents have changed. */
 export const createAssembleContext =
-  ({ recallFacts, souls, config }: AssembleDeps): AssembleContext =>
+  ({ recallFacts, identities, config }: AssembleDeps): AssembleContext =>
   async ({ workspace, sessionId, sessionKey, agentId, atLeast, query, budgetTokens }) => {
     if (!config.features.memoryV1) return { ...NOTHING, version: atLeast };
-    const soul = souls.soulOf(agentId);
-    const { facts, version } = config.memory.semanticEnabled
-      ? await recallFacts({ workspace, sessionId, sessionKey, atLeast, includeSuperseded: false })
+    const recalled = config.memory.semanticEnabled
+      ? recallFacts({ workspace, sessionId, sessionKey, atLeast, includeSuperseded: false })
       : { facts: [], version: atLeast };
+    const [soul, { facts, version }] = await Promise.all([identities.soulOf(agentId), recalled]);
     const context = assembleContext({ soul, facts, query, budgetTokens });
     return { soul: context.soul, facts: [...context.facts], tokens: context.tokens, version };
   };

@@ -1,0 +1,173 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { MAX_DOCUMENT_BYTES, openIdentityBook } from '@antiphon/memory-features';
+import { createLogger } from '@antiphon/observability';
+
+let root: string;
+let folder: string;
+let lines: { level: string; message: string; [field: string]: unknown }[];
+const logger = createLogger({
+  service: 'memory',
+  sink: { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) },
+});
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'antiphon-identity-'));
+  folder = join(root, 'ada');
+  mkdirSync(folder);
+  lines = [];
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const write = (file: string, text: string | Uint8Array) => writeFileSync(join(folder, file), text);
+const writeAll = () => {
+  write('SOUL.md', '## Tone\n\nSoft.\n');
+  write('AGENT.md', '## Job\n\nReviewer.\n');
+  write('IDENTITY.md', 'Name: Ada\n');
+  write('USER.md', '## Tone\n\nLoud.\n\n## Job\n\nWriter.\n');
+};
+const open = (more: { soulPath?: string | null; identityDir?: string | null } = {}, now?: () => number) =>
+  openIdentityBook([{ id: 'main', name: 'Ada', soulPath: null, identityDir: folder, ...more }], logger, now);
+const warnings = () => lines.filter(({ level }) => level === 'warn');
+const conflicts = () => lines.filter(({ message }) => message.includes('disagree'));
+const compiled = () => lines.filter(({ message }) => message.includes('is compiled'));
+const soulOf = async (book: Awaited<ReturnType<typeof open>>) => (await book.soulOf('main'))?.text;
+
+describe("an agent's documents", () => {
+  it('become one packet, the same for every process, each conflict one log line', async () => {
+    writeAll();
+    const [one, other] = [await open(), await open()];
+    const text = '## Tone\n\nSoft.\n\n# Agent\n\n## Job\n\nReviewer.\n\n# Identity\n\nName: Ada';
+    expect(await one.soulOf('main')).toEqual({ text, tokens: Math.ceil(text.length / 3) });
+    expect(await soulOf(other)).toBe(text);
+    expect(one.facts()).toEqual(other.facts());
+    expect(one.facts()).toMatchObject([
+      { agentId: 'main', conflicts: 2, digest: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    ]);
+    expect(
+      conflicts().map(({ agentId, section, kept, dropped }) => [agentId, section, kept, dropped]),
+    ).toEqual(
+      [one, other].flatMap(() => [
+        ['main', 'tone', 'SOUL.md', 'USER.md'],
+        ['main', 'job', 'AGENT.md', 'USER.md'],
+      ]),
+    );
+    expect(warnings()).toHaveLength(4);
+  });
+
+  it('are not reported again as long as they are the same', async () => {
+    writeAll();
+    const book = await open();
+    await Promise.all(Array.from({ length: 20 }, () => book.soulOf('main')));
+    utimesSync(join(folder, 'SOUL.md'), new Date(), new Date());
+    await book.soulOf('main');
+    expect(compiled()).toHaveLength(1);
+    expect(conflicts()).toHaveLength(2);
+  });
+
+  it('that are missing are one warning', async () => {
+    write('SOUL.md', 'You are kind.');
+    expect(await soulOf(await open())).toBe('You are kind.');
+    expect(warnings()).toMatchObject([
+      { missing: ['AGENT.md', 'IDENTITY.md', 'USER.md'].map((file) => join(folder, file)) },
+    ]);
+  });
+
+  it.each([['ada'], ['nowhere']])('that are all missing leave the name: %s', async (name) => {
+    expect(await soulOf(await open({ identityDir: join(root, name) }))).toBe('You are Ada.');
+    expect(warnings()).toHaveLength(1);
+  });
+
+  it('may have the soul elsewhere', async () => {
+    writeAll();
+    writeFileSync(join(root, 'other.md'), 'You are bold.');
+    expect(await soulOf(await open({ soulPath: join(root, 'other.md') }))).toMatch(
+      /^You are bold\.\n\n# Agent/,
+    );
+  });
+
+  it('are none where none are configured', async () => {
+    const book = await open({ identityDir: null });
+    expect([await book.soulOf('main'), await book.soulOf('nobody'), lines]).toEqual([null, null, []]);
+  });
+});
+
+describe('an edit', () => {
+  it('shows in the next context', async () => {
+    write('SOUL.md', 'one');
+    const book = await open();
+    for (const text of ['two', 'six', 'ten']) {
+      write('SOUL.md', text);
+      expect(await soulOf(book)).toBe(text);
+    }
+  });
+
+  it('of the same length at the same time shows, too', async () => {
+    const at = new Date('2026-01-01T00:00:00Z');
+    write('SOUL.md', 'one');
+    utimesSync(join(folder, 'SOUL.md'), at, at);
+    const book = await open({}, () => Date.now() + 3_600_000);
+    expect(await soulOf(book)).toBe('one');
+    write('.new', 'two');
+    utimesSync(join(folder, '.new'), at, at);
+    renameSync(join(folder, '.new'), join(folder, 'SOUL.md'));
+    expect(await soulOf(book)).toBe('two');
+  });
+
+  it('that takes a document away leaves the others, and one that brings it back is seen', async () => {
+    writeAll();
+    const book = await open();
+    rmSync(join(folder, 'SOUL.md'));
+    expect(await soulOf(book)).toMatch(/^# Agent\n\n## Job/);
+    write('SOUL.md', 'Back.');
+    expect(await soulOf(book)).toMatch(/^Back\./);
+  });
+});
+
+describe('a hostile document', () => {
+  it.each([
+    ['huge', () => write('USER.md', 'x'.repeat(MAX_DOCUMENT_BYTES + 1)), 'larger than'],
+    ['not UTF-8', () => write('USER.md', Uint8Array.of(0xff, 0xfe, 0x41, 0)), 'not UTF-8'],
+    ['a folder', () => mkdirSync(join(folder, 'USER.md')), 'not a regular file'],
+    ['a pipe', () => execFileSync('mkfifo', [join(folder, 'USER.md')]), 'not a regular file'],
+    ['a link to itself', () => symlinkSync('USER.md', join(folder, 'USER.md')), 'ELOOP'],
+    [
+      'a link out of the folder',
+      () => {
+        writeFileSync(join(root, 'secret'), 'do not read');
+        symlinkSync('../secret', join(folder, 'USER.md'));
+      },
+      'leads out of',
+    ],
+  ])('that is %s is left out with one warning', async (_what, plant, reason) => {
+    writeAll();
+    rmSync(join(folder, 'USER.md'));
+    plant();
+    const book = await open();
+    expect(await soulOf(book)).toBe(
+      '## Tone\n\nSoft.\n\n# Agent\n\n## Job\n\nReviewer.\n\n# Identity\n\nName: Ada',
+    );
+    expect(warnings()).toMatchObject([
+      { path: join(folder, 'USER.md'), reason: expect.stringContaining(reason) },
+    ]);
+  });
+
+  it('may be a link within the folder, as Kubernetes mounts them', async () => {
+    mkdirSync(join(folder, '..data'));
+    writeFileSync(join(folder, '..data', 'SOUL.md'), 'Mounted.');
+    symlinkSync('..data/SOUL.md', join(folder, 'SOUL.md'));
+    expect(await soulOf(await open())).toBe('Mounted.');
+  });
+
+  it('of the largest size is clipped, in good time', async () => {
+    write('SOUL.md', '# a\n- k: v\n'.repeat(MAX_DOCUMENT_BYTES / 11 - 1));
+    write('USER.md', '-'.repeat(MAX_DOCUMENT_BYTES));
+    const started = performance.now();
+    const soul = await (await open()).soulOf('main');
+    expect(performance.now() - started).toBeLessThan(3_000);
+    expect(soul?.tokens).toBeLessThanOrEqual(1_500);
+  });
+});
