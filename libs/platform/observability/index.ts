@@ -1,3 +1,5 @@
+export { countError, countFailure } from './count-error.js';
+export type { ErrorPlace } from './count-error.js';
 export { LOG_LEVELS, createLogger, silentLogger } from './logger.js';
 export type { LogLevel, LogMethod, Logger, LoggerOptions } from './logger.js';
 export {
