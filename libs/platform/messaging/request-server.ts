@@ -3,8 +3,8 @@ import type { MessageHandler } from '@nestjs/microservices';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
 import { bug, isAppError } from '@antiphon/kernel';
-import { countError, errorTypeOf, runWithContext, withSpan } from '@antiphon/observability';
-import type { Logger, OpenSpan, SpanStart } from '@antiphon/observability';
+import { countError, errorTypeOf, runWithContext, runWithMore, withSpan } from '@antiphon/observability';
+import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
 import { noteDeadLetter } from './dead-letter.js';
 import type { AnyContract, Outcome } from './handle-request.js';
 import type { NatsLink } from './nats-link.js';
@@ -22,6 +22,16 @@ const contractOf = (handler: MessageHandler): AnyContract => {
   const { contract } = handler.extras as { contract?: AnyContract };
   if (!contract) throw new Error('a NATS handler must be declared by @HandleRequest');
   return contract;
+};
+
+/** What a request says of itself, for the log lines and spans of all that is done for it. */
+const knownOf = (request: unknown): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
+  const { workspace, sessionId, turnId } = (request ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    ...(typeof workspace === 'string' ? { workspace } : {}),
+    ...(typeof sessionId === 'string' ? { sessionId } : {}),
+    ...(typeof turnId === 'string' ? { turnId } : {}),
+  };
 };
 
 const spanOf = (subject: string): SpanStart => ({
@@ -131,7 +141,9 @@ export class RequestServer extends ServerNats {
         parseJson(message.data, 'REQUEST.INVALID'),
         'REQUEST.INVALID',
       );
-      const outcome = await call(handler, request, new NatsContext([subject, message.headers]));
+      const outcome = await runWithMore(knownOf(request), () =>
+        call(handler, request, new NatsContext([subject, message.headers])),
+      );
       if (!outcome.ok) throw outcome.error;
       return { ok: true, result: checkedReply(contract, outcome.value) };
     } catch (error) {

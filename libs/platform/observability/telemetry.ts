@@ -2,6 +2,7 @@ import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import type { Resource } from '@opentelemetry/resources';
 import type { IMetricReader } from '@opentelemetry/sdk-metrics';
+import { transient } from '@antiphon/kernel';
 import { setActiveTracing } from './active-tracing.js';
 import type { Logger } from './logger.js';
 import { closeMetrics, openMetrics } from './metrics.js';
@@ -52,7 +53,9 @@ const listenToDiagnostics = (logger: Logger): void => {
 
 const within = async (ms: number, work: Promise<unknown>): Promise<void> => {
   let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(transient('TELEMETRY.TIMEOUT', `not sent within ${ms} ms`)), ms);
+  });
   await Promise.race([work, limit]).finally(() => clearTimeout(timer));
 };
 
