@@ -87,6 +87,8 @@ export interface ModelAnswer {
   readonly finishReason: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
   /** Null when the provider did not say, or said nonsense. */
   readonly usage: ModelUsage | null;
+  /** The model that answered, as the provider names it; only for whoever watches. */
+  readonly model?: string;
 }
 
 export type ModelUsage = Pick<Usage, 'inputTokens' | 'outputTokens'>;

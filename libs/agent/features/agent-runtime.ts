@@ -7,6 +7,7 @@ import type { EventStore, LeaseStore, RunningProjection } from '@antiphon/event-
 import type { Clock, Ids } from '@antiphon/kernel';
 import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
@@ -138,6 +139,19 @@ const recover = async (
   unsubscribe();
 };
 
+const observeTurns = (lanes: SessionLanes): (() => void) =>
+  observeGauges(
+    {
+      antiphon_turns_open: 'Turns that this process is working on',
+      antiphon_turns_waiting: 'Accepted turns that wait for the one before them in their session',
+    },
+    (report) => {
+      const { open, waiting } = lanes.turns();
+      report('antiphon_turns_open', open);
+      report('antiphon_turns_waiting', waiting);
+    },
+  );
+
 export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime => {
   const stopping = new AbortController();
   const drained = new AbortController();
@@ -145,10 +159,12 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const lanes = createSessionLanes(services, MAX_LANES);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;
+  let unobserve: () => void = () => undefined;
   let stopped: Promise<void> | null = null;
 
   const start = (): void => {
     projection = projectSessions(options);
+    unobserve = observeTurns(lanes);
     running = Promise.all([
       recover(options, lanes, services.times.sweepMs, stopping.signal),
       // Turns that are running when the process is told to stop need their leases until they have ended.
@@ -158,6 +174,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   };
   const stop = async (): Promise<void> => {
     stopping.abort();
+    unobserve();
     await lanes.drain(services.times.drainMs);
     drained.abort();
     await Promise.all([running, projection?.stop()]);

@@ -38,6 +38,8 @@ export const RpcRequest = z.object({
   id: z.union([z.string().max(200), z.number(), z.null()]).optional(),
   method: z.string().max(100),
   params: z.record(z.string(), z.unknown()).optional(),
+  /** W3C trace context of the client's own span; what cannot be read is ignored, as the standard says. */
+  traceparent: z.unknown().optional(),
 });
 export type RpcRequest = z.infer<typeof RpcRequest>;
 

@@ -25,11 +25,13 @@ export type WireError = z.infer<typeof WireError>;
 export const SERVICES = ['gateway', 'agent', 'sandbox', 'metering', 'memory'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** Headers that every message carries (contract §6). */
+/** Headers that every message carries (contract §6); session and turn where they are known, for log lines and spans. */
 export const HEADERS = {
   traceparent: 'traceparent',
   correlationId: 'x-correlation-id',
   causationId: 'x-causation-id',
+  sessionId: 'x-session-id',
+  turnId: 'x-turn-id',
 } as const;
 
 /** One dependency or the service itself, as `status` and `/readyz` show it. */

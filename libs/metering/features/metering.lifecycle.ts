@@ -8,9 +8,11 @@ import type { EndReservations } from './end-reservations/end-reservations.js';
 import { createSweepRunner } from './end-reservations/sweep-runner.js';
 import type { SweepRunner } from './end-reservations/sweep-runner.js';
 import type { BudgetLedger } from './keep-ledger/ledger.js';
+import { observeBudgets } from './read-budgets/observe-budgets.js';
+import type { ReadBudgets } from './read-budgets/read-budgets.js';
 import type { SettleBudget } from './settle-budget/settle-budget.js';
 import { settleCalls } from './settle-calls/settle-calls.consumer.js';
-import { BUDGET_LEDGER, END_RESERVATIONS, SETTLE_BUDGET } from './tokens.js';
+import { BUDGET_LEDGER, END_RESERVATIONS, READ_BUDGETS, SETTLE_BUDGET } from './tokens.js';
 
 const SWEEP_EVERY_MS = 15_000;
 
@@ -19,10 +21,12 @@ const SWEEP_EVERY_MS = 15_000;
 export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #sweeps: SweepRunner;
   readonly #consumers: ConsumerHost;
+  #unobserve: () => void = () => undefined;
 
   constructor(
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(SETTLE_BUDGET) private readonly settle: SettleBudget,
+    @Inject(READ_BUDGETS) private readonly readBudgets: ReadBudgets,
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
     @Inject(NATS) link: NatsLink,
     @Inject(LOGGER) logger: Logger,
@@ -34,9 +38,11 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   onApplicationBootstrap(): void {
     this.#consumers.run(settleCalls, this.settle);
     this.#sweeps.start();
+    this.#unobserve = observeBudgets(this.readBudgets);
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.#unobserve();
     await Promise.all([this.#consumers.stop(), this.#sweeps.stop()]);
     await this.ledger.close();
   }

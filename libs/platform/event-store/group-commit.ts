@@ -22,6 +22,8 @@ interface Waiting {
 
 export interface GroupCommit {
   append(prepared: PreparedAppend): Promise<AppendResult>;
+  /** Requests that no batch has taken yet. */
+  waiting(): number;
   /** Resolves once everything that waits has been answered; later appends are refused. */
   close(): Promise<void>;
 }
@@ -109,6 +111,7 @@ export const createGroupCommit = (
         queuedBytes += prepared.bytes;
         running ??= drain();
       }),
+    waiting: () => queue.length,
     close: async () => {
       closed = true;
       await running;

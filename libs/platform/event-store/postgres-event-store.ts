@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
+import { observeGauges, withSpan } from '@antiphon/observability';
+import type { SpanStart } from '@antiphon/observability';
 import { appendBatch, appendCall } from './append-batch.js';
 import type { AppendCall } from './append-batch.js';
 import { createFlush } from './append-flush.js';
@@ -66,6 +68,17 @@ const appendWithin = async (
   });
 };
 
+/** From when it is asked for until it is committed, the wait for the batch before it included. */
+const spanOf = ({ streams }: AppendRequest): SpanStart => ({
+  name: 'append',
+  role: 'client',
+  attributes: {
+    'db.system.name': 'postgresql',
+    'db.operation.name': 'append',
+    'db.operation.batch.size': streams.reduce((sum, { events }) => sum + events.length, 0),
+  },
+});
+
 /** The log on PostgreSQL. The pool's role decides to which categories it may append. */
 export const createPostgresEventStore = (
   pool: pg.Pool,
@@ -74,12 +87,19 @@ export const createPostgresEventStore = (
   const announce = (): void => options.onAppended?.();
   const flush = createFlush(pool, options.resolveWithinMs ?? 5_000, announce);
   const group = createGroupCommit(flush, { ...DEFAULTS, ...options });
+  const unobserve = observeGauges(
+    { antiphon_appends_waiting: 'Appends that wait for the batch before them to be committed' },
+    (report) => report('antiphon_appends_waiting', group.waiting()),
+  );
   return {
-    append: async (request) => group.append(prepareAppend(request)),
+    append: (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
     appendWithin,
     appendCall: (requests) => appendCall(prepareApart(requests)),
     announce,
-    close: () => group.close(),
+    close: () => {
+      unobserve();
+      return group.close();
+    },
     ...createLogReader(pool),
   };
 };

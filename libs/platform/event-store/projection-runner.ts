@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import { createPipelinedPool } from '@antiphon/database';
 import { transient, isAppError } from '@antiphon/kernel';
+import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import { createLogReader } from './log-reader.js';
 import { type BatchResult, runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
 import { type Look, look, type Passed } from './projection-look.js';
@@ -160,6 +162,17 @@ const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boo
   };
 };
 
+/** How far it is behind the log, counted when somebody asks. */
+const observeLag = ({ pool, name }: ProjectionOptions, position: () => number): (() => void) =>
+  observeGauges(
+    { antiphon_projection_lag_events: 'Events of the log that a projection has not seen yet' },
+    async (report) => {
+      const seen = position();
+      const behind = Math.max(0, (await createLogReader(pool).headPosition()) - seen);
+      report('antiphon_projection_lag_events', behind, { projection: name });
+    },
+  );
+
 /**
  * Keeps the rows of one projection equal to the log: live by hint, by polling where a hint is lost. Several
  * processes may run the same one; each transaction is one process's, so every event is applied once.
@@ -172,9 +185,11 @@ export const runProjection = (options: ProjectionOptions): RunningProjection => 
   const { signal, waiters } = loop;
   const unsubscribe = options.hint?.(signal.wake);
   const running = run(loop).finally(() => own.end());
+  const unobserve = observeLag(options, waiters.position);
   return {
     stop: async () => {
       stopped = true;
+      unobserve();
       unsubscribe?.();
       signal.wake();
       await running;

@@ -1,8 +1,8 @@
 import type { JsMsg } from '@nats-io/jetstream';
 import type { z } from 'zod';
 import { invalid, isAppError } from '@antiphon/kernel';
-import { contextFrom, runWithContext } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
+import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
+import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
 import { DEFAULT_ACK_POLICY, judge } from './ack-policy.js';
 import type { AckPolicy, Verdict } from './ack-policy.js';
@@ -33,6 +33,31 @@ const metaOf = (message: JsMsg): MessageMeta => ({
   sequence: message.seq,
   deliveryCount: message.info.deliveryCount,
 });
+
+const spanOf = ({
+  durable,
+  subject,
+}: Pick<ConsumerSettings<z.ZodType>, 'durable' | 'subject'>): SpanStart => ({
+  name: `process ${durable}`,
+  role: 'consumer',
+  attributes: {
+    'messaging.system': 'nats',
+    'messaging.operation.type': 'process',
+    'messaging.destination.name': subject,
+    'messaging.consumer.group.name': durable,
+  },
+});
+
+/** An event of a session names it in its subject. */
+const SESSION_SUBJECT = /^evt\.[^.]+\.session\.session-(.+)$/;
+
+const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext =>
+  contextFrom(service, {
+    correlationId: headers?.get(HEADERS.correlationId),
+    causationId: headers?.get('Nats-Msg-Id'),
+    traceparent: headers?.get(HEADERS.traceparent),
+    sessionId: SESSION_SUBJECT.exec(subject)?.[1],
+  });
 
 /**
  * Acknowledges together what ends in the same turn of the event loop, in one write: most messages of a busy stream are
@@ -82,6 +107,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
   const { settings, link, logger, ledger } = options;
   const { durable, types, order = 'none', ackWaitMs = DEFAULT_ACK_WAIT_MS } = settings;
   const acks = createAcks();
+  const span = spanOf(settings);
   const policy: AckPolicy = { ...DEFAULT_ACK_POLICY, ...settings.policy };
 
   const isWanted = (message: JsMsg): boolean => {
@@ -135,6 +161,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
   };
 
   const log = (verdict: Verdict, error: unknown, meta: MessageMeta): void => {
+    countError('message', error);
     const fields = { err: error, consumer: durable, ...meta };
     if (verdict.action === 'ack') logger.info(fields, 'a rule refused a message; it is done with');
     else if (verdict.action === 'retry')
@@ -164,7 +191,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
     if (!isWanted(message)) return succeed(message);
     const relax = stayAlive(link, message, ackWaitMs);
     try {
-      await work(message, meta);
+      await withSpan(span, () => work(message, meta));
       await succeed(message);
     } catch (error) {
       await fail(message, meta, error);
@@ -173,18 +200,12 @@ export const createMessageWorker = <Schema extends z.ZodType>(
     }
   };
 
-  return (message) => {
-    const context = contextFrom(link.service, {
-      correlationId: message.headers?.get(HEADERS.correlationId),
-      causationId: message.headers?.get('Nats-Msg-Id'),
-      traceparent: message.headers?.get(HEADERS.traceparent),
-    });
-    return runWithContext(context, () => attempt(message)).catch((error: unknown) =>
+  return (message) =>
+    runWithContext(contextOf(link.service, message), () => attempt(message)).catch((error: unknown) =>
       // Acknowledging needs a connection; without one the server delivers the message again.
       logger.warn(
         { err: error, consumer: durable, subject: message.subject },
         'a message could not be acknowledged',
       ),
     );
-  };
 };

@@ -4,6 +4,8 @@ import type { z } from 'zod';
 import { bug, forbidden, invalid, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
+import { withSpan } from '@antiphon/observability';
+import type { SpanStart } from '@antiphon/observability';
 import { natsUnavailable, whileConnected } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
@@ -65,17 +67,29 @@ const unpack = <Reply extends z.ZodType>(reply: Reply, message: Msg, subject: st
   });
 };
 
+const ask = async (link: NatsLink, subject: string, payload: string, timeoutMs: number): Promise<Msg> => {
+  try {
+    return await send(link, subject, payload, timeoutMs);
+  } catch (error) {
+    throw (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE' ? error : translate(subject, error);
+  }
+};
+
+const spanOf = (subject: string): SpanStart => ({
+  name: subject,
+  role: 'client',
+  attributes: {
+    'messaging.system': 'nats',
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': subject,
+  },
+});
+
 /** Request/reply on the process's connection, in the wire form that `RequestServer` speaks (docs/adr/0020). */
 export const createRequestClient = (link: NatsLink): RequestClient => ({
-  request: async (contract, payload, { timeoutMs = contract.timeoutMs } = {}) => {
-    let message: Msg;
-    try {
-      message = await send(link, contract.subject, JSON.stringify(payload), timeoutMs);
-    } catch (error) {
-      throw (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE'
-        ? error
-        : translate(contract.subject, error);
-    }
-    return unpack(contract.reply, message, contract.subject);
-  },
+  request: (contract, payload, { timeoutMs = contract.timeoutMs } = {}) =>
+    withSpan(spanOf(contract.subject), async () => {
+      const message = await ask(link, contract.subject, JSON.stringify(payload), timeoutMs);
+      return unpack(contract.reply, message, contract.subject);
+    }),
 });

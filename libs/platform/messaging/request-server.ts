@@ -3,8 +3,8 @@ import type { MessageHandler } from '@nestjs/microservices';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
 import { bug, isAppError } from '@antiphon/kernel';
-import { runWithContext } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
+import { countError, errorTypeOf, runWithContext, runWithMore, withSpan } from '@antiphon/observability';
+import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
 import { noteDeadLetter } from './dead-letter.js';
 import type { AnyContract, Outcome } from './handle-request.js';
 import type { NatsLink } from './nats-link.js';
@@ -23,6 +23,26 @@ const contractOf = (handler: MessageHandler): AnyContract => {
   if (!contract) throw new Error('a NATS handler must be declared by @HandleRequest');
   return contract;
 };
+
+/** What a request says of itself, for the log lines and spans of all that is done for it. */
+const knownOf = (request: unknown): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
+  const { workspace, sessionId, turnId } = (request ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    ...(typeof workspace === 'string' ? { workspace } : {}),
+    ...(typeof sessionId === 'string' ? { sessionId } : {}),
+    ...(typeof turnId === 'string' ? { turnId } : {}),
+  };
+};
+
+const spanOf = (subject: string): SpanStart => ({
+  name: subject,
+  role: 'server',
+  attributes: {
+    'messaging.system': 'nats',
+    'messaging.operation.type': 'process',
+    'messaging.destination.name': subject,
+  },
+});
 
 const call = async (handler: MessageHandler, request: unknown, context: NatsContext): Promise<Outcome> => {
   const result: unknown = await handler(request, context);
@@ -87,8 +107,12 @@ export class RequestServer extends ServerNats {
     void work.finally(() => this.#working.delete(work));
   }
 
-  override async handleMessage(subject: string, message: Msg): Promise<void> {
-    const reply = await this.#answer(subject, message);
+  override handleMessage(subject: string, message: Msg): Promise<void> {
+    return withSpan(spanOf(subject), (span) => this.#respond(subject, message, span));
+  }
+
+  async #respond(subject: string, message: Msg, span: OpenSpan): Promise<void> {
+    const reply = await this.#answer(subject, message, span);
     if (!message.reply) return;
     try {
       message.respond(JSON.stringify(reply));
@@ -108,7 +132,7 @@ export class RequestServer extends ServerNats {
     message.respond(JSON.stringify({ ok: false, error: toWireError(error) } satisfies WireReply));
   }
 
-  async #answer(subject: string, message: Msg): Promise<WireReply> {
+  async #answer(subject: string, message: Msg, span: OpenSpan): Promise<WireReply> {
     try {
       const handler = this.messageHandlers.get(subject) as MessageHandler;
       const contract = contractOf(handler);
@@ -117,10 +141,14 @@ export class RequestServer extends ServerNats {
         parseJson(message.data, 'REQUEST.INVALID'),
         'REQUEST.INVALID',
       );
-      const outcome = await call(handler, request, new NatsContext([subject, message.headers]));
+      const outcome = await runWithMore(knownOf(request), () =>
+        call(handler, request, new NatsContext([subject, message.headers])),
+      );
       if (!outcome.ok) throw outcome.error;
       return { ok: true, result: checkedReply(contract, outcome.value) };
     } catch (error) {
+      span.fail(errorTypeOf(error));
+      countError('request', error);
       this.#log(subject, error);
       if (!message.reply) this.#setAside(subject, message, error);
       return { ok: false, error: toWireError(error) };

@@ -22,6 +22,8 @@ export const contextHeaders = (service: string): MsgHdrs => {
   headers.set(HEADERS.correlationId, context.correlationId);
   headers.set(HEADERS.causationId, context.causationId ?? context.correlationId);
   headers.set(HEADERS.traceparent, context.traceparent);
+  if (context.sessionId !== undefined) headers.set(HEADERS.sessionId, context.sessionId);
+  if (context.turnId !== undefined) headers.set(HEADERS.turnId, context.turnId);
   return headers;
 };
 
@@ -31,6 +33,8 @@ export const contextOf = (service: string, headers: MsgHdrs | undefined): Reques
     correlationId: headers?.get(HEADERS.correlationId),
     causationId: headers?.get(HEADERS.causationId),
     traceparent: headers?.get(HEADERS.traceparent),
+    sessionId: headers?.get(HEADERS.sessionId),
+    turnId: headers?.get(HEADERS.turnId),
   });
 
 const describeIssues = (error: z.ZodError): string[] =>

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { activeTracing } from './active-tracing.js';
 import { uuidIds } from './system-ports.js';
-import { childTraceparent } from './trace-context.js';
+import { childTraceparent, parseTraceparent } from './trace-context.js';
 
 /** What everything done on behalf of one request knows about it; logs, messages and events carry it on. */
 export interface RequestContext {
@@ -8,8 +9,10 @@ export interface RequestContext {
   readonly correlationId: string;
   /** The message or event that directly caused this work. */
   readonly causationId?: string;
-  /** This unit of work as a span of the request's trace (W3C). */
+  /** The span of the request's trace that this is part of (W3C): what is begun from here is its child. */
   readonly traceparent: string;
+  /** True while no span has the id above: the first one that is opened begins the trace. */
+  readonly begins?: true;
   readonly workspace?: string;
   readonly sessionId?: string;
   readonly turnId?: string;
@@ -30,7 +33,15 @@ export interface IncomingContext {
   readonly correlationId?: string | undefined;
   readonly causationId?: string | undefined;
   readonly traceparent?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly turnId?: string | undefined;
 }
+
+/** With tracing on, spans have ids and units of work none; without, log lines still tell units of work apart. */
+const positionOf = (incoming: string | undefined): Pick<RequestContext, 'traceparent' | 'begins'> => {
+  if (parseTraceparent(incoming) === null) return { traceparent: childTraceparent(undefined), begins: true };
+  return { traceparent: activeTracing() && incoming ? incoming : childTraceparent(incoming) };
+};
 
 /** Longest id taken over from outside; the log's metadata has the same bound. */
 const MAX_ID_LENGTH = 200;
@@ -39,11 +50,13 @@ const PRINTABLE = /^[\x21-\x7e]+$/;
 const usable = (id: string | undefined): id is string =>
   id !== undefined && id.length <= MAX_ID_LENGTH && PRINTABLE.test(id);
 
-/** Makes the context of a unit of work: same correlation, a child span, this service. */
+/** Makes the context of a unit of work: same correlation, same trace, this service. */
 export const contextFrom = (service: string, incoming: IncomingContext = {}): RequestContext => ({
   correlationId: usable(incoming.correlationId) ? incoming.correlationId : uuidIds.next(),
   ...(usable(incoming.causationId) ? { causationId: incoming.causationId } : {}),
-  traceparent: childTraceparent(incoming.traceparent),
+  ...positionOf(incoming.traceparent),
+  ...(usable(incoming.sessionId) ? { sessionId: incoming.sessionId } : {}),
+  ...(usable(incoming.turnId) ? { turnId: incoming.turnId } : {}),
   service,
 });
 

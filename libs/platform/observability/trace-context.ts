@@ -44,16 +44,15 @@ const nonZero = (bytes: number, zero: string): string => {
   return hex === zero ? nonZero(bytes, zero) : hex;
 };
 
+export const newTraceId = (): string => nonZero(16, ZERO_TRACE);
+export const newSpanId = (): string => nonZero(8, ZERO_SPAN);
+
 /** The root of a new trace. */
 export const newTraceparent = (): string =>
-  formatTraceparent({
-    traceId: nonZero(16, ZERO_TRACE),
-    spanId: nonZero(8, ZERO_SPAN),
-    sampled: true,
-  });
+  formatTraceparent({ traceId: newTraceId(), spanId: newSpanId(), sampled: true });
 
 /** A new span of the same trace, or a new trace when the parent cannot be read. */
 export const childTraceparent = (parent: string | undefined): string => {
   const context = parseTraceparent(parent);
-  return context ? formatTraceparent({ ...context, spanId: nonZero(8, ZERO_SPAN) }) : newTraceparent();
+  return context ? formatTraceparent({ ...context, spanId: newSpanId() }) : newTraceparent();
 };

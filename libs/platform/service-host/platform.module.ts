@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule, Provider } from '@nestjs/common';
 import { HealthController, healthRequestsOf } from './health.controller.js';
+import { MetricsController } from './metrics.controller.js';
 import type { Platform } from './platform.js';
 import * as tokens from './tokens.js';
 
@@ -27,7 +28,7 @@ export class PlatformModule {
     return {
       module: PlatformModule,
       global: true,
-      controllers: [HealthController, healthRequestsOf(platform.identity.service)],
+      controllers: [HealthController, MetricsController, healthRequestsOf(platform.identity.service)],
       providers,
       exports: providers,
     };

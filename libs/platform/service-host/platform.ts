@@ -9,8 +9,8 @@ import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-stor
 import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
 import { connectNats, createLogHint, createRequestClient } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
-import { createLogger, systemClock, uuidIds } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
+import { createLogger, startTelemetry, systemClock, uuidIds } from '@antiphon/observability';
+import type { Logger, Telemetry } from '@antiphon/observability';
 import { waitForDatabase } from './database-check.js';
 import { createHealthRegistry } from './health-registry.js';
 import type { HealthRegistry } from './health-registry.js';
@@ -34,6 +34,7 @@ export interface Platform {
   readonly nats: NatsLink;
   readonly requests: RequestClient;
   readonly health: HealthRegistry;
+  readonly telemetry: Telemetry;
 }
 
 export interface PlatformOptions {
@@ -68,6 +69,17 @@ const openNats = (service: ServiceName, settings: ServiceEnv, logger: Logger): P
     logger,
   });
 
+const connect = async (
+  service: ServiceName,
+  settings: ServiceEnv,
+  logger: Logger,
+): Promise<Pick<Platform, 'pool' | 'nats'>> => {
+  const pool = createPool({ url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger });
+  const nats = await openNats(service, settings, logger);
+  await waitForDatabase(pool, logger);
+  return { pool, nats };
+};
+
 /**
  * Reads environment and configuration, then connects to PostgreSQL and NATS, which may take half a minute to come up.
  * Throws what stops the start: `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE`, `MESSAGING.UNAVAILABLE`.
@@ -82,9 +94,12 @@ export const openPlatform = async ({
   const logger = given ?? createLogger({ service, level: settings.logLevel });
   const identity = identityOf(service, settings);
   const config = readConfig(service, env, cwd);
-  const pool = createPool({ url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger });
-  const nats = await openNats(service, settings, logger);
-  await waitForDatabase(pool, logger);
+  const { id: instanceId, version } = identity;
+  const telemetry = await startTelemetry({ service, instanceId, version, env, logger });
+  const { pool, nats } = await connect(service, settings, logger).catch(async (error: unknown) => {
+    await telemetry.stop();
+    throw error;
+  });
   return {
     identity,
     settings,
@@ -99,12 +114,14 @@ export const openPlatform = async ({
     nats,
     requests: createRequestClient(nats),
     health: createHealthRegistry(identity, systemClock, logger),
+    telemetry,
   };
 };
 
-/** Closes in the order of need: nothing new is appended, messages go out, then the database. */
-export const closePlatform = async ({ eventStore, nats, pool }: Platform): Promise<void> => {
+/** Closes in the order of need: nothing new is appended, messages go out, then the database; last what tells of it. */
+export const closePlatform = async ({ eventStore, nats, pool, telemetry }: Platform): Promise<void> => {
   await eventStore.close();
   await nats.drain();
   await pool.end();
+  await telemetry.stop();
 };

@@ -3,6 +3,7 @@ import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isAppError, toAppError } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
+import { countError, countFailure } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { PROBLEM_MEDIA_TYPE, makeProblem, problemOf, retryAfterSeconds } from './problem.js';
 import type { ProblemDocument } from './problem.js';
@@ -53,6 +54,8 @@ export const sendProblem = (
   reply: FastifyReply,
 ): void => {
   const { problem, cause } = problemFor(error, request.id);
+  if (cause) countError('http', cause);
+  else countFailure('http', 'refused', problem.code);
   log(logger, error, problem);
   // The headers are out already: the rest of a streamed answer cannot be turned into a document.
   if (reply.sent || reply.raw.headersSent) return void reply.raw.destroy();

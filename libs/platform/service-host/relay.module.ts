@@ -3,14 +3,29 @@ import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import { managerOf, startRelay } from '@antiphon/messaging';
 import type { NatsLink, Relay } from '@antiphon/messaging';
+import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { HealthRegistry } from './health-registry.js';
 import type { ServiceIdentity } from './service-identity.js';
 import { EVENT_STORE, HEALTH, LEASE_STORE, LOGGER, NATS, SERVICE_IDENTITY } from './tokens.js';
 
+type RelayGauge = 'antiphon_relay_leading' | 'antiphon_relay_lag_events';
+
+const observeRelay = async (
+  relay: Relay,
+  log: EventStore,
+  report: (name: RelayGauge, value: number) => void,
+): Promise<void> => {
+  const { leading, position } = relay.status();
+  report('antiphon_relay_leading', leading ? 1 : 0);
+  if (!leading || position === null) return;
+  report('antiphon_relay_lag_events', Math.max(0, (await log.headPosition()) - position));
+};
+
 @Injectable()
 class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   private relay: Relay | undefined;
+  private unobserve: () => void = () => undefined;
 
   constructor(
     @Inject(NATS) private readonly link: NatsLink,
@@ -28,9 +43,18 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     const manager = await managerOf(link.connection);
     this.health.addCheck('jetstream', async () => void (await manager.streams.info('EVENTS')));
     this.health.addFact('relay', () => ({ ...relay.status() }));
+    this.unobserve = observeGauges(
+      {
+        antiphon_relay_leading: '1 in the process that carries the log into EVENTS, else 0',
+        antiphon_relay_lag_events:
+          'Events of the log that EVENTS does not have yet, told by the leading process',
+      },
+      (report) => observeRelay(relay, log, report),
+    );
   }
 
   async onModuleDestroy(): Promise<void> {
+    this.unobserve();
     await this.relay?.stop();
   }
 }

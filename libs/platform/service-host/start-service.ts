@@ -11,6 +11,7 @@ import { checkDatabase } from './database-check.js';
 import { addRequestContext, createHttpAdapter } from './http-server.js';
 import type { HttpOptions } from './http-server.js';
 import { nestLogger } from './nest-logger.js';
+import { observePlatform } from './observe-platform.js';
 import { closePlatform, openPlatform } from './platform.js';
 import type { Platform, PlatformOptions } from './platform.js';
 import { PlatformModule } from './platform.module.js';
@@ -116,6 +117,7 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
 
 const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
   addPlatformChecks(platform);
+  const unobserve = observePlatform(platform);
   const closeTemporal = definition.temporal ? await addTemporalCheck(platform) : () => Promise.resolve();
   const endStreams = await keepOwnStreams(platform, definition.keeps ?? []);
   const app = await createApp(definition, platform);
@@ -132,6 +134,7 @@ const startOn = async (platform: Platform, definition: ServiceDefinition): Promi
     );
     await server.close();
     await app.close();
+    unobserve();
     endStreams();
     await closeTemporal();
     await closePlatform(platform);

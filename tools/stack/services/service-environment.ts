@@ -25,16 +25,22 @@ export interface ServiceSettings {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** All that the sandbox gets of ours: it runs other people's code, and has no use for anybody's keys. */
-const FOR_SANDBOX = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ', 'ANTIPHON_LOG_LEVEL', 'NODE_OPTIONS'];
+/**
+ * All that the sandbox gets of ours: it runs other people's code, and has no use for anybody's keys. Where traces go
+ * (a collector's own key with it) its process must know; the cells, which run that code, have no environment at all.
+ */
+const FOR_SANDBOX =
+  /^(PATH|HOME|TMPDIR|LANG|LC_ALL|TZ|ANTIPHON_LOG_LEVEL|NODE_OPTIONS|OTEL_[A-Z_]+|NODE_EXTRA_CA_CERTS)$/;
 
 /** Meant for whoever starts the stack; a service has its own credentials and addresses. */
 const NOT_FOR_SERVICES = /^(npm_|INIT_CWD$|ANTIPHON_DATABASE_URL$|ANTIPHON_NATS_URL$|NODE_CHANNEL_)/;
 
 const inherited = (service: ServiceName, env: Environment): Environment =>
-  service === 'sandbox'
-    ? Object.fromEntries(FOR_SANDBOX.map((name) => [name, env[name]]))
-    : Object.fromEntries(Object.entries(env).filter(([name]) => !NOT_FOR_SERVICES.test(name)));
+  Object.fromEntries(
+    Object.entries(env).filter(([name]) =>
+      service === 'sandbox' ? FOR_SANDBOX.test(name) : !NOT_FOR_SERVICES.test(name),
+    ),
+  );
 
 /** The environment of one service process: what it may inherit, and where everything is. */
 export const serviceEnvironment = (settings: ServiceSettings, env: Environment): Environment => ({

@@ -1,3 +1,4 @@
+import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
 import { ModelFailure, judgeFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
@@ -5,6 +6,8 @@ import type { Admission } from '../pause-providers/provider-breakers.js';
 import { createDeltaStream } from './delta-stream.js';
 import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
+import type { GrantedReservation } from './reserve-call.js';
+import { observeCall } from './turn-telemetry.js';
 import { readyCall } from './ready-call.js';
 import type { ReadyCall } from './ready-call.js';
 import { Stopped, orAbandoned, throwIfStopped, unlessStopped } from './stop.js';
@@ -84,11 +87,20 @@ const overflowed = (cause: unknown): ModelFailure => {
   );
 };
 
-const ask = async (attempt: Attempt, prompt: ModelPrompt, maxOutputTokens: number): Promise<ModelAnswer> => {
+const ask = async (
+  attempt: Attempt,
+  prompt: ModelPrompt,
+  maxOutputTokens: number,
+  onFirst: () => void,
+): Promise<ModelAnswer> => {
   const { services, lane, signal } = attempt.work;
   const overflow = new AbortController();
   const { turnId } = attempt.call;
-  const stream = createDeltaStream(lane.fold().cursor, turnId, lane.sendAhead, () => overflow.abort());
+  const publish = (frames: readonly Frame[]): void => {
+    onFirst();
+    lane.sendAhead(frames);
+  };
+  const stream = createDeltaStream(lane.fold().cursor, turnId, publish, () => overflow.abort());
   attempt.stream = stream;
   const either = AbortSignal.any([signal, overflow.signal]);
   const request = { ...prompt, maxOutputTokens, signal: either, streaming: true };
@@ -112,8 +124,11 @@ const completeStream = (stream: DeltaStream, answer: ModelAnswer): Streamed => {
   return stream.end();
 };
 
-const tellBreaker = async ({ work, admission }: Attempt, error: unknown): Promise<void> => {
+/** Tells the provider's circuit breaker, once, how the call went that it had given leave for. */
+const tellBreaker = async (attempt: Attempt, error: unknown): Promise<void> => {
+  const { admission, work } = attempt;
   if (!admission) return;
+  attempt.admission = null;
   const { signal, services } = work;
   const judged = error instanceof ModelFailure ? judgeFailure(error) : 'unknown';
   // A call that we stopped says nothing about its provider, unless it had all the time that there is.
@@ -154,12 +169,39 @@ const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
   if (refused) return refused;
   throwIfStopped(work.signal);
   attempt.dispatched = true;
-  const answer = await ask(attempt, prompt, reservation.maxOutputTokens);
-  await failpoint('agent.turn.answered', lane.sessionId);
-  const streamed = completeStream(attempt.stream as DeltaStream, answer);
-  const command = toAnswer(answer, streamed, call, reservation, lane.sessionId, isoTime(clock));
-  if (attempt.admission) services.breakers.succeeded(attempt.admission);
-  return { command, retryAfterMs: 0 };
+  return callProvider(attempt, prompt, reservation);
+};
+
+/** Asks the provider; whatever comes of it is a result here, so that the call's span and measurements say it. */
+const callProvider = (
+  attempt: Attempt,
+  prompt: ModelPrompt,
+  granted: GrantedReservation,
+): Promise<CallResult> => {
+  const { work, call } = attempt;
+  const { services, lane, agent } = work;
+  const { maxOutputTokens } = granted;
+  const observed = {
+    call,
+    maxOutputTokens,
+    kind: services.models.kindOf(call.provider),
+    agentId: agent?.id ?? '',
+  };
+  return observeCall(observed, async ({ onFirst, answeredBy }) => {
+    try {
+      const answer = await ask(attempt, prompt, maxOutputTokens, onFirst);
+      await services.failpoint('agent.turn.answered', lane.sessionId);
+      answeredBy(answer.model);
+      const streamed = completeStream(attempt.stream as DeltaStream, answer);
+      if (attempt.admission) services.breakers.succeeded(attempt.admission);
+      attempt.admission = null;
+      const now = isoTime(services.clock);
+      return { command: toAnswer(answer, streamed, call, granted, lane.sessionId, now), retryAfterMs: 0 };
+    } catch (error) {
+      await tellBreaker(attempt, error);
+      return failureOf(attempt, error);
+    }
+  });
 };
 
 /**

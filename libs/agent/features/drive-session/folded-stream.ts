@@ -11,6 +11,7 @@ import type { FrameSender } from './frame-sender.js';
 import { handsAfter } from './hands-after.js';
 import type { LaneLease } from './lane-lease.js';
 import type { LaneServices } from './lane-services.js';
+import { reportEndedTurns } from './turn-telemetry.js';
 
 /** What is to be appended, together or not at all. */
 export interface Decision {
@@ -72,7 +73,7 @@ export interface StreamParts {
 
 /** `known`: the fold of a session that is just being made; that of any other is read when it is first needed. */
 export const createFoldedStream = (
-  { store, log, ids }: Pick<LaneServices, 'store' | 'log' | 'ids'>,
+  { store, log, ids, clock }: Pick<LaneServices, 'store' | 'log' | 'ids' | 'clock'>,
   { workspace, sessionId, lease, sender, onChange, onComing }: StreamParts,
   known: SessionFold | null,
 ): FoldedStream => {
@@ -123,7 +124,9 @@ export const createFoldedStream = (
       lease.confirmed();
       hands = handsAfter(hands, decision.events);
     }
+    const { agentId = '' } = advanced.fold.state.started ?? {};
     moveTo(advanced);
+    reportEndedTurns(folded, { workspace, sessionId, agentId }, clock.now());
     return { outcome: 'appended', decision };
   };
   const commit = async <D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> => {

@@ -4,11 +4,10 @@ import { MAX_JSON_DEPTH, costMicroUsd, toStorable, toStorableJson } from '@antip
 import type { JsonValue } from '@antiphon/kernel';
 import type { Streamed } from './delta-stream.js';
 import { callIdOf } from './names.js';
-import type { Reservation } from './reserve-call.js';
+import type { GrantedReservation } from './reserve-call.js';
 
 type RecordAnswer = Extract<SessionCommand, { type: 'RecordAnswer' }>;
 type RecordFailure = Extract<SessionCommand, { type: 'RecordFailure' }>;
-type Granted = Extract<Reservation, { granted: true }>;
 
 const MAX_MESSAGE_CHARS = 4_000;
 const MAX_NAME_CHARS = 200;
@@ -53,7 +52,7 @@ export const toAnswer = (
   answer: ModelAnswer,
   streamed: Streamed,
   call: OpenCall,
-  granted: Granted,
+  granted: GrantedReservation,
   sessionId: string,
   now: string,
 ): RecordAnswer => {

@@ -20,6 +20,8 @@ export type Reservation =
     }
   | { readonly granted: false; readonly message: string };
 
+export type GrantedReservation = Extract<Reservation, { granted: true }>;
+
 const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetReply, { granted: false }> =>
   !reply.granted;
 

@@ -1,5 +1,6 @@
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { makeToolCall } from './call-tool.js';
+import { observeTool } from './turn-telemetry.js';
 import type { Work } from './work.js';
 
 /** Calls of one step that run at the same time. */
@@ -40,7 +41,10 @@ export const runTools = async (
   };
   const callOnAndOn = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
-      const outcome = refusal(work, turnId, call) ?? (await makeToolCall(work, turnId, call));
+      const toMake = call;
+      const outcome =
+        refusal(work, turnId, toMake) ??
+        (await observeTool(toMake, () => makeToolCall(work, turnId, toMake)));
       // `arrived` is another list by now if others were recorded meanwhile.
       arrived.push(outcome);
       await work.services.failpoint('agent.tool.answered', work.lane.sessionId);

@@ -1,7 +1,7 @@
 import { followUps, mayBegin, nextStep } from '@antiphon/agent-domain';
 import type { FollowUpContext, OpenTurn, SessionCommand, Step } from '@antiphon/agent-domain';
 import { rejected } from '@antiphon/kernel';
-import { contextFrom, runWithContext } from '@antiphon/observability';
+import { runWithContext } from '@antiphon/observability';
 import { agentOf, followUpContext, policyOf } from './follow-up-context.js';
 import type { LaneServices } from './lane-services.js';
 import { createReadyAhead } from './ready-ahead.js';
@@ -11,6 +11,7 @@ import { Stopped, untilAnswered } from './stop.js';
 import type { StopReason } from './stop.js';
 import { askContext } from './turn-context.js';
 import type { TurnContext } from './turn-context.js';
+import { turnContext } from './turn-telemetry.js';
 import { performStep } from './turn-steps.js';
 import type { Work } from './work.js';
 
@@ -144,12 +145,8 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       if (!lane.lease.held() || !turn || step.kind === 'idle') return;
       if (ended || (step.kind === 'begin_call' && !mayBegin(step, begins()))) return;
       const { workspace, sessionId } = lane;
-      const about = {
-        ...contextFrom('agent', origins[turn.turnId]),
-        workspace,
-        sessionId,
-        turnId: turn.turnId,
-      };
+      const { turnId } = turn;
+      const about = turnContext(origins[turnId], { workspace, sessionId, turnId });
       retryAfterMs = await runWithContext(about, () => take(turn, step, retryAfterMs));
     }
   };

@@ -31,6 +31,8 @@ export interface SessionLanes {
   hint(owner: string, workspace: string, sessionId: string): void;
   /** Sessions at work. */
   working(): number;
+  /** Turns of the sessions that this process drives: open ones, and those that wait behind them. */
+  turns(): { readonly open: number; readonly waiting: number };
   /** One round of upkeep; its errors are logged. */
   keepUp(): Promise<void>;
   /** Lets what is at work come to its end within the time, stops the rest, and gives every lease back. */
@@ -45,6 +47,16 @@ interface Entry extends LocalSession {
 
 /** Of `drain`: what is left of it once running turns have had their time. */
 const LAST_GRACE_MS = 1_000;
+
+const countTurns = (sessions: readonly LocalSession[]): { open: number; waiting: number } => {
+  const count = { open: 0, waiting: 0 };
+  for (const { lane } of sessions) {
+    const state = lane.lease.held() ? lane.known()?.state : undefined;
+    count.open += state?.open ? 1 : 0;
+    count.waiting += state?.queue.length ?? 0;
+  }
+  return count;
+};
 
 const keyOf = (workspace: string, sessionId: string): string => `${workspace}/${sessionId}`;
 
@@ -171,6 +183,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
         nats.connection.publish(driverHintSubject(to), JSON.stringify({ workspace, sessionId }));
     },
     working: () => working().length,
+    turns: () => countTurns([...entries.values()]),
     keepUp: async () => {
       await attempt('renewing leases', renew);
       await attempt('looking at event streams', lookAround);

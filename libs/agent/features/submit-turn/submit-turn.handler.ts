@@ -6,6 +6,7 @@ import type { SessionCommand } from '@antiphon/agent-domain';
 import type { IdempotencyClaim } from '@antiphon/event-store';
 import { bug, createBoundedMap, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
+import { runWithMore } from '@antiphon/observability';
 import { eventMetadata } from '../drive-session/envelope.js';
 import { followUpContext } from '../drive-session/follow-up-context.js';
 import type { LaneServices } from '../drive-session/lane-services.js';
@@ -142,7 +143,8 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     if ('sessionId' in target) return;
     const sessionId = lastBound.get(`${workspace} ${keyOf(target.address)}`);
     const session = sessionId === undefined ? undefined : lanes.atHand(workspace, sessionId);
-    if (session?.lane.known()) prepare(session, turn);
+    if (!sessionId || !session?.lane.known()) return;
+    runWithMore({ sessionId, turnId: turn.turnId }, () => prepare(session, turn));
   };
 
   const submit = async (
@@ -171,7 +173,8 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     for (let round = 1; ; round++) {
       const to = await destination(request);
       try {
-        const reply = await submit(request, turn, to);
+        const known = { sessionId: to.lane.sessionId, turnId: turn.turnId };
+        const reply = await runWithMore(known, () => submit(request, turn, to));
         if (reply.joined) await abandon(to);
         return reply;
       } catch (error) {

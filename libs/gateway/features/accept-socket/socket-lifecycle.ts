@@ -13,6 +13,7 @@ import { METHODS, SESSION_FEEDS, TOKEN_GATE, WORKSPACE } from '../gateway.tokens
 import type { SessionFeeds } from '../stream-frames/session-feeds.js';
 import { shakeHands } from './handshake.js';
 import { attachSocketServer } from './socket-server.js';
+import type { SocketPeer } from './socket-server.js';
 
 /** Open sockets of one gateway at most; idle ones cost about 20 kB each. */
 const MAX_SOCKETS = 20_000;
@@ -51,13 +52,11 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     this.feeds.close();
   }
 
-  private greet(
-    socket: WebSocket,
-    { address, authenticated }: { address: string; authenticated: boolean },
-  ): void {
+  private greet(socket: WebSocket, { address, authenticated, traceparent }: SocketPeer): void {
     const { gate, logger, ids, clock, methods, workspace } = this;
     const connection = createClientConnection(socket, { connectionId: ids.next(), address }, logger);
-    const session = createRpcSession({ connection, methods, workspace, caller: caller(gate), logger, ids });
+    const who = { workspace, caller: caller(gate), traceparent };
+    const session = createRpcSession({ connection, methods, ...who, logger, ids });
     const capabilities = [...methods.keys()];
     const onReady = () => session.receive;
     shakeHands({ socket, connection, gate, authenticated, capabilities, logger, clock, onReady });

@@ -13,7 +13,14 @@ export interface SocketServerOptions {
   readonly ids: Ids;
   /** Open sockets at most. */
   readonly maxSockets: number;
-  readonly onSocket: (socket: WebSocket, peer: { address: string; authenticated: boolean }) => void;
+  readonly onSocket: (socket: WebSocket, peer: SocketPeer) => void;
+}
+
+export interface SocketPeer {
+  readonly address: string;
+  readonly authenticated: boolean;
+  /** W3C trace context that the upgrade came with. */
+  readonly traceparent: string | undefined;
 }
 
 /** Dead peers are noticed within two of these. */
@@ -90,7 +97,12 @@ export const attachSocketServer = (
     server.handleUpgrade(request, socket, head, (accepted) => {
       accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
       server.emit('connection', accepted, request);
-      onSocket(accepted, { address, authenticated: admission.authenticated });
+      const { traceparent } = request.headers;
+      onSocket(accepted, {
+        address,
+        authenticated: admission.authenticated,
+        traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+      });
     });
   };
   http.on('upgrade', onUpgrade);

@@ -30,10 +30,11 @@ const submit = async (
   { target, content, idempotencyKey }: Message,
 ): Promise<RpcResult> => {
   const { workspace, caller } = call;
+  const askedAt = performance.now();
   const common = { workspace, caller, target, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   const turn = await requests.request(submitTurn, { ...common, content });
-  streamTurn(feeds, logger, call, turn);
+  streamTurn(feeds, logger, { ...call, askedAt }, turn);
   return undefined;
 };
 

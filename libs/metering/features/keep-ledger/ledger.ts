@@ -2,8 +2,8 @@ import type pg from 'pg';
 import type { EventMetadata, EventStorePg } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import { currentContext } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
+import { currentContext, withSpan } from '@antiphon/observability';
+import type { Logger, SpanStart } from '@antiphon/observability';
 import type { BudgetLimits, LedgerAnswer, LedgerCommand, PriceOf } from '@antiphon/metering-domain';
 import { createLedgerQueue } from './ledger-queue.js';
 import type { LedgerQueueOptions } from './ledger-queue.js';
@@ -62,6 +62,13 @@ const metadataNow = (ids: Ids): EventMetadata => {
   };
 };
 
+/** From when a command arrives until the batch that has it is committed. */
+const spanOf = ({ type }: LedgerCommand): SpanStart => ({
+  name: `ledger ${type.toLowerCase()}`,
+  role: 'client',
+  attributes: { 'db.system.name': 'postgresql', 'db.operation.name': type.toLowerCase() },
+});
+
 export const createLedger = (deps: LedgerDeps): BudgetLedger => {
   const { clock, ids, limits, logger, priceOf } = deps;
   const options = { ...DEFAULTS, ...deps.options };
@@ -73,11 +80,12 @@ export const createLedger = (deps: LedgerDeps): BudgetLedger => {
   );
   const queue = createLedgerQueue(run, options);
   return {
-    submit: async <C extends LedgerCommand>(workspace: string, command: C) => {
-      const decided = await queue.submit({ workspace, command, metadata: metadataNow(ids) });
-      logCharges(logger, decided);
-      return decided.answer as AnswerOf<C['type']>;
-    },
+    submit: <C extends LedgerCommand>(workspace: string, command: C) =>
+      withSpan(spanOf(command), async () => {
+        const decided = await queue.submit({ workspace, command, metadata: metadataNow(ids) });
+        logCharges(logger, decided);
+        return decided.answer as AnswerOf<C['type']>;
+      }),
     close: () => queue.close(),
   };
 };

@@ -1,6 +1,7 @@
 import type { ReserveBudgetReply, ReserveBudgetRequest, ScopeKind } from '@antiphon/contracts/metering';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
+import { defineCounter } from '@antiphon/observability';
 import { scopesAt } from '@antiphon/metering-domain';
 import type { BudgetLimits } from '@antiphon/metering-domain';
 import type { EndReservations } from '../end-reservations/end-reservations.js';
@@ -14,6 +15,16 @@ export interface ReserveBudgetDeps {
 }
 
 export type ReserveBudget = (request: ReserveBudgetRequest) => Promise<ReserveBudgetReply>;
+
+const refusals = defineCounter(
+  'antiphon_budget_refusals',
+  'Model calls that were refused for their budget, by reason and kind of scope',
+);
+
+const counted = (reply: ReserveBudgetReply): ReserveBudgetReply => {
+  if (!reply.granted) refusals.add(1, { reason: reply.reason ?? 'over_limit', scope: reply.scope });
+  return reply;
+};
 
 /** Row keys are compared as text: one spelling for each id and each time. */
 const normalized = (request: ReserveBudgetRequest): ReserveBudgetRequest => ({
@@ -42,12 +53,12 @@ export const createReserveBudget = ({
     const looked = new Set<string>();
     for (;;) {
       const { reply } = await ledger.submit(request.workspace, { type: 'Reserve', request });
-      if (reply.granted || reply.reason !== 'over_limit') return reply;
+      if (reply.granted || reply.reason !== 'over_limit') return counted(reply);
       const scopeKey = scopeKeyOf(request, reply.scope);
       // Each scope once: what is still open then is at work.
-      if (scopeKey === undefined || looked.has(scopeKey)) return reply;
+      if (scopeKey === undefined || looked.has(scopeKey)) return counted(reply);
       looked.add(scopeKey);
-      if ((await endReservations.inScope(request.workspace, scopeKey)) === 0) return reply;
+      if ((await endReservations.inScope(request.workspace, scopeKey)) === 0) return counted(reply);
     }
   };
 };

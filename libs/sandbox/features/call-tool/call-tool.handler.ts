@@ -5,7 +5,8 @@ import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
 import { failed, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
-import type { Logger } from '@antiphon/observability';
+import { withSpan } from '@antiphon/observability';
+import type { Logger, SpanStart } from '@antiphon/observability';
 import type { PluginEntry } from '../plugins/load-plugins.js';
 import { inCallersContext } from '../plugins/plugin-log.js';
 import type { CellPool } from '../pool/cell-pool.js';
@@ -54,6 +55,12 @@ const unknownTool = (entries: readonly PluginEntry[], name: string): ToolOutcome
   );
 };
 
+/** `name`: of a plug-in that is registered. */
+const cellSpan = (name: string): SpanStart => ({
+  name: 'run in cell',
+  attributes: { 'gen_ai.tool.name': name },
+});
+
 const createRun =
   ({ entries, pool }: CallToolOptions) =>
   async (name: string, input: Buffer, signal: AbortSignal): Promise<CallToolReply> => {
@@ -73,7 +80,11 @@ const createRun =
     const { image, source } = tool;
     const { timeoutMs } = source;
     const listener = inCallersContext(tool.listener);
-    const end = await pool.run({ plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal });
+    const end = await withSpan(cellSpan(name), async (span) => {
+      const ended = await pool.run({ plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal });
+      if (ended.end !== 'returned') span.fail(ended.end);
+      return ended;
+    });
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return answer(failed('TOOL.UNAVAILABLE', end.message));
     return answer(outcomeOf(end, MAX_TOOL_OUTPUT_BYTES), image.digest);

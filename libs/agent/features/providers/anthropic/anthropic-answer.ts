@@ -74,7 +74,11 @@ export const createAnthropicReader = (answer: AnswerBuilder): AnthropicReader =>
     if (typeof reason === 'string') stopReason = reason;
   };
   const handlers: Readonly<Record<string, (event: Fields) => void>> = {
-    message_start: (event) => usage.read(fieldsOf(event['message'])?.['usage'], false),
+    message_start: (event) => {
+      const message = fieldsOf(event['message']);
+      answer.model(textOf(message?.['model']));
+      usage.read(message?.['usage'], false);
+    },
     content_block_start: startBlock,
     content_block_delta: growBlock,
     content_block_stop: (event) => {
@@ -102,6 +106,7 @@ export const createAnthropicReader = (answer: AnswerBuilder): AnthropicReader =>
         startBlock({ index, content_block: content });
         handlers['content_block_stop']?.({ index });
       }
+      answer.model(textOf(message['model']));
       usage.read(message['usage'], true);
       noteStop(message['stop_reason']);
     },

@@ -43,6 +43,7 @@ export const createOpenAiReader = (answer: AnswerBuilder): OpenAiReader => {
   };
   const read = (value: unknown, part: 'delta' | 'message'): boolean => {
     const fields = fieldsOf(value);
+    answer.model(textOf(fields?.['model']));
     const given = fieldsOf(fields?.['usage']);
     // The last usage counts: some servers send a running total with every chunk.
     if (given !== undefined) usage = readUsage(given);

@@ -94,6 +94,8 @@ const finishToolCall = (call: RawToolCall, finishReason: ModelAnswer['finishReas
 export interface AnswerBuilder {
   text(delta: string): void;
   thought(delta: string): void;
+  /** The model's own name for itself; the last one counts. */
+  model(name: string): void;
   finish(end: {
     readonly toolCalls: readonly RawToolCall[];
     readonly finishReason: ModelAnswer['finishReason'];
@@ -102,11 +104,13 @@ export interface AnswerBuilder {
 }
 
 export const createAnswerBuilder = (sink: ModelSink): AnswerBuilder => {
+  let model = '';
   const text = createChannel((delta) => sink.onText(delta));
   const thought = createChannel((delta) => sink.onThought(delta));
   return {
     text: text.push,
     thought: thought.push,
+    model: (name) => void (model = name || model),
     finish: ({ toolCalls, finishReason, usage }) => {
       const calls = toolCalls.map((call) => finishToolCall(call, finishReason));
       return {
@@ -116,6 +120,7 @@ export const createAnswerBuilder = (sink: ModelSink): AnswerBuilder => {
         // Some servers say `stop` when they ask for tools.
         finishReason: calls.length > 0 && finishReason === 'stop' ? 'tool_calls' : finishReason,
         usage,
+        ...(model === '' ? {} : { model }),
       };
     },
   };

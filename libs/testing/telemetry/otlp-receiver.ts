@@ -1,0 +1,179 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A span as a collector got it. */
+export interface ReceivedSpan {
+  readonly service: string;
+  readonly name: string;
+  /** OTLP: 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty for the root of a trace. */
+  readonly parentSpanId: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly status: { readonly code?: number; readonly message?: string };
+  readonly events: readonly unknown[];
+  readonly startNs: bigint;
+  readonly endNs: bigint;
+}
+
+export interface OtlpReceiver {
+  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is set to. */
+  readonly url: string;
+  readonly spans: readonly ReceivedSpan[];
+  /** Names of the metrics that came. */
+  readonly metrics: ReadonlySet<string>;
+  /** Every body as it came, for searching in. */
+  readonly bodies: readonly string[];
+  readonly contentTypes: ReadonlySet<string>;
+  /** Settles with the answer of `find` once it has one. */
+  until<T>(what: string, find: (spans: readonly ReceivedSpan[]) => T | undefined): Promise<T>;
+  close(): Promise<void>;
+}
+
+interface Value {
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly intValue?: number | string;
+  readonly doubleValue?: number;
+  readonly arrayValue?: { readonly values: readonly Value[] };
+}
+interface KeyValue {
+  readonly key: string;
+  readonly value: Value;
+}
+interface OtlpSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly attributes?: readonly KeyValue[];
+  readonly status?: ReceivedSpan['status'];
+  readonly events?: readonly unknown[];
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+}
+interface Body {
+  readonly resourceSpans?: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[];
+  }[];
+  readonly resourceMetrics?: readonly {
+    readonly scopeMetrics: readonly { readonly metrics: readonly { readonly name: string }[] }[];
+  }[];
+}
+
+const plain = (value: Value): unknown =>
+  value.arrayValue
+    ? value.arrayValue.values.map(plain)
+    : (value.stringValue ??
+      value.boolValue ??
+      (value.intValue === undefined ? value.doubleValue : Number(value.intValue)));
+
+const recordOf = (attributes: readonly KeyValue[] = []): Record<string, unknown> =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]));
+
+const spansOf = ({ resourceSpans = [] }: Body): ReceivedSpan[] =>
+  resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) =>
+      spans.map((span) => ({
+        service: String(recordOf(resource.attributes)['service.name']),
+        name: span.name,
+        kind: span.kind,
+        traceId: span.traceId,
+        spanId: span.spanId,
+        parentSpanId: span.parentSpanId ?? '',
+        attributes: recordOf(span.attributes),
+        status: span.status ?? {},
+        events: span.events ?? [],
+        startNs: BigInt(span.startTimeUnixNano),
+        endNs: BigInt(span.endTimeUnixNano),
+      })),
+    ),
+  );
+
+const namesOf = ({ resourceMetrics = [] }: Body): string[] =>
+  resourceMetrics.flatMap(({ scopeMetrics }) =>
+    scopeMetrics.flatMap(({ metrics }) => metrics.map(({ name }) => name)),
+  );
+
+/** Beyond this a fact that a test waits for counts as missing. */
+const DEADLINE_MS = 30_000;
+
+/** A collector of the test's own: takes OTLP over HTTP, and keeps what comes as JSON; protobuf it only counts. */
+export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
+  const spans: ReceivedSpan[] = [];
+  const metrics = new Set<string>();
+  const bodies: string[] = [];
+  const contentTypes = new Set<string>();
+  const waiting = new Set<() => void>();
+
+  const take = (type: string, body: Buffer): void => {
+    contentTypes.add(type);
+    bodies.push(body.toString('utf8'));
+    if (type.startsWith('application/json')) {
+      const parsed = JSON.parse(body.toString('utf8')) as Body;
+      spans.push(...spansOf(parsed));
+      for (const name of namesOf(parsed)) metrics.add(name);
+    }
+    for (const check of waiting) check();
+  };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      take(request.headers['content-type'] ?? '', Buffer.concat(chunks));
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  const until: OtlpReceiver['until'] = (what, find) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.delete(check);
+        reject(
+          new Error(`waited in vain for ${what}; there are ${spans.map(({ name }) => name).join(', ')}`),
+        );
+      }, DEADLINE_MS);
+      const check = (): void => {
+        const found = find(spans);
+        if (found === undefined) return;
+        clearTimeout(timer);
+        waiting.delete(check);
+        resolve(found);
+      };
+      waiting.add(check);
+      check();
+    });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    spans,
+    metrics,
+    bodies,
+    contentTypes,
+    until,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+};
+
+/** What is wrong with a trace as a tree: no root or several, or spans whose parent never came. */
+export const treeProblems = (spans: readonly ReceivedSpan[], remoteParent = ''): string[] => {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  const roots = spans.filter(({ parentSpanId }) => parentSpanId === remoteParent);
+  const orphans = spans.filter(({ parentSpanId }) => parentSpanId !== remoteParent && !ids.has(parentSpanId));
+  return [
+    ...(roots.length === 1 ? [] : [`${roots.length} roots: ${roots.map(({ name }) => name).join(', ')}`]),
+    ...(ids.size === spans.length ? [] : ['two spans have one id']),
+    ...orphans.map(({ service, name }) => `orphan: ${service} ${name}`),
+  ];
+};
