@@ -14,6 +14,7 @@ import { noFailpoint } from './drive-session/failpoint.js';
 import { DRIVE_TIMES } from './drive-session/lane-services.js';
 import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
 import { createPublishFrames } from './drive-session/live-frames.js';
+import type { PublishFrames } from './drive-session/live-frames.js';
 import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
 import type { SessionLanes } from './drive-session/session-lanes.js';
@@ -55,6 +56,8 @@ export interface AgentRuntimeOptions {
   readonly times?: Partial<DriveTimes>;
   readonly random?: () => number;
   readonly failpoint?: Failpoint;
+  /** Told at once of each turn that ends in this process, after the commit. */
+  readonly turnEnded?: (sessionId: string) => void;
 }
 
 /** The agent's use cases, and the life of what drives sessions in this process. */
@@ -63,12 +66,22 @@ export interface AgentRuntime {
   readonly cancelTurn: CancelTurn;
   readonly startSession: StartSession;
   readonly listAgents: ListAgents;
+  /** Takes over turns whose driver is gone, now; this process does so every second by itself. */
+  takeOver(): Promise<void>;
   /** Sessions at work in this process. */
   working(): number;
   start(): void;
   /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
   stop(): Promise<void>;
 }
+
+/** Frames go out after the commit that they tell of, and `done` is a turn's last. */
+const publishAndTell =
+  (publish: PublishFrames, turnEnded: (sessionId: string) => void): PublishFrames =>
+  (workspace, sessionId, epoch, frames) => {
+    publish(workspace, sessionId, epoch, frames);
+    if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
+  };
 
 const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): LaneServices => {
   const { config, pool, store, nats, logger, requests } = options;
@@ -79,7 +92,7 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
     sandbox: createSandboxWatch(requests),
-    publish: createPublishFrames(nats, logger),
+    publish: publishAndTell(createPublishFrames(nats, logger), options.turnEnded ?? (() => undefined)),
     readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
@@ -107,6 +120,9 @@ const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningPr
     hint: (wake) => onLogHint(nats, wake),
   });
 
+const takeOver = ({ pool, logger }: AgentRuntimeOptions, lanes: SessionLanes): Promise<void> =>
+  takeOverAbandoned((limit) => findAbandoned(pool, limit), lanes, logger);
+
 /** Takes over what has no driver, until the signal says so: at once, at hints, and every second. */
 const recover = async (
   options: AgentRuntimeOptions,
@@ -114,11 +130,10 @@ const recover = async (
   sweepMs: number,
   stopping: AbortSignal,
 ): Promise<void> => {
-  const { nats, owner, pool, logger } = options;
+  const { nats, owner, logger } = options;
   const unsubscribe = onDriverHint(nats, owner, lanes, logger);
-  const find = (limit: number) => findAbandoned(pool, limit);
   const sweep = () =>
-    takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
+    takeOver(options, lanes).catch((error: unknown) =>
       logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
     );
   await repeat(sweep, sweepMs, stopping);
@@ -154,6 +169,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     cancelTurn: createCancelTurn(services, lanes),
     startSession: createStartSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
+    takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
     start,
     stop: () => (stopped ??= stop()),

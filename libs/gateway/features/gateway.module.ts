@@ -27,6 +27,8 @@ import { createTokenGate } from './authenticate/token-gate.js';
 import { sessionCancel } from './cancel-turn/session-cancel.js';
 import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.tokens.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
+import { RunsController } from './manage-runs/runs.controller.js';
+import { WorkflowsController } from './manage-workflows/workflows.controller.js';
 import { sessionNew } from './new-session/session-new.js';
 import { ReadEventsController } from './read-events/read-events.controller.js';
 import { sessionResume } from './resume-session/session-resume.js';
@@ -94,7 +96,13 @@ const methodsProvider: Provider = {
 
 /** The gateway: sockets, REST, routing and frames; it holds nothing that another gateway lacks. */
 @Module({
-  controllers: [GatewayHealthController, ReadEventsController, ListAgentsController],
+  controllers: [
+    GatewayHealthController,
+    ReadEventsController,
+    ListAgentsController,
+    WorkflowsController,
+    RunsController,
+  ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },
     {
