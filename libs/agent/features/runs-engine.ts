@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
 import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
-import { getRun, getWorkflow } from '@antiphon/contracts/agent';
+import type { getRun, getWorkflow } from '@antiphon/contracts/agent';
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { onLogHint } from '@antiphon/messaging';

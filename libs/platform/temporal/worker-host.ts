@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type * as Sdk from '@temporalio/worker';
 import type { NativeConnection, Worker } from '@temporalio/worker';
 import type { Logger } from '@antiphon/observability';
 
@@ -31,11 +32,9 @@ const MAX_BACKOFF_MS = 5_000;
 /** Activities learn at once that the worker stops; what has not ended by then is left to its heartbeat timeout. */
 const FORCE_AFTER = '8s';
 
-type Sdk = typeof import('@temporalio/worker');
-
 let runtimeInstalled = false;
 /** The SDK's own log lines become ours, and the signals stay ours too. */
-const installRuntime = ({ Runtime, DefaultLogger }: Sdk, logger: Logger): void => {
+const installRuntime = ({ Runtime, DefaultLogger }: typeof Sdk, logger: Logger): void => {
   if (runtimeInstalled) return;
   runtimeInstalled = true;
   const write = new DefaultLogger('WARN', ({ level, message, meta }) => {
@@ -47,7 +46,7 @@ const installRuntime = ({ Runtime, DefaultLogger }: Sdk, logger: Logger): void =
 };
 
 const createWorker = async (
-  sdk: Sdk,
+  sdk: typeof Sdk,
   settings: WorkerSettings,
   connection: NativeConnection,
 ): Promise<Worker> =>

@@ -128,6 +128,11 @@ const decide = (command: WorkflowCommand, state: WorkflowState): WorkflowEvent[]
   }
 };
 
+const withRun = (state: WorkflowState, runId: string, updatedAt: string): WorkflowState => {
+  const openRuns = [...state.openRuns, runId];
+  return { ...state, status: 'running', openRuns, lastRunId: runId, updatedAt };
+};
+
 const afterRun = (state: WorkflowState, runId: string, status: string): WorkflowState => {
   const openRuns = state.openRuns.filter((open) => open !== runId);
   if (openRuns.length > 0) return { ...state, openRuns };
@@ -154,11 +159,8 @@ const evolve = (state: WorkflowState, event: WorkflowEvent): WorkflowState => {
       const { code, message, refusedAt: updatedAt } = event.data;
       return { ...state, status: 'draft', order: [], problem: { code, message }, updatedAt };
     }
-    case 'WorkflowRunStarted': {
-      const { runId, startedAt: updatedAt } = event.data;
-      const openRuns = [...state.openRuns, runId];
-      return { ...state, status: 'running', openRuns, lastRunId: runId, updatedAt };
-    }
+    case 'WorkflowRunStarted':
+      return withRun(state, event.data.runId, event.data.startedAt);
     case 'WorkflowRunEnded':
       return { ...afterRun(state, event.data.runId, event.data.status), updatedAt: event.data.endedAt };
     case 'WorkflowDeleted':
