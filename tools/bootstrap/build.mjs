@@ -42,7 +42,10 @@ const outputs = (root) => [
     join(root, path, 'dist', '.tsbuildinfo'),
   ),
   ...(hasPlugins(root) ? [join(root, 'plugins', 'dist')] : []),
+  ...(hasWorkflows(root) ? [join(root, 'libs', 'agent', 'workflows', 'dist', 'bundle.js')] : []),
 ];
+
+const hasWorkflows = (root) => readPackageJson(root).scripts['build:workflows'] !== undefined;
 
 const hasPlugins = (root) => readPackageJson(root).scripts['build:plugins'] !== undefined;
 
@@ -65,6 +68,14 @@ const compile = async (context) => {
   });
 };
 
+/** The bundle is made of what was just compiled. */
+const bundleWorkflows = async (context) => {
+  const { root, signal, adopt } = context;
+  if (!hasWorkflows(root)) return;
+  const shell = ['-c', readPackageJson(root).scripts['build:workflows']];
+  await runCommand('/bin/sh', shell, { cwd: root, env: nodeEnv(context), signal, adopt });
+};
+
 const buildPlugins = async (context) => {
   const { root, signal, adopt } = context;
   if (!hasPlugins(root)) return;
@@ -79,7 +90,10 @@ export const buildProject = async (context, progress) => {
   if (isBuilt(root, sources)) return;
   try {
     await Promise.all([
-      progress.step('TypeScript: compiling it', () => compile(context)),
+      progress.step('TypeScript: compiling it', async () => {
+        await compile(context);
+        await bundleWorkflows(context);
+      }),
       progress.step('plug-ins: compiling them', () => buildPlugins(context)),
     ]);
     writeJsonAtomic(stampPath(root, 'build'), { sources });

@@ -7,8 +7,10 @@ import { findGateway, type AddressOptions } from './connection/gateway-address.j
 import { addEvents } from './events/events.command.js';
 import { EXIT, exitCodeOf } from './output/exit-codes.js';
 import { createOutput } from './output/print.js';
+import { addRun } from './run/run.command.js';
 import { addStack } from './stack/stack.command.js';
 import { addStatus } from './status/status.command.js';
+import { addWorkflow } from './workflow/workflow.command.js';
 
 type GlobalOptions = AddressOptions & { readonly json?: boolean };
 
@@ -35,7 +37,8 @@ const createProgram = (): Command => {
       '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
     )
     .exitOverride();
-  for (const add of [addStack, addStatus, addChat, addEvents, addAudit, addConfig]) add(program, contextOf);
+  const all = [addStack, addStatus, addChat, addWorkflow, addRun, addEvents, addAudit, addConfig];
+  for (const add of all) add(program, contextOf);
   return program;
 };
 

@@ -15,6 +15,7 @@ import { noFailpoint } from './drive-session/failpoint.js';
 import { DRIVE_TIMES } from './drive-session/lane-services.js';
 import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
 import { createPublishFrames } from './drive-session/live-frames.js';
+import type { PublishFrames } from './drive-session/live-frames.js';
 import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
 import type { SessionLanes } from './drive-session/session-lanes.js';
@@ -62,6 +63,8 @@ export interface AgentRuntimeOptions {
   readonly failpoint?: Failpoint;
   /** Told of each pause of a provider that this process begins or ends. */
   readonly onBreakerChange?: BreakerOptions['onChange'];
+  /** Told at once of each turn that ends in this process, after the commit. */
+  readonly turnEnded?: (sessionId: string) => void;
 }
 
 /** The agent's use cases, and the life of what drives sessions in this process. */
@@ -70,6 +73,8 @@ export interface AgentRuntime {
   readonly cancelTurn: CancelTurn;
   readonly startSession: StartSession;
   readonly listAgents: ListAgents;
+  /** Takes over turns whose driver is gone, now; this process does so every second by itself. */
+  takeOver(): Promise<void>;
   /** Sessions at work in this process. */
   working(): number;
   /** Providers that are not asked now. */
@@ -78,6 +83,14 @@ export interface AgentRuntime {
   /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
   stop(): Promise<void>;
 }
+
+/** Frames go out after the commit that they tell of, and `done` is a turn's last. */
+const publishAndTell =
+  (publish: PublishFrames, turnEnded: (sessionId: string) => void): PublishFrames =>
+  (workspace, sessionId, epoch, frames) => {
+    publish(workspace, sessionId, epoch, frames);
+    if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
+  };
 
 const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): LaneServices => {
   const { config, pool, store, nats, logger, requests } = options;
@@ -93,7 +106,7 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
       store: createBreakerStore(pool),
       ...(options.onBreakerChange ? { onChange: options.onBreakerChange } : {}),
     }),
-    publish: createPublishFrames(nats, logger),
+    publish: publishAndTell(createPublishFrames(nats, logger), options.turnEnded ?? (() => undefined)),
     readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
@@ -121,6 +134,9 @@ const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningPr
     hint: (wake) => onLogHint(nats, wake),
   });
 
+const takeOver = ({ pool, logger }: AgentRuntimeOptions, lanes: SessionLanes): Promise<void> =>
+  takeOverAbandoned((limit) => findAbandoned(pool, limit), lanes, logger);
+
 /** Takes over what has no driver, until the signal says so: at once, at hints, and every second. */
 const recover = async (
   options: AgentRuntimeOptions,
@@ -128,11 +144,10 @@ const recover = async (
   sweepMs: number,
   stopping: AbortSignal,
 ): Promise<void> => {
-  const { nats, owner, pool, logger } = options;
+  const { nats, owner, logger } = options;
   const unsubscribe = onDriverHint(nats, owner, lanes, logger);
-  const find = (limit: number) => findAbandoned(pool, limit);
   const sweep = () =>
-    takeOverAbandoned(find, lanes, logger).catch((error: unknown) =>
+    takeOver(options, lanes).catch((error: unknown) =>
       logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
     );
   await repeat(sweep, sweepMs, stopping);
@@ -185,6 +200,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     cancelTurn: createCancelTurn(services, lanes),
     startSession: createStartSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
+    takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
     pausedProviders: services.breakers.all,
     start,

@@ -3,22 +3,39 @@ import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, createAgentRuntime } from './agent-runtime.js';
 import type { AgentRuntime } from './agent-runtime.js';
+import { createTurnEndings } from './carry-out-run/turn-endings.js';
+import type { TurnEndings } from './carry-out-run/turn-endings.js';
 import { CancelTurnController } from './cancel-turn/cancel-turn.controller.js';
 import { failpointsFrom } from './drive-session/failpoint.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
 import { providersInUse } from './report-health/providers-in-use.js';
+import { RUNS_ENGINE, createRunsEngine } from './runs-engine.js';
+import type { RunsEngine } from './runs-engine.js';
+import { RunsController } from './start-run/runs.controller.js';
+import { WorkflowsController } from './save-workflow/workflows.controller.js';
 import { StartSessionController } from './start-session/start-session.controller.js';
 import { SubmitTurnController } from './submit-turn/submit-turn.controller.js';
 
 const MODELS = Symbol('MODELS');
 
-const createRuntime = (platform: AgentPlatform, models: Models): AgentRuntime => {
+const ENDINGS = Symbol('ENDINGS');
+
+const createRuntime = (platform: AgentPlatform, models: Models, endings: TurnEndings): AgentRuntime => {
   const { config, store, leases, pool, nats, requests, logger, clock, ids, identity, env } = platform;
   const failpoint = failpointsFrom(env['FAILPOINTS']);
   const house = { config, store, leases, pool, nats, requests, logger, clock, ids };
-  return createAgentRuntime({ ...house, models, owner: identity.id, failpoint });
+  const turnEnded = (sessionId: string) => endings.note(sessionId);
+  return createAgentRuntime({ ...house, models, owner: identity.id, failpoint, turnEnded });
+};
+
+const createEngine = (platform: AgentPlatform, runtime: AgentRuntime, endings: TurnEndings): RunsEngine => {
+  const { config, store, pool, nats, requests, logger, clock, ids, identity, env } = platform;
+  const house = { config, store, pool, nats, requests, logger, clock, ids };
+  // As readServiceEnv reads it: an empty variable is a missing one.
+  const temporalAddress = env['ANTIPHON_TEMPORAL_ADDRESS'] || undefined;
+  return createRunsEngine({ ...house, runtime, endings, temporalAddress, identity: identity.id });
 };
 
 /** Begins to drive once everything is there; on the way out, what runs is brought to its end or handed over. */
@@ -26,6 +43,8 @@ const createRuntime = (platform: AgentPlatform, models: Models): AgentRuntime =>
 class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     @Inject(AGENT_RUNTIME) private readonly runtime: AgentRuntime,
+    @Inject(RUNS_ENGINE) private readonly runs: RunsEngine,
+    @Inject(ENDINGS) private readonly endings: TurnEndings,
     @Inject(MODELS) private readonly models: Models,
     @Inject(AgentPlatform) private readonly platform: AgentPlatform,
   ) {}
@@ -35,18 +54,30 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     health.addFact('providers', () => providersInUse(config, env));
     health.addFact('pausedProviders', () => this.runtime.pausedProviders().map((pause) => ({ ...pause })));
     health.addFact('workingSessions', () => this.runtime.working());
+    health.addFact('temporalWorker', () => (this.runs.polling() ? 'polling' : 'waiting'));
     this.runtime.start();
+    this.runs.start();
   }
 
   async onModuleDestroy(): Promise<void> {
+    // First: an activity that is begun now would submit a turn that nobody here may begin.
+    await this.runs.stop();
     await this.runtime.stop();
+    this.endings.close();
     this.models.close();
   }
 }
 
-/** The agent service: sessions, turns, and what drives them. */
+/** The agent service: sessions, turns, runs, and what drives them. */
 @Module({
-  controllers: [SubmitTurnController, CancelTurnController, StartSessionController, ListAgentsController],
+  controllers: [
+    SubmitTurnController,
+    CancelTurnController,
+    StartSessionController,
+    ListAgentsController,
+    WorkflowsController,
+    RunsController,
+  ],
   providers: [
     AgentPlatform,
     {
@@ -54,7 +85,13 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform],
       useFactory: ({ config, env }: AgentPlatform): Models => createModels(config, env),
     },
-    { provide: AGENT_RUNTIME, inject: [AgentPlatform, MODELS], useFactory: createRuntime },
+    {
+      provide: ENDINGS,
+      inject: [AgentPlatform],
+      useFactory: (platform: AgentPlatform) => createTurnEndings(platform),
+    },
+    { provide: AGENT_RUNTIME, inject: [AgentPlatform, MODELS, ENDINGS], useFactory: createRuntime },
+    { provide: RUNS_ENGINE, inject: [AgentPlatform, AGENT_RUNTIME, ENDINGS], useFactory: createEngine },
     AgentLifecycle,
   ],
 })

@@ -9,3 +9,7 @@ export { AgentModule } from './agent.module.js';
 export { createAgentRuntime } from './agent-runtime.js';
 export type { AgentRuntime, AgentRuntimeOptions } from './agent-runtime.js';
 export { FAILPOINTS } from './drive-session/lane-services.js';
+export { createTurnEndings } from './carry-out-run/turn-endings.js';
+export type { TurnEndings } from './carry-out-run/turn-endings.js';
+export { createRunsEngine } from './runs-engine.js';
+export type { RunsEngine, RunsEngineOptions } from './runs-engine.js';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RUN_STATES } from '../agent/workflow-requests.js';
 import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH } from '../agent/requests.js';
 
 /** Version of the WebSocket protocol, as `session.ack` says it. */
@@ -111,3 +112,14 @@ export const EventsQuery = z.strictObject({
   offset: z.coerce.number().int().min(0).max(100_000).optional(),
 });
 export type EventsQuery = z.infer<typeof EventsQuery>;
+
+/** Query of every list that pages by a cursor. */
+export const PageQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(200).optional(),
+});
+/** Query of `GET /api/v1/runs`. */
+export const RunsQuery = PageQuery.extend({
+  workflow: z.uuid().optional(),
+  status: z.enum(RUN_STATES).optional(),
+});

@@ -224,3 +224,18 @@ export const readBudgets = defineRequest({
   reply: z.object({ scopes: z.array(ScopeUsage) }),
   timeoutMs: 5_000,
 });
+
+/** Ends what has expired, in every workspace; metering does so by itself as well, this is for a schedule of one's own. */
+export const expireReservations = defineRequest({
+  subject: 'cmd.metering.reservation.expire',
+  request: z.strictObject({}),
+  reply: z.object({ ended: z.int().nonnegative() }),
+  timeoutMs: 20_000,
+});
+/** Brings the day and the month that are over to their final sums: settles what the log has an outcome of. */
+export const rollBudgetPeriods = defineRequest({
+  subject: 'cmd.metering.period.roll',
+  request: z.strictObject({}),
+  reply: z.object({ ended: z.int().nonnegative(), periods: z.array(z.string()) }),
+  timeoutMs: 20_000,
+});

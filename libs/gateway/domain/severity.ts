@@ -1,12 +1,16 @@
 export type Severity = 'info' | 'warning' | 'error';
 
-const ERRORS = ['TurnFailed', 'ToolCallFailed'] as const;
+const ERRORS = ['TurnFailed', 'ToolCallFailed', 'TaskFailed', 'RunFailed'] as const;
 const WARNINGS = [
   'ModelCallAborted',
   'ToolCallUnknown',
   'TurnCancelled',
   'BudgetExpired',
   'BudgetCorrected',
+  'TaskAttemptFailed',
+  'TaskCancelled',
+  'RunCancelled',
+  'WorkflowRefused',
 ] as const;
 
 /** Which event types count as a problem for an operator; all others are `info`. */

@@ -27,6 +27,8 @@ import { createTokenGate } from './authenticate/token-gate.js';
 import { sessionCancel } from './cancel-turn/session-cancel.js';
 import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.tokens.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
+import { RunsController } from './manage-runs/runs.controller.js';
+import { WorkflowsController } from './manage-workflows/workflows.controller.js';
 import { sessionNew } from './new-session/session-new.js';
 import { ReadEventsController } from './read-events/read-events.controller.js';
 import { sessionResume } from './resume-session/session-resume.js';
@@ -100,6 +102,8 @@ const methodsProvider: Provider = {
     ReadEventsController,
     ListAgentsController,
     ServeReferenceController,
+    WorkflowsController,
+    RunsController,
   ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },

@@ -10,3 +10,6 @@ export const FRAME_LOG = Symbol('FRAME_LOG');
 export const SESSION_FEEDS = Symbol('SESSION_FEEDS');
 /** MethodTable. */
 export const METHODS = Symbol('METHODS');
+
+/** Who asks over HTTP, until keys tell callers apart: the scope of an idempotency key. */
+export const HTTP_CALLER = 'http:token';

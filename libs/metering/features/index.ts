@@ -7,3 +7,4 @@ export { createReadBudgets } from './read-budgets/read-budgets.js';
 export { rebuildBalances } from './rebuild-balances/rebuild-balances.js';
 export { createReserveBudget } from './reserve-budget/reserve-budget.js';
 export { createSettleBudget } from './settle-budget/settle-budget.js';
+export { createRollPeriods } from './sweep-budgets/roll-periods.js';

@@ -19,7 +19,16 @@ import { ReserveBudgetController } from './reserve-budget/reserve-budget.control
 import { createReserveBudget } from './reserve-budget/reserve-budget.js';
 import { SettleBudgetController } from './settle-budget/settle-budget.controller.js';
 import { createSettleBudget } from './settle-budget/settle-budget.js';
-import { BUDGET_LEDGER, END_RESERVATIONS, READ_BUDGETS, RESERVE_BUDGET, SETTLE_BUDGET } from './tokens.js';
+import { createRollPeriods } from './sweep-budgets/roll-periods.js';
+import { SweepBudgetsController } from './sweep-budgets/sweep-budgets.controller.js';
+import {
+  BUDGET_LEDGER,
+  END_RESERVATIONS,
+  READ_BUDGETS,
+  RESERVE_BUDGET,
+  ROLL_PERIODS,
+  SETTLE_BUDGET,
+} from './tokens.js';
 import { UnfreezeScopeController } from './unfreeze-scope/unfreeze-scope.controller.js';
 
 /** Prices as the configuration knows them, without the names that they were found by. */
@@ -71,6 +80,13 @@ const readProvider: Provider = {
     createReadBudgets(pool, clock, config.budgets),
 };
 
+const rollProvider: Provider = {
+  provide: ROLL_PERIODS,
+  inject: [DATABASE_POOL, CLOCK, CONFIG, END_RESERVATIONS],
+  useFactory: (pool: pg.Pool, clock: Clock, config: AntiphonConfig, endReservations: EndReservations) =>
+    createRollPeriods({ pool, clock, limits: config.budgets, endReservations }),
+};
+
 /** Metering: admits model calls within their budgets and charges what they used, once each. */
 @Module({
   controllers: [
@@ -78,12 +94,14 @@ const readProvider: Provider = {
     SettleBudgetController,
     ReadBudgetsController,
     UnfreezeScopeController,
+    SweepBudgetsController,
   ],
   providers: [
     ledgerProvider,
     endProvider,
     reserveProvider,
     readProvider,
+    rollProvider,
     { provide: SETTLE_BUDGET, inject: [BUDGET_LEDGER], useFactory: createSettleBudget },
     MeteringLifecycle,
   ],

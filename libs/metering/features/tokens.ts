@@ -8,3 +8,5 @@ export const RESERVE_BUDGET = Symbol('RESERVE_BUDGET');
 export const SETTLE_BUDGET = Symbol('SETTLE_BUDGET');
 /** ReadBudgets. */
 export const READ_BUDGETS = Symbol('READ_BUDGETS');
+/** RollPeriods. */
+export const ROLL_PERIODS = Symbol('ROLL_PERIODS');

@@ -37,15 +37,34 @@ const problemOf = (status: number, text: string): AppError => {
   );
 };
 
-/** GETs a JSON document from the gateway; its problem documents become AppErrors. */
-export const getJson = async (gateway: GatewayAddress, path: string): Promise<unknown> => {
-  const headers = gateway.token === null ? {} : { authorization: `Bearer ${gateway.token}` };
-  const answer = await fetch(gateway.url + path, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(
-    (cause: unknown) => {
-      throw unreachable(gateway, cause);
-    },
-  );
+interface Asked {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly body?: unknown;
+  /** The same key again is the same request. */
+  readonly idempotencyKey?: string;
+}
+
+const headersOf = ({ token }: GatewayAddress, { body, idempotencyKey }: Asked): Record<string, string> => ({
+  ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+});
+
+/** Asks the gateway for a JSON document; its problem documents become AppErrors. */
+export const askJson = async (gateway: GatewayAddress, path: string, asked: Asked): Promise<unknown> => {
+  const answer = await fetch(gateway.url + path, {
+    method: asked.method,
+    headers: headersOf(gateway, asked),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),
+  }).catch((cause: unknown) => {
+    throw unreachable(gateway, cause);
+  });
   const text = await answer.text();
   if (!answer.ok) throw problemOf(answer.status, text);
-  return JSON.parse(text) as unknown;
+  return text === '' ? null : (JSON.parse(text) as unknown);
 };
+
+/** GETs a JSON document from the gateway. */
+export const getJson = (gateway: GatewayAddress, path: string): Promise<unknown> =>
+  askJson(gateway, path, { method: 'GET' });

@@ -3,6 +3,7 @@ import type { Logger } from '@antiphon/observability';
 import { LOGGER, sendProblem } from '@antiphon/service-host';
 import type { FastifyInstance } from 'fastify';
 import { TOKEN_GATE } from '../gateway.tokens.js';
+import { acceptYaml } from '../read-body/yaml-bodies.js';
 import { guardRequest } from './http-guard.js';
 import type { TokenGate } from './token-gate.js';
 
@@ -11,6 +12,7 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
   const gate = app.get<TokenGate>(TOKEN_GATE);
   const logger = app.get<Logger>(LOGGER);
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  acceptYaml(fastify);
   fastify.addHook('onRequest', (request, reply, done) => {
     try {
       guardRequest(request, gate);

@@ -1,0 +1,178 @@
+import type { WorkflowDefinition, WorkflowEvent } from '@antiphon/contracts/agent';
+import { assertNever, conflict, notFound, rejected } from '@antiphon/kernel';
+import type { Decider } from '@antiphon/kernel';
+
+const schemaVersion = 1;
+
+export interface WorkflowState {
+  readonly status: 'new' | 'draft' | 'validating' | 'ready' | 'running' | 'completed' | 'failed' | 'deleted';
+  readonly workflowId: string;
+  readonly version: number;
+  readonly definition: WorkflowDefinition | null;
+  readonly order: readonly string[];
+  readonly problem: { readonly code: string; readonly message: string } | null;
+  readonly openRuns: readonly string[];
+  readonly lastRunId: string | null;
+  readonly updatedAt: string;
+}
+
+interface Command<T extends string, Data> {
+  readonly type: T;
+  readonly data: Data;
+  /** ISO 8601, UTC. */
+  readonly now: string;
+}
+/** What checking a definition came to. */
+export type Verdict =
+  { readonly order: readonly string[] } | { readonly code: string; readonly message: string };
+export type SaveWorkflow = Command<
+  'SaveWorkflow',
+  { readonly workflowId: string; readonly definition: WorkflowDefinition }
+>;
+export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly verdict: Verdict }>;
+export type NoteRunStarted = Command<'NoteRunStarted', { readonly runId: string }>;
+export type NoteRunEnded = Command<
+  'NoteRunEnded',
+  { readonly runId: string; readonly status: 'completed' | 'failed' | 'cancelled' }
+>;
+export type DeleteWorkflow = Command<'DeleteWorkflow', Record<string, never>>;
+export type WorkflowCommand =
+  SaveWorkflow | ValidateWorkflow | NoteRunStarted | NoteRunEnded | DeleteWorkflow;
+
+const initialState = (): WorkflowState => ({
+  status: 'new',
+  workflowId: '',
+  version: 0,
+  definition: null,
+  order: [],
+  problem: null,
+  openRuns: [],
+  lastRunId: null,
+  updatedAt: '',
+});
+
+const requireThere = ({ status }: WorkflowState): void => {
+  if (status === 'new' || status === 'deleted')
+    throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
+};
+const requireIdle = ({ openRuns }: WorkflowState): void => {
+  if (openRuns.length > 0)
+    throw conflict('WORKFLOW.RUNNING', `a run of this workflow is at work: ${openRuns[0]}`);
+};
+
+const save = ({ data, now }: SaveWorkflow, state: WorkflowState): WorkflowEvent[] => {
+  if (state.status === 'deleted') requireThere(state);
+  const { workflowId, definition } = data;
+  const saved = { workflowId, version: state.version + 1, definition, savedAt: now };
+  return [{ type: 'WorkflowSaved', schemaVersion, data: saved }];
+};
+
+const validate = ({ data: { verdict }, now }: ValidateWorkflow, state: WorkflowState): WorkflowEvent[] => {
+  requireThere(state);
+  const known = { workflowId: state.workflowId, version: state.version };
+  const begun = {
+    type: 'WorkflowValidationStarted',
+    schemaVersion,
+    data: { ...known, startedAt: now },
+  } as const;
+  if ('order' in verdict) {
+    const data = { ...known, order: [...verdict.order], validatedAt: now };
+    return [begun, { type: 'WorkflowValidated', schemaVersion, data }];
+  }
+  const { code, message } = verdict;
+  return [
+    begun,
+    { type: 'WorkflowRefused', schemaVersion, data: { ...known, code, message, refusedAt: now } },
+  ];
+};
+
+const noteStarted = ({ data, now }: NoteRunStarted, state: WorkflowState): WorkflowEvent[] => {
+  requireThere(state);
+  if (state.status === 'draft' || state.status === 'validating')
+    throw rejected('WORKFLOW.NOT_READY', 'the workflow is a draft: validate it first');
+  const started = { workflowId: state.workflowId, ...data, startedAt: now };
+  return [{ type: 'WorkflowRunStarted', schemaVersion, data: started }];
+};
+
+const noteEnded = ({ data, now }: NoteRunEnded, state: WorkflowState): WorkflowEvent[] =>
+  state.openRuns.includes(data.runId)
+    ? [
+        {
+          type: 'WorkflowRunEnded',
+          schemaVersion,
+          data: { workflowId: state.workflowId, ...data, endedAt: now },
+        },
+      ]
+    : [];
+
+const remove = ({ now }: DeleteWorkflow, state: WorkflowState): WorkflowEvent[] => {
+  requireThere(state);
+  requireIdle(state);
+  return [{ type: 'WorkflowDeleted', schemaVersion, data: { workflowId: state.workflowId, deletedAt: now } }];
+};
+
+const decide = (command: WorkflowCommand, state: WorkflowState): WorkflowEvent[] => {
+  switch (command.type) {
+    case 'SaveWorkflow':
+      return save(command, state);
+    case 'ValidateWorkflow':
+      return validate(command, state);
+    case 'NoteRunStarted':
+      return noteStarted(command, state);
+    case 'NoteRunEnded':
+      return noteEnded(command, state);
+    case 'DeleteWorkflow':
+      return remove(command, state);
+    default:
+      return assertNever(command);
+  }
+};
+
+const withRun = (state: WorkflowState, runId: string, updatedAt: string): WorkflowState => {
+  const openRuns = [...state.openRuns, runId];
+  return { ...state, status: 'running', openRuns, lastRunId: runId, updatedAt };
+};
+
+const afterRun = (state: WorkflowState, runId: string, status: string): WorkflowState => {
+  const openRuns = state.openRuns.filter((open) => open !== runId);
+  if (openRuns.length > 0) return { ...state, openRuns };
+  // A definition that was saved while its runs were at work has been validated or not by itself.
+  if (state.status !== 'running') return { ...state, openRuns };
+  return { ...state, openRuns, status: status === 'completed' ? 'completed' : 'failed' };
+};
+
+const evolve = (state: WorkflowState, event: WorkflowEvent): WorkflowState => {
+  switch (event.type) {
+    case 'WorkflowSaved': {
+      const { workflowId, version, definition, savedAt } = event.data;
+      const drafted = { workflowId, version, definition, order: [], problem: null, updatedAt: savedAt };
+      return { ...state, ...drafted, status: 'draft' };
+    }
+    case 'WorkflowValidationStarted':
+      return { ...state, status: 'validating' };
+    case 'WorkflowValidated': {
+      const { order, validatedAt: updatedAt } = event.data;
+      const status = state.openRuns.length > 0 ? 'running' : 'ready';
+      return { ...state, status, order, problem: null, updatedAt };
+    }
+    case 'WorkflowRefused': {
+      const { code, message, refusedAt: updatedAt } = event.data;
+      return { ...state, status: 'draft', order: [], problem: { code, message }, updatedAt };
+    }
+    case 'WorkflowRunStarted':
+      return withRun(state, event.data.runId, event.data.startedAt);
+    case 'WorkflowRunEnded':
+      return { ...afterRun(state, event.data.runId, event.data.status), updatedAt: event.data.endedAt };
+    case 'WorkflowDeleted':
+      return { ...state, status: 'deleted', updatedAt: event.data.deletedAt };
+    default:
+      return state;
+  }
+};
+
+/** The machine of a workflow: draft → validating → ready → running → completed or failed; each save begins anew. */
+export const workflowDecider: Decider<WorkflowState, WorkflowCommand, WorkflowEvent> = {
+  initialState,
+  decide,
+  evolve,
+};

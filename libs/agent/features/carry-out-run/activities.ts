@@ -1,0 +1,87 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { Context } from '@temporalio/activity';
+import type { RunActivities, SweepActivities } from '@antiphon/agent-workflows';
+import { isAppError, notFound, toAppError } from '@antiphon/kernel';
+import type { AppError, ErrorKind } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import { contextFrom, runWithContext } from '@antiphon/observability';
+import type { WorkflowServices } from '../event-fold/workflow-services.js';
+import { progressOf } from './run-task.js';
+import type { createRunTask } from './run-task.js';
+
+const HEARTBEAT_MS = 1_000;
+const FOR_GOOD: ReadonlySet<ErrorKind> = new Set(['invalid', 'forbidden', 'not_found', 'rejected']);
+
+/** By the house's table (house style §5). Its code alone: a message could carry what a history must not. */
+const toFailure = (error: AppError): ApplicationFailure =>
+  ApplicationFailure.create({
+    message: error.code,
+    type: error.code,
+    nonRetryable: FOR_GOOD.has(error.kind),
+  });
+
+const translated =
+  <Args extends unknown[], Result>(logger: Logger, name: string, work: (...args: Args) => Promise<Result>) =>
+  async (...args: Args): Promise<Result> => {
+    try {
+      return await work(...args);
+    } catch (error) {
+      if (error instanceof ApplicationFailure) throw error;
+      if (!isAppError(error) || error.kind === 'bug')
+        logger.error({ err: error, activity: name }, 'an activity failed');
+      else
+        logger.info(
+          { err: error, activity: name },
+          'an activity did not succeed; Temporal decides what follows',
+        );
+      throw toFailure(toAppError(error));
+    }
+  };
+
+/** Runs `work` while telling Temporal that it is alive; its signal says that the worker stops, or Temporal gave it up. */
+const alive = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+  const context = Context.current();
+  const beat = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  try {
+    return await work(context.cancellationSignal);
+  } catch (error) {
+    if (!context.cancellationSignal.aborted) throw error;
+    // Whoever polls next goes on: the turn itself is in the log, and does not stop with its follower.
+    throw ApplicationFailure.create({
+      message: 'the worker stops',
+      type: 'SERVICE.STOPPING',
+      nextRetryDelay: '100ms',
+    });
+  } finally {
+    clearInterval(beat);
+  }
+};
+
+export interface ActivityDeps {
+  readonly services: WorkflowServices;
+  readonly runTask: ReturnType<typeof createRunTask>;
+  readonly sweeps: SweepActivities;
+}
+
+/** What the worker does for the Temporal workflows of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
+export const createActivities = ({
+  services,
+  runTask,
+  sweeps,
+}: ActivityDeps): RunActivities & SweepActivities => {
+  const { logger, runs } = services;
+  const within = <T>(name: string, work: () => Promise<T>) =>
+    translated(logger, name, () => runWithContext(contextFrom('agent'), work));
+  return {
+    readRun: translated(logger, 'readRun', async ({ workspace, runId }) => {
+      const { state, version } = await runs.read(workspace, runId);
+      if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
+      return progressOf(state);
+    }),
+    runTask: translated(logger, 'runTask', (task) => alive((signal) => runTask(task, signal))),
+    reconcileRuns: within('reconcileRuns', sweeps.reconcileRuns),
+    sweepTurns: within('sweepTurns', sweeps.sweepTurns),
+    expireReservations: within('expireReservations', sweeps.expireReservations),
+    rollBudgetPeriods: within('rollBudgetPeriods', sweeps.rollBudgetPeriods),
+  };
+};

@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { ModelFailure } from '@antiphon/agent-domain';
+import type { ModelRequest } from '@antiphon/agent-domain';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, until } from '../testing/agent-world.js';
+import { createRunsWorld } from '../testing/runs-world.js';
+import type { RunsProcess, RunsWorld } from '../testing/runs-world.js';
+import { hangs, says } from '../testing/test-model.js';
+
+jest.setTimeout(60_000);
+
+let world: RunsWorld;
+let agent: RunsProcess;
+beforeAll(async () => {
+  world = await createRunsWorld(
+    await createTestDatabase(),
+    process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
+    process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
+  );
+  agent = world.process();
+  await until(() => agent.engine.polling(), 30_000);
+});
+afterAll(() => world?.close());
+
+const asked = ({ messages }: ModelRequest): string =>
+  messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).at(-1) ?? '';
+const prompts = (): string[] => world.agents.model.requests.map(asked);
+
+beforeEach(() => {
+  world.agents.model.requests.length = 0;
+  world.agents.model.reply = async (request) => says(`done(${asked(request).trim()})`);
+});
+
+const eventsOf = async (runId: string) => world.agents.store.readStream(WORKSPACE, `run-${runId}`);
+const example = readFileSync(
+  fileURLToPath(new URL('../../../../examples/workflows/plan-implement-review.yaml', import.meta.url)),
+  'utf8',
+);
+
+const DIAMOND = `
+name: diamond
+nodes:
+  - { id: top, agent: main, prompt: start }
+  - { id: left, agent: main, needs: [top], prompt: 'left of {{nodes.top.output}}' }
+  - { id: right, agent: second, needs: [top], prompt: 'right of {{nodes.top.output}}' }
+  - { id: bottom, agent: main, needs: [left, right], prompt: '{{nodes.left.output}} + {{nodes.right.output}}' }
+`;
+
+describe('a run', () => {
+  it('carries the example out in order, each node seeing what its parents wrote', async () => {
+    world.agents.model.reply = async (request) =>
+      says(`[${/^(Write|Carry|Review)/.exec(asked(request))?.[0]}]`);
+    const run = await world.ended(agent, await world.start(agent, example, { goal: 'a parser' }));
+    expect(run.status).toBe('completed');
+    expect(run.tasks.map(({ id, output }) => [id, output])).toEqual([
+      ['plan', '[Write]'],
+      ['implement', '[Carry]'],
+      ['review', '[Review]'],
+    ]);
+    expect(prompts()).toEqual([
+      expect.stringContaining('Goal: a parser'),
+      expect.stringContaining('Plan: [Write]'),
+      expect.stringMatching(/Plan: \[Write\]\s+Work: \[Carry\]/),
+    ]);
+    const sessions = run.tasks.map(({ sessionId }) => sessionId);
+    expect(new Set(sessions).size).toBe(3);
+  });
+
+  it('begins what is ready at once side by side', async () => {
+    let atWork = 0;
+    let release: () => void = () => undefined;
+    const both = new Promise<void>((resolve) => (release = resolve));
+    world.agents.model.reply = async (request) => {
+      if (/^(left|right)/.test(asked(request)) && ++atWork === 2) release();
+      if (/^(left|right)/.test(asked(request))) await both;
+      return says(asked(request));
+    };
+    const run = await world.ended(agent, await world.start(agent, DIAMOND));
+    expect(run.tasks.at(-1)?.output).toBe('left of start + right of start');
+  });
+
+  it('is found in Temporal by its id and its search attributes, which tell nothing that was said', async () => {
+    const runId = await world.start(agent, DIAMOND.replace('prompt: start', 'prompt: SECRETWORD'));
+    const run = await world.ended(agent, runId);
+    const handle = world.temporal.workflow.getHandle(`run/${runId}`);
+    await handle.result();
+    expect((await handle.describe()).status.name).toBe('COMPLETED');
+    const bottom = run.tasks.at(-1)?.sessionId;
+    await until(async () => {
+      const query = `AntiphonWorkspace="default" AND AntiphonSession="${bottom}" AND AntiphonAgent="main"`;
+      for await (const { workflowId } of world.temporal.workflow.list({ query }))
+        return workflowId === `run/${runId}`;
+      return false;
+    });
+    const history = JSON.stringify(await handle.fetchHistory());
+    const decoded = history.replace(/"data":"([A-Za-z0-9+/=]+)"/g, (_, data: string) =>
+      Buffer.from(data, 'base64').toString('utf8'),
+    );
+    expect(decoded).toContain('bottom');
+    expect(decoded).not.toMatch(/SECRETWORD|done\(/);
+    expect(run.tasks[0]?.output).toBe('done(SECRETWORD)');
+  });
+
+  it('tells its facts in the order in which they came about, each once', async () => {
+    const runId = await world.start(agent, DIAMOND);
+    await world.ended(agent, runId);
+    const types = (await eventsOf(runId)).map(({ type }) => type);
+    expect(types.slice(0, 4)).toEqual(['RunStarted', 'TaskReady', 'TaskStarted', 'TaskCompleted']);
+    expect(types.filter((type) => type === 'TaskCompleted')).toHaveLength(4);
+    expect(types.at(-1)).toBe('RunCompleted');
+  });
+});
+
+const failure = () =>
+  new ModelFailure({ reason: 'provider_error', message: 'no', dispatched: true, retryable: false });
+
+describe('a task whose turn fails', () => {
+  it('gets another turn, in another session, while its failure may pass', async () => {
+    world.agents.model.reply = async (request, _sink, call) => {
+      if (call === 1) throw failure();
+      return says(asked(request));
+    };
+    const runId = await world.start(agent, 'name: r\nnodes: [{ id: a, agent: main, prompt: hi }]');
+    const run = await world.ended(agent, runId);
+    expect(run).toMatchObject({ status: 'completed', tasks: [{ attempt: 2, output: 'hi', error: null }] });
+    const started = (await eventsOf(runId)).filter(({ type }) => type === 'TaskStarted');
+    expect(new Set(started.map(({ data }) => data['sessionId'])).size).toBe(2);
+  });
+
+  it('stops what needs it, and nothing else', async () => {
+    world.agents.model.reply = async (request) => {
+      if (asked(request).startsWith('left')) throw failure();
+      return says(asked(request));
+    };
+    const source = DIAMOND.replace('id: left, agent: main', 'id: left, agent: main, attempts: 1');
+    const run = await world.ended(agent, await world.start(agent, source));
+    expect(run.status).toBe('failed');
+    expect(run.tasks.map(({ id, status }) => [id, status])).toEqual([
+      ['top', 'completed'],
+      ['left', 'failed'],
+      ['right', 'completed'],
+      ['bottom', 'skipped'],
+    ]);
+    expect(run.tasks[1]?.error?.code).toBe('PROVIDER.ERROR');
+  });
+});
+
+describe('cancelling a run', () => {
+  it('ends the turns that it waits for, and begins nothing more', async () => {
+    let begun: () => void = () => undefined;
+    const atWork = new Promise<void>((resolve) => (begun = resolve));
+    world.agents.model.reply = hangs('half', () => begun());
+    const runId = await world.start(agent, DIAMOND);
+    await atWork;
+    await until(async () => (await world.view(agent, runId)).tasks[0]?.status === 'running');
+    const cancel = () => agent.engine.cancelRun({ workspace: WORKSPACE, caller: 'spec', runId });
+    expect(await cancel()).toEqual({ cancelled: true, status: 'cancelling' });
+    const run = await world.ended(agent, runId);
+    expect(run.status).toBe('cancelled');
+    expect(run.tasks.map(({ status }) => status)).toEqual(['cancelled', 'skipped', 'skipped', 'skipped']);
+    expect(await world.agents.types(run.tasks[0]?.sessionId ?? '')).toContain('TurnCancelled');
+    expect(await cancel()).toEqual({ cancelled: false, status: 'cancelled' });
+    await world.temporal.workflow.getHandle(`run/${runId}`).result();
+  });
+});
+
+describe('the reconciler', () => {
+  it('begins a run that the log says is open and Temporal knows nothing of', async () => {
+    const deaf = world.process({ temporalAddress: undefined });
+    const runId = await world.start(deaf, DIAMOND);
+    await until(async () =>
+      (await deaf.engine.listRuns({ workspace: WORKSPACE, limit: 1 })).runs.some(({ id }) => id === runId),
+    );
+    await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).trigger();
+    expect((await world.ended(deaf, runId)).status).toBe('completed');
+    await deaf.stop();
+  });
+
+  it('takes a run up again whose Temporal workflow was lost on the way, from where the log left it', async () => {
+    let begun: () => void = () => undefined;
+    const atWork = new Promise<void>((resolve) => (begun = resolve));
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    world.agents.model.reply = async (request) => {
+      if (asked(request).startsWith('left')) {
+        begun();
+        await released;
+      }
+      return says(asked(request));
+    };
+    const runId = await world.start(agent, DIAMOND);
+    await atWork;
+    await world.temporal.workflow.getHandle(`run/${runId}`).terminate('lost');
+    await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).trigger();
+    release();
+    const run = await world.ended(agent, runId);
+    expect(run.tasks.map(({ output, attempt }) => [output, attempt])).toEqual([
+      ['start', 1],
+      ['left of start', 1],
+      ['right of start', 1],
+      ['left of start + right of start', 1],
+    ]);
+    expect(prompts()).toHaveLength(4);
+  });
+});
+
+describe('a worker that is told to stop', () => {
+  it('leaves its tasks to the next one, whose turns go on', async () => {
+    const other = world.process();
+    await until(() => other.engine.polling());
+    let begun: () => void = () => undefined;
+    const atWork = new Promise<void>((resolve) => (begun = resolve));
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    world.agents.model.reply = async (request) => {
+      begun();
+      await released;
+      return says(asked(request));
+    };
+    const runId = await world.start(other, DIAMOND);
+    await atWork;
+    const stopping = other.engine.stop();
+    await stopping;
+    release();
+    const run = await world.ended(agent, runId);
+    expect(run.status).toBe('completed');
+    expect(prompts()).toHaveLength(4);
+    await other.stop();
+  });
+});
+
+describe('a saved workflow', () => {
+  const save = (source: string, more = {}) =>
+    agent.engine.workflows.save({ workspace: WORKSPACE, caller: 'spec', source, draft: false, ...more });
+  const get = (workflowId: string) => agent.engine.getWorkflow({ workspace: WORKSPACE, workflowId });
+
+  it('goes from ready over running to completed, and its next version is ready again', async () => {
+    const { id, status, order } = await save(DIAMOND);
+    expect([status, order]).toEqual(['ready', ['top', 'left', 'right', 'bottom']]);
+    const request = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: id }, inputs: {} };
+    const { runId } = await agent.engine.startRun({ ...request, idempotencyKey: 'once' });
+    expect(await agent.engine.startRun({ ...request, idempotencyKey: 'once' })).toEqual({ runId, joined: true });
+    await world.ended(agent, runId);
+    expect(await get(id)).toMatchObject({ status: 'completed', lastRunId: runId });
+    expect(await save(DIAMOND, { workflowId: id })).toMatchObject({ status: 'ready', version: 2 });
+    const events = await world.agents.store.readStream(WORKSPACE, `workflow-${id}`);
+    expect(events.map(({ type }) => type).slice(0, 5)).toEqual([
+      'WorkflowSaved',
+      'WorkflowValidationStarted',
+      'WorkflowValidated',
+      'WorkflowRunStarted',
+      'WorkflowRunEnded',
+    ]);
+  });
+
+  it('is refused with a cycle, its path named; as a draft it is kept, and cannot be started', async () => {
+    const circle = 'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [b]}, {id: b, agent: main, prompt: x, needs: [a]}]';
+    await expect(save(circle)).rejects.toMatchObject({
+      code: 'WORKFLOW.CYCLE',
+      message: expect.stringContaining('a -> b -> a'),
+      data: { path: ['a', 'b', 'a'] },
+    });
+    const draft = await save(circle, { draft: true });
+    expect(draft.status).toBe('draft');
+    const judged = await agent.engine.workflows.validate({
+      workspace: WORKSPACE,
+      caller: 'spec',
+      workflowId: draft.id,
+    });
+    expect(judged).toMatchObject({ status: 'draft', problem: { code: 'WORKFLOW.CYCLE' } });
+    const start = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: draft.id }, inputs: {} };
+    await expect(agent.engine.startRun(start)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_READY' });
+  });
+
+  it('is listed as its events tell, and gone once it is deleted', async () => {
+    const { id } = await save(DIAMOND.replace('diamond', 'listed'));
+    const listed = async () =>
+      (await agent.engine.listWorkflows({ workspace: WORKSPACE, limit: 200 })).workflows.find(
+        (workflow) => workflow.id === id,
+      );
+    expect(await until(listed)).toMatchObject({ name: 'listed', status: 'ready', nodes: 4, version: 1 });
+    await agent.engine.workflows.remove({ workspace: WORKSPACE, caller: 'spec', workflowId: id });
+    await expect(get(id)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_FOUND' });
+    await until(async () => (await listed()) === undefined);
+  });
+});

@@ -1,0 +1,93 @@
+import type pg from 'pg';
+import { RunStarted, WorkflowEvent } from '@antiphon/contracts/agent';
+import { translateDatabaseError } from '@antiphon/database';
+import type { RecordedEvent } from '@antiphon/event-store';
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+const INSERT_RUN = `insert into agent_runs
+    (workspace, run_id, workflow_id, name, status, first_agent, started_at, first_position)
+  values ($1, $2, $3, $4, 'running', $5, $6, $7)`;
+const CANCEL_RUN = `update agent_runs set status = 'cancelling' where workspace = $1 and run_id = $2`;
+const END_RUN = `update agent_runs set status = $3, ended_at = $4 where workspace = $1 and run_id = $2`;
+
+const END_OF: Readonly<Record<string, readonly [status: string, timeField: string]>> = {
+  RunCompleted: ['completed', 'completedAt'],
+  RunFailed: ['failed', 'failedAt'],
+  RunCancelled: ['cancelled', 'cancelledAt'],
+};
+
+const runStatement = (event: RecordedEvent): Statement | null => {
+  const { workspace, type, data, position } = event;
+  if (type === 'RunStarted') {
+    const { runId, workflowId, definition, startedAt } = RunStarted.shape.data.parse(data);
+    const agent = definition.nodes[0]?.agent;
+    return {
+      text: INSERT_RUN,
+      values: [workspace, runId, workflowId, definition.name, agent, startedAt, position],
+    };
+  }
+  if (type === 'RunCancelRequested') return { text: CANCEL_RUN, values: [workspace, data['runId']] };
+  const end = END_OF[type];
+  return end ? { text: END_RUN, values: [workspace, data['runId'], end[0], data[end[1]]] } : null;
+};
+
+const SAVE = `insert into agent_workflows
+    (workspace, workflow_id, name, status, version, nodes, open_runs, updated_at, first_position)
+  values ($1, $2, $3, 'draft', $4, $5, 0, $6, $7)
+  on conflict (workspace, workflow_id) do update set name = excluded.name, status = 'draft',
+    version = excluded.version, nodes = excluded.nodes, updated_at = excluded.updated_at`;
+const WHERE = 'where workspace = $1 and workflow_id = $2';
+const VALIDATING = `update agent_workflows set status = 'validating' ${WHERE}`;
+const VALIDATED = `update agent_workflows set updated_at = $3,
+  status = case when open_runs > 0 then 'running' else 'ready' end ${WHERE}`;
+const REFUSED = `update agent_workflows set status = 'draft', updated_at = $3 ${WHERE}`;
+const RUN_STARTED = `update agent_workflows set status = 'running', open_runs = open_runs + 1, updated_at = $3 ${WHERE}`;
+const RUN_ENDED = `update agent_workflows set open_runs = open_runs - 1, updated_at = $3,
+  status = case when open_runs > 1 or status <> 'running' then status else $4 end ${WHERE}`;
+const DELETED = `delete from agent_workflows ${WHERE}`;
+
+const workflowStatement = (recorded: RecordedEvent): Statement | null => {
+  const parsed = WorkflowEvent.safeParse(recorded);
+  if (!parsed.success) return null;
+  const { type, data } = parsed.data;
+  const id = [recorded.workspace, data.workflowId];
+  switch (type) {
+    case 'WorkflowSaved': {
+      const { definition, version, savedAt } = data;
+      const known = [definition.name, version, definition.nodes.length, savedAt, recorded.position];
+      return { text: SAVE, values: [...id, ...known] };
+    }
+    case 'WorkflowValidationStarted':
+      return { text: VALIDATING, values: id };
+    case 'WorkflowValidated':
+      return { text: VALIDATED, values: [...id, data.validatedAt] };
+    case 'WorkflowRefused':
+      return { text: REFUSED, values: [...id, data.refusedAt] };
+    case 'WorkflowRunStarted':
+      return { text: RUN_STARTED, values: [...id, data.startedAt] };
+    case 'WorkflowRunEnded':
+      return {
+        text: RUN_ENDED,
+        values: [...id, data.endedAt, data.status === 'completed' ? 'completed' : 'failed'],
+      };
+    case 'WorkflowDeleted':
+      return { text: DELETED, values: id };
+  }
+};
+
+/** Keeps `agent_workflows` and `agent_runs` equal to the log; these events are few, so one statement each. */
+export const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
+  for (const event of events) {
+    const statement = event.category === 'run' ? runStatement(event) : workflowStatement(event);
+    if (statement === null) continue;
+    try {
+      await client.query(statement);
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
+  }
+};

@@ -1,0 +1,174 @@
+import { createRequire } from 'node:module';
+import type pg from 'pg';
+import { runProjection } from '@antiphon/event-store';
+import type { RunningProjection } from '@antiphon/event-store';
+import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
+import type { getRun, getWorkflow } from '@antiphon/contracts/agent';
+import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import { onLogHint } from '@antiphon/messaging';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import { ensureSchedules, openTemporal, runWorker } from '@antiphon/temporal';
+import type { RunningWorker, TemporalLink } from '@antiphon/temporal';
+import type { AgentRuntime } from './agent-runtime.js';
+import { createCancelRun } from './cancel-run/cancel-run.handler.js';
+import type { CancelRun } from './cancel-run/cancel-run.handler.js';
+import { createActivities } from './carry-out-run/activities.js';
+import { createRunTask } from './carry-out-run/run-task.js';
+import type { TurnEndings } from './carry-out-run/turn-endings.js';
+import { createWorkflowServices } from './event-fold/workflow-services.js';
+import type { WorkflowHouse, WorkflowServices } from './event-fold/workflow-services.js';
+import { projectRuns } from './project-runs/agent-runs.projection.js';
+import { createLists } from './read-runs/list-rows.js';
+import { runView } from './read-runs/run-view.js';
+import { workflowView } from './read-workflows/workflow-view.js';
+import { beginRun, createReconcileRuns } from './reconcile-runs/reconcile-runs.js';
+import { sweepSchedules } from './reconcile-runs/schedules.js';
+import { createManageWorkflows } from './save-workflow/save-workflow.handler.js';
+import type { ManageWorkflows } from './save-workflow/save-workflow.handler.js';
+import { createStartRun } from './start-run/start-run.handler.js';
+import type { StartRun } from './start-run/start-run.handler.js';
+
+export const RUNS_ENGINE = Symbol('RUNS_ENGINE');
+
+export interface RunsEngineOptions extends WorkflowHouse {
+  readonly pool: pg.Pool;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly runtime: Pick<AgentRuntime, 'submitTurn' | 'cancelTurn' | 'takeOver'>;
+  readonly endings: TurnEndings;
+  /** `host:port`; without it runs are accepted, and wait. */
+  readonly temporalAddress: string | undefined;
+  readonly taskQueue?: string;
+  /** As Temporal shows this worker. */
+  readonly identity: string;
+  /** How often this process looks whether Temporal still has its schedules, in ms. */
+  readonly checkMs?: number;
+}
+
+type Lists = ReturnType<typeof createLists>;
+
+/** Workflows and runs: their use cases, and the life of what carries runs out in this process. */
+export interface RunsEngine extends Lists {
+  readonly workflows: ManageWorkflows;
+  readonly startRun: StartRun;
+  readonly cancelRun: CancelRun;
+  getWorkflow(request: z.output<typeof getWorkflow.request>): Promise<WorkflowView>;
+  getRun(request: z.output<typeof getRun.request>): Promise<RunView>;
+  /** Whether this process takes work from Temporal now. */
+  polling(): boolean;
+  start(): void;
+  /** Takes no more work from Temporal; what is at work is tried again by whoever polls next. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+const TASK_QUEUE = 'antiphon';
+const CHECK_MS = 60_000;
+
+/** What a process does with Temporal, if there is one. */
+interface Engine {
+  readonly begin: (workspace: string, runId: string, firstAgent: string) => void;
+  polling(): boolean;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const noEngine: Engine = {
+  begin: () => undefined,
+  polling: () => false,
+  start: () => undefined,
+  stop: () => Promise.resolve(),
+};
+
+const bundlePath = (): string => createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
+
+const createEngine = (options: RunsEngineOptions, services: WorkflowServices, address: string): Engine => {
+  const { runtime, requests, logger, endings, pool, taskQueue = TASK_QUEUE } = options;
+  const { submitTurn, cancelTurn } = runtime;
+  const temporal: TemporalLink = openTemporal(address);
+  const reconcileRuns = createReconcileRuns({ services, pool, temporal, taskQueue, cancelTurn });
+  const activities = createActivities({
+    services,
+    runTask: createRunTask({ ...services, submitTurn, cancelTurn, endings }),
+    sweeps: {
+      reconcileRuns,
+      sweepTurns: () => runtime.takeOver(),
+      expireReservations: async () => (await requests.request(expireReservations, {})).ended,
+      rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
+    },
+  });
+
+  /** A server that was emptied has lost its schedules: then its runs are begun again at once. */
+  const check = async (): Promise<void> => {
+    try {
+      const made = await ensureSchedules(temporal, sweepSchedules(taskQueue));
+      if (made > 0)
+        logger.info({ schedules: made, open: await reconcileRuns() }, 'Temporal was given its schedules');
+    } catch (error) {
+      logger.warn({ err: error }, 'Temporal could not be checked; it will be again');
+    }
+  };
+
+  let worker: RunningWorker | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  const worked: { check: Promise<void> } = { check: Promise.resolve() };
+  const checkNow = (): void => void (worked.check = worked.check.then(check));
+  const start = (): void => {
+    worker = runWorker({
+      ...{ address, namespace: temporal.namespace, taskQueue, bundlePath: bundlePath(), logger },
+      activities: { ...activities },
+      identity: options.identity,
+      onPolling: checkNow,
+    });
+    timer = setInterval(checkNow, options.checkMs ?? CHECK_MS);
+  };
+  const stop = async (): Promise<void> => {
+    clearInterval(timer);
+    await Promise.all([worker?.stop(), worked.check]);
+    await temporal.close();
+  };
+  const begin: Engine['begin'] = (workspace, runId, firstAgent) => {
+    beginRun({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
+      logger.warn({ err: error, runId }, 'Temporal was not told of a run; the reconciler will tell it'),
+    );
+  };
+  return { begin, polling: () => worker?.polling() ?? false, start, stop };
+};
+
+const project = ({ pool, nats, logger }: RunsEngineOptions): RunningProjection =>
+  runProjection({
+    pool,
+    name: 'agent-runs',
+    categories: ['run', 'workflow'],
+    handle: projectRuns,
+    logger,
+    hint: (wake) => onLogHint(nats, wake),
+  });
+
+/** @param options.endings closed by whoever made it */
+export const createRunsEngine = (options: RunsEngineOptions): RunsEngine => {
+  const services = createWorkflowServices(options);
+  const { temporalAddress, runtime, pool } = options;
+  const engine = temporalAddress === undefined ? noEngine : createEngine(options, services, temporalAddress);
+  let projection: RunningProjection | null = null;
+  let stopped: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    await engine.stop();
+    await projection?.stop();
+  };
+  return {
+    ...createLists(pool),
+    workflows: createManageWorkflows(services),
+    startRun: createStartRun(services, engine.begin),
+    cancelRun: createCancelRun(services, runtime.cancelTurn),
+    getWorkflow: async ({ workspace, workflowId }) =>
+      workflowView((await services.workflows.read(workspace, workflowId)).state),
+    getRun: async ({ workspace, runId }) => runView((await services.runs.read(workspace, runId)).state),
+    polling: engine.polling,
+    start: () => {
+      projection = project(options);
+      engine.start();
+    },
+    stop: () => (stopped ??= stop()),
+  };
+};

@@ -1,0 +1,4 @@
+export { agentRun } from './agent-run.workflow.js';
+export type { RunActivities, RunProgress, RunRef, TaskDone, TaskToDo } from './agent-run.workflow.js';
+export { sweep } from './sweep.workflow.js';
+export type { SweepActivities, SweepInput, SweepName } from './sweep.workflow.js';

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { WorkflowDefinition } from './workflow-definition.js';
+
+const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
+  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
+
+/** A definition was kept as a draft; `version` counts the definitions of this workflow, from 1. */
+export const WorkflowSaved = event('WorkflowSaved', {
+  workflowId: z.uuid(),
+  version: z.int().positive(),
+  definition: WorkflowDefinition,
+  savedAt: z.iso.datetime(),
+});
+export const WorkflowValidationStarted = event('WorkflowValidationStarted', {
+  workflowId: z.uuid(),
+  version: z.int().positive(),
+  startedAt: z.iso.datetime(),
+});
+/** Its graph holds and its agents exist; `order` is one in which its nodes can run. */
+export const WorkflowValidated = event('WorkflowValidated', {
+  workflowId: z.uuid(),
+  version: z.int().positive(),
+  order: z.array(z.string()),
+  validatedAt: z.iso.datetime(),
+});
+/** It stays a draft. */
+export const WorkflowRefused = event('WorkflowRefused', {
+  workflowId: z.uuid(),
+  version: z.int().positive(),
+  code: z.string(),
+  message: z.string(),
+  refusedAt: z.iso.datetime(),
+});
+export const WorkflowRunStarted = event('WorkflowRunStarted', {
+  workflowId: z.uuid(),
+  runId: z.uuid(),
+  startedAt: z.iso.datetime(),
+});
+export const WorkflowRunEnded = event('WorkflowRunEnded', {
+  workflowId: z.uuid(),
+  runId: z.uuid(),
+  status: z.enum(['completed', 'failed', 'cancelled']),
+  endedAt: z.iso.datetime(),
+});
+export const WorkflowDeleted = event('WorkflowDeleted', {
+  workflowId: z.uuid(),
+  deletedAt: z.iso.datetime(),
+});
+
+/** Every event of a `workflow-<id>` stream. */
+export const WorkflowEvent = z.discriminatedUnion('type', [
+  WorkflowSaved,
+  WorkflowValidationStarted,
+  WorkflowValidated,
+  WorkflowRefused,
+  WorkflowRunStarted,
+  WorkflowRunEnded,
+  WorkflowDeleted,
+]);
+export type WorkflowEvent = z.infer<typeof WorkflowEvent>;
+
+export const workflowStream = (workflowId: string): string => `workflow-${workflowId}`;

@@ -1,0 +1,28 @@
+import { IdempotencyKey, RunInputs, WORKFLOW_LIMITS } from '@antiphon/contracts/agent';
+import { z } from 'zod';
+
+export const Id = z.uuid();
+export const Key = IdempotencyKey.optional();
+export const Json = z.record(z.string(), z.json());
+
+/** A definition: YAML text, its JSON, or `{definition, draft}`. */
+export const WorkflowBody = z
+  .union([
+    z.string().min(1).max(WORKFLOW_LIMITS.sourceLength),
+    z.strictObject({
+      definition: z.union([z.string().min(1).max(WORKFLOW_LIMITS.sourceLength), Json]),
+      draft: z.boolean().optional(),
+    }),
+    Json,
+  ])
+  .transform((body) =>
+    typeof body === 'string' || !('definition' in body)
+      ? { source: body, draft: false }
+      : { source: body.definition as string | z.output<typeof Json>, draft: body.draft === true },
+  );
+
+export const StartBody = z.preprocess((body) => body ?? {}, z.strictObject({ inputs: RunInputs.optional() }));
+export const RunBody = z.strictObject({
+  workflow: z.union([z.string().min(1).max(WORKFLOW_LIMITS.sourceLength), Json]),
+  inputs: RunInputs.optional(),
+});
