@@ -36,7 +36,7 @@ const { readRun } = proxyActivities<Pick<RunActivities, 'readRun'>>({ startToClo
 // A turn has its own deadlines; a process that dies is noticed by its silence.
 const { runTask } = proxyActivities<Pick<RunActivities, 'runTask'>>({
   startToCloseTimeout: '24h',
-  heartbeatTimeout: '5s',
+  heartbeatTimeout: '4s',
   retry,
 });
 

@@ -10,12 +10,14 @@ import {
   CLOCK,
   CONFIG,
   DATABASE_POOL,
+  ENVIRONMENT,
   EVENT_STORE,
   HEALTH,
   LOGGER,
   NATS,
   REQUESTS,
   SERVICE_IDENTITY,
+  type Environment,
   type HealthRegistry,
   type ServiceIdentity,
 } from '@antiphon/service-host';
@@ -46,7 +48,7 @@ type Status = () => Promise<Record<string, JsonValue>>;
 
 const statusProvider: Provider = {
   provide: STATUS,
-  inject: [REQUESTS, SERVICE_IDENTITY, CLOCK, HEALTH, DATABASE_POOL, CONFIG],
+  inject: [REQUESTS, SERVICE_IDENTITY, CLOCK, HEALTH, DATABASE_POOL, CONFIG, ENVIRONMENT],
   useFactory: (
     requests: RequestClient,
     identity: ServiceIdentity,
@@ -54,6 +56,7 @@ const statusProvider: Provider = {
     health: HealthRegistry,
     pool: Pool,
     config: AntiphonConfig,
+    env: Environment,
   ): Status => {
     const deps = {
       requests,
@@ -64,6 +67,7 @@ const statusProvider: Provider = {
       sessionCount: () => countSessions(pool, DEFAULT_WORKSPACE),
       features: { ...config.features },
       provider: providerInUse(config),
+      temporalUi: env['ANTIPHON_TEMPORAL_UI_URL'] || null,
     };
     return () => gatherStatus(deps);
   },

@@ -29,12 +29,15 @@ const MAX_CACHED = 200;
 const MAX_ACTIVITIES = 200;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 5_000;
+/** How long the next step waits for the process that has the history in memory, before any other takes it: it may be dead. */
+const STICKY = '1s';
 /** Activities learn at once that the worker stops; what has not ended by then is left to its heartbeat timeout. */
 const FORCE_AFTER = '8s';
 
 let runtimeInstalled = false;
 /** The SDK's own log lines become ours, and the signals stay ours too. */
-const installRuntime = ({ Runtime, DefaultLogger }: typeof Sdk, logger: Logger): void => {
+const installRuntime = (sdk: typeof Sdk, logger: Logger): void => {
+  const { Runtime, DefaultLogger, makeTelemetryFilterString } = sdk;
   if (runtimeInstalled) return;
   runtimeInstalled = true;
   const write = new DefaultLogger('WARN', ({ level, message, meta }) => {
@@ -42,7 +45,10 @@ const installRuntime = ({ Runtime, DefaultLogger }: typeof Sdk, logger: Logger):
     if (level === 'ERROR') logger.error(line, message);
     else logger.warn(line, message);
   });
-  Runtime.install({ logger: write, shutdownSignals: [] });
+  const telemetryOptions = {
+    logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
+  };
+  Runtime.install({ logger: write, telemetryOptions, shutdownSignals: [] });
 };
 
 const createWorker = async (
@@ -60,6 +66,7 @@ const createWorker = async (
     maxCachedWorkflows: MAX_CACHED,
     workflowThreadPoolSize: 1,
     maxConcurrentActivityTaskExecutions: MAX_ACTIVITIES,
+    stickyQueueScheduleToStartTimeout: STICKY,
     shutdownGraceTime: 0,
     shutdownForceTime: FORCE_AFTER,
   });

@@ -30,6 +30,8 @@ export interface TestStack {
   stackJson(): StackJson;
   /** Everything that a process has logged, e.g. of `agent-1`, `supervisor`, `postgresql`. */
   readLog(process: string): string;
+  /** Stops it in order, does what a spec wants done meanwhile, and starts it again on the same home. */
+  restart(between?: () => void | Promise<void>): Promise<TestStack>;
   /** Stops it in order and removes its home. */
   stop(): Promise<void>;
 }
@@ -64,7 +66,20 @@ const operatorOf = ({ credentials }: StackJson): TestStack['nats'] => {
   return { url, user: users['operator']?.user ?? '', password: users['operator']?.password ?? '' };
 };
 
-const describe = (home: string, running: RunningStack, database: TestDatabase | null): TestStack => {
+const stopInOrder = async (running: RunningStack): Promise<void> => {
+  running.requestStop();
+  const failure = await running.ended;
+  if (failure !== null) throw new Error(`the supervisor did not end in order: ${failure}`);
+};
+
+type Start = () => Promise<RunningStack>;
+
+const describe = (
+  home: string,
+  running: RunningStack,
+  database: TestDatabase | null,
+  start: Start,
+): TestStack => {
   const { stack } = running;
   const gatewayUrl = stack.urls.gateway ?? '';
   return {
@@ -76,12 +91,16 @@ const describe = (home: string, running: RunningStack, database: TestDatabase | 
     temporalAddress: stack.engines.temporal.address,
     stackJson: () => readStack(home) ?? stack,
     readLog: (process) => readFileSync(join(stack.logs, `${process}.log`), 'utf8'),
+    restart: async (between) => {
+      await stopInOrder(running);
+      await between?.();
+      return describe(home, await start(), database, start);
+    },
     stop: async () => {
-      running.requestStop();
-      const failure = await running.ended;
-      await database?.drop();
-      rmSync(home, { recursive: true, force: true });
-      if (failure !== null) throw new Error(`the supervisor did not end in order: ${failure}`);
+      await stopInOrder(running).finally(async () => {
+        await database?.drop();
+        rmSync(home, { recursive: true, force: true });
+      });
     },
   };
 };
@@ -100,8 +119,8 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     ...options.env,
   };
   try {
-    const running = await up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
-    return describe(home, running, database);
+    const start = () => up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
+    return describe(home, await start(), database, start);
   } catch (error) {
     await database?.drop();
     rmSync(home, { recursive: true, force: true });

@@ -65,5 +65,6 @@ export const connectionsFor = (engines: Engines, service: ServiceName): ServiceC
     natsUser: nats.user,
     natsPassword: nats.password,
     temporalAddress: engines.temporal.address(),
+    temporalUi: engines.temporal.uiUrl(),
   };
 };

@@ -8,6 +8,8 @@ export interface ServiceConnections {
   readonly natsUser?: string | undefined;
   readonly natsPassword?: string | undefined;
   readonly temporalAddress: string;
+  /** Null when the server is somebody else's, who alone knows. */
+  readonly temporalUi: string | null;
 }
 
 export interface ServiceSettings {
@@ -56,5 +58,8 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
   ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,
   ANTIPHON_TEMPORAL_ADDRESS: settings.connections.temporalAddress,
+  ...(settings.connections.temporalUi === null
+    ? {}
+    : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),
   ...(settings.config === null ? {} : { ANTIPHON_CONFIG: settings.config }),
 });

@@ -17,6 +17,7 @@ const environment = (service: 'agent' | 'sandbox') =>
         natsUser: service,
         natsPassword: 'secret',
         temporalAddress: '127.0.0.1:7233',
+        temporalUi: 'http://127.0.0.1:8233',
       },
     },
     {
@@ -35,6 +36,7 @@ describe('the environment of a service', () => {
       ANTIPHON_SERVICE_DATABASE_URL: 'postgresql://antiphon_x@127.0.0.1/antiphon',
       ANTIPHON_SERVICE_NATS_USER: 'agent',
       ANTIPHON_TEMPORAL_ADDRESS: '127.0.0.1:7233',
+      ANTIPHON_TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
       ANTIPHON_CONFIG: '/etc/antiphon.toml',
       ANTIPHON_SERVICE_HTTP_PORT: '0',
     });

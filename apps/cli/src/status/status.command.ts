@@ -20,6 +20,7 @@ interface Status {
   readonly engines: Readonly<Record<string, Health>>;
   readonly plugins: readonly { readonly name: string; readonly status: string }[] | null;
   readonly sessions: number | null;
+  readonly temporalUi: string | null;
 }
 
 const healthLines = (group: Readonly<Record<string, Health>>): string[] =>
@@ -39,6 +40,7 @@ const render = (status: Status): string =>
     ...healthLines(status.services),
     'engines',
     ...healthLines(status.engines),
+    ...(status.temporalUi === null ? [] : [`temporal UI ${status.temporalUi}`]),
     `plug-ins    ${(status.plugins ?? []).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
   ].join('\n');
 

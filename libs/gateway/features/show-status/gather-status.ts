@@ -12,6 +12,8 @@ export interface StatusDeps {
   readonly ownHealth: () => Promise<HealthReport>;
   readonly sessionCount: () => Promise<number>;
   readonly features: Readonly<Record<string, boolean>>;
+  /** Where Temporal shows its workflows, null when nobody said. */
+  readonly temporalUi: string | null;
   /** `scripted` says so here, as wherever it shows. */
   readonly provider: { readonly name: string; readonly kind: string; readonly model: string };
 }
@@ -45,7 +47,7 @@ const orUnknown = async <T>(ask: Promise<T>): Promise<T | null> => ask.catch(() 
 
 /** Everything that `status` and `/api/v1/health` tell, asked of all services side by side. */
 export const gatherStatus = async (deps: StatusDeps): Promise<Record<string, JsonValue>> => {
-  const { requests, workspace, version, uptimeMs, features, provider } = deps;
+  const { requests, workspace, version, uptimeMs, features, provider, temporalUi } = deps;
   const [reports, plugins, sessions] = await Promise.all([
     Promise.all(SERVICES.map((service) => healthOf(deps, service))),
     orUnknown(requests.request(listPlugins, { workspace })),
@@ -63,6 +65,7 @@ export const gatherStatus = async (deps: StatusDeps): Promise<Record<string, Jso
     engines: enginesOf(reports),
     plugins: (plugins?.plugins ?? null) as unknown as JsonValue,
     sessions,
+    temporalUi,
     features: { ...features },
   };
 };

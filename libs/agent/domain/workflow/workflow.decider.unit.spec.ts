@@ -1,0 +1,78 @@
+import { describe, expect, it } from '@jest/globals';
+import type { WorkflowEvent } from '@antiphon/contracts/agent';
+import { fold } from '@antiphon/kernel';
+import { specFor } from '@antiphon/testing';
+import { DIAMOND, NOW, RUN } from '../run/run.examples.js';
+import { workflowDecider } from './workflow.decider.js';
+import type { WorkflowCommand } from './workflow.decider.js';
+
+const given = specFor(workflowDecider);
+const WORKFLOW = '00000000-0000-4000-8000-0000000000f1';
+const OTHER_RUN = '00000000-0000-4000-8000-000000000002';
+
+const command = <T extends WorkflowCommand['type']>(
+  type: T,
+  data: Extract<WorkflowCommand, { type: T }>['data'],
+) => ({ type, data, now: NOW }) as unknown as WorkflowCommand;
+const save = command('SaveWorkflow', { workflowId: WORKFLOW, definition: DIAMOND });
+const accept = command('ValidateWorkflow', { verdict: { order: ['top'] } });
+const refuse = command('ValidateWorkflow', { verdict: { code: 'WORKFLOW.CYCLE', message: 'a -> a' } });
+const run = (runId = RUN) => command('NoteRunStarted', { runId });
+const end = (status: 'completed' | 'failed' | 'cancelled', runId = RUN) =>
+  command('NoteRunEnded', { runId, status });
+const remove = command('DeleteWorkflow', {});
+
+/** The events that commands lead to, and the states after each of them. */
+const tell = (...commands: WorkflowCommand[]) => {
+  const events: WorkflowEvent[] = [];
+  for (const next of commands)
+    events.push(
+      ...workflowDecider.decide(next, fold(workflowDecider.evolve, workflowDecider.initialState(), events)),
+    );
+  const states = events.map(
+    (_, i) => fold(workflowDecider.evolve, workflowDecider.initialState(), events.slice(0, i + 1)).status,
+  );
+  return { events, states };
+};
+
+describe('a workflow', () => {
+  it('goes from draft over validating to ready, runs, and completes', () =>
+    expect(tell(save, accept, run(), end('completed')).states).toEqual([
+      'draft',
+      'validating',
+      'ready',
+      'running',
+      'completed',
+    ]));
+
+  it('fails with a run that fails or is cancelled, and may run again', () => {
+    expect(tell(save, accept, run(), end('failed')).states.at(-1)).toBe('failed');
+    expect(tell(save, accept, run(), end('cancelled'), run(OTHER_RUN)).states.slice(-2)).toEqual([
+      'failed',
+      'running',
+    ]);
+  });
+
+  it('stays a draft when it is refused, and says why', () => {
+    const { events, states } = tell(save, refuse);
+    expect(states).toEqual(['draft', 'validating', 'draft']);
+    given(events).when(run()).thenRejects('WORKFLOW.NOT_READY');
+  });
+
+  it('runs as long as any of its runs does', () =>
+    expect(
+      tell(save, accept, run(), run(OTHER_RUN), end('completed'), end('failed', OTHER_RUN)).states.slice(-2),
+    ).toEqual(['running', 'failed']));
+
+  it('notes the end of a run once', () =>
+    given(tell(save, accept, run(), end('completed')).events)
+      .when(end('completed'))
+      .thenNothing());
+
+  it('cannot be deleted while it runs, and is gone afterwards', () => {
+    given(tell(save, accept, run()).events).when(remove).thenRejects('WORKFLOW.RUNNING');
+    given(tell(save, remove).events).when(accept).thenRejects('WORKFLOW.NOT_FOUND');
+    given(tell(save, remove).events).when(save).thenRejects('WORKFLOW.NOT_FOUND');
+    given([]).when(remove).thenRejects('WORKFLOW.NOT_FOUND');
+  });
+});
