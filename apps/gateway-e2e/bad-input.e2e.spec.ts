@@ -302,6 +302,8 @@ describe('with a token', () => {
       (await fetch(closed.gatewayUrl + path, { headers })).status;
     expect(await status('/api/v1/events')).toBe(401);
     expect(await status('/api/v1/events', { authorization: `Bearer ${TOKEN}` })).toBe(200);
+    expect(await status('/metrics')).toBe(401);
+    expect(await status('/metrics', { authorization: `Bearer ${TOKEN}` })).toBe(200);
     expect(await status('/healthz')).toBe(200);
     expect(
       await eventually('readiness', async () => ((await status('/readyz')) === 200 ? true : undefined)),

@@ -204,45 +204,95 @@ describe('what leaves the process', () => {
 });
 
 describe('the log lines of one turn', () => {
-  const linesOf = (): readonly Record<string, unknown>[] =>
-    SERVICES.flatMap((service) =>
-      stack
-        .readLog(`${service}-1`)
-        .split('\n')
-        .filter((line) => line.startsWith('{'))
-        .map((line) => JSON.parse(line) as Record<string, unknown>)
-        .filter((line) => line['traceId'] === TRACE_ID),
-    );
+  /** Every line that names anything of the turn. */
+  const linesAbout = (ids: readonly string[]): readonly Record<string, unknown>[] =>
+    SERVICES.flatMap((service) => stack.readLog(`${service}-1`).split('\n'))
+      .filter((line) => line.startsWith('{') && ids.some((id) => line.includes(id)))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
 
   it('each carry the request, the session, the turn and the trace', () => {
-    const lines = linesOf();
+    const requestId = String(named('chat.send')[0]?.attributes['antiphon.request.id']);
+    const lines = linesAbout([TRACE_ID, requestId, sessionId, turnId]);
     expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['metering', 'sandbox']));
-    const requestId = named('chat.send')[0]?.attributes['antiphon.request.id'];
     for (const line of lines)
-      expect(line).toMatchObject({ correlationId: requestId, sessionId, turnId, traceId: TRACE_ID });
+      expect(line).toMatchObject({
+        correlationId: requestId,
+        workspace: 'default',
+        sessionId,
+        turnId,
+        traceId: TRACE_ID,
+      });
   });
 });
 
 describe('/metrics', () => {
-  const read = async (path = '/metrics'): Promise<string> => {
-    const answer = await fetch(`${stack.gatewayUrl}${path}`);
-    expect(answer.headers.get('content-type')).toContain('text/plain');
+  const read = async (service: (typeof SERVICES)[number]): Promise<string> => {
+    const port = stack.stackJson().services[service]?.[0]?.port;
+    const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     return answer.text();
   };
 
-  it('of the gateway has the time to the first text', async () => {
-    expect(await read()).toMatch(/antiphon_turn_first_text_seconds_count 1\n/);
+  it.each([
+    ['gateway', /^antiphon_turn_first_text_seconds_count 1$/m],
+    ['agent', /^antiphon_turn_duration_seconds_count\{status="completed"\} 1$/m],
+    ['agent', /^antiphon_turns_open 0$/m],
+    ['agent', /^antiphon_turns_waiting 0$/m],
+    ['agent', /^antiphon_appends_waiting 0$/m],
+    ['agent', /^antiphon_projection_lag_events\{projection="agent-sessions"\} \d+$/m],
+    ['agent', /^antiphon_tool_duration_seconds_count\{tool="calculator",outcome="completed"\} 1$/m],
+    ['agent', /^gen_ai_client_operation_duration_count\{.*gen_ai_provider_name="anthropic".*\} 2$/m],
+    ['agent', /^antiphon_model_tokens_total\{.*gen_ai_token_type="output".*\} [1-9]\d*$/m],
+    ['agent', /^antiphon_dependency_up\{dependency="nats"\} 1$/m],
+    ['memory', /^antiphon_projection_lag_events\{projection="[a-z-]+"\} \d+$/m],
+    ['memory', /^antiphon_relay_leading 1$/m],
+    ['memory', /^antiphon_relay_lag_events \d+$/m],
+    ['metering', /^antiphon_budget_tokens\{scope="day",state="settled"\} [1-9]\d*$/m],
+    ['metering', /^antiphon_budget_tokens\{scope="month",state="reserved"\} 0$/m],
+    ['sandbox', /^antiphon_dependency_up\{dependency="postgresql"\} 1$/m],
+    ['sandbox', /^antiphon_database_connections\{state="open"\} \d+$/m],
+  ] as const)('of %s has %s', async (service, line) => {
+    expect(await read(service)).toMatch(line);
   });
 
-  it('begins a trace of its own for a client that has none', async () => {
+  it('counts errors by place, kind and code', async () => {
+    client.stream('chat.send', { nobody: 1 });
+    await client.until('the refusal', ({ error }) => error?.code === -32602);
+    expect(await read('gateway')).toContain(
+      'antiphon_errors_total{at="frame",kind="invalid",code="GATEWAY.INVALID_PARAMS"} 1',
+    );
+  });
+
+  it('has no id in any label', async () => {
+    const all = (await Promise.all(SERVICES.map(read))).join('\n');
+    const samples = all.split('\n').filter((line) => line !== '' && !/^(#|target_info)/.test(line));
+    expect(samples.length).toBeGreaterThan(50);
+    expect(samples.filter((line) => /[0-9a-f]{8}-[0-9a-f]{4}|[0-9a-f]{16}/.test(line))).toEqual([]);
+  });
+});
+
+describe('a client without a trace', () => {
+  const message = { channel: 'test', account: 'e2e', agent: 'claude', content: 'hi' };
+
+  it('gets one of its own, of which the request is the root', async () => {
     const other = await connectClient(stack.wsUrl);
-    await other
-      .stream('chat.send', { channel: 'test', account: 'e2e', peer: randomUUID(), content: 'hi' })
-      .done();
+    await other.stream('chat.send', { ...message, peer: randomUUID() }).done();
     await other.close();
     const root = await receiver.until('a root span', (spans) =>
       spans.find(({ name, parentSpanId }) => name === 'chat.send' && parentSpanId === ''),
     );
     expect(root.traceId).not.toBe(TRACE_ID);
+  });
+
+  it('may give one with a single request', async () => {
+    const traceId = randomBytes(16).toString('hex');
+    const other = await connectClient(stack.wsUrl);
+    const traceparent = `00-${traceId}-${CLIENT_SPAN}-01`;
+    other.sendRaw(JSON.stringify({ id: 7, method: 'ping', traceparent }));
+    await other.until('pong', ({ id }) => id === 7);
+    await other.close();
+    await receiver.until('the span of the ping', (spans) =>
+      spans.find((span) => span.traceId === traceId && span.name === 'ping'),
+    );
   });
 });

@@ -123,3 +123,4 @@ export const RunsQuery = PageQuery.extend({
   workflow: z.uuid().optional(),
   status: z.enum(RUN_STATES).optional(),
 });
+export { Id, Json, Key, RunBody, StartBody, WorkflowBody } from './workflow-bodies.js';

@@ -2,23 +2,8 @@ import { z } from 'zod';
 import { AgentView } from '../agent/requests.js';
 import { HealthReport } from '../messaging/index.js';
 import { EventsQuery } from '../gateway/index.js';
-
-/** One route of the gateway, as its reference tells it. A route that is not here does not exist, and the other way round. */
-export interface HttpRoute {
-  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** With `{name}` for a part that a caller gives. */
-  readonly path: string;
-  readonly summary: string;
-  readonly params?: z.ZodObject;
-  readonly query?: z.ZodObject;
-  readonly body?: z.ZodType;
-  /** `media` where it is not JSON. */
-  readonly reply: { readonly schema: z.ZodType; readonly media?: string };
-  /** Statuses of problem documents that a caller should expect, with what they mean. */
-  readonly problems?: Readonly<Record<number, string>>;
-  /** True for probes, which need no token. */
-  readonly open?: boolean;
-}
+import type { HttpRoute } from './http-route.js';
+import { WORKFLOW_ROUTES } from './workflow-routes.js';
 
 /** An event of the log, as `GET /api/v1/events` answers it. */
 export const EventView = z.object({
@@ -63,6 +48,7 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     summary: 'The process lives.',
     reply: { schema: z.object({ status: z.literal('alive'), service: z.string(), version: z.string() }) },
     open: true,
+    everywhere: true,
   },
   {
     method: 'get',
@@ -77,6 +63,7 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     },
     problems: { 503: 'something that it needs does not work; `detail` says what' },
     open: true,
+    everywhere: true,
   },
   {
     method: 'get',
@@ -105,6 +92,14 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     query: EventsQuery,
     reply: { schema: z.object({ events: z.array(EventView), nextCursor: z.string().nullable() }) },
     problems: { 400: 'a filter or the cursor is not what it must be' },
+  },
+  ...WORKFLOW_ROUTES,
+  {
+    method: 'get',
+    path: '/metrics',
+    summary: "The gateway's metrics, as Prometheus reads them.",
+    reply: { schema: z.string(), media: 'text/plain' },
+    everywhere: true,
   },
   {
     method: 'get',

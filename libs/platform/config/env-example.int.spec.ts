@@ -8,6 +8,9 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCES = ['apps', 'libs', 'tools'].map((folder) => `${folder}/**/*.{ts,mjs,cjs}`);
 /** How a source names a variable of ours: as a string, or as a property of an environment. */
 const USE = /(?:['"`]|\.|\{ ?|^ *)(ANTIPHON_[A-Z_]+)\b/gm;
+/** OpenTelemetry's, as its variables are named in our contract of them. */
+const OTEL_USE = /^ *(OTEL_[A-Z_]+):/gm;
+const OTEL_SOURCE = 'libs/platform/observability/telemetry-env.ts';
 /** Set by one process of ours for another of the same run; nobody else ever does. */
 const INTERNAL: ReadonlySet<string> = new Set(['ANTIPHON_TEST_COUNT_FILE']);
 
@@ -31,6 +34,14 @@ describe('.env.example', () => {
 
   it('has every variable that a source names', () =>
     expect([...usedVariables()].filter((name) => !documented.has(name))).toEqual([]));
+
+  it('has every variable of OpenTelemetry that is read', () => {
+    const names = [...readFileSync(join(ROOT, OTEL_SOURCE), 'utf8').matchAll(OTEL_USE)].map(
+      ([, name]) => name,
+    );
+    expect(names.length).toBeGreaterThan(15);
+    expect(names.filter((name) => !documented.has(name))).toEqual([]);
+  });
 
   it('has the default variable of each kind of provider', () =>
     expect(

@@ -56,6 +56,10 @@ const knownOf = ({ workspace, correlationId, sessionId, turnId }: RequestContext
   'antiphon.turn.id': turnId,
 });
 
+/** Calls of other services and the database, half of all spans, leave it to their parents: sending text is what spans cost. */
+const saysWhose = (role: SpanRole, attributes: SpanAttributes): boolean =>
+  role !== 'client' || attributes['gen_ai.operation.name'] !== undefined;
+
 const parentOf = (traceparent: string): Context | null => {
   const parent = parseTraceparent(traceparent);
   if (!parent?.sampled) return null;
@@ -86,7 +90,10 @@ export const openSpan = (
   const tracing = activeTracing();
   const parent = tracing && startingPoint(tracing, context);
   if (!parent) return { span: NO_SPAN, context };
-  const options = { kind: KINDS[role], attributes: { ...knownOf(context), ...attributes } as Attributes };
+  const options = {
+    kind: KINDS[role],
+    attributes: { ...(saysWhose(role, attributes) ? knownOf(context) : {}), ...attributes } as Attributes,
+  };
   const span = tracing.tracer.startSpan(name, options, parent);
   const { begins: _begun, ...inside } = context;
   return { span: liveSpan(span), context: { ...inside, traceparent: traceparentOf(span) } };

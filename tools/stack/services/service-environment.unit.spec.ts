@@ -24,6 +24,7 @@ const environment = (service: 'agent' | 'sandbox') =>
       PATH: '/bin',
       ANTHROPIC_API_KEY: 'sk-1',
       ANTIPHON_DATABASE_URL: 'postgresql://owner:all@db/antiphon',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
       npm_config_registry: 'x',
     },
   );
@@ -48,5 +49,10 @@ describe('the environment of a service', () => {
     expect(environment('agent')['ANTHROPIC_API_KEY']).toBe('sk-1');
     expect(environment('sandbox')).not.toHaveProperty('ANTHROPIC_API_KEY');
     expect(environment('sandbox')['PATH']).toBe('/bin');
+  });
+
+  it('tells every service where traces go', () => {
+    for (const service of ['agent', 'sandbox'] as const)
+      expect(environment(service)['OTEL_EXPORTER_OTLP_ENDPOINT']).toBe('http://127.0.0.1:4318');
   });
 });

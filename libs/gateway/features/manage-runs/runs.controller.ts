@@ -6,7 +6,7 @@ import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import type { GatewayRequests } from '../gateway-requests.port.js';
 import { HTTP_CALLER, WORKSPACE } from '../gateway.tokens.js';
-import { Id, Key, RunBody } from '../manage-workflows/workflow-body.js';
+import { Id, Key, RunBody } from '@antiphon/contracts/gateway';
 import { ReadPipe, readAs } from '../read-body/read-body.js';
 
 /** `/api/v1/runs`: executions of workflows, and of definitions that nobody saved. */

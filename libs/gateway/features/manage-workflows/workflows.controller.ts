@@ -27,7 +27,7 @@ import type { z } from 'zod';
 import type { GatewayRequests } from '../gateway-requests.port.js';
 import { HTTP_CALLER, WORKSPACE } from '../gateway.tokens.js';
 import { ReadPipe, readAs } from '../read-body/read-body.js';
-import { Id, Key, StartBody, WorkflowBody } from './workflow-body.js';
+import { Id, Key, StartBody, WorkflowBody } from '@antiphon/contracts/gateway';
 
 const keyOf = (header: string | undefined): { idempotencyKey?: string } => {
   const idempotencyKey = readAs(Key, header, 'GATEWAY.INVALID_HEADER');

@@ -35,7 +35,10 @@ const responsesOf = ({ reply, problems, open }: HttpRoute): JsonObject => {
   const all = { ...(open ? {} : { ...COMMON, ...unauthenticated }), ...problems };
   const schema = jsonSchemaOf(reply.schema, 'output');
   return {
-    200: { description: 'Done.', content: { [reply.media ?? 'application/json']: { schema } } },
+    [reply.status ?? 200]: {
+      description: 'Done.',
+      ...(reply.status === 204 ? {} : { content: { [reply.media ?? 'application/json']: { schema } } }),
+    },
     ...Object.fromEntries(Object.entries(all).map(([status, why]) => [status, problemResponse(why)])),
   };
 };

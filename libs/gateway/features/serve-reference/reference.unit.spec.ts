@@ -49,8 +49,10 @@ const deadRefs = (document: JsonObject): string[] => {
 describe('the reference', () => {
   it('has every route that the gateway serves, and no other', () => {
     const controllers = Reflect.getMetadata('controllers', GatewayModule) as Controller[];
-    // Probes are the service host's, for every service.
-    const own = HTTP_ROUTES.filter(({ open }) => !open).map(({ method, path }) => `${method} ${path}`);
+    // Probes and metrics are the service host's, for every service.
+    const own = HTTP_ROUTES.filter(({ everywhere }) => !everywhere).map(
+      ({ method, path }) => `${method} ${path}`,
+    );
     expect(own.sort()).toEqual(controllers.flatMap(routesOf).sort());
   });
 

@@ -1,5 +1,6 @@
-import { IdempotencyKey, RunInputs, WORKFLOW_LIMITS } from '@antiphon/contracts/agent';
 import { z } from 'zod';
+import { IdempotencyKey } from '../agent/requests.js';
+import { RunInputs, WORKFLOW_LIMITS } from '../agent/workflow-definition.js';
 
 export const Id = z.uuid();
 export const Key = IdempotencyKey.optional();
