@@ -82,7 +82,9 @@ describe('npm run validate:deploy without its tools', () => {
     expect(code).toBe(0);
   }, 120_000);
 
-  const mistakes: readonly [string, string, string | RegExp, string, RegExp][] = [
+  type Mistake = readonly [what: string, path: string, from: string | RegExp, to: string, expected: RegExp];
+
+  const mistakes: readonly Mistake[] = [
     [
       'a typo in a manifest',
       'k8s/base/service-pod.yaml',
@@ -95,7 +97,7 @@ describe('npm run validate:deploy without its tools', () => {
       'k8s/overlays/production/kustomization.yaml',
       'spread/agent.yaml',
       'spread/agnet.yaml',
-      /k8s\/overlays\/production: .*agnet\.yaml/,
+      /k8s\/overlays\/production: [^]*agnet\.yaml/,
     ],
     [
       'a privileged pod',
@@ -104,6 +106,24 @@ describe('npm run validate:deploy without its tools', () => {
       'privileged: true',
       /overlays\/local: StatefulSet nats: container nats is privileged/,
     ],
+    [
+      'a compose service without a health check',
+      'docker-compose.yml',
+      /( {2}nats:[^]*?) {4}healthcheck:[^]*?start_period: 20s\n/,
+      '$1',
+      /docker-compose\.yml: service nats: has no health check/,
+    ],
+    [
+      'a compose key that Compose does not know',
+      'docker-compose.yml',
+      'depends_on: *on-engines',
+      'depend_on: *on-engines',
+      /docker-compose\.yml: .*depend_on/,
+    ],
+  ];
+
+  /** None of these hides another one. */
+  const manyMistakes: readonly Mistake[] = [
     [
       'a pod that may run as root',
       'k8s/base/service-pod.yaml',
@@ -154,25 +174,11 @@ describe('npm run validate:deploy without its tools', () => {
       /overlays\/production: there is no NetworkPolicy that denies everything/,
     ],
     [
-      'a compose service without a health check',
-      'docker-compose.yml',
-      /( {2}nats:[^]*?) {4}healthcheck:[^]*?start_period: 20s\n/,
-      '$1',
-      /docker-compose\.yml: service nats: has no health check/,
-    ],
-    [
       'a port that is published beyond loopback',
       'docker-compose.yml',
       '127.0.0.1:${ANTIPHON_GATEWAY_PORT:-7400}',
       '${ANTIPHON_GATEWAY_PORT:-7400}',
       /service gateway: publishes a port beyond loopback/,
-    ],
-    [
-      'a compose key that Compose does not know',
-      'docker-compose.yml',
-      'depends_on: *on-engines',
-      'depend_on: *on-engines',
-      /docker-compose\.yml: .*depend_on/,
     ],
     [
       'an image that runs as root',
@@ -194,4 +200,12 @@ describe('npm run validate:deploy without its tools', () => {
     },
     120_000,
   );
+
+  it('finds all that is wrong at once', async () => {
+    copy();
+    for (const [, path, from, to] of manyMistakes) plant(path, from, to);
+    const { code, output } = await validate(['--root', root]);
+    for (const [, , , , expected] of manyMistakes) expect(output).toMatch(expected);
+    expect(code).toBe(1);
+  }, 120_000);
 });
