@@ -39,7 +39,9 @@ describe('a run', () => {
 
   it('makes ready what needs several only after the last of them', () => {
     const one = [...forked, taskStarted('left'), taskStarted('right')];
-    given(one).when(complete('left')).then([completed('left')]);
+    given(one)
+      .when(complete('left'))
+      .then([completed('left')]);
     given([...one, completed('left')])
       .when(complete('right'))
       .then([completed('right'), ready('bottom')]);
@@ -60,17 +62,28 @@ describe('a run', () => {
 
 describe('a task', () => {
   it('is begun once, whoever says so again', () => {
-    given(begun).when(begin('top')).then([taskStarted('top')]);
-    given([...begun, taskStarted('top')]).when(begin('top')).thenNothing();
+    given(begun)
+      .when(begin('top'))
+      .then([taskStarted('top')]);
+    given([...begun, taskStarted('top')])
+      .when(begin('top'))
+      .thenNothing();
   });
-  it('completes once', () => given([...begun, ...done('top')]).when(complete('top')).thenNothing());
+  it('completes once', () =>
+    given([...begun, ...done('top')])
+      .when(complete('top'))
+      .thenNothing());
 
   it('is tried again after a failure that may pass, as often as it may', () => {
     const first = [...begun, taskStarted('top')];
-    given(first).when(fail('top', true)).then([attemptFailed('top')]);
+    given(first)
+      .when(fail('top', true))
+      .then([attemptFailed('top')]);
     const second = [...first, attemptFailed('top')];
     given(second).when(begin('top', 1)).thenNothing();
-    given(second).when(begin('top', 2)).then([taskStarted('top', 2)]);
+    given(second)
+      .when(begin('top', 2))
+      .then([taskStarted('top', 2)]);
     given([...second, taskStarted('top', 2)])
       .when(fail('top', true))
       .then([failed('top', 2), runFailed('top')]);
@@ -80,12 +93,16 @@ describe('a task', () => {
     given([...begun, taskStarted('top')])
       .when(fail('top', false))
       .then([failed('top'), runFailed('top')]);
-    given(begun).when(fail('top', false)).then([failed('top'), runFailed('top')]);
+    given(begun)
+      .when(fail('top', false))
+      .then([failed('top'), runFailed('top')]);
   });
 
   it('that fails lets other branches end first', () => {
     const both = [...forked, taskStarted('left'), taskStarted('right')];
-    given(both).when(fail('left', false)).then([failed('left')]);
+    given(both)
+      .when(fail('left', false))
+      .then([failed('left')]);
     given([...both, failed('left')])
       .when(complete('right'))
       .then([completed('right'), runFailed('left')]);
@@ -94,17 +111,27 @@ describe('a task', () => {
 
 describe('cancelling', () => {
   it('ends a run at once that waits for no turn', () =>
-    given(begun).when(cancel).then([cancelAsked(), taskCancelled('top'), runCancelled()]));
+    given(begun)
+      .when(cancel)
+      .then([cancelAsked(), taskCancelled('top'), runCancelled()]));
 
   it('waits for the turns at work', () => {
     const atWork = [...forked, taskStarted('left')];
-    given(atWork).when(cancel).then([cancelAsked(), taskCancelled('right')]);
+    given(atWork)
+      .when(cancel)
+      .then([cancelAsked(), taskCancelled('right')]);
     const asked = [...atWork, cancelAsked(), taskCancelled('right')];
-    given(asked).when(cancelTask('left')).then([taskCancelled('left'), runCancelled()]);
-    given(asked).when(complete('left')).then([completed('left'), runCancelled()]);
+    given(asked)
+      .when(cancelTask('left'))
+      .then([taskCancelled('left'), runCancelled()]);
+    given(asked)
+      .when(complete('left'))
+      .then([completed('left'), runCancelled()]);
     given(asked).when(begin('right')).thenNothing();
   });
 
   it('comes too late for the last task', () =>
-    given([...begun, cancelAsked(), taskCancelled('top'), runCancelled()]).when(cancel).thenNothing());
+    given([...begun, cancelAsked(), taskCancelled('top'), runCancelled()])
+      .when(cancel)
+      .thenNothing());
 });

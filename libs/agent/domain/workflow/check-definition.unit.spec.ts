@@ -48,7 +48,10 @@ describe('a definition', () => {
     ['WORKFLOW.DUPLICATE_NODE', workflow(node('a'), node('a'))],
     ['WORKFLOW.UNKNOWN_NODE', workflow(node('a', ['b']))],
     ['WORKFLOW.UNKNOWN_AGENT', workflow({ ...node('a'), agent: 'nobody' })],
-    ['WORKFLOW.TOO_DEEP', workflow(...['a', 'b', 'c', 'd', 'e'].map((id, i, all) => node(id, all.slice(0, i))))],
+    [
+      'WORKFLOW.TOO_DEEP',
+      workflow(...['a', 'b', 'c', 'd', 'e'].map((id, i, all) => node(id, all.slice(0, i)))),
+    ],
     ['WORKFLOW.BAD_REFERENCE', workflow(node('a', [], '{{inputs.other}}'))],
     ['WORKFLOW.BAD_REFERENCE', workflow(node('a'), node('b', [], '{{nodes.a.output}}'))],
     ['WORKFLOW.BAD_REFERENCE', workflow(node('a', [], '{{ process.env }}'))],
@@ -64,9 +67,7 @@ describe('a definition', () => {
 describe('any graph', () => {
   it('has an order that respects every need, or a path that is a cycle', () => {
     const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-    const graph = fc.tuple(
-      ...ids.map((id) => fc.subarray(ids).map((needs) => ({ id, needs }))),
-    );
+    const graph = fc.tuple(...ids.map((id) => fc.subarray(ids).map((needs) => ({ id, needs }))));
     fc.assert(
       fc.property(graph, (nodes) => {
         const shape = shapeOf(nodes);

@@ -70,7 +70,9 @@ describe('a workflow', () => {
       .thenNothing());
 
   it('cannot be deleted while it runs, and is gone afterwards', () => {
-    given(tell(save, accept, run()).events).when(remove).thenRejects('WORKFLOW.RUNNING');
+    given(tell(save, accept, run()).events)
+      .when(remove)
+      .thenRejects('WORKFLOW.RUNNING');
     given(tell(save, remove).events).when(accept).thenRejects('WORKFLOW.NOT_FOUND');
     given(tell(save, remove).events).when(save).thenRejects('WORKFLOW.NOT_FOUND');
     given([]).when(remove).thenRejects('WORKFLOW.NOT_FOUND');

@@ -13,12 +13,13 @@ const HEARTBEAT_MS = 1_000;
 const FOR_GOOD: ReadonlySet<ErrorKind> = new Set(['invalid', 'forbidden', 'not_found', 'rejected']);
 
 /** By the house's table (house style §5). Its code alone: a message could carry what a history must not. */
-const toFailure = (error: AppError): ApplicationFailure =>
-  ApplicationFailure.create({
-    message: error.code,
-    type: error.code,
-    nonRetryable: FOR_GOOD.has(error.kind),
-  });
+const toFailure = (error: AppError): ApplicationFailure => {
+  const { code, kind } = error;
+  const failure = ApplicationFailure.create({ message: code, type: code, nonRetryable: FOR_GOOD.has(kind) });
+  // The log line has it; a history is no place for a machine's paths.
+  failure.stack = '';
+  return failure;
+};
 
 const translated =
   <Args extends unknown[], Result>(logger: Logger, name: string, work: (...args: Args) => Promise<Result>) =>
@@ -47,11 +48,12 @@ const alive = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =
   } catch (error) {
     if (!context.cancellationSignal.aborted) throw error;
     // Whoever polls next goes on: the turn itself is in the log, and does not stop with its follower.
-    throw ApplicationFailure.create({
+    const stopping = {
       message: 'the worker stops',
       type: 'SERVICE.STOPPING',
       nextRetryDelay: '100ms',
-    });
+    } as const;
+    throw ApplicationFailure.create(stopping);
   } finally {
     clearInterval(beat);
   }

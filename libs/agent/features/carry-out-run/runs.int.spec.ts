@@ -241,7 +241,10 @@ describe('a saved workflow', () => {
     expect([status, order]).toEqual(['ready', ['top', 'left', 'right', 'bottom']]);
     const request = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: id }, inputs: {} };
     const { runId } = await agent.engine.startRun({ ...request, idempotencyKey: 'once' });
-    expect(await agent.engine.startRun({ ...request, idempotencyKey: 'once' })).toEqual({ runId, joined: true });
+    expect(await agent.engine.startRun({ ...request, idempotencyKey: 'once' })).toEqual({
+      runId,
+      joined: true,
+    });
     await world.ended(agent, runId);
     expect(await get(id)).toMatchObject({ status: 'completed', lastRunId: runId });
     expect(await save(DIAMOND, { workflowId: id })).toMatchObject({ status: 'ready', version: 2 });
@@ -256,7 +259,8 @@ describe('a saved workflow', () => {
   });
 
   it('is refused with a cycle, its path named; as a draft it is kept, and cannot be started', async () => {
-    const circle = 'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [b]}, {id: b, agent: main, prompt: x, needs: [a]}]';
+    const circle =
+      'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [b]}, {id: b, agent: main, prompt: x, needs: [a]}]';
     await expect(save(circle)).rejects.toMatchObject({
       code: 'WORKFLOW.CYCLE',
       message: expect.stringContaining('a -> b -> a'),

@@ -26,7 +26,9 @@ describe('a definition', () => {
   });
 
   it('is refused with every problem, its line and its path', () => {
-    const text = refusal('name: w\nnodes:\n  - id: a\n    agent: main\n    prompt: ""\n    when: now\n  - id: 1x\n');
+    const text = refusal(
+      'name: w\nnodes:\n  - id: a\n    agent: main\n    prompt: ""\n    when: now\n  - id: 1x\n',
+    );
     expect(text).toMatch(/^WORKFLOW.INVALID/);
     expect(text).toContain('line 5: nodes[0].prompt: ');
     expect(text).toContain('line 7: nodes[1].id: must be a letter');
@@ -39,7 +41,11 @@ describe('a definition', () => {
     ['a second key of the same name', 'name: w\nname: x\nnodes: []', /line 2/],
     ['brackets that nest too deep', `name: ${'['.repeat(5_000)}`, /levels deep/],
     ['lists that nest too deep', '- '.repeat(5_000), /levels deep/],
-    ['keys that nest too deep', Array.from({ length: 500 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'), /levels deep/],
+    [
+      'keys that nest too deep',
+      Array.from({ length: 500 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'),
+      /levels deep/,
+    ],
     ['no object', 'just text', /expected object/],
     ['two documents', 'name: w\n---\nname: x', /document/],
   ])('is refused for %s', (_, source, why) => {
@@ -53,5 +59,7 @@ describe('a definition', () => {
   });
 
   it('is refused when it is larger than a definition may be', () =>
-    expect(refusal({ name: 'w', nodes: [{ ...node, prompt: 'x'.repeat(300_000) }] })).toMatch(/characters long/));
+    expect(refusal({ name: 'w', nodes: [{ ...node, prompt: 'x'.repeat(300_000) }] })).toMatch(
+      /characters long/,
+    ));
 });

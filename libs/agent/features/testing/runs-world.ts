@@ -78,7 +78,10 @@ export const createRunsWorld = async (
   const view = ({ engine }: RunsProcess, runId: string) => engine.getRun({ workspace: WORKSPACE, runId });
   const removeSchedules = async (): Promise<void> => {
     for (const name of ['reconcile-runs', 'sweep-turns', 'expire-reservations', 'roll-budget-periods'])
-      await temporal.schedule.getHandle(`${taskQueue}/${name}`).delete().catch(() => undefined);
+      await temporal.schedule
+        .getHandle(`${taskQueue}/${name}`)
+        .delete()
+        .catch(() => undefined);
   };
 
   return {

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import protocol from '@temporalio/proto';
+import { ModelFailure } from '@antiphon/agent-domain';
+import type { ModelRequest } from '@antiphon/agent-domain';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, until } from '../testing/agent-world.js';
+import { RECORDED_RUNS } from '../testing/recorded-runs.js';
+import { createRunsWorld } from '../testing/runs-world.js';
+import type { RunsProcess, RunsWorld } from '../testing/runs-world.js';
+import { hangs, says } from '../testing/test-model.js';
+
+jest.setTimeout(120_000);
+
+/** The name under which `npm run record:histories` writes. */
+const record = process.env['ANTIPHON_RECORD_HISTORIES'];
+const FOLDER = fileURLToPath(new URL('../../workflows/histories/', import.meta.url));
+const codePath = createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
+const { History } = protocol.temporal.api.history.v1;
+type History = ReturnType<(typeof History)['fromObject']>;
+const fromText = (text: string): History => History.fromObject(JSON.parse(text) as object);
+/** Who worked on it is of no account, and would name a machine. */
+const anonymous = (key: string, value: unknown): unknown => (key === 'identity' ? 'recorded' : value);
+const toText = (history: unknown): string => {
+  const as = { enums: String, longs: String, bytes: String };
+  return JSON.stringify(History.toObject(History.fromObject(history as object), as), anonymous, 1);
+};
+const recorded = () => readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+
+describe('the Temporal workflow', () => {
+  beforeAll(() => {
+    if (!record) Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
+  });
+
+  it.each(Object.keys(RECORDED_RUNS))('replays every recorded history of a %s run', async (name) => {
+    const files = recorded().filter((file) => file.startsWith(`${name}.`));
+    expect(files).not.toEqual([]);
+    const histories = files.map((file) => ({
+      workflowId: file,
+      history: fromText(readFileSync(FOLDER + file, 'utf8')),
+    }));
+    const replays = Worker.runReplayHistories({ workflowBundle: { codePath } }, histories);
+    for await (const { workflowId, error } of replays)
+      expect([workflowId, error]).toEqual([workflowId, undefined]);
+  });
+
+  it('does not replay a history that it would not have written', async () => {
+    const file = recorded().find((name) => name.startsWith('chain.')) ?? '';
+    const history = fromText(readFileSync(FOLDER + file, 'utf8').replaceAll('"runTask"', '"otherTask"'));
+    const replays = Worker.runReplayHistories({ workflowBundle: { codePath } }, [
+      { workflowId: file, history },
+    ]);
+    for await (const { error } of replays) expect(error?.name).toBe('DeterminismViolationError');
+  });
+});
+
+/* `npm run record:histories` writes them anew, beside those of older versions, which must go on to replay. */
+(record ? describe : describe.skip)('recording', () => {
+  let world: RunsWorld;
+  let agent: RunsProcess;
+  beforeAll(async () => {
+    world = await createRunsWorld(
+      await createTestDatabase(),
+      process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
+      process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
+    );
+    agent = world.process();
+    await until(() => agent.engine.polling(), 30_000);
+  });
+  afterAll(() => world?.close());
+
+  const asked = ({ messages }: ModelRequest): string =>
+    messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).at(-1) ?? '';
+  const refuse = () =>
+    new ModelFailure({ reason: 'provider_error', message: 'no', dispatched: true, retryable: false });
+
+  it.each(Object.entries(RECORDED_RUNS))('a %s run', async (name, { source, cancel }) => {
+    let begun: () => void = () => undefined;
+    const atWork = new Promise<void>((resolve) => (begun = resolve));
+    let failures = 0;
+    world.agents.model.reply = async (request, sink, call) => {
+      begun();
+      const prompt = asked(request);
+      if (prompt === 'fails always' || (prompt === 'fails once' && failures++ === 0)) throw refuse();
+      return prompt === 'hangs' ? hangs()(request, sink, call) : says(prompt);
+    };
+    const runId = await world.start(agent, source);
+    if (cancel) {
+      await atWork;
+      await until(async () => (await world.view(agent, runId)).tasks[0]?.status === 'running');
+      await agent.engine.cancelRun({ workspace: WORKSPACE, caller: 'spec', runId });
+    }
+    await world.ended(agent, runId);
+    const handle = world.temporal.workflow.getHandle(`run/${runId}`);
+    await handle.result();
+    const history = toText(await handle.fetchHistory());
+    mkdirSync(FOLDER, { recursive: true });
+    writeFileSync(`${FOLDER}${name}.${record}.json`, `${history}\n`);
+  });
+});

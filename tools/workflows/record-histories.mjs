@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+/*
+ * Records the Temporal histories that the specs replay, from real runs on a real server, under the name given
+ * (`npm run record:histories -- 2026-11-22`). Files of older names stay: workflows that began under them must go on.
+ */
+const [name] = process.argv.slice(2);
+if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {
+  process.stderr.write('say under which name: npm run record:histories -- 2026-11-22\n');
+  process.exit(2);
+}
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const jest = `${root}node_modules/jest/bin/jest.js`;
+const spec = 'libs/agent/features/carry-out-run/histories.int.spec.ts';
+const { status } = spawnSync(
+  process.execPath,
+  [jest, '--selectProjects', 'int', '-t', 'recording', '--', spec],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      ANTIPHON_RECORD_HISTORIES: name,
+      NODE_OPTIONS: '--experimental-vm-modules --no-warnings',
+    },
+  },
+);
+process.exit(status ?? 1);
