@@ -90,7 +90,7 @@ describe('relay', () => {
   beforeAll(async () => {
     [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
-    store = createPostgresEventStore(pool, { onAppended: createLogHint(link) });
+    store = createPostgresEventStore(pool, { onAppended: () => createLogHint(link)() });
     leases = createLeaseStore(pool);
   });
   afterAll(async () => {
