@@ -92,7 +92,7 @@ export const createPostgresEventStore = (
     (report) => report('antiphon_appends_waiting', group.waiting()),
   );
   return {
-    append: (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
+    append: async (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
     appendWithin,
     appendCall: (requests) => appendCall(prepareApart(requests)),
     announce,

@@ -76,6 +76,7 @@ const REPLY: MockReply = {
   usage: { inputTokens: 12, outputTokens: 34 },
 };
 const EXPECTED: ModelAnswer = {
+  model: 'm',
   thought: 'hmm, naïve',
   text: 'Grüße 🎉🎊 and "quotes"\n\nnew\r\nlines 你好',
   toolCalls: (REPLY.tools ?? []).map(({ id, name, input }) => ({
