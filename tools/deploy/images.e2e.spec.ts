@@ -148,6 +148,10 @@ describe('what the images hold', () => {
     expect(await gzipSize(join(folder, image))).toBeLessThan(BUDGET_BYTES);
   });
 
+  it('ends, and says why, where nothing is migrated yet, for whoever starts it again', async () => {
+    await expect(start('memory')).rejects.toThrow(/memory ended with 1: [^]*the service could not start/);
+  }, 60_000);
+
   it('migrates an empty database from its own folder', async () => {
     const passwords = Object.fromEntries(
       SERVICES.map((service) => [`ANTIPHON_${service.toUpperCase()}_DATABASE_PASSWORD`, database[service]]),
@@ -191,6 +195,18 @@ describe('what the images hold', () => {
     expect(JSON.stringify(frames)).toContain('42');
     expect(frames.at(-1)).toMatchObject({ event: 'done', data: { status: 'completed' } });
   }, 120_000);
+
+  it('audits that from the image of the command line, with the rights of a reader', async () => {
+    const { stdout } = await run(process.execPath, ['start.mjs', 'audit'], {
+      cwd: join(folder, 'cli'),
+      env: {
+        PATH: process.env['PATH'],
+        HOME: home,
+        ANTIPHON_DATABASE_URL: `${urlFor()}?options=-c%20role%3Dantiphon_reader`,
+      },
+    });
+    expect(stdout).toMatch(/everything holds\n$/);
+  }, 60_000);
 
   it('says by its health check whether it lives, and by /readyz whether all that it needs does', async () => {
     for (const { process: child, port } of started) {

@@ -23,6 +23,8 @@ export const IMAGES = {
   sandbox: { main: 'apps/sandbox/dist/main.js', files: ['plugins/dist'], leavesOut: WITHOUT_TEMPORAL },
   metering: { main: 'apps/metering/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
   memory: { main: 'apps/memory/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
+  // `antiphon …`, for the machine or the cluster where the rest runs.
+  cli: { main: 'apps/cli/dist/main.js' },
   migrate: { main: 'tools/stack/dist/deploy/migrate-main.js', files: ['prisma/migrations'] },
 };
 

@@ -12,6 +12,9 @@ const isJob = (name, services) =>
     ({ depends_on: needs }) => needs?.[name]?.condition === 'service_completed_successfully',
   );
 
+/** Started by hand, and gone when it has done its work. */
+const isTool = ({ profiles }) => asList(profiles).includes('tools');
+
 const isHealthChecked = ({ healthcheck }) =>
   healthcheck !== undefined &&
   !healthcheck.disable &&
@@ -22,7 +25,8 @@ const isOurs = ({ build }) => build?.dockerfile?.endsWith('deploy/Dockerfile') ?
 
 /** Each rule answers what is wrong with a service, or nothing. */
 const RULES = [
-  (service, name, all) => !isJob(name, all) && !isHealthChecked(service) && 'has no health check',
+  (service, name, all) =>
+    !isJob(name, all) && !isTool(service) && !isHealthChecked(service) && 'has no health check',
   ({ privileged }) => privileged && 'is privileged',
   ({ cap_drop: dropped }) => !asList(dropped).includes('ALL') && 'does not drop all capabilities',
   ({ security_opt: options }) =>
