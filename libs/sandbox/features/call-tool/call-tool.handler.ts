@@ -3,10 +3,13 @@ import type { z } from 'zod';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
-import { failed, outcomeOf } from '@antiphon/sandbox-domain';
+import { failed, grantedHosts, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
+import type { ServeHttp } from '../cell/exchange.js';
+import type { VettedClient } from '../http/vetted-client.js';
 import type { PluginEntry } from '../plugins/load-plugins.js';
+import type { PluginSource } from '../plugins/plugin-source.js';
 import { inCallersContext } from '../plugins/plugin-log.js';
 import type { CellPool } from '../pool/cell-pool.js';
 import { createRememberedCalls } from './remembered-calls.js';
@@ -28,6 +31,7 @@ export interface CallTool {
 export interface CallToolOptions {
   readonly entries: readonly PluginEntry[];
   readonly pool: Pick<CellPool, 'run'>;
+  readonly http: VettedClient;
   readonly logger: Logger;
 }
 
@@ -54,8 +58,14 @@ const unknownTool = (entries: readonly PluginEntry[], name: string): ToolOutcome
   );
 };
 
+const httpFor = (
+  client: VettedClient,
+  { http, name, capabilities, timeoutMs }: PluginSource,
+): ServeHttp | null =>
+  http ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs }) : null;
+
 const createRun =
-  ({ entries, pool }: CallToolOptions) =>
+  ({ entries, pool, http: client }: CallToolOptions) =>
   async (name: string, input: Buffer, signal: AbortSignal): Promise<CallToolReply> => {
     const started = performance.now();
     const answer = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
@@ -73,7 +83,9 @@ const createRun =
     const { image, source } = tool;
     const { timeoutMs } = source;
     const listener = inCallersContext(tool.listener);
-    const end = await pool.run({ plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal });
+    const http = httpFor(client, source);
+    const job = { plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal };
+    const end = await pool.run(http ? { ...job, http } : job);
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return answer(failed('TOOL.UNAVAILABLE', end.message));
     return answer(outcomeOf(end, MAX_TOOL_OUTPUT_BYTES), image.digest);
