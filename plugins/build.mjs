@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const HERE = import.meta.dirname;
 const ROOT = dirname(HERE);
 const DIST = join(HERE, 'dist');
-const PLUGINS = ['echo', 'calculator'];
+const PLUGINS = ['echo', 'calculator', 'http-get'];
 const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
 
 const sourcesOf = async (name) => {

@@ -221,6 +221,7 @@ describe('a plug-in that cannot be used', () => {
     expect(states).toMatchObject({
       echo: 'loaded',
       calculator: 'loaded',
+      'http-get': 'loaded',
       ghost: 'missing',
       liar: 'rejected',
     });

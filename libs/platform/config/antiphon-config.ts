@@ -66,8 +66,8 @@ export interface AgentConfig {
 
 export interface PluginConfig {
   readonly name: string;
-  /** Absolute. */
-  readonly path: string;
+  /** Absolute; null for the module of the bundled plug-in of this name. */
+  readonly path: string | null;
   readonly kind: 'tool' | 'channel';
   /** Typed capability strings such as `http:api.example.com`; unknown types are refused when the file is read. */
   readonly capabilities: readonly string[];

@@ -49,7 +49,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
   name: item.name,
-  path: toPath(item.path) ?? item.path,
+  path: toPath(item.path),
   kind: item.kind,
   capabilities: item.capabilities,
   timeoutMs: item.timeout_ms,

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net';
 import type { ProviderKind } from './antiphon-config.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import type { KeyPath } from './config-problem.js';
-import { DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './defaults.js';
+import { BUNDLED_PLUGINS, DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './defaults.js';
 import type { Environment } from './defaults.js';
 import type { ProblemList } from './problem-list.js';
 import { entriesOf, tableOf, textOf, textsOf } from './raw-file.js';
@@ -100,6 +100,14 @@ const checkCapabilities = (list: ProblemList, file: File): void => {
     });
 };
 
+const checkPluginPaths = (list: ProblemList, file: File): void => {
+  for (const { table, path } of entriesOf(file, 'plugins'))
+    if (table['path'] === undefined && !BUNDLED_PLUGINS.includes(textOf(table, 'name') ?? ''))
+      list.add([...path, 'path'], {
+        message: `missing; only a bundled plug-in (${BUNDLED_PLUGINS.join(', ')}) needs none`,
+      });
+};
+
 /** Rules that the grammar cannot say. */
 export const checkRules = (
   list: ProblemList,
@@ -113,4 +121,5 @@ export const checkRules = (
   checkProviders(list, file, context.env);
   checkModels(list, file, context.kindOf);
   checkCapabilities(list, file);
+  checkPluginPaths(list, file);
 };

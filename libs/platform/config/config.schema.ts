@@ -104,7 +104,10 @@ const Agent = z.strictObject({
 
 const Plugin = z.strictObject({
   name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
-  path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096),
+  // Needed unless the name is that of a bundled plug-in (check-rules.ts).
+  path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096)
+    .nullable()
+    .default(null),
   kind: hint(z.enum(['tool', 'channel']), 'tool or channel', 'kind = "tool"').default('tool'),
   capabilities: names(
     'typed capabilities, http:HOST or store:NAME',

@@ -7,6 +7,7 @@ import { errorCode, isMissing } from './error-code.js';
 
 /** What stands at a plug-in's path. A link may only lead to a file below its own folder (as mounted volumes do). */
 const inspectPlugin = ({ path }: PluginConfig): 'file' | 'missing' | string => {
+  if (path === null) return 'file';
   try {
     if (lstatSync(path).isSymbolicLink()) {
       const folder = realpathSync(dirname(path)) + sep;

@@ -59,7 +59,7 @@ describe('hostile plug-ins', () => {
       ['memory-huge', /65536 .*over the limit of 256 \(memory_mb = 16\)/],
       ['import-unknown', /import env\.system \(function\) not granted/],
       ['import-wasi', /WASI is disabled/],
-      ['import-http', /HTTP from plug-ins is not available yet/],
+      ['import-http', /http_request not granted: the plug-in has no capability/],
       ['no-export', /handle_tool_call missing/],
       ['bad-describe', /describe\(\) did not answer a JSON object/],
       ['describe-loop', /describe\(\) timeout/],

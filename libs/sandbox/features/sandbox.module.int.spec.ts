@@ -86,6 +86,7 @@ describe('the sandbox service', () => {
     expect(plugins.map(({ name, status }) => [name, status])).toEqual([
       ['echo', 'loaded'],
       ['calculator', 'loaded'],
+      ['http-get', 'loaded'],
       ['loop', 'loaded'],
       ['script', 'rejected'],
       ['gone', 'missing'],
@@ -97,7 +98,7 @@ describe('the sandbox service', () => {
 
   it('lists the tools that can be called', async () => {
     const { tools } = await client.request(listTools, { workspace });
-    expect(tools.map(({ name }) => name)).toEqual(['echo', 'calculator', 'loop']);
+    expect(tools.map(({ name }) => name)).toEqual(['echo', 'calculator', 'http-get', 'loop']);
   });
 
   it('runs a tool', async () => {

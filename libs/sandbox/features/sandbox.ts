@@ -6,6 +6,9 @@ import { createCallTool } from './call-tool/call-tool.handler.js';
 import type { CallTool } from './call-tool/call-tool.handler.js';
 import { raiseWall } from './cell/raise-wall.js';
 import type { Layer } from './cell/wall.js';
+import { systemEgress } from './http/egress.port.js';
+import type { EgressPorts } from './http/egress.port.js';
+import { createVettedClient } from './http/vetted-client.js';
 import { loadPlugins } from './plugins/load-plugins.js';
 import type { PluginEntry } from './plugins/load-plugins.js';
 import { pluginSources } from './plugins/plugin-source.js';
@@ -26,6 +29,8 @@ export interface SandboxOptions {
   readonly cells?: number;
   /** Calls that may wait for a cell, default 256. */
   readonly maxQueued?: number;
+  /** The way out for plug-ins' pages, default the machine's; which addresses are allowed is not its to say. */
+  readonly egress?: EgressPorts;
 }
 
 /** Everything that runs plug-ins in this process. */
@@ -87,9 +92,11 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
     images,
     logger,
   });
+  const egress = options.egress ?? systemEgress;
+  const http = createVettedClient({ egress, logger, now: () => performance.now() });
   await pool.warm;
   return {
-    calls: createCallTool({ entries, pool, logger }),
+    calls: createCallTool({ entries, pool, http, logger }),
     tools: toolsOf(entries),
     plugins: entries.map(({ view }) => view),
     layers: wall.layers,

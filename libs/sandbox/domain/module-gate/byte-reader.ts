@@ -6,7 +6,6 @@ export type GateCode =
   | 'MALFORMED'
   | 'UNSUPPORTED'
   | 'IMPORT_NOT_GRANTED'
-  | 'NOT_AVAILABLE_YET'
   | 'MEMORY_LIMIT'
   | 'TABLE_LIMIT'
   | 'EXPORT_MISSING';

@@ -33,12 +33,12 @@ export const EXTISM_FUNCTIONS: Readonly<Record<string, Signature>> = {
   get_log_level: '()->(i32)',
 };
 
-/** Known to Extism, and refused by name until the host's HTTP client exists. */
-export const HTTP_FUNCTIONS: ReadonlySet<string> = new Set([
-  'http_request',
-  'http_status_code',
-  'http_headers',
-]);
+/** Granted to a plug-in with an `http:` capability only: the service answers them through its vetted client. */
+export const HTTP_FUNCTIONS: Readonly<Record<string, Signature>> = {
+  http_request: '(i64,i64)->(i64)',
+  http_status_code: '()->(i32)',
+  http_headers: '()->(i64)',
+};
 
 /** What AssemblyScript's runtime imports to report a failed assertion: message, file, line, column. */
 export const ABORT = { module: 'env', name: 'abort', signature: '(i32,i32,i32,i32)->()' } as const;

@@ -24,6 +24,8 @@ export interface GateLimits {
   readonly kind: PluginKind;
   /** MiB of linear memory. */
   readonly memoryMb: number;
+  /** Whether it may import the functions of HTTP. */
+  readonly http: boolean;
 }
 
 export type Verdict =
@@ -55,14 +57,18 @@ const checkSignature = (entry: ImportEntry, expected: Signature): void => {
     );
 };
 
-const checkImport = (entry: ImportEntry): void => {
+const granted = (name: string, http: boolean): Signature | undefined => {
+  if (Object.hasOwn(EXTISM_FUNCTIONS, name)) return EXTISM_FUNCTIONS[name];
+  return http && Object.hasOwn(HTTP_FUNCTIONS, name) ? HTTP_FUNCTIONS[name] : undefined;
+};
+
+const checkImport = (entry: ImportEntry, http: boolean): void => {
   const { module, name } = entry;
   if (module === ABORT.module && name === ABORT.name) return checkSignature(entry, ABORT.signature);
-  const expected =
-    module === EXTISM_MODULE && Object.hasOwn(EXTISM_FUNCTIONS, name) && EXTISM_FUNCTIONS[name];
+  const expected = module === EXTISM_MODULE ? granted(name, http) : undefined;
   if (expected) return checkSignature(entry, expected);
-  if (module === EXTISM_MODULE && HTTP_FUNCTIONS.has(name))
-    refuse('NOT_AVAILABLE_YET', `import ${name} not granted: HTTP from plug-ins is not available yet`);
+  if (module === EXTISM_MODULE && Object.hasOwn(HTTP_FUNCTIONS, name))
+    refuse('IMPORT_NOT_GRANTED', `import ${name} not granted: the plug-in has no capability http:HOST`);
   if (module.startsWith('wasi'))
     refuse('IMPORT_NOT_GRANTED', `import ${module}.${name} not granted: WASI is disabled`);
   refuse('IMPORT_NOT_GRANTED', `import ${module}.${name} (${entry.kind}) not granted`);
@@ -103,10 +109,10 @@ const checkExports = ({ functions }: ModuleLayout, kind: PluginKind): void => {
   }
 };
 
-const judge = (bytes: Uint8Array, { kind, memoryMb }: GateLimits): Verdict => {
+const judge = (bytes: Uint8Array, { kind, memoryMb, http }: GateLimits): Verdict => {
   checkHeader(bytes);
   const layout = readModuleLayout(bytes);
-  layout.imports.forEach(checkImport);
+  for (const entry of layout.imports) checkImport(entry, http);
   checkMemories(layout, memoryMb);
   checkTables(layout);
   checkExports(layout, kind);

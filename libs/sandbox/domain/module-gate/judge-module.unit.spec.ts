@@ -4,7 +4,7 @@ import { EXTISM_FUNCTIONS, MAX_MODULE_BYTES, judgeModule } from '@antiphon/sandb
 import type { GateLimits } from '@antiphon/sandbox-domain';
 import { engine, tool, wat } from './wat.fixture.spec.js';
 
-const LIMITS: GateLimits = { kind: 'tool', memoryMb: 16 };
+const LIMITS: GateLimits = { kind: 'tool', memoryMb: 16, http: false };
 const HEADER = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from([...HEADER, ...values]);
 const extism = (name: string, type: string): string => `(import "extism:host/env" "${name}" (func ${type}))`;
@@ -105,10 +105,16 @@ describe('the static gate', () => {
       expect(reasonFor(tool(text))).toContain(reason);
     });
 
-    it('and says of HTTP that it is not available yet', () =>
-      expect(reasonFor(tool(extism('http_request', '(param i64 i64) (result i64)')))).toMatch(
-        /^NOT_AVAILABLE_YET .*not available yet/,
-      ));
+    it('and HTTP only with a capability for it, of the right type', () => {
+      const asks = tool(extism('http_request', '(param i64 i64) (result i64)'));
+      expect(reasonFor(asks)).toMatch(/^IMPORT_NOT_GRANTED .*no capability http:HOST/);
+      expect(judgeModule(asks, { ...LIMITS, http: true })).toMatchObject({ accepted: true });
+      expect(
+        judgeModule(tool(extism('http_request', '(param i64)')), { ...LIMITS, http: true }),
+      ).toMatchObject({
+        code: 'IMPORT_NOT_GRANTED',
+      });
+    });
 
     it('but never a shared memory', () =>
       expect(reasonFor(tool('(import "env" "memory" (memory 1 65536 shared))'))).toMatch(/shared memory/));

@@ -1,4 +1,5 @@
-const KNOWN_TYPES = ['http', 'store'];
+const HTTP = 'http:';
+const NOT_YET = ['store'];
 
 /**
  * Says why a plug-in's capabilities cannot be granted, or null when they can. The configuration has refused
@@ -6,9 +7,18 @@ const KNOWN_TYPES = ['http', 'store'];
  */
 export const ungrantable = (capabilities: readonly string[]): string | null => {
   for (const capability of capabilities) {
+    if (capability.startsWith(HTTP)) continue;
     const type = capability.split(':', 1)[0] ?? '';
-    if (!KNOWN_TYPES.includes(type)) return `capability ${capability}: unknown type "${type}"`;
-    return `capability ${capability}: ${type} is not available yet`;
+    if (NOT_YET.includes(type)) return `capability ${capability}: ${type} is not available yet`;
+    return `capability ${capability}: unknown type "${type}"`;
   }
   return null;
 };
+
+/** The hosts that a plug-in may ask, from its `http:HOST` capabilities, in lower case. */
+export const grantedHosts = (capabilities: readonly string[]): ReadonlySet<string> =>
+  new Set(
+    capabilities
+      .filter((capability) => capability.startsWith(HTTP))
+      .map((capability) => capability.slice(HTTP.length).toLowerCase()),
+  );

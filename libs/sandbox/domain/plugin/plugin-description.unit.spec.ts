@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseDescription, undescribed, ungrantable } from '@antiphon/sandbox-domain';
+import { parseDescription, undescribed, grantedHosts, ungrantable } from '@antiphon/sandbox-domain';
 
 const describing = (value: unknown) => parseDescription(new TextEncoder().encode(JSON.stringify(value)));
 
@@ -52,10 +52,13 @@ describe('describe()', () => {
 });
 
 describe('capabilities', () => {
-  it('can be none', () => expect(ungrantable([])).toBeNull());
+  it('can be none, or hosts', () => {
+    expect(ungrantable([])).toBeNull();
+    expect(ungrantable(['http:api.example.com'])).toBeNull();
+    expect(grantedHosts(['http:API.example.com', 'store:notes'])).toEqual(new Set(['api.example.com']));
+  });
 
   it.each([
-    ['http:api.example.com', 'http is not available yet'],
     ['store:notes', 'store is not available yet'],
     ['gpu:0', 'unknown type "gpu"'],
     ['', 'unknown type ""'],

@@ -12,6 +12,8 @@ export type RunEnd =
   | { readonly end: 'trapped'; readonly message: string }
   | { readonly end: 'memory'; readonly message: string }
   | { readonly end: 'output'; readonly message: string }
+  /** It asked its host for what it may not have. */
+  | { readonly end: 'denied'; readonly message: string }
   | { readonly end: 'timeout'; readonly timeoutMs: number }
   /** The caller took the call back. */
   | { readonly end: 'cancelled' }
@@ -110,6 +112,8 @@ export const outcomeOf = (run: RunEnd, maxBytes: number): ToolOutcome => {
       return failed('TOOL.MEMORY', `memory_limit: ${run.message}`);
     case 'output':
       return failed('TOOL.OUTPUT', `output_limit: ${run.message}`);
+    case 'denied':
+      return failed('TOOL.DENIED', run.message);
     case 'timeout':
       return failed('TOOL.TIMEOUT', `timeout: the tool did not answer within ${run.timeoutMs} ms`);
     case 'cancelled':

@@ -3,11 +3,14 @@ import type { z } from 'zod';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
-import { failed, outcomeOf } from '@antiphon/sandbox-domain';
+import { failed, grantedHosts, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import { withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
+import type { ServeHttp } from '../cell/exchange.js';
+import type { VettedClient } from '../http/vetted-client.js';
 import type { PluginEntry } from '../plugins/load-plugins.js';
+import type { PluginSource } from '../plugins/plugin-source.js';
 import { inCallersContext } from '../plugins/plugin-log.js';
 import type { CellPool } from '../pool/cell-pool.js';
 import { createRememberedCalls } from './remembered-calls.js';
@@ -29,6 +32,7 @@ export interface CallTool {
 export interface CallToolOptions {
   readonly entries: readonly PluginEntry[];
   readonly pool: Pick<CellPool, 'run'>;
+  readonly http: VettedClient;
   readonly logger: Logger;
 }
 
@@ -61,8 +65,14 @@ const cellSpan = (name: string): SpanStart => ({
   attributes: { 'gen_ai.tool.name': name },
 });
 
+const httpFor = (
+  client: VettedClient,
+  { http, name, capabilities, timeoutMs }: PluginSource,
+): ServeHttp | null =>
+  http ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs }) : null;
+
 const createRun =
-  ({ entries, pool }: CallToolOptions) =>
+  ({ entries, pool, http: client }: CallToolOptions) =>
   async (name: string, input: Buffer, signal: AbortSignal): Promise<CallToolReply> => {
     const started = performance.now();
     const answer = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
@@ -80,8 +90,10 @@ const createRun =
     const { image, source } = tool;
     const { timeoutMs } = source;
     const listener = inCallersContext(tool.listener);
+    const http = httpFor(client, source);
+    const job = { plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal };
     const end = await withSpan(cellSpan(name), async (span) => {
-      const ended = await pool.run({ plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal });
+      const ended = await pool.run(http ? { ...job, http } : job);
       if (ended.end !== 'returned') span.fail(ended.end);
       return ended;
     });

@@ -62,6 +62,14 @@ const receive = (): { request: CellRequest; body: Uint8Array } => {
   return { request, body: readFully(header.readUInt32LE(4)) };
 };
 
+/** Asks the service for a page and blocks until the answer is there: the deadline of the call is the service's. */
+const askHttp = (id: number) => (request: string) => {
+  send({ type: 'http', id, request });
+  const { request: answer, body } = receive();
+  if (answer.type !== 'http-answer' || answer.id !== id) throw new Error('the service broke the protocol');
+  return { head: answer.answer, body };
+};
+
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
 
@@ -122,7 +130,7 @@ const call = ({ id, digest, entry }: CallRequest, input: Uint8Array): void => {
   const module = modules.get(digest);
   if (module === undefined) throw new Error('the module was not loaded');
   const { log, suppressed } = logger(id);
-  kernel.begin(input, log);
+  kernel.begin(input, log, askHttp(id));
   const end = (ended: Ended): void => send({ type: 'ended', id, ...ended, suppressed: suppressed() });
   try {
     const instantiateMs = instantiate(module);
@@ -197,7 +205,7 @@ export const serve = (): void => {
   for (;;) {
     const { request, body } = receive();
     if (request.type === 'load') load(request, body);
-    else call(request, body);
+    else if (request.type === 'call') call(request, body);
     collect();
   }
 };

@@ -1,5 +1,5 @@
 import type { ReplyFrame } from './frame-codec.js';
-import type { CellReply, CellRequest, LogLine } from './protocol.js';
+import type { CellReply, CellRequest, HttpAnswerHead, LogLine } from './protocol.js';
 
 type Final = Extract<CellReply, { type: 'loaded' | 'refused' | 'returned' | 'ended' }>;
 
@@ -22,11 +22,20 @@ export type CellQuestion =
   | { readonly type: 'load'; readonly digest: string }
   | { readonly type: 'call'; readonly digest: string; readonly entry: string };
 
+export interface HttpAnswer {
+  readonly head: HttpAnswerHead;
+  readonly body: Uint8Array;
+}
+/** Gets a page for the call that runs, within what its plug-in may; never rejects. Aborted when the call has ended. */
+export type ServeHttp = (request: string, signal: AbortSignal) => Promise<HttpAnswer>;
+
 export interface CellRun {
   readonly question: CellQuestion;
   readonly body: Uint8Array;
   readonly timeoutMs: number;
   readonly listener: CellListener;
+  /** Absent where a plug-in may not ask for pages at all. */
+  readonly http?: ServeHttp;
 }
 
 /** The one open request of a cell: it ends by an answer, by its deadline or with the process, whichever is first. */
@@ -40,18 +49,33 @@ export interface Exchange {
   readonly usable: () => boolean;
 }
 
+interface OpenRequest {
+  readonly id: number;
+  readonly run: CellRun;
+  readonly finish: (end: CellEnd) => void;
+  /** Aborted when the request has ended. */
+  readonly over: AbortController;
+  /** A cell that waits for a page can ask for no other. */
+  asking: boolean;
+}
+
+const NO_HTTP: HttpAnswer = {
+  head: { end: 'refused', reason: 'http: the plug-in has no capability http:HOST' },
+  body: new Uint8Array(0),
+};
+
 export const createExchange = (
   write: (request: CellRequest, body: Uint8Array) => void,
   killProcess: () => void,
 ): Exchange => {
-  let open: { readonly id: number; readonly run: CellRun; readonly finish: (end: CellEnd) => void } | null =
-    null;
+  let open: OpenRequest | null = null;
   let closed: string | null = null;
   let lastId = 0;
   const died = (message: string): CellEnd => ({ reply: { type: 'died', message }, body: null });
   const finish = (end: CellEnd): void => {
     const request = open;
     open = null;
+    request?.over.abort();
     request?.finish(end);
   };
   const expire = (): void => {
@@ -65,6 +89,19 @@ export const createExchange = (
     finish(died(closed));
   };
 
+  const kill = (message: string): void => {
+    killProcess();
+    close(message);
+  };
+  const serve = async (asker: OpenRequest, request: string): Promise<void> => {
+    if (asker.asking) return kill('it broke the protocol: it asked for two pages at once');
+    asker.asking = true;
+    const { head, body } = (await asker.run.http?.(request, asker.over.signal)) ?? NO_HTTP;
+    asker.asking = false;
+    // A call that has ended meanwhile, or its cell, reads no answer any more.
+    if (open === asker) write({ type: 'http-answer', id: asker.id, answer: head }, body);
+  };
+
   return {
     ask: (run) =>
       new Promise((resolve) => {
@@ -75,23 +112,21 @@ export const createExchange = (
           clearTimeout(timer);
           resolve(end);
         };
-        open = { id, run, finish: settle };
+        open = { id, run, finish: settle, over: new AbortController(), asking: false };
         write({ ...run.question, id }, run.body);
       }),
     receive: ({ reply, body }) => {
       if (reply.type === 'ready' || open === null || reply.id !== open.id) return;
       if (reply.type === 'log') open.run.listener.onLog(reply.line);
       else if (reply.type === 'flood') open.run.listener.onFlood();
+      else if (reply.type === 'http') void serve(open, reply.request);
       else {
         if ('suppressed' in reply && reply.suppressed > 0) open.run.listener.onSuppressed(reply.suppressed);
         finish({ reply, body });
       }
     },
     close,
-    kill: (message) => {
-      killProcess();
-      close(message);
-    },
+    kill,
     usable: () => closed === null,
   };
 };

@@ -1,4 +1,4 @@
-import type { LogLine } from './protocol.js';
+import type { HttpAnswerHead, LogLine } from './protocol.js';
 
 type HostFunction = (...args: never[]) => bigint | number | void;
 const MIB = 1024 * 1024;
@@ -7,6 +7,7 @@ const MAX_BLOCK_BYTES = MIB;
 const MAX_KERNEL_BYTES = 8 * MIB;
 const FIRST_BLOCK = 16; // 0 is Extism's "no block"
 const MAX_LOG_BYTES = 1_024;
+const MAX_HTTP_REQUEST_BYTES = 16 * 1024;
 const LOG_LEVEL_INFO = 2;
 const MIN_KERNEL_BYTES = 64 * 1024;
 /** Beyond the input, before the memory has to grow. */
@@ -16,7 +17,7 @@ const decoder = new TextDecoder();
 
 /** A limit that the plug-in ran into; it stands even when the plug-in catches the exception. */
 export interface Violation {
-  readonly end: 'memory' | 'output';
+  readonly end: 'memory' | 'output' | 'denied';
   readonly message: string;
 }
 export interface KernelResult {
@@ -25,11 +26,23 @@ export interface KernelResult {
   readonly violation: Violation | null;
 }
 
+/** Asks the service for a page on the plug-in's behalf. */
+export type AskHttp = (request: string) => { readonly head: HttpAnswerHead; readonly body: Uint8Array };
+
+/** Until a call has been given its own. */
+const NO_HTTP: AskHttp = () => ({
+  head: { end: 'refused', reason: 'http: not while a plug-in is loaded' },
+  body: NO_BYTES,
+});
+
 type Violate = (end: Violation['end'], message: string) => never;
 
 interface CallState {
   readonly input: Uint8Array;
   readonly log: (line: LogLine) => void;
+  readonly http: AskHttp;
+  status: number;
+  contentType: string;
   /** Blocks that the plug-in and its host hand each other; `top` is where the next one goes. */
   memory: Uint8Array;
   view: DataView;
@@ -51,11 +64,14 @@ const freshMemory = (inputBytes: number): Uint8Array => {
   return needed > MIN_KERNEL_BYTES ? new Uint8Array(needed) : smallMemory.fill(0);
 };
 
-const freshState = (input: Uint8Array, log: (line: LogLine) => void): CallState => {
+const freshState = (input: Uint8Array, log: (line: LogLine) => void, http = NO_HTTP): CallState => {
   const memory = freshMemory(input.length);
   return {
     input,
     log,
+    http,
+    status: 0,
+    contentType: '',
     memory,
     view: new DataView(memory.buffer),
     top: FIRST_BLOCK,
@@ -156,6 +172,18 @@ export const createKernel = () => {
     if (bytes === 0) state.output = NO_BYTES;
     else if (inBounds(state.memory, at, bytes)) state.output = state.memory.slice(at, at + bytes);
   };
+  const storeText = (content: string): bigint => store(new TextEncoder().encode(content));
+  const requestPage = (request: bigint, body: bigint): bigint => {
+    if (sizeOf(body) > 0) violate('denied', 'http: only GET, which has no body');
+    if (sizeOf(request) > MAX_HTTP_REQUEST_BYTES)
+      violate('denied', `http: a request of ${sizeOf(request)} bytes, at most ${MAX_HTTP_REQUEST_BYTES}`);
+    const answer = state.http(text(request));
+    if (answer.head.end === 'refused') violate('denied', answer.head.reason);
+    const answered = answer.head.end === 'answered' ? answer.head : { status: 0, contentType: 'text/plain' };
+    state.status = answered.status;
+    state.contentType = answered.contentType;
+    return answer.body.length === 0 ? 0n : store(answer.body);
+  };
   const logAt = (level: LogLine['level']) => (offset: bigint) => {
     state.log({ level, text: text(offset, MAX_LOG_BYTES) });
     free(offset);
@@ -189,6 +217,9 @@ export const createKernel = () => {
     },
     var_set: (name: bigint, value: bigint) =>
       setVariable(state, violate, text(name), value === 0n ? null : read(value)),
+    http_request: requestPage,
+    http_status_code: () => state.status,
+    http_headers: () => storeText(JSON.stringify({ 'content-type': state.contentType })),
     log_trace: free,
     log_debug: free,
     log_info: logAt('info'),
@@ -199,8 +230,8 @@ export const createKernel = () => {
   return {
     functions,
     /** Starts a call: nothing of the one before it remains. `input` takes at most 1 MiB. */
-    begin: (input: Uint8Array, log: (line: LogLine) => void): void => {
-      state = freshState(input, log);
+    begin: (input: Uint8Array, log: (line: LogLine) => void, http?: AskHttp): void => {
+      state = freshState(input, log, http);
       if (input.length > 0) store(input);
     },
     result: (): KernelResult => ({ output: state.output, error: state.error, violation: state.violation }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { EXTISM_FUNCTIONS } from '@antiphon/sandbox-domain';
+import { EXTISM_FUNCTIONS, HTTP_FUNCTIONS } from '@antiphon/sandbox-domain';
 import { createKernel } from './extism-kernel.js';
 import type { LogLine } from './protocol.js';
 
@@ -24,7 +24,9 @@ const begin = (input = '') => {
 
 describe("Extism's kernel", () => {
   it('serves every function that the gate grants, and no other', () =>
-    expect(Object.keys(createKernel().functions).sort()).toEqual(Object.keys(EXTISM_FUNCTIONS).sort()));
+    expect(Object.keys(createKernel().functions).sort()).toEqual(
+      Object.keys({ ...EXTISM_FUNCTIONS, ...HTTP_FUNCTIONS }).sort(),
+    ));
 
   it('hands over the input, by byte and by word, and zeros beyond it', () => {
     const { call } = begin('ABCDEFGHI');

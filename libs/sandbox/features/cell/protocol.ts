@@ -6,7 +6,15 @@ export type CellRequest =
   /** Body: the module. It is compiled, and instantiated once as a trial. */
   | { readonly type: 'load'; readonly id: number; readonly digest: string }
   /** Body: the input. */
-  | { readonly type: 'call'; readonly id: number; readonly digest: string; readonly entry: string };
+  | { readonly type: 'call'; readonly id: number; readonly digest: string; readonly entry: string }
+  /** What the cell waits for after `http`. Body: the response's, or the text of `failed`, whose status is 0. */
+  | { readonly type: 'http-answer'; readonly id: number; readonly answer: HttpAnswerHead };
+
+/** `refused`: the plug-in may not have this, and its call ends so. `failed`: it may, and did not get it. */
+export type HttpAnswerHead =
+  | { readonly end: 'answered'; readonly status: number; readonly contentType: string }
+  | { readonly end: 'failed' }
+  | { readonly end: 'refused'; readonly reason: string };
 
 export type LogLine = { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string };
 
@@ -29,6 +37,8 @@ export type CellReply =
     }
   | { readonly type: 'refused'; readonly id: number; readonly message: string }
   | { readonly type: 'log'; readonly id: number; readonly line: LogLine }
+  /** The plug-in asks for a page: Extism's request, JSON. The cell reads nothing but the answer until that is there. */
+  | { readonly type: 'http'; readonly id: number; readonly request: string }
   /** More lines came than a call may log; sent once. */
   | { readonly type: 'flood'; readonly id: number }
   /** Body: the output, or the error's text when `failed`. */
@@ -43,7 +53,7 @@ export type CellReply =
   | {
       readonly type: 'ended';
       readonly id: number;
-      readonly end: 'trapped' | 'memory' | 'output';
+      readonly end: 'trapped' | 'memory' | 'output' | 'denied';
       readonly message: string;
       readonly suppressed: number;
     };

@@ -1,7 +1,7 @@
 import type { RunEnd } from '@antiphon/sandbox-domain';
 import { OUT_OF_MEMORY } from './cell-process.js';
 import type { Cell } from './cell-process.js';
-import type { CellEnd, CellListener } from './exchange.js';
+import type { CellEnd, CellListener, ServeHttp } from './exchange.js';
 
 /** A module that passed the gate, as cells are given it. */
 export interface ModuleImage {
@@ -19,6 +19,7 @@ export interface CellJob {
   readonly input: Uint8Array;
   readonly timeoutMs: number;
   readonly listener: CellListener;
+  readonly http?: ServeHttp;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal;
 }
@@ -79,11 +80,14 @@ export const loadInCell = async (
 
 /** Calls one export in a fresh instance, loading the module first where the cell does not have it yet. */
 export const runInCell = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
-  const { image, entry, input, timeoutMs, listener } = job;
+  const { image, entry, input, timeoutMs, listener, http } = job;
   const obstacle = await loadInCell(cell, image);
   if (obstacle !== null) return obstacle;
   const question = { type: 'call', digest: image.digest, entry } as const;
-  return endOf(await cell.ask({ question, body: input, timeoutMs, listener }), timeoutMs);
+  return endOf(
+    await cell.ask({ question, body: input, timeoutMs, listener, ...(http ? { http } : {}) }),
+    timeoutMs,
+  );
 };
 
 /** `runInCell`, but a signal that is aborted meanwhile ends the cell and the call at once. */

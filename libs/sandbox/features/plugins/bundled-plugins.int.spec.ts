@@ -16,6 +16,7 @@ describe('the bundled plug-ins', () => {
     expect(box.sandbox.plugins.map(({ name, status }) => [name, status])).toEqual([
       ['echo', 'loaded'],
       ['calculator', 'loaded'],
+      ['http-get', 'loaded'],
     ]);
     expect(box.sandbox.tools).toEqual([
       expect.objectContaining({
@@ -27,6 +28,11 @@ describe('the bundled plug-ins', () => {
         name: 'calculator',
         idempotent: true,
         inputSchema: expect.objectContaining({ required: ['expression'] }),
+      }),
+      expect.objectContaining({
+        name: 'http-get',
+        idempotent: true,
+        inputSchema: expect.objectContaining({ required: ['url'] }),
       }),
     ]);
   });

@@ -1,38 +1,54 @@
 import { createHash } from 'node:crypto';
 import { constants, open } from 'node:fs/promises';
 import type { PluginConfig } from '@antiphon/config';
-import { MAX_MODULE_BYTES } from '@antiphon/sandbox-domain';
+import { MAX_MODULE_BYTES, grantedHosts } from '@antiphon/sandbox-domain';
 
 /** A plug-in before anyone has looked at its file. */
-export interface PluginSource extends PluginConfig {
+export interface PluginSource extends Omit<PluginConfig, 'path'> {
+  readonly path: string;
   /** Ships with Antiphon; one of the configuration takes its name away. */
   readonly bundled: boolean;
+  /** Whether it may import the functions of HTTP; which hosts they answer for is its capabilities' to say. */
+  readonly http: boolean;
 }
 
 export type ReadResult =
   | { readonly status: 'read'; readonly bytes: Uint8Array; readonly digest: string }
   | { readonly status: 'missing' | 'rejected'; readonly reason: string };
 
-const BUNDLED_TOOLS = ['echo', 'calculator'];
+const HTTP_GET = 'http-get';
+const BUNDLED_TOOLS = ['echo', 'calculator', HTTP_GET];
 export const DEFAULT_TIMEOUT_MS = 5_000;
 export const DEFAULT_MEMORY_MB = 16;
+const HTTP_TIMEOUT_MS = 12_000;
 
+const bundledPath = (directory: string, name: string): string => `${directory}/${name}.wasm`;
+
+/** `http-get` is there without a granted host, too: it then refuses every page, and says what is missing. */
 const bundled = (directory: string, name: string): PluginSource => ({
   name,
-  path: `${directory}/${name}.wasm`,
+  path: bundledPath(directory, name),
   kind: 'tool',
   capabilities: [],
-  timeoutMs: DEFAULT_TIMEOUT_MS,
+  timeoutMs: name === HTTP_GET ? HTTP_TIMEOUT_MS : DEFAULT_TIMEOUT_MS,
   memoryMb: DEFAULT_MEMORY_MB,
   bundled: true,
+  http: name === HTTP_GET,
 });
 
-/** The bundled plug-ins and those of the configuration, which may replace a bundled one by taking its name. */
+const fromConfig = (directory: string, plugin: PluginConfig): PluginSource => ({
+  ...plugin,
+  path: plugin.path ?? bundledPath(directory, plugin.name),
+  bundled: plugin.path === null,
+  http: grantedHosts(plugin.capabilities).size > 0 || (plugin.path === null && plugin.name === HTTP_GET),
+});
+
+/** The bundled plug-ins and those of the configuration, which take a bundled one's place by its name: with a module of their own, or its own. */
 export const pluginSources = (directory: string, configured: readonly PluginConfig[]): PluginSource[] => {
   const taken = new Set(configured.map(({ name }) => name));
   return [
     ...BUNDLED_TOOLS.filter((name) => !taken.has(name)).map((name) => bundled(directory, name)),
-    ...configured.map((plugin) => ({ ...plugin, bundled: false })),
+    ...configured.map((plugin) => fromConfig(directory, plugin)),
   ];
 };
 
