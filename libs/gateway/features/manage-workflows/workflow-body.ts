@@ -1,7 +1,7 @@
 import { IdempotencyKey, RunInputs, WORKFLOW_LIMITS } from '@antiphon/contracts/agent';
 import { z } from 'zod';
 
-export const Id = z.uuid();
+export const Id = z.uuid('the id must be a UUID');
 export const Key = IdempotencyKey.optional();
 export const Json = z.record(z.string(), z.json());
 
