@@ -133,6 +133,63 @@ describe('antiphon run start --watch', () => {
   });
 });
 
+describe('/api/v1/workflows', () => {
+  const ask = async (method: string, path: string, body?: string, headers: Record<string, string> = {}) => {
+    const answer = await fetch(`${stack.gatewayUrl}/api/v1/workflows${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await answer.text();
+    return { status: answer.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> };
+  };
+  const json = { 'content-type': 'application/json' };
+  const yaml = { 'content-type': 'application/yaml' };
+  const YAML = 'name: door\nnodes:\n  - {id: a, agent: main, prompt: hi}\n';
+
+  it('keeps, shows, validates, starts and deletes a definition', async () => {
+    const key = { ...yaml, 'idempotency-key': 'door-1' };
+    const made = await ask('POST', '', YAML, key);
+    expect([made.status, made.body['status'], made.body['order']]).toEqual([201, 'ready', ['a']]);
+    const id = String(made.body['id']);
+    expect((await ask('POST', '', YAML, key)).body['id']).toBe(id);
+    expect((await ask('POST', '', YAML.replace('door', 'other'), key)).status).toBe(409);
+    const next = JSON.stringify({ name: 'door', nodes: [{ id: 'b', agent: 'main', prompt: 'ho' }] });
+    expect((await ask('PUT', `/${id}`, next, json)).body).toMatchObject({ version: 2, order: ['b'] });
+    expect((await ask('POST', `/${id}/validate`)).body['status']).toBe('ready');
+    const started = await ask('POST', `/${id}/start`, '{}', json);
+    expect(started.status).toBe(202);
+    const run = await completed(String(started.body['id']));
+    expect([run.status, run.workflowVersion]).toEqual(['completed', 2]);
+    expect((await ask('GET', `/${id}`)).body).toMatchObject({ status: 'completed', lastRunId: run.id });
+    expect((await ask('DELETE', `/${id}`)).status).toBe(204);
+    expect((await ask('GET', `/${id}`)).status).toBe(404);
+  });
+
+  it.each([
+    ['a cycle', yaml, 'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [a]}]', 422, 'WORKFLOW.CYCLE'],
+    [
+      'an unknown agent',
+      yaml,
+      'name: c\nnodes: [{id: a, agent: no, prompt: x}]',
+      422,
+      'WORKFLOW.UNKNOWN_AGENT',
+    ],
+    ['text that is no YAML', yaml, 'name: [', 400, 'WORKFLOW.INVALID'],
+    ['text that is no JSON', json, '{', 400, 'HTTP.MALFORMED'],
+    ['no definition', json, '{"name":"x"}', 400, 'WORKFLOW.INVALID'],
+    ['another type', json, '[1]', 400, 'GATEWAY.INVALID_BODY'],
+    ['depth', json, `{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}`, 400, 'GATEWAY.INVALID_BODY'],
+  ])('refuses %s', async (_, headers, body, status, code) =>
+    expect(await ask('POST', '', body, headers)).toMatchObject({ status, body: { code } }),
+  );
+
+  it('refuses an id that is none', async () => {
+    expect((await ask('GET', '/nonsense')).status).toBe(400);
+    expect((await ask('POST', '/00000000-0000-4000-8000-000000000000/start')).status).toBe(404);
+  });
+});
+
 describe('a run in whose middle', () => {
   it('the agent service is killed with -9 completes by itself, each turn once', async () => {
     const { reached } = hangInSecond();

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { IdempotencyKey } from '../agent/requests.js';
 import { RunInputs, WORKFLOW_LIMITS } from '../agent/workflow-definition.js';
 
-export const Id = z.uuid();
+export const Id = z.uuid('the id must be a UUID');
 export const Key = IdempotencyKey.optional();
 export const Json = z.record(z.string(), z.json());
 

@@ -32,7 +32,7 @@ const MAX_BACKOFF_MS = 5_000;
 /** How long the next step waits for the process that has the history in memory, before any other takes it: it may be dead. */
 const STICKY = '1s';
 /** Activities learn at once that the worker stops; what has not ended by then is left to its heartbeat timeout. */
-const FORCE_AFTER = '8s';
+const FORCE_AFTER = '4s';
 
 let runtimeInstalled = false;
 /** The SDK's own log lines become ours, and the signals stay ours too. */
@@ -123,7 +123,8 @@ export const runWorker = (settings: WorkerSettings): RunningWorker => {
     stop: async () => {
       stopping.abort();
       shutDown();
-      await running;
+      // One that is only just connecting has no work, and ends as soon as it is there.
+      if (worker !== null) await running;
     },
   };
 };

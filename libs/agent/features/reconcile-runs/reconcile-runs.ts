@@ -7,6 +7,7 @@ import { cancelTurnsOf } from '../cancel-run/cancel-run.handler.js';
 import type { CancelTurn } from '../cancel-turn/cancel-turn.handler.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
 import { openRuns } from './open-runs.js';
+import type { OpenRun } from './open-runs.js';
 
 export interface ReconcileDeps {
   readonly services: WorkflowServices;
@@ -30,17 +31,29 @@ export const beginRun = (
     keywords: { AntiphonWorkspace: run.workspace, AntiphonAgent: firstAgent },
   });
 
+/** One run's trouble must not keep the others waiting. */
+const cancelAgain = async ({ services, cancelTurn }: ReconcileDeps, run: OpenRun): Promise<void> => {
+  try {
+    const { state } = await services.runs.read(run.workspace, run.runId);
+    await cancelTurnsOf(cancelTurn, run.workspace, state);
+  } catch (error) {
+    services.logger.warn(
+      { err: error, runId: run.runId },
+      'turns of a run could not be cancelled; they will be',
+    );
+  }
+};
+
 /**
  * Makes the sweep that brings Temporal back to what the log says: each open run has its Temporal workflow, and a run that
  * is being cancelled has its turns cancelled, whoever died on the way. Answers how many runs are open.
  */
 export const createReconcileRuns = (deps: ReconcileDeps) => async (): Promise<number> => {
-  const { services, pool, cancelTurn } = deps;
   let open = 0;
-  for await (const { workspace, runId, firstAgent, cancelling } of openRuns(pool)) {
+  for await (const run of openRuns(deps.pool)) {
+    const { workspace, runId, firstAgent, cancelling } = run;
     open++;
-    if (cancelling)
-      await cancelTurnsOf(cancelTurn, workspace, (await services.runs.read(workspace, runId)).state);
+    if (cancelling) await cancelAgain(deps, run);
     await beginRun(deps, { workspace, runId }, firstAgent);
   }
   return open;

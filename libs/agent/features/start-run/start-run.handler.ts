@@ -37,7 +37,7 @@ const claimOf = ({ caller, what, inputs, idempotencyKey: key }: StartRunRequest,
 
 /**
  * Makes the use case behind `cmd.agent.run.start`: the run is a fact before Temporal hears of it.
- * @param begun called with each new run; what it does may fail, for the reconciler does it again
+ * @param begun called with each run that was accepted, again when it is joined; what it does may fail, for the reconciler does it again
  */
 export const createStartRun = (
   services: WorkflowServices,
@@ -79,9 +79,11 @@ export const createStartRun = (
       also,
       ...claimOf(request, runId),
     }));
-    if (committed.joined) return { runId: String(committed.joined['runId']), joined: true };
-    begun(request.workspace, runId, committed.state.started?.definition.nodes[0]?.agent ?? '');
-    return { runId, joined: false };
+    const joined = committed.joined !== undefined;
+    const startedId = joined ? String(committed.joined?.['runId']) : runId;
+    // Also when it was there: who accepted it may have died before it could tell Temporal.
+    begun(request.workspace, startedId, committed.state.started?.definition.nodes[0]?.agent ?? '');
+    return { runId: startedId, joined };
   };
 
   return async (request) => {
