@@ -16,9 +16,14 @@ import { MAX_ATTRIBUTE_CHARS, allowedAttributes } from './span-attributes.js';
 import { createSpanIds } from './span-ids.js';
 import type { OtlpTarget, TelemetryEnv } from './telemetry-env.js';
 
+const hasText = ({ events, links, status }: ReadableSpan): boolean =>
+  events.length > 0 || links.length > 0 || status.message !== undefined;
+
 /** A span as it may leave the process: no attribute but the allowed ones, no event, no status text. */
 export const toExportable = (span: ReadableSpan): ReadableSpan => {
   const attributes = allowedAttributes(span.attributes);
+  // Most spans are ours, and have nothing to lose; one that has ended does not change any more.
+  if (attributes === span.attributes && !hasText(span)) return span;
   const dropped = Object.keys(span.attributes).length - Object.keys(attributes).length;
   return {
     name: span.name,
