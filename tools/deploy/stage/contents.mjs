@@ -12,6 +12,9 @@
 /** The health of Temporal is asked by the services that work with it; the others never load its client. */
 const WITHOUT_TEMPORAL = ['@temporalio/client'];
 
+/** Temporal's worker bundles workflows with these when it is given sources; here it is given a bundle. */
+const WITHOUT_BUNDLING = ['@swc/core', 'swc-loader', 'terser-webpack-plugin'];
+
 /** @type {Readonly<Record<string, Contents>>} */
 export const IMAGES = {
   gateway: { main: 'apps/gateway/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
@@ -19,6 +22,7 @@ export const IMAGES = {
     main: 'apps/agent/dist/main.js',
     // A Temporal workflow bundle, which the build makes ahead, belongs here once the agent runs a Temporal worker.
     files: [],
+    leavesOut: WITHOUT_BUNDLING,
   },
   sandbox: { main: 'apps/sandbox/dist/main.js', files: ['plugins/dist'], leavesOut: WITHOUT_TEMPORAL },
   metering: { main: 'apps/metering/dist/main.js', leavesOut: WITHOUT_TEMPORAL },

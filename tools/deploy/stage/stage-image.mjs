@@ -1,4 +1,13 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { IMAGES, isStaged } from './contents.mjs';
 import { tracePackages } from './trace-packages.mjs';
@@ -14,6 +23,8 @@ const copyPackage = (name, from, to, arch) => {
       const inside = slashes(relative(source, path));
       if (inside === '') return true;
       if (inside.split('/').includes('node_modules')) return false;
+      // Rules speak of files; a folder that stays empty is removed below.
+      if (statSync(path).isDirectory()) return true;
       return isStaged(name, inside, arch);
     },
   });

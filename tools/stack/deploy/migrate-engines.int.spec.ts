@@ -1,17 +1,69 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Connection } from '@temporalio/client';
+import { ensureEngines } from '@antiphon/bootstrap/engines';
+import { createProgress } from '@antiphon/bootstrap/progress';
+import { cacheFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { createTestDatabase } from '@antiphon/testing';
+import { createTestDatabase, until } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from '../engines/temporal-namespace.js';
 import { migrateEngines } from './migrate-engines.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
-const TEMPORAL = process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '';
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+};
+
+/** A server as docker-compose.yml and the local overlay start it: in memory here, and nothing in it yet. */
+const startBareTemporal = async (): Promise<{ address: string; stop: () => Promise<void> }> => {
+  const context = {
+    cache: cacheFolder(process.env),
+    env: process.env,
+    root: projectRoot,
+    postgresMajor: null,
+  };
+  const { temporal } = await ensureEngines(
+    ['temporal'],
+    context,
+    createProgress(() => undefined),
+  );
+  const port = await freePort();
+  const args = ['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', String(port)];
+  const child = spawn(join(temporal?.folder ?? '', 'temporal'), [...args, '--log-level', 'error'], {
+    stdio: 'ignore',
+  });
+  const address = `127.0.0.1:${port}`;
+  await until(async () => {
+    try {
+      await (await Connection.connect({ address, connectTimeout: 1_000 })).close();
+      return true;
+    } catch (error) {
+      if (child.exitCode !== null) throw error;
+      return false;
+    }
+  }, 60_000);
+  const stop = async (): Promise<void> => {
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  };
+  return { address, stop };
+};
 
 const newPasswords = (): Record<ServiceName, string> =>
   Object.fromEntries(SERVICES.map((service) => [service, randomBytes(16).toString('hex')])) as Record<
@@ -92,16 +144,21 @@ describe('the migration job', () => {
     await client.end();
   }, 60_000);
 
-  it('sees to Temporal’s namespace and search attributes, again and again', async () => {
-    await run(null, TEMPORAL);
-    expect((await run(null, TEMPORAL)).at(-1)).toMatch(/^Temporal: the namespace/);
-    const connection = await Connection.connect({ address: TEMPORAL });
-    const { customAttributes } = await connection.operatorService.listSearchAttributes({
-      namespace: TEMPORAL_NAMESPACE,
-    });
-    await connection.close();
-    expect(Object.keys(customAttributes)).toEqual(expect.arrayContaining([...SEARCH_ATTRIBUTES]));
-  }, 60_000);
+  it('makes the namespace and search attributes of a Temporal that has neither, and may run again', async () => {
+    const temporal = await startBareTemporal();
+    try {
+      await run(null, temporal.address);
+      expect((await run(null, temporal.address)).at(-1)).toMatch(/^Temporal: the namespace/);
+      const connection = await Connection.connect({ address: temporal.address });
+      const { customAttributes } = await connection.operatorService.listSearchAttributes({
+        namespace: TEMPORAL_NAMESPACE,
+      });
+      await connection.close();
+      expect(Object.keys(customAttributes)).toEqual(expect.arrayContaining([...SEARCH_ATTRIBUTES]));
+    } finally {
+      await temporal.stop();
+    }
+  }, 120_000);
 
   it('fails with what is wrong when the database cannot be reached', async () => {
     const nowhere = new URL(url);
