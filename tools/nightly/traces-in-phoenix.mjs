@@ -57,10 +57,7 @@ tools = ["echo"]
 
 const askForEcho = async (home, env) => {
   await command(['tools/bootstrap/start.cjs', '--detach'], env);
-  await command(
-    ['apps/cli/bin/antiphon.mjs', 'chat', `/tool echo {"said":"${CANARY}"}`],
-    env,
-  );
+  await command(['apps/cli/bin/antiphon.mjs', 'chat', `/tool echo {"said":"${CANARY}"}`], env);
   const { urls } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8'));
   const answer = await fetch(`${urls.gateway}/api/v1/events?type=BudgetSettled`);
   const { events } = await answer.json();

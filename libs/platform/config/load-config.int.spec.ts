@@ -84,6 +84,12 @@ describe('paths', () => {
     });
     expect(config.plugins[0]?.path).toBe(join(cwd, 'p.wasm'));
   });
+
+  it('may be left out for a bundled plug-in, which then runs its own module', () => {
+    write(cwd, 'antiphon.toml', `[[plugins]]\nname = "http-get"\ncapabilities = ["http:api.example.com"]`);
+    const [plugin] = load().plugins;
+    expect(plugin).toMatchObject({ name: 'http-get', path: null, capabilities: ['http:api.example.com'] });
+  });
 });
 
 describe('plug-in files', () => {

@@ -153,6 +153,7 @@ describe('a file with mistakes', () => {
       'prices[0].input_per_mtok',
     ],
     ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["fs:/etc"]', 'plugins[0].capabilities[0]'],
+    ['[[plugins]]\nname = "p"', 'plugins[0].path'],
     ['[[plugins]]\nname = "p"\npath = "p"\ncapabilities = ["http:0x7f.1"]', 'plugins[0].capabilities[0]'],
     [
       '[[providers]]\nname = "p"\nkind = "openai-compatible"\n[[agents]]\nid = "a"\nmodel = "m"',

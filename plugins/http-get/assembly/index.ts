@@ -1,13 +1,7 @@
 import { Host, Memory } from '@extism/as-pdk';
 import { StringField, quote } from '../../shared/assembly/json';
 import { answer, answerText } from '../../shared/assembly/result';
-
-@external("extism:host/env", "http_request")
-declare function http_request(request: u64, body: u64): u64;
-@external("extism:host/env", "http_status_code")
-declare function http_status_code(): i32;
-@external("extism:host/env", "length")
-declare function length(block: u64): u64;
+import { http_request, http_status_code, length } from './host';
 
 export function describe(): i32 {
   Host.outputString(

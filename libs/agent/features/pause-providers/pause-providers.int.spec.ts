@@ -151,7 +151,7 @@ describe('a trial call', () => {
     const before = asked('first');
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await until(() => asked('first') === before + 1);
-    await one.runtime.cancelTurn({ workspace: 'default', sessionId });
+    await one.runtime.cancelTurn({ workspace: 'default', sessionId, caller: 'spec' });
     expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCancelled');
     world.model.reply = async () => says('again');
     expect((await turn(one))?.type).toBe('TurnCompleted');

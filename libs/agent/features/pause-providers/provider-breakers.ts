@@ -10,7 +10,7 @@ import { BREAKER_HINT_SUBJECT } from '@antiphon/contracts/agent';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { waitFor } from '../drive-session/stop.js';
+import { untilAnswered, waitFor } from '../drive-session/stop.js';
 import type { BreakerKey, BreakerRow, BreakerStore } from './breaker-store.js';
 import { createKnownBreakers } from './known-breakers.js';
 
@@ -138,10 +138,10 @@ export const createProviderBreakers = (options: BreakerOptions): ProviderBreaker
       const view = breakerView(row, clock.now());
       if (view === 'closed') return { ...key, admitted: true, probeId: null };
       if (view === 'open') return refusal(key, row?.openUntil ?? 0);
-      const claimed = view === 'due' ? await claim(key) : null;
+      const claimed = view === 'due' ? await untilAnswered(() => claim(key), signal, logger) : null;
       if (claimed) return claimed;
       if (view === 'probing') await waitFor(PROBE_LOOK_MS, signal);
-      await refresh();
+      await untilAnswered(refresh, signal, logger);
     }
   };
   const count = async ({ probeId, workspace, provider }: Admission): Promise<void> => {

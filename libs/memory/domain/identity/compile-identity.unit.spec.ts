@@ -152,6 +152,19 @@ describe('an identity', () => {
     expect(packet?.tokens).toBeLessThanOrEqual(MAX_SOUL_TOKENS + 20);
   });
 
+  it.each([
+    ['an endless heading over many others', `# ${'x'.repeat(100_000)}\n${'## a\n'.repeat(10_000)}`],
+    ['a heading of nothing but marks', `# ${'#:'.repeat(100_000)}x\n\ntext`],
+    ['blanks without end', `${' \t'.repeat(100_000)}x`],
+    ['fences without end', '```\n~~~\n'.repeat(20_000)],
+    ['front matter without end', `---\n${'a: b\n'.repeat(40_000)}`],
+    ['keys without end', '- a: b\n- c: d\n'.repeat(15_000)],
+  ])('is compiled in good time from %s', (_what, text) => {
+    const started = performance.now();
+    expect(compile({ soul: text, user: text }).packet?.tokens ?? 0).toBeLessThanOrEqual(MAX_IDENTITY_TOKENS);
+    expect(performance.now() - started).toBeLessThan(3_000);
+  });
+
   it('clips one endless line without cutting a character in two', () => {
     const { packet } = compile({ soul: '😀'.repeat(5_000) });
     expect(packet?.text.isWellFormed()).toBe(true);

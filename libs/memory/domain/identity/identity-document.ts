@@ -21,9 +21,13 @@ export const normalizeDocument = (text: string): string =>
     .replace(/^(?:[ \t]*\n)+/, '')
     .trimEnd();
 
+/** Of a heading; whatever comes after is not looked at, so that no file makes comparing expensive. */
+const MAX_NAME_CHARS = 200;
+
 /** What two headings or keys have in common when they mean the same: neither case, emphasis, spaces nor closing marks count. */
 export const normalizeName = (name: string): string =>
   name
+    .slice(0, MAX_NAME_CHARS)
     .normalize('NFKC')
     .replace(/[*_`]/g, '')
     .replace(/\s+/g, ' ')

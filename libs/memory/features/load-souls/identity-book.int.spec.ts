@@ -76,6 +76,18 @@ describe("an agent's documents", () => {
     ]);
   });
 
+  it('that stay missing are not warned of at every edit', async () => {
+    write('SOUL.md', 'one');
+    const book = await open();
+    write('SOUL.md', 'two');
+    await book.soulOf('main');
+    expect(compiled()).toHaveLength(2);
+    expect(warnings()).toHaveLength(1);
+    rmSync(join(folder, 'SOUL.md'));
+    await book.soulOf('main');
+    expect(warnings().at(-1)).toMatchObject({ missing: [join(folder, 'SOUL.md')] });
+  });
+
   it.each([['ada'], ['nowhere']])('that are all missing leave the name: %s', async (name) => {
     expect(await soulOf(await open({ identityDir: join(root, name) }))).toBe('You are Ada.');
     expect(warnings()).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { compileIdentity } from '@antiphon/memory-domain';
-import type { CompiledIdentity, Soul } from '@antiphon/memory-domain';
+import type { CompiledIdentity, IdentityFile, Soul } from '@antiphon/memory-domain';
 import type { Logger } from '@antiphon/observability';
 import { sourcesOf } from './identity-sources.js';
 import type { IdentifiedAgent, IdentitySource } from './identity-sources.js';
@@ -58,6 +58,7 @@ const createPage = (
 ): Page => {
   let signatures: readonly DocumentSignature[] = [];
   let content = '';
+  let statuses: ReadonlyMap<IdentityFile, ReadDocument['status']> = new Map();
   let soul: Soul | null = null;
   let fact: IdentityFact = { agentId: agent.id, digest: null, tokens: 0, conflicts: 0 };
   let running: Promise<unknown> = Promise.resolve();
@@ -70,10 +71,13 @@ const createPage = (
     const own = compile(documents);
     const compiled = orDefault(own, agent);
     soul = compiled.packet;
+    const news = documents.filter(({ source, found: { status } }) => statuses.get(source.file) !== status);
+    statuses = new Map(documents.map(({ source, found: { status } }) => [source.file, status]));
     const digest = sha256(soul?.text ?? '');
     fact = { agentId: agent.id, digest, tokens: soul?.tokens ?? 0, conflicts: compiled.conflicts.length };
     const isDefault = own.packet === null;
     reportIdentity(documents, { ...own, packet: soul }, logger.child({ agentId: agent.id }), {
+      news,
       digest,
       isDefault,
     });

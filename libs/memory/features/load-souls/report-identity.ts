@@ -20,14 +20,22 @@ const reportFiles = (documents: readonly FoundDocument[], logger: Logger, isDefa
       logger.warn({ path: source.path, reason: found.reason }, 'an identity document is left out');
 };
 
+export interface ReportDetails {
+  /** Documents that were not as they are when this was last reported: what is missing is said once, not at each edit. */
+  readonly news: readonly FoundDocument[];
+  readonly digest: string;
+  /** There is no usable document: the agent goes by its name. */
+  readonly isDefault: boolean;
+}
+
 /** Puts what an operator should know of an agent's identity into the log: each conflict is one line. */
 export const reportIdentity = (
   documents: readonly FoundDocument[],
   { packet, conflicts, clipped, problems }: CompiledIdentity,
   logger: Logger,
-  { digest, isDefault }: { readonly digest: string; readonly isDefault: boolean },
+  { news, digest, isDefault }: ReportDetails,
 ): void => {
-  reportFiles(documents, logger, isDefault);
+  reportFiles(news, logger, isDefault);
   const pathOf = (file: IdentityFile): string =>
     documents.find(({ source }) => source.file === file)?.source.path ?? file;
   for (const { file, problem } of problems)

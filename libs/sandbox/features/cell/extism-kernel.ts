@@ -155,13 +155,43 @@ const setVariable = (state: CallState, violate: Violate, name: string, value: Ui
   else state.vars.set(name, value);
 };
 
+const createInputFunctions = (state: () => CallState): Record<string, HostFunction> => ({
+  input_offset: () => (state().input.length === 0 ? 0n : BigInt(FIRST_BLOCK)),
+  input_length: () => BigInt(state().input.length),
+  input_load_u8: (at: bigint) => state().input[Number(at)] ?? 0,
+  input_load_u64: (at: bigint) => wordOf(state().input, Number(at)),
+});
+
+/** Pages, one after another: the status and headers are of the last one. */
+const createHttpFunctions = (
+  state: () => CallState,
+  { violate, sizeOf, read, store }: ReturnType<typeof createBlocks>,
+): Record<string, HostFunction> => ({
+  http_request: (request: bigint, body: bigint): bigint => {
+    if (sizeOf(body) > 0) violate('denied', 'http: only GET, which has no body');
+    if (sizeOf(request) > MAX_HTTP_REQUEST_BYTES)
+      violate('denied', `http: a request of ${sizeOf(request)} bytes, at most ${MAX_HTTP_REQUEST_BYTES}`);
+    const call = state();
+    const answer = call.http(decoder.decode(read(request)));
+    if (answer.head.end === 'refused') violate('denied', answer.head.reason);
+    const answered = answer.head.end === 'answered' ? answer.head : { status: 0, contentType: 'text/plain' };
+    call.status = answered.status;
+    call.contentType = answered.contentType;
+    return answer.body.length === 0 ? 0n : store(answer.body);
+  },
+  http_status_code: () => state().status,
+  http_headers: () =>
+    store(new TextEncoder().encode(JSON.stringify({ 'content-type': state().contentType }))),
+});
+
 /**
  * The host's side of Extism's interface. Offsets out of bounds read as 0 and are not written, as in Extism's kernel.
  * The functions live as long as the cell; all that a call leaves behind is in one state, which `begin` replaces whole.
  */
 export const createKernel = () => {
   let state = freshState(NO_BYTES, () => undefined);
-  const { violate, alloc, free, sizeOf, read, store } = createBlocks(() => state);
+  const blocks = createBlocks(() => state);
+  const { violate, alloc, free, sizeOf, read, store } = blocks;
 
   const text = (offset: bigint, most?: number): string => decoder.decode(read(offset, most));
   const setOutput = (offset: bigint, size: bigint): void => {
@@ -171,18 +201,6 @@ export const createKernel = () => {
     const at = Number(offset);
     if (bytes === 0) state.output = NO_BYTES;
     else if (inBounds(state.memory, at, bytes)) state.output = state.memory.slice(at, at + bytes);
-  };
-  const storeText = (content: string): bigint => store(new TextEncoder().encode(content));
-  const requestPage = (request: bigint, body: bigint): bigint => {
-    if (sizeOf(body) > 0) violate('denied', 'http: only GET, which has no body');
-    if (sizeOf(request) > MAX_HTTP_REQUEST_BYTES)
-      violate('denied', `http: a request of ${sizeOf(request)} bytes, at most ${MAX_HTTP_REQUEST_BYTES}`);
-    const answer = state.http(text(request));
-    if (answer.head.end === 'refused') violate('denied', answer.head.reason);
-    const answered = answer.head.end === 'answered' ? answer.head : { status: 0, contentType: 'text/plain' };
-    state.status = answered.status;
-    state.contentType = answered.contentType;
-    return answer.body.length === 0 ? 0n : store(answer.body);
   };
   const logAt = (level: LogLine['level']) => (offset: bigint) => {
     state.log({ level, text: text(offset, MAX_LOG_BYTES) });
@@ -202,10 +220,7 @@ export const createKernel = () => {
     store_u64: (at: bigint, value: bigint) => {
       if (inBounds(state.memory, Number(at), 8)) state.view.setBigUint64(Number(at), value, true);
     },
-    input_offset: () => (state.input.length === 0 ? 0n : BigInt(FIRST_BLOCK)),
-    input_length: () => BigInt(state.input.length),
-    input_load_u8: (at: bigint) => state.input[Number(at)] ?? 0,
-    input_load_u64: (at: bigint) => wordOf(state.input, Number(at)),
+    ...createInputFunctions(() => state),
     output_set: setOutput,
     error_set: (offset: bigint) => {
       state.error = offset === 0n ? null : read(offset);
@@ -217,9 +232,7 @@ export const createKernel = () => {
     },
     var_set: (name: bigint, value: bigint) =>
       setVariable(state, violate, text(name), value === 0n ? null : read(value)),
-    http_request: requestPage,
-    http_status_code: () => state.status,
-    http_headers: () => storeText(JSON.stringify({ 'content-type': state.contentType })),
+    ...createHttpFunctions(() => state, blocks),
     log_trace: free,
     log_debug: free,
     log_info: logAt('info'),

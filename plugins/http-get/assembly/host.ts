@@ -1,0 +1,7 @@
+// What this plug-in asks of its host beyond the development kit. Decorators of functions are AssemblyScript's own.
+@external("extism:host/env", "http_request")
+export declare function http_request(request: u64, body: u64): u64;
+@external("extism:host/env", "http_status_code")
+export declare function http_status_code(): i32;
+@external("extism:host/env", "length")
+export declare function length(block: u64): u64;
