@@ -20,8 +20,7 @@ export const IMAGES = {
   gateway: { main: 'apps/gateway/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
   agent: {
     main: 'apps/agent/dist/main.js',
-    // A Temporal workflow bundle, which the build makes ahead, belongs here once the agent runs a Temporal worker.
-    files: [],
+    files: ['libs/agent/workflows/dist/bundle.js'],
     leavesOut: WITHOUT_BUNDLING,
   },
   sandbox: { main: 'apps/sandbox/dist/main.js', files: ['plugins/dist'], leavesOut: WITHOUT_TEMPORAL },

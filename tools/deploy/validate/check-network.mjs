@@ -5,14 +5,18 @@ const NATS = 4222;
 const POSTGRESQL = 5432;
 const TEMPORAL = 7233;
 const DNS = 53;
+const WEB = 443;
+/** Where a collector of traces listens (OTLP over HTTP). */
+const OTLP = 4318;
 
 /** Ports that a pod must get out to, by its name; what it does not need it must not have (but for the web). */
 const NEEDS = {
-  gateway: [NATS, POSTGRESQL, DNS],
-  agent: [NATS, POSTGRESQL, TEMPORAL, DNS, 443],
-  sandbox: [NATS, POSTGRESQL, DNS],
-  metering: [NATS, POSTGRESQL, DNS],
-  memory: [NATS, POSTGRESQL, DNS],
+  gateway: [NATS, POSTGRESQL, DNS, OTLP],
+  agent: [NATS, POSTGRESQL, TEMPORAL, DNS, WEB, OTLP],
+  // Plug-ins reach their granted hosts through its one vetted client.
+  sandbox: [NATS, POSTGRESQL, DNS, WEB, OTLP],
+  metering: [NATS, POSTGRESQL, DNS, OTLP],
+  memory: [NATS, POSTGRESQL, DNS, OTLP],
   migrate: [POSTGRESQL, TEMPORAL, DNS],
   postgres: [DNS],
   nats: [DNS],
