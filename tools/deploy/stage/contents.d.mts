@@ -1,6 +1,7 @@
 export interface Contents {
   readonly main: string;
   readonly files?: readonly string[];
+  readonly resolves?: readonly string[];
   readonly leavesOut?: readonly string[];
 }
 export const IMAGES: Readonly<Record<string, Contents>>;

@@ -5,8 +5,9 @@
 
 /**
  * `main`: the compiled program. `files`: what it reads beside its code, from the root of the project, built before.
+ * `resolves`: packages of ours that it finds by name without importing them, such as the workflow bundle.
  * `leavesOut`: packages that code within reach names but this service never loads (they are imported where needed).
- * @typedef {{main: string, files?: readonly string[], leavesOut?: readonly string[]}} Contents
+ * @typedef {{main: string, files?: readonly string[], resolves?: readonly string[], leavesOut?: readonly string[]}} Contents
  */
 
 /** The health of Temporal is asked by the services that work with it; the others never load its client. */
@@ -20,7 +21,7 @@ export const IMAGES = {
   gateway: { main: 'apps/gateway/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
   agent: {
     main: 'apps/agent/dist/main.js',
-    files: ['libs/agent/workflows/dist/bundle.js'],
+    resolves: ['@antiphon/agent-workflows'],
     leavesOut: WITHOUT_BUNDLING,
   },
   sandbox: { main: 'apps/sandbox/dist/main.js', files: ['plugins/dist'], leavesOut: WITHOUT_TEMPORAL },

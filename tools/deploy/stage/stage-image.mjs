@@ -71,11 +71,12 @@ const packageOf = (main) => main.split('/dist/')[0] ?? '';
  * @throws when the project is not built, or a dependency is not installed
  */
 export const stageImage = ({ root, name, target, arch }) => {
-  const { main, files = [], leavesOut } = IMAGES[name];
+  const { main, files = [], resolves = [], leavesOut } = IMAGES[name];
   const { own, others } = tracePackages(root, main, { arch, leavesOut });
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
   copyOwn(join(root, packageOf(main)), join(target, packageOf(main)), arch);
+  for (const packageName of resolves) own.set(packageName, join(root, 'node_modules', packageName));
   for (const [packageName, folder] of own) copyOwn(folder, join(target, 'node_modules', packageName), arch);
   for (const [path, packageName] of others)
     copyPackage(packageName, join(root, path), join(target, path), arch);

@@ -170,7 +170,10 @@ describe('a running stack', () => {
     async (engine) => {
       const before = now().engines[engine];
       process.kill(before.pid!, 'SIGKILL');
-      await until(() => now().engines[engine].state === 'ready' && now().engines[engine].pid !== before.pid);
+      await until(() => {
+        const { state, pid } = now().engines[engine];
+        return state === 'ready' && pid !== before.pid;
+      });
       expect(now().engines[engine]).toMatchObject({ port: before.port, restarts: 1 });
       expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
     },

@@ -32,7 +32,8 @@ beforeAll(async () => {
       latest = socket;
       const connection = createClientConnection(socket, { connectionId: 'c', address }, silentLogger);
       connections.push(connection);
-      const session = { connection, methods: methodTable([wait]), workspace: 'default', caller: 'spec' };
+      const methods = methodTable([wait]);
+      const session = { connection, methods, workspace: 'default', caller: 'spec', traceparent: undefined };
       const rpc = createRpcSession({ ...session, logger: silentLogger, ids: uuidIds });
       socket.on('message', (data: Buffer) => rpc.receive(data.toString('utf8'), data.length));
     },
@@ -79,7 +80,7 @@ describe('a gateway', () => {
     for (let id = 1; id <= 257; id++) client.send(JSON.stringify({ id, method: 'wait', params: {} }));
     client.send(JSON.stringify({ id: 258, method: 'nothing' }));
     while (answers.length < 2) await once(client, 'message');
-    expect(answers).toMatchObject([
+    expect(answers.sort((a, b) => a.id - b.id)).toMatchObject([
       { id: 257, error: { message: 'too many open requests' } },
       { id: 258, error: { code: -32601 } },
     ]);
