@@ -299,3 +299,27 @@ describe('a client without a trace', () => {
     );
   });
 });
+
+describe('the trace of a run', () => {
+  it('is one tree too: the request, and under it the turn of each node, through Temporal', async () => {
+    const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
+    const nodes = [
+      { id: 'first', agent: 'claude', prompt: 'begin' },
+      { id: 'second', agent: 'gpt', needs: ['first'], prompt: 'go on from {{nodes.first.output}}' },
+    ];
+    const answer = await fetch(`${stack.gatewayUrl}/api/v1/runs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', traceparent: `00-${traceId}-${spanId}-01` },
+      body: JSON.stringify({ workflow: { name: 'traced', nodes } }),
+    });
+    expect(answer.status).toBe(202);
+    const whole = await receiver.until('the whole trace of the run', (spans) => {
+      const ours = spans.filter((span) => span.traceId === traceId);
+      const turns = ours.filter(({ name }) => name.startsWith('invoke_agent'));
+      return turns.length === 2 && treeProblems(ours, spanId).length === 0 ? ours : undefined;
+    });
+    expect(whole.filter(({ name }) => name.startsWith('chat ')).map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['chat claude-sonnet-4', 'chat gpt-4o']),
+    );
+  });
+});
