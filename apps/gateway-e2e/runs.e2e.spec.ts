@@ -234,5 +234,13 @@ describe('status', () => {
     expect(temporalUi).toBe(stack.stackJson().urls.temporalUi);
     expect((await fetch(temporalUi)).ok).toBe(true);
     expect((await antiphon(stack, ['status'])).stdout).toContain(temporalUi);
+    const { runs } = await http<{ runs: RunView[] }>('GET', '/runs?limit=1');
+    const query = `WorkflowId = "run/${runs[0]?.id}" and AntiphonWorkspace = "default"`;
+    // What the page itself asks when somebody searches.
+    const found = await fetch(
+      `${temporalUi}/api/v1/namespaces/antiphon/workflows?query=${encodeURIComponent(query)}`,
+    );
+    const { executions } = (await found.json()) as { executions: { execution: { workflowId: string } }[] };
+    expect(executions.map(({ execution }) => execution.workflowId)).toEqual([`run/${runs[0]?.id}`]);
   });
 });

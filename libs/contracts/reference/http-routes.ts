@@ -37,6 +37,8 @@ export const StatusView = z.object({
   plugins: z.array(z.json()).nullable(),
   sessions: z.int().nonnegative().nullable(),
   features: z.record(z.string(), z.boolean()),
+  /** Where Temporal shows its workflows; null when nobody said. */
+  temporalUi: z.string().nullable(),
 });
 
 const Html = { schema: z.string(), media: 'text/html' };
