@@ -176,7 +176,11 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
     },
     wake: async (workspace, sessionId) => {
       const { lane, driver } = of(workspace, sessionId);
-      if ((await lane.claim()).owned) await lookAt({ lane, driver });
+      // A process that stops takes nothing over, or what it has given back would be its own again until it lapses.
+      if (!services.takesTurns() && !lane.lease.held()) return;
+      if (!(await lane.claim()).owned) return;
+      if (services.takesTurns() || driver.isWorking()) await lookAt({ lane, driver });
+      else await lane.release();
     },
     hint: (to, workspace, sessionId) => {
       if (nats.isConnected())

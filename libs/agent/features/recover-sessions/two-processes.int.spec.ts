@@ -163,6 +163,20 @@ describe('a process that ends', () => {
     expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
   });
 
+  it('takes nothing over any more', async () => {
+    world.model.reply = hangs('half');
+    const one = world.process({ times: { leaseMs: 3_000, drainMs: 100 } });
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await until(async () => {
+      const text = 'select from agent_sessions where session_id = $1 and open_turns > 0';
+      return (await world.pool.query(text, [sessionId])).rowCount === 1;
+    });
+    await one.runtime.stop();
+    await one.runtime.takeOver();
+    const taken = await world.leases.acquire(WORKSPACE, leaseNameOf(sessionId), 'other', 5_000);
+    expect(taken).toMatchObject({ acquired: true });
+  });
+
   it('leaves what waits to the next one', async () => {
     world.model.reply = hangs('half');
     const one = world.process();
