@@ -16,20 +16,20 @@ export interface AddressOptions {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where this installation keeps its state: `ANTIPHON_HOME`, else `./.antiphon`. */
+/** Where this installation keeps its state: `ANTIPHON_HOME`, else (or where it is empty) `./.antiphon`. */
 export const homeOf = (env: Environment, cwd: string): string =>
-  resolve(cwd, env['ANTIPHON_HOME'] ?? '.antiphon');
+  resolve(cwd, env['ANTIPHON_HOME'] || '.antiphon');
 
 /** `--url`, `ANTIPHON_URL`, the running stack of this home, else the configured address. */
 export const findGateway = (options: AddressOptions, env: Environment, cwd: string): GatewayAddress => {
   const config = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: false });
   const url =
     options.url ??
-    env['ANTIPHON_URL'] ??
+    (env['ANTIPHON_URL'] || undefined) ??
     readStack(homeOf(env, cwd))?.urls?.gateway ??
     `http://${config.gateway.host}:${config.gateway.port}`;
   return {
     url: url.replace(/\/+$/, ''),
-    token: options.token ?? env['ANTIPHON_TOKEN'] ?? config.gateway.token,
+    token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? config.gateway.token,
   };
 };
