@@ -113,18 +113,17 @@ const paramsOf = (
   ];
 };
 
-/** A call of `antiphon_append` to stand in a statement that does more; its column `outcomes` is null if all went well. */
-export interface AppendCall {
-  /** Where its parameters begin, and the SQL that says whether event ids may be in the log already. */
-  sql(firstParameter: number, careful: string): string;
-  readonly values: readonly unknown[];
-}
+/**
+ * A call of `antiphon_append` to stand in a statement that does more; its column `outcomes` is null if all went well.
+ * `firstParameter`: where those of `EventStorePg.appendParams` begin; `careful`: SQL for whether event ids may be in the
+ * log already.
+ */
+export const appendSql = (firstParameter: number, careful: string): string =>
+  `antiphon_append(${careful}, ${parameters(firstParameter, PARAMETERS - 1)})`;
 
-/** No two requests may share a stream, an event id or an idempotency key. */
-export const appendCall = (batch: readonly PreparedAppend[]): AppendCall => ({
-  sql: (first, careful) => `antiphon_append(${careful}, ${parameters(first, PARAMETERS - 1)})`,
-  values: paramsOf(false, batch, inLockOrder(place(batch))).slice(1),
-});
+/** The parameters of `appendSql`. No two requests may share a stream, an event id or an idempotency key. */
+export const appendParams = (batch: readonly PreparedAppend[]): unknown[] =>
+  paramsOf(false, batch, inLockOrder(place(batch))).slice(1);
 
 const resultAt = (
   row: AppendRow,

@@ -1,4 +1,4 @@
-export type { AppendCall } from './append-batch.js';
+export { appendSql } from './append-batch.js';
 export type { AppendOutcome } from './append-outcome.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './event-hash.js';
 export type { ChainStart, ChainVerdict, HashedFields } from './event-hash.js';
@@ -31,3 +31,5 @@ export type { ReplayResult } from './projection-parking.js';
 export { runProjection } from './projection-runner.js';
 export type { ProjectionOptions, RunningProjection } from './projection-runner.js';
 export type { HandleEvents, ProjectionSource } from './projection-source.js';
+export { createSignal } from './wake-signal.js';
+export type { WakeSignal } from './wake-signal.js';

@@ -3,8 +3,7 @@ import { translateDatabaseError } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
 import { observeGauges, withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
-import { appendBatch, appendCall } from './append-batch.js';
-import type { AppendCall } from './append-batch.js';
+import { appendBatch, appendParams } from './append-batch.js';
 import { createFlush } from './append-flush.js';
 import type { AppendOutcome } from './append-outcome.js';
 import type { AppendRequest, EventStore } from './event-store.port.js';
@@ -29,11 +28,11 @@ export interface EventStorePg {
    */
   appendWithin(client: pg.ClientBase, requests: readonly AppendRequest[]): Promise<AppendOutcome[]>;
   /**
-   * The same as a piece of SQL, for a single statement that does all of a transaction. The statement must fail where
-   * the call's `outcomes` are not null, and stand last in what it locks; an event id that is known fails it as well.
+   * The same for a single statement that does all of a transaction: the parameters of `appendSql`. The statement must
+   * fail where `outcomes` are not null, and the call stand last in what it locks; a known event id fails it as well.
    */
-  appendCall(requests: readonly AppendRequest[]): AppendCall;
-  /** Wakes relays and projections after a transaction that used `appendWithin` or `appendCall`. */
+  appendParams(requests: readonly AppendRequest[]): unknown[];
+  /** Wakes relays and projections after a transaction that used `appendWithin` or `appendSql`. */
   announce(): void;
   /** The log's epoch, which a restore raises; cursors of another epoch are void. */
   logEpoch(): Promise<number>;
@@ -94,7 +93,7 @@ export const createPostgresEventStore = (
   return {
     append: async (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
     appendWithin,
-    appendCall: (requests) => appendCall(prepareApart(requests)),
+    appendParams: (requests) => appendParams(prepareApart(requests)),
     announce,
     close: () => {
       unobserve();

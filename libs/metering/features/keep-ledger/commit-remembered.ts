@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { borrowClient, isConnectionLost, translateDatabaseError } from '@antiphon/database';
+import { appendSql } from '@antiphon/event-store';
 import type { Balance, LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
 import type { LedgerState } from './ledger-rows.js';
 import type { LedgerTransactionDeps } from './ledger-transaction.js';
@@ -16,6 +17,9 @@ interface Expected {
 const EXPECTED_PARAMETERS = 7;
 const FIRST_OF_APPEND = EXPECTED_PARAMETERS + WRITE_PARAMETERS + 1;
 const COMMIT_PARAMETERS = Array.from({ length: FIRST_OF_APPEND - 1 }, (_, i) => `$${i + 1}`).join(', ');
+// The append takes a column of the commit, so it runs after it and only if the commit answers a row.
+const COMMIT_SQL = `select budget_appended(a.outcomes) from budget_commit(${COMMIT_PARAMETERS}) as c (careful),
+  lateral ${appendSql(FIRST_OF_APPEND, 'c.careful')} a`;
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -77,11 +81,8 @@ export const commitRemembered = async (
   const decisions = decideAll(state, works, rules);
   const groups = groupByReservation(works, decisions);
   if (groups.length === 0) return decisions.every(isRepeat) ? decisions : 'unsure';
-  const append = store.appendCall(groups.map((group) => appendOf(group, ids)));
+  const appended = store.appendParams(groups.map((group) => appendOf(group, ids)));
   const written = writeParams(writeOf(state, works, decisions, groups));
-  const values = [...expectedParams(expectedOf(state)), ...written, ...append.values];
-  // The append takes a column of the commit, so it runs after it and only if the commit answers a row.
-  const text = `select budget_appended(a.outcomes) from budget_commit(${COMMIT_PARAMETERS}) as c (careful),
-    lateral ${append.sql(FIRST_OF_APPEND, 'c.careful')} a`;
-  return (await answersRow(pool, { name: 'budget_commit', text, values })) ? decisions : 'stale';
+  const values = [...expectedParams(expectedOf(state)), ...written, ...appended];
+  return (await answersRow(pool, { name: 'budget_commit', text: COMMIT_SQL, values })) ? decisions : 'stale';
 };
