@@ -2,13 +2,13 @@ import { AckPolicy, DeliverPolicy, jetstream } from '@nats-io/jetstream';
 import type { Consumer, ConsumerConfig, ConsumerMessages, JetStreamManager, JsMsg } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import type { z } from 'zod';
+import { createSignal } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { streamOf } from './define-consumer.js';
 import type { ConsumerSettings } from './define-consumer.js';
 import { DEFAULT_ACK_WAIT_MS } from './message-worker.js';
 import type { NatsLink } from './nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode, managerOf } from './streams.js';
-import { createWakeUp } from './wake-up.js';
 
 /** Brings one consumer's messages for as long as it runs, through every loss of connection, stream and consumer. */
 export interface ConsumerLoop {
@@ -66,7 +66,7 @@ const ensureConsumer = async (
 
 export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
   const { settings, link, logger, room, begin } = options;
-  const nap = createWakeUp();
+  const nap = createSignal();
   let open: ConsumerMessages | undefined;
   let consuming = false;
   let stopping = false;
@@ -103,7 +103,7 @@ export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
       }
       consuming = false;
       if (Date.now() - startedAt > 2 * PULL_MS) failures = 0;
-      if (!stopping) await nap.sleep(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
+      if (!stopping) await nap.wait(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
     }
   };
 

@@ -1,3 +1,4 @@
+import { createSignal } from '@antiphon/event-store';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogHint } from './log-hint.js';
@@ -7,7 +8,6 @@ import { createEventPublisher } from './relay-publisher.js';
 import { alignStream, lastSequence } from './relay-target.js';
 import type { LogForRelay, RelayTarget } from './relay-target.js';
 import { managerOf } from './streams.js';
-import { createWakeUp } from './wake-up.js';
 
 export interface RelayOptions {
   readonly link: NatsLink;
@@ -47,7 +47,7 @@ export const startRelay = (options: RelayOptions): Relay => {
   const { link, log, logger, leases, owner, pollMs = 1_000, leaseMs = 5_000, maxInFlight = 256 } = options;
   const leadership = createLeadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
   const publish = createEventPublisher(link, logger);
-  const nap = createWakeUp();
+  const nap = createSignal();
   let stopping = false;
   let position: number | null = null;
   const goesOn = (): boolean => !stopping && link.isConnected() && leadership.leads();
@@ -70,7 +70,7 @@ export const startRelay = (options: RelayOptions): Relay => {
     position = reached;
     for (let checkAt = Date.now() + pollMs; goesOn();) {
       reached = await catchUp(reached);
-      await nap.sleep(pollMs);
+      await nap.wait(pollMs);
       if (!goesOn() || Date.now() < checkAt) continue;
       // A stream that somebody deleted, or that another leader went on with, does not say so by itself.
       if ((await lastSequence(target)) !== reached) return;
@@ -80,7 +80,7 @@ export const startRelay = (options: RelayOptions): Relay => {
 
   const turn = async (target: RelayTarget): Promise<void> => {
     if (link.isConnected() && (leadership.leads() || (await leadership.campaign()))) await lead(target);
-    else await nap.sleep(pollMs);
+    else await nap.wait(pollMs);
   };
 
   const run = async (): Promise<void> => {
@@ -92,7 +92,7 @@ export const startRelay = (options: RelayOptions): Relay => {
       } catch (error) {
         if (stopping) return;
         logger.warn({ err: error, position }, 'the relay was interrupted; it goes on from where EVENTS ends');
-        await nap.sleep(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
+        await nap.wait(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
       }
     }
   };

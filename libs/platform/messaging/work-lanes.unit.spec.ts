@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { createWakeUp } from './wake-up.js';
 import { createWorkLanes } from './work-lanes.js';
 
 const gate = () => {
@@ -34,17 +33,5 @@ describe('work lanes', () => {
     busy.open();
     await room;
     expect(lanes.size).toBe(0);
-  });
-});
-
-describe('wake-up', () => {
-  it('ends a sleep, and remembers a call that came before it', async () => {
-    const nap = createWakeUp();
-    const asleep = nap.sleep(60_000);
-    nap.wake();
-    await asleep;
-    nap.wake();
-    await nap.sleep(60_000);
-    await nap.sleep(1);
   });
 });

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createSignal } from '@antiphon/event-store';
 import { toAppError, transient } from '@antiphon/kernel';
 import type { LedgerDecision } from '@antiphon/metering-domain';
 import type { LedgerWork } from './plan-batch.js';
@@ -37,30 +38,6 @@ const answer = (batch: readonly Waiting[], decisions: readonly LedgerDecision[])
     else resolve(decision);
   });
 
-/** Lets a batch of settlements wait: `wake` ends the wait, also one that has not begun. */
-const createPause = () => {
-  let end: (() => void) | undefined;
-  let woken = false;
-  return {
-    wake: (): void => {
-      woken = true;
-      end?.();
-    },
-    wait: async (ms: number): Promise<void> => {
-      if (!woken)
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, ms);
-          end = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      end = undefined;
-    },
-    reset: (): void => void (woken = false),
-  };
-};
-
 /**
  * One batch at a time: every command touches the day's balance, so that two transactions of one process would only
  * wait for each other. What arrives while one is on its way goes together in the next and shares its commit.
@@ -74,16 +51,22 @@ export const createLedgerQueue = (
   const queue: Waiting[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
-  const pause = createPause();
+  const signal = createSignal();
+  /** A batch of settlements waits just now. */
+  let waiting = false;
   const isUrgent = ({ command }: LedgerWork): boolean => command.type !== 'Settle';
 
+  const letSettlementsWait = async (): Promise<void> => {
+    if (closed || queue.length >= maxBatch || queue.some(({ work }) => isUrgent(work))) return;
+    waiting = true;
+    await signal.wait(settleWithinMs);
+    waiting = false;
+  };
   const drain = async (): Promise<void> => {
     do {
       // One turn of the event loop: whoever was just answered, and whoever else is about to ask, comes along.
       await nextTurn();
-      if (!closed && !queue.some(({ work }) => isUrgent(work)) && queue.length < maxBatch)
-        await pause.wait(settleWithinMs);
-      pause.reset();
+      await letSettlementsWait();
       const batch = queue.splice(0, maxBatch).sort((a, b) => rank(a) - rank(b));
       try {
         answer(batch, await run(batch.map(({ work }) => work)));
@@ -103,12 +86,12 @@ export const createLedgerQueue = (
           return;
         }
         queue.push({ work, resolve, reject });
-        if (isUrgent(work) || queue.length >= maxBatch) pause.wake();
+        if (waiting && (isUrgent(work) || queue.length >= maxBatch)) signal.wake();
         running ??= drain();
       }),
     close: async () => {
       closed = true;
-      pause.wake();
+      if (waiting) signal.wake();
       await running;
     },
   };
