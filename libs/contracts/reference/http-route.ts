@@ -9,6 +9,8 @@ export interface HttpRoute {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
+  /** True where an `Idempotency-Key` joins a repeated request to the first. */
+  readonly idempotent?: boolean;
   /** `media` where it is not JSON, `status` where it is not 200. */
   readonly reply: { readonly schema: z.ZodType; readonly media?: string; readonly status?: number };
   /** Statuses of problem documents that a caller should expect, with what they mean. */

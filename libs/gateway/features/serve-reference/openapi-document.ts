@@ -1,3 +1,4 @@
+import { IdempotencyKey } from '@antiphon/contracts/agent';
 import { Problem } from '@antiphon/contracts/gateway';
 import { HTTP_ROUTES } from '@antiphon/contracts/reference';
 import type { HttpRoute } from '@antiphon/contracts/reference';
@@ -25,6 +26,14 @@ const parametersOf = (at: 'path' | 'query', schema: HttpRoute['query']): JsonObj
   }));
 };
 
+const IDEMPOTENCY_KEY: JsonObject = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'The same request under the same key is carried out once, and answered again.',
+  schema: jsonSchemaOf(IdempotencyKey, 'input'),
+};
+
 const problemResponse = (description: string): JsonObject => ({
   description,
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -44,9 +53,13 @@ const responsesOf = ({ reply, problems, open }: HttpRoute): JsonObject => {
 };
 
 const operationOf = (route: HttpRoute): JsonObject => ({
-  operationId: `${route.method}${route.path.replaceAll(/[^A-Za-z]+(.)?/g, (_, next?: string) => next?.toUpperCase() ?? '')}`,
+  operationId: `${route.method}${route.path.replaceAll(/[^A-Za-z0-9]+(.)?/g, (_, next?: string) => next?.toUpperCase() ?? '')}`,
   summary: route.summary,
-  parameters: [...parametersOf('path', route.params), ...parametersOf('query', route.query)],
+  parameters: [
+    ...parametersOf('path', route.params),
+    ...parametersOf('query', route.query),
+    ...(route.idempotent ? [IDEMPOTENCY_KEY] : []),
+  ],
   ...(route.body
     ? {
         requestBody: {

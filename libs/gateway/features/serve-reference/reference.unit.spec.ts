@@ -66,7 +66,14 @@ describe('the reference', () => {
     const operations = Object.values(document.paths).flatMap((path) => Object.values(path)) as JsonObject[];
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(HTTP_ROUTES.length);
     expect(document.paths['/api/v1/agents/{id}']).toMatchObject({
-      get: { parameters: [{ name: 'id', in: 'path', required: true }], responses: { 404: {} } },
+      get: {
+        operationId: 'getApiV1AgentsId',
+        parameters: [{ name: 'id', in: 'path', required: true }],
+        responses: { 404: {} },
+      },
+    });
+    expect(document.paths['/api/v1/runs']).toMatchObject({
+      post: { parameters: [{ name: 'Idempotency-Key', in: 'header', required: false }] },
     });
     expect(document.paths['/api/v1/events']).toMatchObject({
       get: {
