@@ -107,6 +107,27 @@ describe('reserving', () => {
     });
   });
 
+  it('decides on the rows and not on what it remembers of them, whoever has changed them', async () => {
+    const { reserve, read } = metering.start({ limits: { session: 10_000 } });
+    const first = metering.request();
+    await expect(reserve(first)).resolves.toMatchObject({ granted: true });
+    const key = `session/${first.sessionId}`;
+    const spend = 'update budget_balances set settled_tokens = settled_tokens + 9000 where scope_key = $1';
+    await metering.admin.query(spend, [key]);
+    const second = metering.request({ sessionId: first.sessionId, attempt: 2, inputBound: 600 });
+    await expect(reserve(second)).resolves.toMatchObject({ granted: false, used: 9_500, limit: 10_000 });
+    const third = metering.request({ sessionId: first.sessionId, attempt: 3, inputBound: 10 });
+    await expect(reserve(third)).resolves.toMatchObject({ granted: true, maxOutputTokens: 400 });
+    expect((await read({ workspace: 'default', sessionId: first.sessionId }))[0]).toMatchObject({
+      reservedTokens: 910,
+      settledTokens: 9_000,
+    });
+    await metering.admin.query(
+      'update budget_balances set settled_tokens = settled_tokens - 9000 where scope_key = $1',
+      [key],
+    );
+  });
+
   it('gives one reservation to one id, from whichever process it is asked for at the same time', async () => {
     const processes = [metering.start(), metering.start()];
     const request = metering.request();
