@@ -55,6 +55,23 @@ describe('a model call', () => {
     expect(started?.data['reservationId']).toBe(asked.reserve[0]?.reservationId);
   });
 
+  it('asks again, under the same id, when its start took so long that the reservation may have lapsed', async () => {
+    let later = 0;
+    const agent = world.process({ clock: { now: () => Date.now() + later } });
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await world.ended(sessionId);
+    asked.reserve.length = 0;
+    const letGo = await holdCommits();
+    const submitted = submitTo(agent, { sessionId });
+    await until(() => asked.reserve.length > 0);
+    later = 31_000;
+    await letGo();
+    await submitted;
+    await world.ended(sessionId, 2);
+    expect(asked.reserve).toHaveLength(2);
+    expect(asked.reserve[1]?.reservationId).toBe(asked.reserve[0]?.reservationId);
+  });
+
   it('that is never begun, because somebody else was faster, gives its budget back', async () => {
     const agent = world.process({ times: { leaseMs: 3_000, lookMs: 3_600_000 } });
     const { sessionId } = await submitTo(agent, { address: newAddress() });

@@ -55,7 +55,7 @@ export const createReadyAhead = (
     const to = { services, workspace, agent, state, call, context, signal };
     const ready = readyCall(to, () => Promise.resolve());
     ready.catch(() => undefined); // whoever takes it is told; nobody else needs to be
-    return { reservationId: call.reservationId, begunAt: performance.now(), ready };
+    return { reservationId: call.reservationId, begunAt: services.clock.now(), ready };
   };
 
   return {
@@ -69,7 +69,7 @@ export const createReadyAhead = (
       if (ahead?.reservationId !== reservationId) return null;
       const { ready, begunAt } = ahead;
       ahead = null;
-      if (performance.now() - begunAt > MAX_AGE_MS) return null;
+      if (services.clock.now() - begunAt > MAX_AGE_MS) return null;
       // What went wrong goes wrong again where it is dealt with, or has passed by then.
       return ready.catch(() => null);
     },
