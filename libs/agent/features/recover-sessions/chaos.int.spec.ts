@@ -23,6 +23,8 @@ jest.setTimeout(120_000);
 const SESSIONS = 10;
 const TURNS = 5;
 const DEATHS = 12;
+/** Events between one death and the next: each process gets somewhere. */
+const WORK_BETWEEN_DEATHS = 12;
 /** A small generator: the same seed makes the same choices; what the processes do in between is up to them. */
 const SEED = 20_261_121;
 
@@ -132,11 +134,14 @@ describe('sessions whose processes keep dying', () => {
     world.model.reply = moody;
     const crew = createCrew();
     const talks = Array.from({ length: SESSIONS }, () => talk(crew));
+    let over = false;
+    const done = Promise.all(talks).finally(() => (over = true));
     for (let death = 0; death < DEATHS; death++) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      const from = await world.store.headPosition();
+      await until(async () => over || (await world.store.headPosition()) >= from + WORK_BETWEEN_DEATHS);
       await crew.die();
     }
-    const sessions = await Promise.all(talks);
+    const sessions = await done;
     for (const sessionId of sessions) expectLaws(await untilOver(sessionId));
     const unsafe = world.responders.asked.tool
       .filter(({ name }) => name === 'unsafe')
