@@ -1,4 +1,3 @@
-export { decodeCursor, encodeCursor } from './cursor.js';
 export { advance, judgeFrame, sequenceFrom } from './frame-sequence.js';
 export type { FrameSequence, FrameVerdict } from './frame-sequence.js';
 export { isLoopbackHost, judgeOrigin } from './origin-policy.js';

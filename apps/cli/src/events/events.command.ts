@@ -1,3 +1,4 @@
+import { encodeCursor } from '@antiphon/contracts/log';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../command-context.js';
@@ -48,8 +49,6 @@ const list = async ({ output, gateway }: CommandContext, filter: EventFilter): P
   output.result(page, [...page.events.map(render), ...rest].join('\n'));
 };
 
-const cursorAfter = (position: number): string => Buffer.from(`p${position}`).toString('base64url');
-
 /** Prints what is there, then what comes, until it is stopped. */
 const tail = async (
   { output, gateway }: CommandContext,
@@ -63,7 +62,7 @@ const tail = async (
     const page = (await getJson(address, pathOf({ ...filter, ...at }))) as Page;
     for (const event of page.events) output.line(event, render(event));
     const last = page.events.at(-1);
-    if (last) cursor = cursorAfter(last.position);
+    if (last) cursor = encodeCursor(last.position);
     if (page.nextCursor === null && once) return;
     if (page.nextCursor === null) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }

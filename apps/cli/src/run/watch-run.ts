@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunEvent } from '@antiphon/contracts/agent';
+import { encodeCursor } from '@antiphon/contracts/log';
 import type { GatewayAddress } from '../connection/gateway-address.js';
 import { getJson } from '../connection/http-client.js';
 import type { Output } from '../output/print.js';
@@ -42,13 +43,12 @@ const describe = (event: Logged): string => {
 };
 
 const ENDS: ReadonlySet<RunEvent['type']> = new Set(['RunCompleted', 'RunFailed', 'RunCancelled']);
-const cursorAfter = (position: number): string => Buffer.from(`p${position}`).toString('base64url');
 
 /** Prints a run's events, from its first, until it has ended. */
 export const watchRun = async (gateway: GatewayAddress, runId: string, output: Output): Promise<void> => {
   let after = 0;
   for (;;) {
-    const query = new URLSearchParams({ stream: `run-${runId}`, cursor: cursorAfter(after) });
+    const query = new URLSearchParams({ stream: `run-${runId}`, cursor: encodeCursor(after) });
     const { events } = (await getJson(gateway, `/api/v1/events?${query}`)) as Page;
     for (const event of events) output.line(event, `${event.recordedAt}  ${describe(event)}`);
     if (events.some(({ type }) => ENDS.has(type))) return;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { RunSummary, WorkflowSummary, listRuns, listWorkflows } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { translateDatabaseError } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
@@ -12,11 +13,10 @@ interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-const encode = (position: string): string => Buffer.from(`p${position}`).toString('base64url');
-const decode = (cursor: string): number => {
-  const position = /^p(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];
+const positionOf = (cursor: string): number => {
+  const position = decodeCursor(cursor);
   if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return Number(position);
+  return position;
 };
 
 /** Newest first, before the cursor. */
@@ -27,14 +27,14 @@ const page = async <Row extends { first_position: string }, T>(
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
   toItem: (row: Row) => T,
 ): Promise<Page<T>> => {
-  const before = cursor === undefined ? null : decode(cursor);
+  const before = cursor === undefined ? null : positionOf(cursor);
   try {
     const { rows } = await pool.query<Row>({ text, values: [before, limit + 1, ...values] });
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     return {
       items: shown.map(toItem),
-      nextCursor: rows.length > limit && last ? encode(last.first_position) : null,
+      nextCursor: rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null,
     };
   } catch (error) {
     throw translateDatabaseError(error);

@@ -1,5 +1,6 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
-import { TYPES_BY_SEVERITY, decodeCursor, encodeCursor, severityOf } from '@antiphon/gateway-domain';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { TYPES_BY_SEVERITY, severityOf } from '@antiphon/gateway-domain';
 import { invalid, type JsonValue } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 
