@@ -1,3 +1,4 @@
+import type { NatsConnection } from '@nats-io/transport-node';
 import { LOG_HINT_SUBJECT } from '@antiphon/contracts/log';
 import type { NatsLink } from './nats-link.js';
 
@@ -21,6 +22,20 @@ export const createLogHint = (link: NatsLink): (() => void) => {
  */
 const GATHER_MS = 40;
 
+/** Everybody in this process who follows the log over a connection: the server sends each hint once to it. */
+const followersOf = new WeakMap<NatsConnection, Set<() => void>>();
+
+const follow = (connection: NatsConnection, onHint: () => void): (() => void) => {
+  const known = followersOf.get(connection);
+  const followers = known ?? new Set<() => void>();
+  followers.add(onHint);
+  if (!known) {
+    followersOf.set(connection, followers);
+    connection.subscribe(LOG_HINT_SUBJECT, { callback: () => followers.forEach((tell) => tell()) });
+  }
+  return () => void followers.delete(onHint);
+};
+
 /** Calls `wake` soon after each hint, once for those that come together, until the answered function is called. */
 export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
@@ -28,10 +43,9 @@ export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {
     timer = undefined;
     wake();
   };
-  const callback = (): void => void (timer ??= setTimeout(fire, GATHER_MS));
-  const subscription = link.connection.subscribe(LOG_HINT_SUBJECT, { callback });
+  const unfollow = follow(link.connection, () => void (timer ??= setTimeout(fire, GATHER_MS)));
   return () => {
     clearTimeout(timer);
-    subscription.unsubscribe();
+    unfollow();
   };
 };

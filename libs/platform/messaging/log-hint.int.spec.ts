@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { silentLogger } from '@antiphon/observability';
+import { createLogHint, onLogHint } from './log-hint.js';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
+
+let link: NatsLink;
+beforeAll(async () => {
+  const url = process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
+  link = await connectNats({ url, service: 'memory', logger: silentLogger });
+});
+afterAll(() => link.drain());
+
+describe('hints of the log', () => {
+  it('wake everybody who follows over a connection, each until it leaves, by one subscription', async () => {
+    const before = link.connection.stats().outMsgs;
+    const woken = { first: 0, second: 0 };
+    let settle: () => void = () => undefined;
+    const next = () => new Promise<void>((resolve) => (settle = resolve));
+    const leaveFirst = onLogHint(link, () => void (woken.first += 1));
+    const leaveSecond = onLogHint(link, () => {
+      woken.second += 1;
+      settle();
+    });
+    const hint = createLogHint(link);
+    const both = next();
+    for (let i = 0; i < 5; i++) hint();
+    await both;
+    expect(woken.first).toBeGreaterThan(0);
+    expect(link.connection.stats().outMsgs - before).toBe(1);
+    leaveFirst();
+    const seen = woken.first;
+    const one = next();
+    hint();
+    await one;
+    expect(woken.first).toBe(seen);
+    leaveSecond();
+  });
+});
