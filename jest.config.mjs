@@ -1,5 +1,6 @@
-// One Jest project per kind of test, by file name: *.unit.spec (no I/O), *.int.spec (real engines), *.e2e.spec (the whole stack).
-const base = {
+// One Jest project per kind of test, by file name: *.unit.spec (no I/O), *.int.spec (real engines), *.e2e.spec (the whole
+// stack). What is too long for `npm test` is a *.nightly.spec: see jest.nightly.config.mjs.
+export const base = {
   rootDir: import.meta.dirname,
   roots: ['<rootDir>/libs', '<rootDir>/apps', '<rootDir>/tools'],
   testEnvironment: 'node',
@@ -22,24 +23,17 @@ const base = {
   },
 };
 
+export const engines = {
+  globalSetup: '<rootDir>/libs/testing/engines/global-setup.ts',
+  globalTeardown: '<rootDir>/libs/testing/engines/global-teardown.ts',
+};
+
 export default {
   // Machines are shared and noisy; what a test waits for has a deadline of its own.
   testTimeout: 30_000,
   projects: [
     { ...base, displayName: 'unit', testMatch: ['**/*.unit.spec.ts'] },
-    {
-      ...base,
-      displayName: 'int',
-      testMatch: ['**/*.int.spec.ts'],
-      globalSetup: '<rootDir>/libs/testing/engines/global-setup.ts',
-      globalTeardown: '<rootDir>/libs/testing/engines/global-teardown.ts',
-    },
-    {
-      ...base,
-      displayName: 'e2e',
-      testMatch: ['**/*.e2e.spec.ts'],
-      globalSetup: '<rootDir>/libs/testing/engines/global-setup.ts',
-      globalTeardown: '<rootDir>/libs/testing/engines/global-teardown.ts',
-    },
+    { ...base, ...engines, displayName: 'int', testMatch: ['**/*.int.spec.ts'] },
+    { ...base, ...engines, displayName: 'e2e', testMatch: ['**/*.e2e.spec.ts'] },
   ],
 };

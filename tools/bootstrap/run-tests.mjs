@@ -25,10 +25,9 @@ export const runTests = async (args, runBundled) => {
     ANTIPHON_TEST_COUNT_FILE: countFile,
   };
   try {
-    const code = await runBundled(
-      [JEST, '--maxWorkers=2', '--reporters=default', `--reporters=${REPORTER}`, ...args],
-      env,
-    );
+    const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
+    const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
+    const code = await runBundled([JEST, ...workers, ...reporters, ...args], env);
     const count = readJson(countFile) ?? { passed: 0, failed: 0, skipped: 0 };
     console.log(summary(count));
     return code === 0 && count.passed === 0 ? 1 : code;

@@ -8,6 +8,13 @@ import { fileURLToPath } from 'node:url';
 const PARTS = {
   'fresh clones, their tests included': ['tools/bootstrap/verify-fresh-clone.mjs', '--tests'],
   'what deploys': ['tools/deploy/validate.mjs'],
+  'loads, sweeps and soaks': [
+    'tools/bootstrap/test.cjs',
+    '--config',
+    'jest.nightly.config.mjs',
+    '--maxWorkers=1',
+    '--passWithNoTests',
+  ],
   'traces in a real backend': ['tools/nightly/traces-in-phoenix.mjs'],
 };
 
