@@ -10,9 +10,19 @@ const SCENARIOS = [
 ];
 const TURNS = { full: { 1: 50, 32: 10 }, quick: { 1: 10, 32: 2 } };
 
+/** Turns a lane, 32 lanes: as much work before the first measurement as makes services that run for days what they are. */
+const WARM_UP = { full: 30, quick: 4 };
+
+/** The same number of turns for every subject, with and without tools: connections, prepared statements, compiled code. */
+const warmUp = async (subjects, turns) => {
+  for (const subject of subjects)
+    for (const tools of [0, 2])
+      await subject.call('turns', { tools, sessions: 32, turns, tag: `warm${tools}` });
+};
+
 const runScenario = async (subjects, scenario, { rounds, turns, tag }) => {
   const results = new Map(subjects.map(({ name }) => [name, { latencies: [], rates: [] }]));
-  // The round before the first is the warm-up: connections, prepared statements, compiled code.
+  // The round before the first is this scenario's own warm-up.
   for (let round = -1; round < rounds; round += 1) {
     for (let i = 0; i < subjects.length; i += 1) {
       const subject = subjects[(i + round + subjects.length) % subjects.length];
@@ -38,6 +48,7 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
     subjects.push(await startSubject('antiphon-turn', { gatewayUrl: stack.gatewayUrl() }));
     subjects.push(await startSubject('langgraph', { providerUrl, databaseUrl }));
     subjects.push(await startSubject('bare-provider', { providerUrl }));
+    await warmUp(subjects, WARM_UP[quick ? 'quick' : 'full']);
     const rows = [];
     for (const [index, scenario] of SCENARIOS.entries()) {
       const plan = { rounds: quick ? 1 : 4, turns: TURNS[quick ? 'quick' : 'full'], tag: `s${index}` };

@@ -3,6 +3,7 @@ import type { NatsConnection, Status } from '@nats-io/transport-node';
 import { transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
+import { gatherWrites } from './gather-writes.js';
 
 /** The one connection of a process to NATS, and whether it stands right now. */
 export interface NatsLink {
@@ -126,6 +127,7 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
   const connection = await connectBefore(Date.now() + connectTimeoutMs, options);
   const watch: Watch = { connected: true, lost: new Set(), back: new Set() };
   void follow(connection, watch, logger);
+  const writeAtOnce = gatherWrites(connection);
   const closed = connection.closed().then((reason) => {
     watch.connected = false;
     return reason instanceof Error ? reason : undefined;
@@ -139,6 +141,7 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
     closed,
     drain: async () => {
       if (connection.isClosed() || connection.isDraining()) return void (await closed);
+      writeAtOnce();
       // A drain waits for the server; with no server there is nothing to wait for.
       await (watch.connected ? connection.drain() : connection.close());
     },

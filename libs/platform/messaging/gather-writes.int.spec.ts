@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { silentLogger } from '@antiphon/observability';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
+
+const url = () => process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
+const connect = () => connectNats({ url: url(), service: 'agent', logger: silentLogger });
+
+interface Inside {
+  readonly protocol: { readonly transport: { send(frame: Uint8Array): void } };
+}
+/** Counts what is written to the connection's socket. */
+const countWrites = (connection: NatsConnection): { readonly writes: () => number } => {
+  const { transport } = (connection as unknown as Inside).protocol;
+  const send = transport.send.bind(transport);
+  let writes = 0;
+  transport.send = (frame) => {
+    writes += 1;
+    send(frame);
+  };
+  return { writes: () => writes };
+};
+
+let reader: NatsLink;
+beforeAll(async () => {
+  reader = await connect();
+});
+afterAll(() => reader.drain());
+
+const subject = `live.gather-writes.${process.pid}`;
+
+describe('what is published', () => {
+  it('in one round of the event loop leaves in one write, in its order', async () => {
+    const link = await connect();
+    const seen: string[] = [];
+    const subscription = reader.connection.subscribe(subject, { max: 5 });
+    await reader.connection.flush();
+    const counted = countWrites(link.connection);
+    for (let i = 0; i < 5; i++) {
+      link.connection.publish(subject, String(i));
+      await Promise.resolve();
+    }
+    for await (const message of subscription) seen.push(message.string());
+    expect(seen).toEqual(['0', '1', '2', '3', '4']);
+    expect(counted.writes()).toBe(1);
+    await link.drain();
+  });
+
+  it('just before the connection ends still arrives', async () => {
+    const link = await connect();
+    const subscription = reader.connection.subscribe(subject, { max: 1 });
+    await reader.connection.flush();
+    link.connection.publish(subject, 'last words');
+    await link.drain();
+    for await (const message of subscription) expect(message.string()).toBe('last words');
+    expect.assertions(1);
+  });
+
+  it('beyond what is buffered does not wait', async () => {
+    const link = await connect();
+    const counted = countWrites(link.connection);
+    const payload = new Uint8Array(40_000);
+    link.connection.publish(subject, payload);
+    link.connection.publish(subject, payload);
+    expect(counted.writes()).toBe(1);
+    await link.drain();
+  });
+});
