@@ -1,4 +1,4 @@
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { RunEvent, SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { StoredEvent } from '@antiphon/contracts/log';
 
@@ -45,6 +45,7 @@ export interface AuditCheck<Input> {
 
 /** Started anew for each event stream; sees its events by version. */
 export type SessionCheck = AuditCheck<Parsed<SessionEvent>>;
+export type RunCheck = AuditCheck<Parsed<RunEvent>>;
 export type ReservationCheck = AuditCheck<Parsed<BudgetEvent>>;
 /** Sees the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;

@@ -7,6 +7,7 @@ export type {
   MoneyCheck,
   Parsed,
   ReservationCheck,
+  RunCheck,
   SessionCheck,
 } from './audit-check.js';
 export { admissionsStayWithinLimits } from './budget-checks/admissions.js';
@@ -21,3 +22,4 @@ export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce } from './session-checks/session-streams.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
 export { turnsEndOnce } from './session-checks/turns.js';
+export { runsFollowTheirGraph } from './run-checks/run-order.js';

@@ -188,6 +188,7 @@ describe('a log that nobody has touched', () => {
       'tool-calls-have-one-outcome': 0,
       'model-attempts-are-numbered': 3,
       'lease-epochs-grow': 15,
+      'runs-follow-their-graph': 0,
       'reservations-end-once': 3,
       'balances-equal-the-log': 4,
     });

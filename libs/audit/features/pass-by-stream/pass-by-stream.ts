@@ -3,6 +3,7 @@ import {
   leaseEpochsGrow,
   modelAttemptsAreNumbered,
   reservationsEndOnce,
+  runsFollowTheirGraph,
   sessionsBeginOnce,
   toolCallsHaveOneOutcome,
   turnsEndOnce,
@@ -15,7 +16,13 @@ import type { CheckReport, Tally } from '../audit-report.js';
 import { rowsOf } from '../read-log/cursor.js';
 import { EVENT_COLUMNS, placeOf, toEvent } from '../read-log/event-rows.js';
 import type { EventRow } from '../read-log/event-rows.js';
-import { eventsMatchContracts, isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
+import {
+  eventsMatchContracts,
+  isBudgetEvent,
+  isRunEvent,
+  isSessionEvent,
+  parseEvent,
+} from '../read-log/parse-event.js';
 import { hashChainsAreWhole } from './hash-chains.js';
 import { mergeHeads, streamHeadsMatch } from './stream-heads.js';
 
@@ -45,6 +52,7 @@ const createStreamChecks = (strict: boolean) => {
   const heads = tally(streamHeadsMatch);
   const contracts = tally(eventsMatchContracts);
   const sessions = SESSION_CHECKS.map((check) => follow(check, tally(check)));
+  const runs = follow(runsFollowTheirGraph, tally(runsFollowTheirGraph));
   const reservations = follow(reservationsEndOnce, tally(reservationsEndOnce));
 
   const seeContent = (event: RecordedEvent): void => {
@@ -57,6 +65,7 @@ const createStreamChecks = (strict: boolean) => {
     const { content } = parsed;
     const { epoch } = event.metadata;
     if (isSessionEvent(content)) for (const check of sessions) check.see({ place, content, epoch });
+    else if (isRunEvent(content)) runs.see({ place, content, epoch });
     else if (isBudgetEvent(content)) reservations.see({ place, content, epoch });
   };
   return {
@@ -67,7 +76,7 @@ const createStreamChecks = (strict: boolean) => {
       seeContent(event);
     },
     endStream: (): void => {
-      for (const check of [everyEvent, hashes, ...sessions, reservations]) check.end();
+      for (const check of [everyEvent, hashes, ...sessions, runs, reservations]) check.end();
     },
     reports: () => tallies.map((made) => made.report()),
   };

@@ -1,4 +1,4 @@
-import { SessionEvent, SessionKeyBound } from '@antiphon/contracts/agent';
+import { RunEvent, SessionEvent, SessionKeyBound } from '@antiphon/contracts/agent';
 import { BudgetEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { z } from 'zod';
@@ -6,21 +6,23 @@ import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session and budget event of a known type has the form that its contract says',
+  about: 'every session, run and budget event of a known type has the form that its contract says',
   counts: 'events',
 };
 
-type Known = SessionEvent | BudgetEvent | SessionKeyBound;
+type Known = SessionEvent | RunEvent | BudgetEvent | SessionKeyBound;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
 
-const typesOf = (schema: typeof SessionEvent | typeof BudgetEvent): ReadonlySet<string> =>
+const typesOf = (schema: typeof SessionEvent | typeof RunEvent | typeof BudgetEvent): ReadonlySet<string> =>
   new Set(schema.options.map((option) => option.shape.type.value));
 
 const SESSION_TYPES = typesOf(SessionEvent);
+const RUN_TYPES = typesOf(RunEvent);
 const BUDGET_TYPES = typesOf(BudgetEvent);
 
 const schemaOf = (event: RecordedEvent): z.ZodType<Known> | undefined => {
   if (event.category === 'budget') return BUDGET_TYPES.has(event.type) ? BudgetEvent : undefined;
+  if (event.category === 'run') return RUN_TYPES.has(event.type) ? RunEvent : undefined;
   if (event.category !== 'session') return undefined;
   if (event.type === 'SessionKeyBound') return SessionKeyBound;
   return SESSION_TYPES.has(event.type) ? SessionEvent : undefined;
@@ -47,4 +49,5 @@ export const parseEvent = (event: RecordedEvent): ParseResult => {
 };
 
 export const isSessionEvent = (content: Known): content is SessionEvent => SESSION_TYPES.has(content.type);
+export const isRunEvent = (content: Known): content is RunEvent => RUN_TYPES.has(content.type);
 export const isBudgetEvent = (content: Known): content is BudgetEvent => BUDGET_TYPES.has(content.type);
