@@ -232,6 +232,13 @@ describe('the main job', () => {
   it('proves all of it by the audit, and names the event once a row was changed', async () => {
     const clean = await antiphon(stack, ['audit', '--json']);
     expect([clean.code, clean.stderr]).toEqual([0, '']);
+    // A checkpoint in the home, by the key that the stack has made: the next audit goes on from it.
+    const first = await antiphon(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
+    const second = await antiphon(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
+    expect([first.code, second.code]).toEqual([0, 0]);
+    const { headPosition, since } = JSON.parse(first.stdout) as { headPosition: number; since: null };
+    expect(since).toBeNull();
+    expect(JSON.parse(second.stdout)).toMatchObject({ since: headPosition });
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
     const { rows } = await database.query<{ event_id: string }>(

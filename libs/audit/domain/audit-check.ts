@@ -30,6 +30,8 @@ export interface CheckRun<Input> {
   end(): Finding[];
   /** How many of what it counts it has looked at. */
   count(): number;
+  /** What it has to know of the past, as JSON, for a run that goes on from here; only checks along the whole log have it. */
+  save?(): unknown;
 }
 
 /** A rule about the log as a fold: it keeps what it needs to know of the past and nothing else. */
@@ -40,7 +42,8 @@ export interface AuditCheck<Input> {
   readonly about: string;
   /** What `count` counts. */
   readonly counts: string;
-  start(): CheckRun<Input>;
+  /** `saved`: what a run of the same check answered to `save`. */
+  start(saved?: unknown): CheckRun<Input>;
 }
 
 /** Started anew for each event stream; sees its events by version. */

@@ -12,7 +12,7 @@ export type {
 } from './audit-check.js';
 export { admissionsStayWithinLimits } from './budget-checks/admissions.js';
 export { openBudgetBook, scopeName } from './budget-checks/budget-book.js';
-export type { BudgetBook, ScopeBook } from './budget-checks/budget-book.js';
+export type { BudgetBook, SavedBook, ScopeBook } from './budget-checks/budget-book.js';
 export { ledgerEqualsUsage } from './budget-checks/ledger-equals-usage.js';
 export { reservationsEndOnce } from './budget-checks/reservation-states.js';
 export { commandsHappenOnce } from './log-checks/commands.js';

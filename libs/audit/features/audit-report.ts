@@ -32,6 +32,8 @@ export interface AuditReport {
   /** Position of the newest event that was looked at, and how many were. */
   readonly headPosition: number;
   readonly events: number;
+  /** Position of the checkpoint that it went on from; null when all of the log was looked at. */
+  readonly since: number | null;
   readonly checks: readonly CheckReport[];
   /** Of all checks, the one at the lowest position; those without an event come last. */
   readonly first: Violation | null;
@@ -87,11 +89,12 @@ export const createTally = ({ name, about, counts }: About, strict: boolean): Ta
   };
 };
 
-/** Feeds one check from its first event to its last. */
-export const follow = <Input>(check: AuditCheck<Input>, tally: Tally) => {
-  let run: CheckRun<Input> = check.start();
+/** Feeds one check from its first event to its last; `saved`: where an earlier run of it left off. */
+export const follow = <Input>(check: AuditCheck<Input>, tally: Tally, saved?: unknown) => {
+  let run: CheckRun<Input> = check.start(saved);
   return {
     see: (input: Input): void => tally.add(run.see(input)),
+    save: (): unknown => run.save?.(),
     /** Ends the run; what comes next begins a new one. */
     end: (): void => {
       tally.add(run.end());

@@ -56,5 +56,8 @@ export type StoredEvent = z.infer<typeof StoredEvent>;
 export const eventSubject = (event: Pick<StoredEvent, 'workspace' | 'category' | 'streamId'>): string =>
   `evt.${event.workspace}.${event.category}.${event.streamId}`;
 
+/** Where a signed root of the whole log is told, for whoever keeps copies; the message is the root as JSON. */
+export const LOG_ROOT_SUBJECT = 'log.root';
+
 /** A plain message after each append that wakes relays and projections; it carries nothing. */
 export const LOG_HINT_SUBJECT = 'hint.log';

@@ -16,6 +16,8 @@ export type {
   StreamAppend,
 } from './event-store.port.js';
 export type { Lease, LeaseAttempt, LeaseStore } from './lease.port.js';
+export { createRootHasher, isSignedBy, keyIdOf, signContent } from './log-root.js';
+export type { LogRoot, SignedLogRoot, StreamHead } from './log-root.js';
 export { createLogReader } from './log-reader.js';
 export type { LogReader } from './log-reader.js';
 export { createMemoryEventStore } from './memory-event-store.js';
@@ -31,5 +33,7 @@ export type { ReplayResult } from './projection-parking.js';
 export { runProjection } from './projection-runner.js';
 export type { ProjectionOptions, RunningProjection } from './projection-runner.js';
 export type { HandleEvents, ProjectionSource } from './projection-source.js';
+export { logRootWithin, readLogRoot } from './read-log-root.js';
+export { loadSigningKey } from './signing-key.js';
 export { createSignal } from './wake-signal.js';
 export type { WakeSignal } from './wake-signal.js';

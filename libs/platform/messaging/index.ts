@@ -14,6 +14,8 @@ export { DLQ_HEADERS, deadLetterSubject, sendDeadLetter } from './dead-letter.js
 export { defineConsumer } from './define-consumer.js';
 export type { ConsumerDefinition, MessageHandler, MessageMeta } from './define-consumer.js';
 export { EVENT_HEADERS } from './event-message.js';
+export { createLeadership } from './relay-leadership.js';
+export type { Leadership } from './relay-leadership.js';
 export { natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { startRelay } from './relay.js';

@@ -1,4 +1,4 @@
-import { LOG_HINT_SUBJECT } from '@antiphon/contracts/log';
+import { LOG_HINT_SUBJECT, LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { deadLetterSubject } from './dead-letter.js';
 import { inboxPrefix } from './nats-link.js';
@@ -41,7 +41,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   },
   sandbox: { asks: [], owns: [], reads: [], durables: [] },
   metering: { asks: [], owns: [], reads: [], durables: ['metering-settle-calls'] },
-  memory: { asks: [], owns: ['EVENTS'], reads: [], durables: [] },
+  memory: { asks: [], owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
 };
 
 const SUBJECTS_OF: Readonly<Record<StreamName, string>> = { EVENTS: 'evt.>', LIVE: 'live.>', DLQ: 'dlq.>' };

@@ -6,6 +6,7 @@ export { PlatformModule } from './platform.module.js';
 export { PROBLEM_MEDIA_TYPE, makeProblem, problemOf, retryAfterSeconds, statusOf } from './problem.js';
 export type { ProblemDocument } from './problem.js';
 export { ProblemFilter, sendProblem } from './problem.filter.js';
+export { LogRootsModule } from './log-roots/log-roots.module.js';
 export { RelayModule } from './relay.module.js';
 export { runService } from './run-service.js';
 export { readServiceEnv } from './service-env.js';

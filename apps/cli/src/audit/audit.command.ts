@@ -1,14 +1,18 @@
-import { runAudit, type AuditReport, type CheckReport, type Violation } from '@antiphon/audit-features';
+import { auditLog, type AuditReport, type CheckReport, type Violation } from '@antiphon/audit-features';
 import { createPool } from '@antiphon/database';
 import { AppError, isAppError } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../command-context.js';
+import { findTrust, openCheckpoint, type CheckpointFile } from './audit-trust.js';
 import { findDatabase } from './database-address.js';
 
 interface AuditCommandOptions {
   readonly strict?: boolean;
   readonly live?: boolean;
+  readonly checkpoint?: string;
+  readonly roots?: string;
+  readonly key?: string;
 }
 
 const renderCheck = ({ name, checked, counts, violations, open }: CheckReport): string => {
@@ -20,10 +24,10 @@ const renderCheck = ({ name, checked, counts, violations, open }: CheckReport): 
 const renderViolation = ({ check, message, eventId, streamId, streamVersion, position }: Violation): string =>
   `first broken: ${check}: ${message}\n  event ${eventId ?? '-'} at position ${position ?? '-'}, ${streamId ?? '-'}@${streamVersion ?? '-'}`;
 
-const render = ({ checks, events, durationMs, first }: AuditReport): string =>
+const render = ({ checks, events, since, durationMs, first }: AuditReport): string =>
   [
     ...checks.map(renderCheck),
-    `${events} events in ${(durationMs / 1_000).toFixed(1)} s`,
+    `${events} events${since === null ? '' : ` since position ${since}`} in ${(durationMs / 1_000).toFixed(1)} s`,
     first === null ? 'everything holds' : renderViolation(first),
   ].join('\n');
 
@@ -35,21 +39,30 @@ const unreachable = (error: unknown): unknown =>
       })
     : error;
 
-const audit = async ({ output, env, cwd }: CommandContext, options: AuditCommandOptions): Promise<void> => {
+const checkpointOf = (
+  { checkpoint, ...trust }: AuditCommandOptions,
+  { env, cwd }: CommandContext,
+): CheckpointFile | null => (checkpoint === undefined ? null : openCheckpoint(checkpoint, trust, env, cwd));
+
+const audit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
+  const { output, env, cwd } = context;
   if (options.live)
     throw new AppError(
       'invalid',
       'CLI.USAGE',
       '--live is not available yet: this version audits the log alone',
     );
-  const pool = createPool({
-    url: findDatabase(env, cwd),
-    applicationName: 'antiphon-audit',
-    logger: silentLogger,
-  });
+  const url = findDatabase(env, cwd);
+  const trusted = findTrust(options, env, cwd);
+  const file = checkpointOf(options, context);
+  const pool = createPool({ url, applicationName: 'antiphon-audit', logger: silentLogger });
   try {
     const onProgress = (step: string): void => void (output.json || process.stderr.write(`${step} …\n`));
-    const report = await runAudit({ pool, strictQuiesced: options.strict === true, onProgress });
+    const { report, checkpoint } = await auditLog({
+      ...{ pool, strictQuiesced: options.strict === true, trusted, onProgress },
+      ...(file?.since ? { since: file.since } : {}),
+    });
+    if (checkpoint) file?.write(checkpoint(new Date().toISOString()));
     output.result(report, render(report));
     if (!report.ok) process.exitCode = 1;
   } catch (error) {
@@ -59,7 +72,7 @@ const audit = async ({ output, env, cwd }: CommandContext, options: AuditCommand
   }
 };
 
-/** `antiphon audit [--strict]` */
+/** `antiphon audit [--strict] [--checkpoint FILE] [--roots FILE]` */
 export const addAudit = (program: Command, context: ContextOf): void => {
   program
     .command('audit')
@@ -67,7 +80,25 @@ export const addAudit = (program: Command, context: ContextOf): void => {
       'prove from the log that everything holds; exits 1 and names the first event that breaks a rule',
     )
     .option('--strict', 'nothing is at work now: count what is still open as broken')
+    .option(
+      '--checkpoint <file>',
+      'go on from where the last clean audit left its signed checkpoint; leave a new one',
+    )
+    .option('--roots <file>', 'signed roots to hold the log against (default: those of this home)')
+    .option(
+      '--key <file>',
+      'Ed25519 key that roots and checkpoints are signed with, PEM (default: that of this home)',
+    )
     .option('--live', 'also what needs NATS and Temporal (not available yet)')
-    .addHelpText('after', '\nExamples:\n  antiphon audit\n  antiphon audit --json | jq .checks[].name')
+    .addHelpText(
+      'after',
+      [
+        '\nExamples:',
+        '  antiphon audit',
+        '  antiphon audit --json | jq .checks[].name',
+        '  antiphon audit --checkpoint /var/lib/antiphon/audit.json   # every hour: only what is new',
+        '  antiphon audit --roots /mnt/elsewhere/log-roots.jsonl --key log-signing.pub',
+      ].join('\n'),
+    )
     .action((options: AuditCommandOptions, command: Command) => audit(context(command), options));
 };

@@ -11,6 +11,12 @@ export interface ScopeBook {
   frozenBy: string | null;
 }
 
+/** The book as JSON. */
+export interface SavedBook {
+  readonly scopes: readonly (readonly [name: string, book: ScopeBook])[];
+  readonly known: readonly (readonly [id: string, own: OpenBook])[];
+}
+
 interface OpenBook {
   readonly reserved: Reserved;
   /** What an expired reservation was charged until its usage is learnt. */
@@ -21,6 +27,7 @@ export interface BudgetBook {
   scope(workspace: string, key: string): Readonly<ScopeBook>;
   scopes(): Iterable<readonly [name: string, book: Readonly<ScopeBook>]>;
   put(workspace: string, event: BudgetEvent): void;
+  save(): SavedBook;
 }
 
 const emptyBook = (): ScopeBook => ({
@@ -38,9 +45,11 @@ export const scopeName = (workspace: string, key: string): string => `${workspac
  * Keeps every scope's balance along the log. It forgets a reservation once nothing more can come of it, so that it
  * grows with scopes and with what is open, not with the log.
  */
-export const openBudgetBook = (): BudgetBook => {
-  const scopes = new Map<string, ScopeBook>();
-  const known = new Map<string, OpenBook>();
+export const openBudgetBook = (from?: SavedBook): BudgetBook => {
+  // Its records change as the book goes on; what was saved stays as it is.
+  const saved = structuredClone(from);
+  const scopes = new Map<string, ScopeBook>(saved?.scopes);
+  const known = new Map<string, OpenBook>(saved?.known);
 
   const scope = (workspace: string, key: string): ScopeBook => {
     const name = scopeName(workspace, key);
@@ -96,6 +105,7 @@ export const openBudgetBook = (): BudgetBook => {
   return {
     scope: (workspace, key) => scopes.get(scopeName(workspace, key)) ?? emptyBook(),
     scopes: () => scopes,
+    save: () => ({ scopes: [...scopes], known: [...known] }),
     put: (workspace, event) => {
       if (event.type === 'BudgetScopeFrozen')
         scope(workspace, event.data.scopeKey).frozenBy = event.data.reservationId;

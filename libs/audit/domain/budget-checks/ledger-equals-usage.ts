@@ -18,6 +18,15 @@ interface Account {
   begun: boolean;
 }
 
+type Unreserved = { readonly event: CallEnd; readonly at: EventPlace };
+
+/** What this check keeps of the past, as JSON. */
+interface SavedLedger {
+  readonly accounts: readonly (readonly [id: string, account: Account])[];
+  readonly begun: readonly string[];
+  readonly unreserved: readonly (readonly [id: string, end: Unreserved])[];
+}
+
 const says = (charge: { inputTokens: number; outputTokens: number; microUsd: number }): string =>
   `${charge.inputTokens} + ${charge.outputTokens} tokens, ${charge.microUsd} micro-USD`;
 
@@ -107,11 +116,13 @@ export const ledgerEqualsUsage: MoneyCheck = {
   about:
     'each model attempt is charged exactly what its event in the session says, once, and nothing else is charged',
   counts: 'charges',
-  start: () => {
-    const accounts = new Map<string, Account>();
+  start: (past) => {
+    // Accounts change as the check goes on; what was saved stays as it is.
+    const saved = structuredClone(past as SavedLedger | undefined);
+    const accounts = new Map<string, Account>(saved?.accounts);
     /** Attempts at work that no reservation was made for yet. */
-    const begun = new Set<string>();
-    const unreserved = new Map<string, { event: CallEnd; at: EventPlace }>();
+    const begun = new Set<string>(saved?.begun);
+    const unreserved = new Map<string, Unreserved>(saved?.unreserved);
     let charges = 0;
 
     const endAccount = (account: Account, event: CallEnd, at: EventPlace): Finding[] => {
@@ -192,6 +203,11 @@ export const ledgerEqualsUsage: MoneyCheck = {
       see: ({ place, content }) => see(place, content),
       end: () => [...accounts.values()].flatMap(due),
       count: () => charges,
+      save: (): SavedLedger => ({
+        accounts: [...accounts],
+        begun: [...begun],
+        unreserved: [...unreserved],
+      }),
     };
   },
 };

@@ -13,8 +13,10 @@ interface ClaimRow {
   readonly session_id: string | null;
 }
 
-const CLAIMS_SQL = `select workspace, scope, key, first_position, last_position, answer->>'turnId' as turn_id,
-  answer->>'sessionId' as session_id from idempotency order by first_position, key`;
+const claimsSql = (
+  after: number,
+): string => `select workspace, scope, key, first_position, last_position, answer->>'turnId' as turn_id,
+  answer->>'sessionId' as session_id from idempotency where first_position > ${after} order by first_position, key`;
 
 const toClaim = (row: ClaimRow): CommandClaim => ({
   workspace: row.workspace,
@@ -26,9 +28,12 @@ const toClaim = (row: ClaimRow): CommandClaim => ({
   sessionId: row.session_id,
 });
 
-/** Claims in the order of their first events: `upTo` gives those that begin at a position or before it. */
-export const readClaims = (client: pg.ClientBase): { upTo(position: number): Promise<CommandClaim[]> } => {
-  const rows = rowsOf<ClaimRow>(client, 'audit_claims', CLAIMS_SQL);
+/** Claims of events after a position, in the order of their first ones: `upTo` gives those that begin at a position or before it. */
+export const readClaims = (
+  client: pg.ClientBase,
+  after: number,
+): { upTo(position: number): Promise<CommandClaim[]> } => {
+  const rows = rowsOf<ClaimRow>(client, 'audit_claims', claimsSql(after));
   let next: CommandClaim | undefined;
   let started = false;
   const advance = async (): Promise<void> => {
@@ -49,9 +54,11 @@ export const readClaims = (client: pg.ClientBase): { upTo(position: number): Pro
   };
 };
 
-const TWICE_SQL = `select min(position) as position, workspace, max(stream_id) as stream_id, data->>'turnId' as turn_id,
+const twiceSql = (
+  after: number,
+): string => `select min(position) as position, workspace, max(stream_id) as stream_id, data->>'turnId' as turn_id,
   count(*) as times, (array_agg(event_id order by position desc))[1] as event_id, max(position) as last
-  from events where type = 'TurnRequested' group by workspace, data->>'turnId' having count(*) > 1 order by 1 limit 10`;
+  from events where type = 'TurnRequested' and position > ${after} group by workspace, data->>'turnId' having count(*) > 1 order by 1 limit 10`;
 
 interface TwiceRow {
   readonly last: string;
@@ -62,9 +69,9 @@ interface TwiceRow {
   readonly times: string;
 }
 
-/** Turns that were accepted more than once anywhere in the log; the database groups them, so nothing is kept here. */
-export const turnsAcceptedTwice = async (client: pg.ClientBase): Promise<Finding[]> => {
-  const { rows } = await client.query<TwiceRow>(TWICE_SQL);
+/** Turns that were accepted more than once anywhere in the log after a position; the database groups them, so nothing is kept here. */
+export const turnsAcceptedTwice = async (client: pg.ClientBase, after: number): Promise<Finding[]> => {
+  const { rows } = await client.query<TwiceRow>(twiceSql(after));
   return rows.map((row) =>
     violation(
       {

@@ -6,13 +6,14 @@ import {
   openBudgetBook,
   positionsAreGapless,
 } from '@antiphon/audit-domain';
-import type { BudgetBook, CommandClaim, CommandFact, EventPlace } from '@antiphon/audit-domain';
+import type { BudgetBook, CommandClaim, CommandFact, EventPlace, SavedBook } from '@antiphon/audit-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTally, follow } from '../audit-report.js';
 import type { CheckReport } from '../audit-report.js';
 import { rowsOf } from '../read-log/cursor.js';
 import { placeOf, toEvent } from '../read-log/event-rows.js';
 import type { EventRow } from '../read-log/event-rows.js';
+import type { LogBounds } from '../read-log/log-bounds.js';
 import { isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
 import { readClaims, turnsAcceptedTwice } from './claims.js';
 
@@ -20,7 +21,7 @@ import { readClaims, turnsAcceptedTwice } from './claims.js';
 const LOG_SQL = `select position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
   case when category = 'budget' or type in ('ModelCallCompleted', 'ModelCallAborted', 'TurnRequested', 'SessionStarted')
     then data end as data, '{}'::jsonb as metadata, recorded_at, hash
-  from events order by position`;
+  from events`;
 
 /** Whether the row came with its content. */
 const isRead = ({ data }: RecordedEvent): boolean => (data as RecordedEvent['data'] | null) !== null;
@@ -31,23 +32,28 @@ const factOf = (event: RecordedEvent, place: EventPlace): CommandFact | undefine
   return type === 'SessionStarted' ? { place, type, id: String(data['sessionId']) } : undefined;
 };
 
-const baseOf = async (client: pg.ClientBase): Promise<number> => {
-  const { rows } = await client.query<{ base_position: string }>(
-    'select base_position from log_head where id = 1',
-  );
-  return Number(rows[0]?.base_position ?? 0);
-};
+/** What the checks along the log know at a position, as JSON: a pass that begins there needs nothing before it. */
+export interface PassState {
+  readonly book: SavedBook;
+  readonly ledger: unknown;
+}
+
+/** Where a pass begins; without one, at the beginning of the log. */
+export interface PassStart {
+  readonly position: number;
+  readonly state: PassState;
+}
 
 export interface PositionPass {
   readonly reports: CheckReport[];
+  readonly state: PassState;
   /** Every scope's balance at the end of the log, by the audit's own reckoning. */
   readonly book: BudgetBook;
   readonly events: number;
-  readonly headPosition: number;
 }
 
 /** Everything that is judged along the whole log. */
-const createPositionChecks = (base: number, book: BudgetBook, strict: boolean) => {
+const createPositionChecks = (base: number, book: BudgetBook, ledger: unknown, strict: boolean) => {
   const admissions = admissionsStayWithinLimits(book);
   const gapless = positionsAreGapless(base);
   const tallies = {
@@ -58,7 +64,8 @@ const createPositionChecks = (base: number, book: BudgetBook, strict: boolean) =
   };
   const positions = follow(gapless, tallies.positions);
   const commands = follow(commandsHappenOnce, tallies.commands);
-  const money = [follow(admissions, tallies.admissions), follow(ledgerEqualsUsage, tallies.ledger)];
+  const usage = follow(ledgerEqualsUsage, tallies.ledger, ledger);
+  const money = [follow(admissions, tallies.admissions), usage];
 
   const seeMoney = (event: RecordedEvent, place: EventPlace): void => {
     const parsed = parseEvent(event);
@@ -70,6 +77,7 @@ const createPositionChecks = (base: number, book: BudgetBook, strict: boolean) =
   return {
     commands,
     tallies,
+    save: (): PassState => ({ book: book.save(), ledger: usage.save() }),
     see: (event: RecordedEvent, claims: readonly CommandClaim[]): void => {
       const place = placeOf(event);
       positions.see(place);
@@ -84,27 +92,32 @@ const createPositionChecks = (base: number, book: BudgetBook, strict: boolean) =
   };
 };
 
-/** Reads the whole log in the order of its positions; it keeps scopes, and what is open. */
-export const passByPosition = async (client: pg.ClientBase, strict: boolean): Promise<PositionPass> => {
-  const base = await baseOf(client);
-  const book = openBudgetBook();
-  const checks = createPositionChecks(base, book, strict);
-  const claims = readClaims(client);
+/** Reads the log in the order of its positions, from `start` on; it keeps scopes, and what is open. */
+export const passByPosition = async (
+  client: pg.ClientBase,
+  bounds: LogBounds,
+  strict: boolean,
+  start?: PassStart,
+): Promise<PositionPass> => {
+  const base = start?.position ?? bounds.base;
+  const book = openBudgetBook(start?.state.book);
+  const checks = createPositionChecks(base, book, start?.state.ledger, strict);
+  const claims = readClaims(client, base);
+  const sql = `${LOG_SQL} where position > ${base} order by position`;
   let events = 0;
-  let headPosition = base;
-  for await (const row of rowsOf<EventRow>(client, 'audit_log', LOG_SQL)) {
+  for await (const row of rowsOf<EventRow>(client, 'audit_log', sql)) {
     const event = toEvent(row);
     checks.see(event, await claims.upTo(event.position));
     events++;
-    headPosition = event.position;
   }
   for (const claim of await claims.upTo(Infinity)) checks.commands.see({ kind: 'claim', claim });
+  const state = checks.save();
   checks.end();
-  checks.tallies.commands.add(await turnsAcceptedTwice(client));
+  checks.tallies.commands.add(await turnsAcceptedTwice(client, base));
   return {
     reports: Object.values(checks.tallies).map((tally) => tally.report()),
+    state,
     book,
     events,
-    headPosition,
   };
 };

@@ -10,7 +10,8 @@ import {
   versionsAreContiguous,
   violation,
 } from '@antiphon/audit-domain';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { Finding } from '@antiphon/audit-domain';
+import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
 import { createTally, follow } from '../audit-report.js';
 import type { CheckReport, Tally } from '../audit-report.js';
 import { rowsOf } from '../read-log/cursor.js';
@@ -24,9 +25,17 @@ import {
   parseEvent,
 } from '../read-log/parse-event.js';
 import { hashChainsAreWhole } from './hash-chains.js';
+import type { LogBounds } from '../read-log/log-bounds.js';
+import { followRoots, signedRootsMatch } from './signed-roots.js';
+import type { TrustedRoots } from './signed-roots.js';
 import { mergeHeads, streamHeadsMatch } from './stream-heads.js';
 
-const STREAMS_SQL = `select ${EVENT_COLUMNS} from events order by workspace, stream_id, stream_version`;
+type FollowedRoots = ReturnType<typeof followRoots>;
+
+/** All streams, or, whole, those that something was appended to after a position. */
+const streamsSql = (after: number | null): string => `select ${EVENT_COLUMNS} from events
+  ${after === null ? '' : `where (workspace, stream_id) in (select workspace, stream_id from events where position > ${after})`}
+  order by workspace, stream_id, stream_version`;
 
 const SESSION_CHECKS = [
   sessionsBeginOnce,
@@ -40,7 +49,7 @@ const sameStream = (a: RecordedEvent, b: RecordedEvent): boolean =>
   a.workspace === b.workspace && a.streamId === b.streamId;
 
 /** Everything that is judged within one event stream; it keeps the state of one stream at a time. */
-const createStreamChecks = (strict: boolean) => {
+const createStreamChecks = (strict: boolean, roots: FollowedRoots) => {
   const tallies: Tally[] = [];
   const tally = (about: Parameters<typeof createTally>[0]): Tally => {
     const made = createTally(about, strict);
@@ -50,6 +59,8 @@ const createStreamChecks = (strict: boolean) => {
   const everyEvent = follow(versionsAreContiguous, tally(versionsAreContiguous));
   const hashes = follow(hashChainsAreWhole, tally(hashChainsAreWhole));
   const heads = tally(streamHeadsMatch);
+  const signed = tally(signedRootsMatch);
+  signed.count(roots.count);
   const contracts = tally(eventsMatchContracts);
   const sessions = SESSION_CHECKS.map((check) => follow(check, tally(check)));
   const runs = follow(runsFollowTheirGraph, tally(runsFollowTheirGraph));
@@ -70,29 +81,47 @@ const createStreamChecks = (strict: boolean) => {
   };
   return {
     heads,
+    signed,
     see: (event: RecordedEvent): void => {
       everyEvent.see(placeOf(event));
       hashes.see(event);
+      roots.see(event);
       seeContent(event);
     },
     endStream: (): void => {
       for (const check of [everyEvent, hashes, ...sessions, runs, reservations]) check.end();
+      roots.endStream();
     },
     reports: () => tallies.map((made) => made.report()),
   };
 };
 
-/** Reads every event stream by version, one after another. */
-export const passByStream = async (client: pg.ClientBase, strict: boolean): Promise<CheckReport[]> => {
-  const checks = createStreamChecks(strict);
-  const heads = mergeHeads(client);
+export interface StreamPass {
+  readonly bounds: LogBounds;
+  readonly strict: boolean;
+  readonly trusted: TrustedRoots;
+  /** Only streams with events after this position; null for all. What lies before it is held against a signed root. */
+  readonly after: number | null;
+}
+
+/** Reads event streams by version, one after another. */
+export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Promise<CheckReport[]> => {
+  const { bounds, strict, trusted, after } = pass;
+  const roots = followRoots(trusted, bounds.epoch);
+  const checks = createStreamChecks(strict, roots);
+  const untouched = (head: StreamHead): Finding[] => {
+    roots.untouched(head);
+    return [];
+  };
+  const heads = after === null ? mergeHeads(client) : mergeHeads(client, untouched);
   let last: RecordedEvent | undefined;
   const endStream = async (ended: RecordedEvent): Promise<void> => {
-    checks.endStream();
     checks.heads.count(1);
+    // First the heads before this one: roots take heads in the order of their names.
     checks.heads.add(await heads.meet(ended));
+    checks.endStream();
   };
-  for await (const row of rowsOf<EventRow>(client, 'audit_streams', STREAMS_SQL)) {
+  for await (const row of rowsOf<EventRow>(client, 'audit_streams', streamsSql(after))) {
     const event = toEvent(row);
     if (last && !sameStream(last, event)) await endStream(last);
     checks.see(event);
@@ -100,5 +129,6 @@ export const passByStream = async (client: pg.ClientBase, strict: boolean): Prom
   }
   if (last) await endStream(last);
   checks.heads.add(await heads.end());
+  checks.signed.add(roots.end(bounds.head));
   return checks.reports();
 };

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { violation } from '@antiphon/audit-domain';
 import type { Finding } from '@antiphon/audit-domain';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
 import { nowhere } from '../audit-report.js';
 import type { About } from '../audit-report.js';
 import { rowsOf } from '../read-log/cursor.js';
@@ -31,11 +31,9 @@ const precedes = (a: Name, b: Name): boolean =>
 
 const nameOf = (row: HeadRow): Name => ({ workspace: row.workspace, streamId: row.stream_id });
 
-const lostStream = (row: HeadRow): Finding =>
-  violation(
-    nowhere(row.workspace, row.stream_id),
-    `${row.stream_id} has a head at version ${row.version} and no events`,
-  );
+const lostStream = ({ workspace, streamId, version }: StreamHead): Finding[] => [
+  violation(nowhere(workspace, streamId), `${streamId} has a head at version ${version} and no events`),
+];
 
 export interface HeadMerge {
   /** Compares the last event of a stream with its head; streams come in the order of their names. */
@@ -44,8 +42,18 @@ export interface HeadMerge {
   end(): Promise<Finding[]>;
 }
 
+/** What is to be said of a head that no stream came for. */
+type Alone = (head: StreamHead) => Finding[];
+
+const toHead = ({ workspace, stream_id: streamId, version, hash }: HeadRow): StreamHead => ({
+  workspace,
+  streamId,
+  version: Number(version),
+  hash: hash.toString('hex'),
+});
+
 /** Walks the heads beside the streams, both in the order of their names. */
-export const mergeHeads = (client: pg.ClientBase): HeadMerge => {
+export const mergeHeads = (client: pg.ClientBase, alone: Alone = lostStream): HeadMerge => {
   const heads = rowsOf<HeadRow>(client, 'audit_heads', HEADS_SQL);
   let head: HeadRow | undefined;
   let started = false;
@@ -58,7 +66,7 @@ export const mergeHeads = (client: pg.ClientBase): HeadMerge => {
     started = true;
     const findings: Finding[] = [];
     while (head && (!name || precedes(nameOf(head), name))) {
-      if (Number(head.version) > 0) findings.push(lostStream(head));
+      if (Number(head.version) > 0) findings.push(...alone(toHead(head)));
       await advance();
     }
     return findings;

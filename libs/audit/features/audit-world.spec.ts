@@ -1,0 +1,168 @@
+// Shared by the specs of this folder; not a test itself (those are *.int.spec.ts).
+import { afterEach, beforeEach } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { createPool, inTransaction } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import type { EventStore, EventStorePg, IdempotencyClaim } from '@antiphon/event-store';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { JsonObject } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+
+export const AT = '2026-11-21T10:00:00.000Z';
+let database: TestDatabase;
+export let admin: pg.Pool;
+export let reader: pg.Pool;
+let pools: pg.Pool[];
+let forMetering: pg.Pool;
+export let agent: EventStore & { close(): Promise<void> };
+let metering: EventStore & EventStorePg;
+
+/** A database for each test of the file, with the services' roles. */
+export const inAuditWorld = (): void => {
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+    reader = createPool({ url: database.urlFor('reader'), applicationName: 'spec-audit', max: 1 });
+    const forAgent = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
+    forMetering = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 2 });
+    pools = [admin, reader, forAgent, forMetering];
+    agent = createPostgresEventStore(forAgent);
+    metering = createPostgresEventStore(forMetering);
+  });
+  afterEach(async () => {
+    await Promise.all([agent.close(), metering.close()]);
+    await Promise.all(pools.map((pool) => pool.end()));
+    await database.drop();
+  });
+};
+
+export const event = <T extends SessionEvent['type']>(
+  type: T,
+  data: Extract<SessionEvent, { type: T }>['data'],
+) => ({ type, schemaVersion: 1, data }) as unknown as SessionEvent;
+
+export const append = (streamId: string, events: readonly SessionEvent[], idempotency?: IdempotencyClaim) =>
+  agent.append({
+    workspace: 'default',
+    streams: [
+      {
+        streamId,
+        expectedVersion: 'any',
+        events: events.map(({ type, schemaVersion, data }) => ({
+          eventId: randomUUID(),
+          type,
+          schemaVersion,
+          data: data as unknown as JsonObject,
+          metadata: { correlationId: 'spec', service: 'agent', epoch: 1 },
+        })),
+      },
+    ],
+    ...(idempotency ? { idempotency } : {}),
+  });
+
+interface Booking {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly reservationId: string;
+}
+const scopesOf = (sessionId: string): string[] => [`session/${sessionId}`, 'day/2026-11-21'];
+
+/** What metering does in one transaction: an event, and the rows that follow from it. */
+const book = (
+  reservationId: string,
+  expectedVersion: number,
+  type: string,
+  data: JsonObject,
+  rows: string[],
+) =>
+  inTransaction(forMetering, async (client) => {
+    for (const sql of rows) await client.query(sql);
+    const metadata = { correlationId: 'spec', service: 'metering' };
+    const events = [
+      { eventId: randomUUID(), type, schemaVersion: 1, data: { reservationId, ...data }, metadata },
+    ];
+    await metering.appendWithin(client, [
+      { workspace: 'default', streams: [{ streamId: `budget-${reservationId}`, expectedVersion, events }] },
+    ]);
+  });
+
+const reserve = ({ sessionId, turnId, reservationId }: Booking) => {
+  const keys = scopesOf(sessionId);
+  const scopes = keys.map((key, i) => ({
+    ...{ kind: i === 0 ? 'session' : 'day', key, limitTokens: i === 0 ? 1_000 : null, limitMicroUsd: null },
+  }));
+  const bound = { inputBound: 100, outputBound: 50, tokens: 150, microUsd: 0, price: null };
+  const call = { sessionId, turnId, attempt: 1, agentId: 'main', sessionKey: 'k', provider: 'p', model: 'm' };
+  const data = { ...call, scopes, ...bound, reservedAt: AT, expiresAt: AT };
+  return book(reservationId, 0, 'BudgetReserved', data, [
+    ...keys.map(
+      (
+        key,
+      ) => `insert into budget_balances as b (workspace, scope_key, reserved_tokens) values ('default', '${key}', 150)
+        on conflict (workspace, scope_key) do update set reserved_tokens = b.reserved_tokens + 150`,
+    ),
+    `insert into budget_reservations values ('default', '${reservationId}', '${sessionId}', 1, array['${keys.join("','")}'],
+      'reserved', 1, '{"tokens": 150, "microUsd": 0}', 0, 0, false, '${AT}')`,
+  ]);
+};
+
+const settle = ({ sessionId, reservationId }: Booking) => {
+  const data = { inputTokens: 10, outputTokens: 5, microUsd: 0, estimated: false, settledAt: AT };
+  return book(reservationId, 1, 'BudgetSettled', data, [
+    ...scopesOf(sessionId).map(
+      (
+        key,
+      ) => `update budget_balances set reserved_tokens = reserved_tokens - 150, settled_tokens = settled_tokens + 15
+        where scope_key = '${key}'`,
+    ),
+    `update budget_reservations set status = 'settled', open_until = null where reservation_id = '${reservationId}'`,
+  ]);
+};
+
+/** One whole turn of a new session, as the services leave it: accepted by a key, reserved, answered, settled. */
+export const playTurn = async () => {
+  const booking = { sessionId: randomUUID(), turnId: randomUUID(), reservationId: randomUUID() };
+  const { sessionId, turnId, reservationId } = booking;
+  const call = { turnId, attempt: 1, step: 1, provider: 'p', model: 'm', reservationId };
+  const claim = { scope: 'ws/turn.submit', key: randomUUID(), digest: 'd', answer: { sessionId, turnId } };
+  await append(
+    `session-${sessionId}`,
+    [
+      event('SessionStarted', { sessionId, sessionKey: 'k', agentId: 'main', startedAt: AT }),
+      event('TurnRequested', { turnId, content: 'hello', requestedAt: AT }),
+      event('ModelCallStarted', { ...call, tryNumber: 1, startedAt: AT }),
+    ],
+    claim,
+  );
+  await reserve(booking);
+  const usage = { inputTokens: 10, outputTokens: 5, estimated: false };
+  await append(`session-${sessionId}`, [
+    event('ModelCallCompleted', {
+      ...call,
+      ...{ text: 'hi', thought: '', frames: [{ kind: 'text', length: 2 }], toolCalls: [] },
+      ...{ finishReason: 'stop', usage, costMicroUsd: null, completedAt: AT },
+    }),
+    event('TurnCompleted', { turnId, completedAt: AT }),
+  ]);
+  await settle(booking);
+  return { ...booking, stream: `session-${sessionId}` };
+};
+
+/** What only a superuser can do: triggers off, and then anything. */
+export const tamper = async (sql: string, ...values: unknown[]): Promise<void> => {
+  const client = await admin.connect();
+  try {
+    await client.query("set session_replication_role = 'replica'");
+    await client.query(sql, values);
+    await client.query('reset session_replication_role');
+  } finally {
+    client.release();
+  }
+};
+
+export const eventOf = async (stream: string, type: string) => {
+  const events = await agent.readStream('default', stream);
+  return events.find((one) => one.type === type)!;
+};
