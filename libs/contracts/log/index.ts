@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
 export { decodeCursor, encodeCursor } from './cursor.js';
+export { createUpcast } from './upcast.js';
+export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 
 /** A workspace is a tenant; its id is safe in a subject, a path and a stream id. */
 export const WorkspaceId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { verifyChain } from '@antiphon/event-store';
+import { APPEND_LIMITS, verifyChain } from '@antiphon/event-store';
 import {
   eventsOf,
   freshStream,
@@ -113,6 +113,21 @@ export const appendContract = (opened: OpenedLog): void => {
         [a, 2],
         [b, 1],
       ]);
+    });
+
+    it('takes a bulk append to its bounds, whole, and refuses one beyond them', async () => {
+      const workspace = freshWorkspace();
+      const { requestEvents, requestStreams } = APPEND_LIMITS;
+      const streams = Array.from({ length: requestStreams }, (_, index) =>
+        toStream(freshStream(), 0, index === 0 ? requestEvents - (requestStreams - 1) * 15 : 15),
+      );
+      const { firstPosition, lastPosition, versions } = await log.agent.append(request(workspace, streams));
+      expect(lastPosition - firstPosition + 1).toBe(requestEvents);
+      expect(versions).toEqual(streams.map(({ events }) => events.length));
+      const written = await log.agent.readStream(workspace, streams[0]!.streamId);
+      expect(verifyChain(written)).toMatchObject({ whole: true, version: versions[0] });
+      const over = [...streams.map(({ streamId }) => toStream(streamId, 'any')), toStream(freshStream(), 0)];
+      expect(await outcomeOf(log.agent.append(request(workspace, over)))).toBe('LOG.INVALID');
     });
 
     it('lets exactly one of 50 win a version', async () => {

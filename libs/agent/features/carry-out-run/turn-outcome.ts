@@ -1,4 +1,5 @@
 import { sessionStream } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type { TurnRef } from './turn-endings.js';
@@ -19,9 +20,8 @@ export const readOutcome = async (
   store: EventStore,
   { workspace, sessionId, turnId }: TurnRef,
 ): Promise<TurnOutcome> => {
-  const events = (await store.readStream(workspace, sessionStream(sessionId))).filter(
-    ({ data }) => data['turnId'] === turnId,
-  );
+  const recorded = await store.readStream(workspace, sessionStream(sessionId));
+  const events = recorded.map(upcast).filter(({ data }) => data['turnId'] === turnId);
   const end = events.findLast(({ type }) => /^Turn(Completed|Failed|Cancelled)$/.test(type));
   const answer = events.findLast(({ type }) => type === 'ModelCallCompleted');
   switch (end?.type) {

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, IdempotencyClaim, NewEvent, StreamAppend } from '@antiphon/event-store';
 import { bug, isAppError } from '@antiphon/kernel';
 import type { Decider, Ids, JsonObject } from '@antiphon/kernel';
@@ -72,7 +73,7 @@ export const createEventFold = <State, Command, Event extends AnyEvent>({
   const read = async (workspace: string, id: string): Promise<Folded<State>> => {
     const recorded = await store.readStream(workspace, streamOf(id));
     const state = recorded.reduce((before, event) => {
-      const parsed = schema.safeParse(event);
+      const parsed = schema.safeParse(upcast(event));
       if (!parsed.success)
         throw bug('WORKFLOW.EVENT_UNKNOWN', `this version does not know ${event.type}`, {
           cause: parsed.error,

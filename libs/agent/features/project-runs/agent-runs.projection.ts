@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { RunStarted, WorkflowEvent } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 
@@ -81,7 +82,8 @@ const workflowStatement = (recorded: RecordedEvent): Statement | null => {
 
 /** Keeps `agent_workflows` and `agent_runs` equal to the log; these events are few, so one statement each. */
 export const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
-  for (const event of events) {
+  for (const recorded of events) {
+    const event = upcast(recorded);
     const statement = event.category === 'run' ? runStatement(event) : workflowStatement(event);
     if (statement === null) continue;
     try {

@@ -1,4 +1,5 @@
 import { SessionEvent, sessionStream } from '@antiphon/contracts/agent';
+import { currentFormOf, upcast } from '@antiphon/contracts/events';
 import { sessionDecider } from '@antiphon/agent-domain';
 import type { RecentWindow, SessionDecider } from '@antiphon/agent-domain';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
@@ -18,8 +19,9 @@ export const foldSignature = ({ turns, chars }: RecentWindow): string => `${FOLD
 const KNOWN = new Set<string>(SessionEvent.options.map((option) => option.shape.type.value));
 
 // What is in the log was checked when it was appended; a newer process's event must not be folded half-understood.
-const toFolded = ({ type, schemaVersion, data, eventId, metadata }: RecordedEvent): FoldedEvent => {
-  if (!KNOWN.has(type) || schemaVersion !== 1)
+const toFolded = (recorded: RecordedEvent): FoldedEvent => {
+  const { type, schemaVersion, data, eventId, metadata } = upcast(recorded);
+  if (!KNOWN.has(type) || schemaVersion !== currentFormOf(type))
     throw bug('SESSION.EVENT_UNKNOWN', `this version does not know ${type} in its form ${schemaVersion}`);
   return { event: { type, schemaVersion, data } as unknown as SessionEvent, eventId, metadata };
 };

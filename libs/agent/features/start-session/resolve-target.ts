@@ -1,5 +1,6 @@
 import { SessionKeyBound, sessionKeyOf, sessionKeyStream } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { EventStore, StreamAppend } from '@antiphon/event-store';
 import { notFound, toStorable } from '@antiphon/kernel';
@@ -23,7 +24,7 @@ export const readBinding = async (
   const streamId = sessionKeyStream(keyIdOf(workspace, sessionKey));
   const [last] = await store.readStream(workspace, streamId, { backwards: true, limit: 1 });
   if (!last) return { streamId, version: 0, sessionId: null };
-  const { sessionId } = SessionKeyBound.shape.data.parse(last.data);
+  const { sessionId } = SessionKeyBound.shape.data.parse(upcast(last).data);
   return { streamId, version: last.streamVersion, sessionId };
 };
 

@@ -1,4 +1,5 @@
 import { RunEvent, SessionEvent, SessionKeyBound } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import { BudgetEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { z } from 'zod';
@@ -38,7 +39,7 @@ export type ParseResult =
 export const parseEvent = (event: RecordedEvent): ParseResult => {
   const schema = schemaOf(event);
   if (!schema) return { kind: 'foreign' };
-  const { type, schemaVersion, data } = event;
+  const { type, schemaVersion, data } = upcast(event);
   const parsed = schema.safeParse({ type, schemaVersion, data });
   if (parsed.success) return { kind: 'known', content: parsed.data };
   const [issue] = parsed.error.issues;

@@ -6,6 +6,7 @@ import {
   type Frame,
   type FrameCursor,
 } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
 
@@ -25,7 +26,7 @@ const MAX_CHECKPOINTS = 10_000;
 
 /** Events that this version does not know give no frames: a newer service may write them. */
 const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
-  const parsed = SessionEvent.safeParse(recorded);
+  const parsed = SessionEvent.safeParse(upcast(recorded));
   return parsed.success ? framesOf(cursor, parsed.data) : { cursor, frames: [] };
 };
 

@@ -1,6 +1,7 @@
 import { v5 as uuidV5 } from 'uuid';
 import { SessionStarted, TurnRequested } from '@antiphon/contracts/agent';
 import type { SessionEventOf } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type { FactIds, Said } from '@antiphon/memory-domain';
@@ -27,7 +28,7 @@ const parse = <T>(
   schema: { safeParse(value: unknown): { success: boolean; data?: T } },
   event: SessionRecord,
 ): T => {
-  const { type, schemaVersion, data, eventId } = event;
+  const { type, schemaVersion, data, eventId } = upcast(event);
   const parsed = schema.safeParse({ type, schemaVersion, data });
   if (parsed.success && parsed.data !== undefined) return parsed.data;
   throw bug('MEMORY.BAD_EVENT', `the event ${eventId} of type ${type} is not what its contract says`, {

@@ -1,4 +1,5 @@
 import { ModelCallAborted, ModelCallCompleted, sessionStream } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { outcomeOfCall } from './outcome-of-call.js';
@@ -19,10 +20,12 @@ const ends = (event: RecordedEvent, reservationId: string): boolean =>
   (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
   event.data['reservationId'] === reservationId;
 
-const parse = (event: RecordedEvent): CallOutcome =>
-  outcomeOfCall(
+const parse = (recorded: RecordedEvent): CallOutcome => {
+  const event = upcast(recorded);
+  return outcomeOfCall(
     event.type === 'ModelCallCompleted' ? ModelCallCompleted.parse(event) : ModelCallAborted.parse(event),
   );
+};
 
 /** Attempts only grow within a session, so nothing before the start of this one can be its end. */
 const startOf = (event: RecordedEvent, { reservationId, attempt }: OpenReservation): Standing | undefined => {

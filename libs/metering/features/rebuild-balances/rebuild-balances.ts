@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { inTransaction } from '@antiphon/database';
 import { createLogReader } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
+import { upcast } from '@antiphon/contracts/events';
 import { BudgetEvent } from '@antiphon/contracts/metering';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
@@ -51,7 +52,7 @@ const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise
 
 const factOf = (event: RecordedEvent): Fact => ({
   workspace: event.workspace,
-  event: BudgetEvent.parse(event),
+  event: BudgetEvent.parse(upcast(event)),
 });
 
 /**
