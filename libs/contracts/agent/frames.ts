@@ -4,6 +4,11 @@ import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
 /** Offsets of one attempt start at attempt × 2²⁰, so that they only grow within a session. */
 export const ATTEMPT_SPAN = 2 ** 20;
 export const attemptOf = (offset: number): number => Math.floor(offset / ATTEMPT_SPAN);
+/**
+ * A driver that was lost may have streamed more text than the log knows of. What follows in the range of its attempt
+ * begins here, above everything that it can have sent (an attempt has fewer frames than characters: 150,000).
+ */
+export const AFTER_LOSS = 2 ** 19;
 
 export const FRAME_EVENTS = [
   'accepted',
@@ -68,6 +73,8 @@ interface Fold {
   readonly frames: readonly Frame[];
 }
 type FrameContent = readonly [event: FrameEvent, data: Frame['data']];
+
+const silent = (cursor: FrameCursor): Fold => ({ cursor, frames: [] });
 
 const give = ({ cursor, frames }: Fold, turnId: string, contents: readonly FrameContent[]): Fold => {
   const from = cursor.attempt * ATTEMPT_SPAN + cursor.nextIndex;
@@ -139,22 +146,30 @@ const toolResult = (
   isError: boolean,
 ): Fold => give({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
 
+/** What a lost driver had streamed was not recorded by anybody. */
+const modelCallAborted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCallAborted'>): Fold => {
+  const { reason, turnId, frames, text, thought } = data;
+  if (reason === 'driver_lost' && frames.length === 0) return silent({ ...cursor, nextIndex: AFTER_LOSS });
+  return give(silent(cursor), turnId, streamedContents(frames, text, thought));
+};
+
+/** Where no other attempt makes the text of a lost driver void, the turn's end does. */
+const voidOf = ({ nextIndex, attemptTextFrom }: FrameCursor): FrameContent[] =>
+  nextIndex === AFTER_LOSS ? [['restart', { offset: attemptTextFrom }]] : [];
+
 const turnEnded = (
   cursor: FrameCursor,
   turnId: string,
   status: 'completed' | 'failed' | 'cancelled',
   error?: { code: string; message: string },
 ): Fold => {
-  const at =
-    cursor.openTurnId === turnId ? { cursor, frames: [] } : enterAttempt(cursor, cursor.attempt + 1, turnId);
+  const at = cursor.openTurnId === turnId ? silent(cursor) : enterAttempt(cursor, cursor.attempt + 1, turnId);
   const ending: FrameContent[] = error ? [['error', error]] : [];
-  const ended = give(at, turnId, [...ending, ['done', { turnId, status }]]);
+  const ended = give(at, turnId, [...voidOf(at.cursor), ...ending, ['done', { turnId, status }]]);
   return { ...ended, cursor: { ...ended.cursor, openTurnId: null } };
 };
 
 type Folds = { [T in SessionEvent['type']]: (cursor: FrameCursor, event: SessionEventOf<T>) => Fold };
-
-const silent = (cursor: FrameCursor): Fold => ({ cursor, frames: [] });
 
 const FOLDS: Folds = {
   SessionStarted: (cursor, { data: { sessionId, agentId } }) => silent({ ...cursor, sessionId, agentId }),
@@ -163,8 +178,7 @@ const FOLDS: Folds = {
   ToolCallRequested: silent,
   ModelCallStarted: modelCallStarted,
   ModelCallCompleted: modelCallCompleted,
-  ModelCallAborted: (cursor, { data }) =>
-    give(silent(cursor), data.turnId, streamedContents(data.frames, data.text, data.thought)),
+  ModelCallAborted: modelCallAborted,
   ToolCallCompleted: (cursor, { data }) =>
     toolResult(cursor, data.turnId, data.callId, data.content, data.isError),
   ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
@@ -181,7 +195,8 @@ const FOLDS: Folds = {
  * text frames ahead of their event, with the offsets that this fold will give them.
  *
  * A turn's first frame, `accepted`, opens the range of its first attempt. A turn that ends without an attempt
- * takes a range of its own. A `restart` names the first offset that it makes void.
+ * takes a range of its own. A `restart` names the first offset that it makes void: the next attempt gives it, or the
+ * turn's end after a driver was lost.
  */
 export const framesOf = (cursor: FrameCursor, event: SessionEvent): Fold =>
   (FOLDS[event.type] as (cursor: FrameCursor, event: SessionEvent) => Fold)(cursor, event);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  AFTER_LOSS,
   ATTEMPT_SPAN,
   framesOf,
   initialCursor,
@@ -150,6 +151,31 @@ describe('framesOf', () => {
       prev: ATTEMPT_SPAN,
       turnId: FIRST,
     });
+  });
+
+  it('ends a turn after a lost driver above all that it can have sent, and makes that void', () => {
+    const frames = framesFor([
+      started,
+      callStarted(FIRST, 1),
+      aborted(FIRST, 1, ''),
+      cancelled(FIRST),
+      callStarted(SECOND, 2),
+    ]);
+    expect(shape(frames)).toEqual([
+      ['accepted', 1, 0],
+      ['restart', 1, AFTER_LOSS],
+      ['done', 1, AFTER_LOSS + 1],
+      ['accepted', 2, 0],
+    ]);
+    expect(frames[1]).toMatchObject({ data: { offset: ATTEMPT_SPAN + 1 }, prev: ATTEMPT_SPAN });
+  });
+
+  it('ends a turn whose driver recorded what it had sent right behind that', () => {
+    const frames = framesFor([started, callStarted(FIRST, 1), aborted(FIRST, 1, 'Hel'), cancelled(FIRST)]);
+    expect(shape(frames).slice(1)).toEqual([
+      ['text', 1, 1],
+      ['done', 1, 2],
+    ]);
   });
 
   it('keeps what an aborted attempt had streamed', () => {

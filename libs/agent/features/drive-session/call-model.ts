@@ -115,15 +115,6 @@ const ask = async (
   }
 };
 
-/** What an adapter gave only at its end goes out then: all of its text is in frames. */
-const completeStream = (stream: DeltaStream, answer: ModelAnswer): Streamed => {
-  const streamed = stream.end();
-  if (streamed.frames.length > 0) return streamed;
-  stream.onThought(answer.thought);
-  stream.onText(answer.text);
-  return stream.end();
-};
-
 /** Tells the provider's circuit breaker, once, how the call went that it had given leave for. */
 const tellBreaker = async (attempt: Attempt, error: unknown): Promise<void> => {
   const { admission, work } = attempt;
@@ -192,7 +183,7 @@ const callProvider = (
       const answer = await ask(attempt, prompt, maxOutputTokens, onFirst);
       await services.failpoint('agent.turn.answered', lane.sessionId);
       answeredBy(answer.model);
-      const streamed = completeStream(attempt.stream as DeltaStream, answer);
+      const streamed = (attempt.stream as DeltaStream).end(answer);
       if (attempt.admission) services.breakers.succeeded(attempt.admission);
       attempt.admission = null;
       const now = isoTime(services.clock);

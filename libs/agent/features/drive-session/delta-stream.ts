@@ -17,8 +17,11 @@ export interface Streamed {
 }
 
 export interface DeltaStream extends ModelSink {
-  /** Sends what waits and answers all that was streamed. */
-  end(): Streamed;
+  /**
+   * Sends what waits and answers all that was streamed; what a model says after that is not heard. `whole` is the
+   * answer as its adapter gave it in the end: where nothing was streamed, it goes out now.
+   */
+  end(whole?: { readonly text: string; readonly thought: string }): Streamed;
 }
 
 const isHighSurrogate = (text: string): boolean => {
@@ -44,6 +47,7 @@ export const createDeltaStream = (
   let scheduled: NodeJS.Immediate | null = null;
   let index = cursor.nextIndex;
   let prev = cursor.lastOffset;
+  let ended = false;
 
   const emit = (): void => {
     const { kind } = pending;
@@ -70,7 +74,7 @@ export const createDeltaStream = (
   const isFull = (): boolean =>
     kept.text.length + kept.thought.length + pending.text.length > MAX_STREAMED_CHARS;
   const take = (kind: StreamedFrame['kind'], delta: string): void => {
-    if (delta === '' || isFull()) return;
+    if (ended || delta === '' || isFull()) return;
     if (pending.kind !== kind) {
       flush(true);
       pending = { kind, text: '' };
@@ -83,10 +87,16 @@ export const createDeltaStream = (
   return {
     onText: (delta) => take('text', delta),
     onThought: (delta) => take('thought', delta),
-    end: () => {
+    end: (whole) => {
+      flush(true);
+      if (whole && frames.length === 0) {
+        take('thought', whole.thought);
+        take('text', whole.text);
+        flush(true);
+      }
+      ended = true;
       if (scheduled) clearImmediate(scheduled);
       scheduled = null;
-      flush(true);
       return { ...kept, frames };
     },
   };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ATTEMPT_SPAN, framesOf, initialCursor } from '@antiphon/contracts/agent';
+import { AFTER_LOSS, ATTEMPT_SPAN, framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, SessionEventOf } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
 import { createDeltaStream, MAX_STREAMED_CHARS } from './delta-stream.js';
@@ -94,4 +94,26 @@ describe('a delta stream', () => {
     expect(overflows()).toBe(1);
     expect(stream.end().text).not.toContain('y');
   });
+
+  it('hears nothing more once it has ended, so that nobody has a frame that the log has not', async () => {
+    const { stream, frames } = watch();
+    stream.onText('a');
+    stream.onText('b');
+    const streamed = stream.end();
+    stream.onText('c');
+    await nextTurn();
+    expect(stream.end()).toEqual(streamed);
+    expect([streamed.text, frames.map(({ data }) => data)]).toEqual(['ab', ['a', 'b']]);
+  });
+
+  it('gives a whole answer that came at its end, unless it was streamed', () => {
+    const whole = { thought: 'hm', text: 'so' };
+    expect(watch().stream.end(whole)).toMatchObject({ ...whole, frames: [{ length: 2 }, { length: 2 }] });
+    const { stream } = watch();
+    stream.onText('sooner');
+    expect(stream.end(whole)).toMatchObject({ text: 'sooner', thought: '' });
+  });
+
+  it('stays below where frames go on after a driver was lost', () =>
+    expect(1 + MAX_STREAMED_CHARS).toBeLessThan(AFTER_LOSS));
 });

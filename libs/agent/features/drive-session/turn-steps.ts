@@ -33,7 +33,9 @@ const recordResult = async ({ services }: Work, { command }: CallResult, record:
     services.logger.error({ err: error }, 'the outcome of a model call cannot be stored');
     const message = 'the answer of the provider cannot be stored';
     const failure = { reason: 'provider_protocol' as const, message, dispatched: true, retryable: false };
-    await record(toFailure(command.data.attempt, failure, command.now));
+    // What was streamed is kept: readers have it.
+    const { attempt, text, thought, frames } = command.data;
+    await record(toFailure(attempt, failure, command.now, { text, thought, frames }));
   }
 };
 
