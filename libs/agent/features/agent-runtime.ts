@@ -4,6 +4,7 @@ import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { runProjection } from '@antiphon/event-store';
 import type { EventStore, LeaseStore, RunningProjection } from '@antiphon/event-store';
+import { failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
@@ -11,7 +12,6 @@ import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
-import { noFailpoint } from './drive-session/failpoint.js';
 import { DRIVE_TIMES } from './drive-session/lane-services.js';
 import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
 import { createPublishFrames } from './drive-session/live-frames.js';
@@ -110,7 +110,7 @@ const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): La
     readVersions: createReadVersions(pool),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
-    failpoint: options.failpoint ?? noFailpoint,
+    failpoint: options.failpoint ?? failpoint,
     takesTurns,
   };
 };

@@ -6,7 +6,6 @@ import type { AgentRuntime } from './agent-runtime.js';
 import { createTurnEndings } from './carry-out-run/turn-endings.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
 import { CancelTurnController } from './cancel-turn/cancel-turn.controller.js';
-import { failpointsFrom } from './drive-session/failpoint.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
@@ -23,11 +22,10 @@ const MODELS = Symbol('MODELS');
 const ENDINGS = Symbol('ENDINGS');
 
 const createRuntime = (platform: AgentPlatform, models: Models, endings: TurnEndings): AgentRuntime => {
-  const { config, store, leases, pool, nats, requests, logger, clock, ids, identity, env } = platform;
-  const failpoint = failpointsFrom(env['FAILPOINTS']);
+  const { config, store, leases, pool, nats, requests, logger, clock, ids, identity } = platform;
   const house = { config, store, leases, pool, nats, requests, logger, clock, ids };
   const turnEnded = (sessionId: string) => endings.note(sessionId);
-  return createAgentRuntime({ ...house, models, owner: identity.id, failpoint, turnEnded });
+  return createAgentRuntime({ ...house, models, owner: identity.id, turnEnded });
 };
 
 const createEngine = (platform: AgentPlatform, runtime: AgentRuntime, endings: TurnEndings): RunsEngine => {

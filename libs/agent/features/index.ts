@@ -8,7 +8,6 @@ export type { Models, ModelsOptions, ProviderDescription, ProviderLimits } from 
 export { AgentModule } from './agent.module.js';
 export { createAgentRuntime } from './agent-runtime.js';
 export type { AgentRuntime, AgentRuntimeOptions } from './agent-runtime.js';
-export { FAILPOINTS } from './drive-session/lane-services.js';
 export { createTurnEndings } from './carry-out-run/turn-endings.js';
 export type { TurnEndings } from './carry-out-run/turn-endings.js';
 export { createRunsEngine } from './runs-engine.js';

@@ -7,7 +7,7 @@ import {
   isTransientDatabaseError,
   translateDatabaseError,
 } from '@antiphon/database';
-import { transient } from '@antiphon/kernel';
+import { failpoint, transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
 import type { PreparedAppend } from './prepare-append.js';
@@ -98,7 +98,9 @@ export const createFlush = (pool: pg.Pool, resolveWithinMs: number, onAppended: 
     return outcomes;
   };
   return async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+    await failpoint('log.batch.taken');
     const outcomes = await flush(batch);
+    await failpoint('log.batch.committed');
     if (outcomes.some((outcome) => outcome.ok && outcome.result.outcome === 'appended')) onAppended();
     return outcomes;
   };

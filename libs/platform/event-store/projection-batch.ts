@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { failpoint } from '@antiphon/kernel';
 import type { RecordedEvent } from './event-store.port.js';
 import type { Look } from './projection-look.js';
 import { isPoison, park, parkedStreams, streamKeyOf } from './projection-parking.js';
@@ -60,14 +61,16 @@ const runWith = async (source: ProjectionSource, seen: Look, run: Run): Promise<
   const { name, pool } = source;
   const { position, upTo, head, epoch, events, parked: anyParked } = seen;
   const work = async (client: pg.ClientBase): Promise<readonly ParkedEvent[]> => {
-    if (!anyParked) return run.strategy(source, client, events);
-    const held = await parkedStreams(client, name);
-    const free = events.filter((event) => !held.has(streamKeyOf(event)));
-    return run.strategy(source, client, free);
+    const held = anyParked ? await parkedStreams(client, name) : null;
+    const free = held ? events.filter((event) => !held.has(streamKeyOf(event))) : events;
+    const newlyParked = await run.strategy(source, client, free);
+    await failpoint('projection.rows.written');
+    return newlyParked;
   };
   // Parking moves the checkpoint, a replay of what is parked does not: who is parked is known behind the move only.
   const waitForMove = anyParked || run.waitForMove;
   const moved = await inMove(pool, { name, from: position, to: upTo, epoch }, work, { waitForMove });
+  await failpoint('projection.batch.committed');
   if (moved.state === 'elsewhere') return { state: 'elsewhere', position, parked: [] };
   return { state: upTo < head ? 'behind' : 'caught_up', position: upTo, parked: moved.result };
 };
@@ -82,6 +85,7 @@ export const runBatch = async (
   seen: Look,
   contended: boolean,
 ): Promise<BatchResult> => {
+  await failpoint('projection.batch.read');
   try {
     return await runWith(source, seen, { strategy: handleAll, waitForMove: contended });
   } catch (error) {

@@ -1,3 +1,4 @@
+import { failpoint } from '@antiphon/kernel';
 import { createSignal } from '@antiphon/event-store';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
@@ -57,7 +58,9 @@ export const startRelay = (options: RelayOptions): Relay => {
     while (goesOn()) {
       const events = await log.readLog({ after: reached, limit: maxInFlight });
       if (events.length === 0) break;
+      await failpoint('relay.batch.read');
       await publish(events);
+      await failpoint('relay.batch.published');
       reached = events.at(-1)?.position ?? reached;
       position = reached;
       if (events.length < maxInFlight) break;

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import type pg from 'pg';
+import { armFailpoints } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { loadConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
@@ -12,6 +13,7 @@ import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, startTelemetry, systemClock, uuidIds } from '@antiphon/observability';
 import type { Logger, Telemetry } from '@antiphon/observability';
 import { waitForDatabase } from './database-check.js';
+import { failpointsFrom } from './failpoints.js';
 import { createHealthRegistry } from './health-registry.js';
 import type { HealthRegistry } from './health-registry.js';
 import { readServiceEnv } from './service-env.js';
@@ -93,6 +95,7 @@ export const openPlatform = async ({
   const settings = readServiceEnv(service, env, () => uuidIds.next());
   const logger = given ?? createLogger({ service, level: settings.logLevel });
   const identity = identityOf(service, settings);
+  armFailpoints(failpointsFrom(env['FAILPOINTS']));
   const config = readConfig(service, env, cwd);
   const { id: instanceId, version } = identity;
   const telemetry = await startTelemetry({ service, instanceId, version, env, logger });

@@ -2,7 +2,7 @@ import type { cancelRun } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { runDecider } from '@antiphon/agent-domain';
 import type { RunState } from '@antiphon/agent-domain';
-import { isoTime } from '@antiphon/kernel';
+import { failpoint, isoTime } from '@antiphon/kernel';
 import type { CancelTurn } from '../cancel-turn/cancel-turn.handler.js';
 import { runEndNotes } from '../carry-out-run/run-end-notes.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
@@ -42,6 +42,7 @@ export const createCancelRun =
       const events = runDecider.decide({ type: 'CancelRun', data: {}, now }, before);
       return { events, also: runEndNotes(services, before, events) };
     });
+    await failpoint('agent.run.cancelled');
     await cancelTurnsOf(cancelTurn, workspace, state);
     return { cancelled: wasOpen, status: runView(state).status };
   };

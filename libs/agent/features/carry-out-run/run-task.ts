@@ -1,7 +1,7 @@
 import type { RunProgress, RunRef, TaskDone } from '@antiphon/agent-workflows';
 import { isOpenRun, runDecider, tasksToDo } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
-import { isoTime, notFound, transient } from '@antiphon/kernel';
+import { failpoint, isoTime, notFound, transient } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import type { CancelTurn } from '../cancel-turn/cancel-turn.handler.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
@@ -64,9 +64,11 @@ export const createRunTask = (deps: TaskDeps) => {
     const nodeId = task.node.id;
     const begun = await beginTask(deps, workspace, state, task);
     if ('refused' in begun) return record(workspace, runId, begun.refused);
+    await failpoint('agent.task.submitted');
     const { sessionId, turnId } = begun.turn;
     const data = { nodeId, attempt: begun.attempt, sessionId, turnId };
     const after = await record(workspace, runId, { type: 'StartTask', data, now: isoTime(clock) });
+    await failpoint('agent.task.started');
     // Cancelled while its turn was being accepted: nobody else knows of this turn.
     if (after.tasks.get(nodeId)?.status !== 'running') await cancel({ workspace, sessionId, turnId });
     return after;
@@ -83,7 +85,10 @@ export const createRunTask = (deps: TaskDeps) => {
     if (state.status === 'cancelling') await cancel(turn);
     await endings.ended(turn, signal);
     const outcome = await readOutcome(store, turn);
-    return record(workspace, runId, commandFor(task.node.id, outcome, isoTime(clock)));
+    await failpoint('agent.task.answered');
+    const after = await record(workspace, runId, commandFor(task.node.id, outcome, isoTime(clock)));
+    await failpoint('agent.task.recorded');
+    return after;
   };
 
   const carryOut = async (
@@ -107,6 +112,7 @@ export const createRunTask = (deps: TaskDeps) => {
   return async (run: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskDone> => {
     const { state, origin, version } = await runs.read(run.workspace, run.runId);
     if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
+    await failpoint('agent.task.claimed');
     // What is done for a run, however much later, belongs to the request that started it.
     return runWithContext(contextFrom('agent', origin), () => carryOut(run, state, signal));
   };

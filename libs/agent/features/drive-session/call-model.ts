@@ -99,6 +99,7 @@ const ask = async (
   const publish = (frames: readonly Frame[]): void => {
     onFirst();
     lane.sendAhead(frames);
+    void services.failpoint('agent.turn.streamed', lane.sessionId);
   };
   const stream = createDeltaStream(lane.fold().cursor, turnId, publish, () => overflow.abort());
   attempt.stream = stream;

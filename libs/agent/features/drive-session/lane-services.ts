@@ -1,7 +1,7 @@
 import type { AntiphonConfig } from '@antiphon/config';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
-import type { Clock, Ids } from '@antiphon/kernel';
+import type { Clock, Ids, TurnFailpoint } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type { ProviderBreakers } from '../pause-providers/provider-breakers.js';
@@ -11,23 +11,8 @@ import type { PublishFrames } from './live-frames.js';
 import type { SandboxWatch } from './sandbox-watch.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
-/** Names of the points between the steps of a turn where a process may die (docs/flows/turn.md). */
-export const FAILPOINTS = [
-  'agent.turn.accepted',
-  'agent.turn.claimed',
-  'agent.turn.assembled',
-  'agent.turn.reserved',
-  'agent.turn.dispatched',
-  'agent.turn.answered',
-  'agent.turn.recorded',
-  'agent.tool.requested',
-  'agent.tool.dispatched',
-  'agent.tool.answered',
-  'agent.tool.recorded',
-] as const;
-export type FailpointName = (typeof FAILPOINTS)[number];
 /** Does nothing outside of tests; what it throws, or never answers, is what a death at that point looks like. */
-export type Failpoint = (name: FailpointName, sessionId: string) => Promise<void>;
+export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
 
 /** How a driver behaves in time, ms. */
 export interface DriveTimes {

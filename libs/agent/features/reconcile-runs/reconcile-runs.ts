@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { runWorkflowId } from '@antiphon/contracts/agent';
+import { failpoint } from '@antiphon/kernel';
 import type { RunRef } from '@antiphon/agent-workflows';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
@@ -18,18 +19,20 @@ export interface ReconcileDeps {
 }
 
 /** Gives a run its Temporal workflow, unless it has one that runs. Throws `TEMPORAL.UNAVAILABLE`. */
-export const beginRun = (
+export const beginRun = async (
   { temporal, taskQueue }: Pick<ReconcileDeps, 'temporal' | 'taskQueue'>,
   run: RunRef,
   firstAgent: string,
-): Promise<void> =>
-  startWorkflowOnce(temporal, {
+): Promise<void> => {
+  await startWorkflowOnce(temporal, {
     workflowType: 'agentRun',
     workflowId: runWorkflowId(run.runId),
     taskQueue,
     input: run,
     keywords: { AntiphonWorkspace: run.workspace, AntiphonAgent: firstAgent },
   });
+  await failpoint('agent.run.begun');
+};
 
 /** One run's trouble must not keep the others waiting. */
 const cancelAgain = async ({ services, cancelTurn }: ReconcileDeps, run: OpenRun): Promise<void> => {

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
+import { TURN_FAILPOINTS } from '@antiphon/kernel';
+import type { TurnFailpoint } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
-import { FAILPOINTS } from '../drive-session/lane-services.js';
-import type { FailpointName } from '../drive-session/lane-services.js';
 import { createAgentWorld, newAddress, submitTo, TURN_ENDS } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
@@ -29,7 +29,7 @@ const oneTool: Reply = (request, sink, call) =>
     : Promise.resolve(asksFor({ name: 'echo', input: { a: 1 } }));
 
 /** A process that dies when it comes by a point for the nth time: it learns nothing more and does nothing more. */
-const mortalAt = (point: FailpointName, nth: number): { process: TestProcess; died: Promise<void> } => {
+const mortalAt = (point: TurnFailpoint, nth: number): { process: TestProcess; died: Promise<void> } => {
   let passed = 0;
   let dead: () => void = () => undefined;
   const died = new Promise<void>((resolve) => (dead = resolve));
@@ -63,43 +63,46 @@ const expectWhole = (events: Awaited<ReturnType<AgentWorld['events']>>): void =>
 };
 
 /** Before it, nothing was accepted, so there is nothing to finish. */
-const BEFORE_ACCEPTED: FailpointName = 'agent.turn.claimed';
+const BEFORE_ACCEPTED: TurnFailpoint = 'agent.turn.claimed';
 
-describe.each(FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))('a driver that dies at %s', (point) => {
-  it.each([1, 2])('for the time number %d is followed by one that finishes its turn', async (nth) => {
-    world.responders.tools = [echoTool(true)];
-    const { process, died } = mortalAt(point, nth);
-    const submitted = submitTo(process, { address: newAddress() });
-    // Points that a turn passes only once do not kill it the second time.
-    const first = await Promise.race([
-      died.then(() => 'died'),
-      submitted.then(({ sessionId }) => world.ended(sessionId)),
-    ]);
-    if (first === 'died') {
+describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
+  'a driver that dies at %s',
+  (point) => {
+    it.each([1, 2])('for the time number %d is followed by one that finishes its turn', async (nth) => {
+      world.responders.tools = [echoTool(true)];
+      const { process, died } = mortalAt(point, nth);
+      const submitted = submitTo(process, { address: newAddress() });
+      // Points that a turn passes only once do not kill it the second time.
+      const first = await Promise.race([
+        died.then(() => 'died'),
+        submitted.then(({ sessionId }) => world.ended(sessionId)),
+      ]);
+      if (first === 'died') {
+        await world.bury(process);
+        world.process();
+      }
+      const sessionId = await sessionOf(submitted);
+      expectWhole(await world.ended(sessionId));
+      // Both attempts are in the ledger: each has a reservation of its own.
+      const reserved = world.responders.asked.reserve.map(({ reservationId }) => reservationId);
+      expect(new Set(world.responders.asked.reserve.map(({ attempt }) => attempt)).size).toBe(
+        new Set(reserved).size,
+      );
+    });
+
+    it('does not run again a tool that may have run', async () => {
+      world.responders.tools = [echoTool(false)];
+      const { process, died } = mortalAt(point, 1);
+      const submitted = submitTo(process, { address: newAddress() });
+      await died;
       await world.bury(process);
       world.process();
-    }
-    const sessionId = await sessionOf(submitted);
-    expectWhole(await world.ended(sessionId));
-    // Both attempts are in the ledger: each has a reservation of its own.
-    const reserved = world.responders.asked.reserve.map(({ reservationId }) => reservationId);
-    expect(new Set(world.responders.asked.reserve.map(({ attempt }) => attempt)).size).toBe(
-      new Set(reserved).size,
-    );
-  });
-
-  it('does not run again a tool that may have run', async () => {
-    world.responders.tools = [echoTool(false)];
-    const { process, died } = mortalAt(point, 1);
-    const submitted = submitTo(process, { address: newAddress() });
-    await died;
-    await world.bury(process);
-    world.process();
-    expectWhole(await world.ended(await sessionOf(submitted)));
-    const calls = world.responders.asked.tool.map(({ callId }) => callId);
-    expect(new Set(calls).size).toBe(calls.length);
-  });
-});
+      expectWhole(await world.ended(await sessionOf(submitted)));
+      const calls = world.responders.asked.tool.map(({ callId }) => callId);
+      expect(new Set(calls).size).toBe(calls.length);
+    });
+  },
+);
 
 /** The client of a process that died before it answered finds its session in the log. */
 const sessionOf = async (submitted: Promise<{ sessionId: string }>): Promise<string> => {

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { resolveInputs, runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { WorkflowState } from '@antiphon/agent-domain';
 import type { StreamAppend } from '@antiphon/event-store';
-import { isAppError, isoTime, toStorable } from '@antiphon/kernel';
+import { failpoint, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { digestOf } from '../drive-session/names.js';
 import { toNewEvent } from '../event-fold/event-fold.js';
@@ -79,6 +79,7 @@ export const createStartRun = (
       also,
       ...claimOf(request, runId),
     }));
+    await failpoint('agent.run.accepted');
     const joined = committed.joined !== undefined;
     const startedId = joined ? String(committed.joined?.['runId']) : runId;
     // Also when it was there: who accepted it may have died before it could tell Temporal.

@@ -1,5 +1,6 @@
 import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/agent';
 import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
+import { failpoint } from '@antiphon/kernel';
 import type { Router } from '@antiphon/gateway-domain';
 import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../answer-rpc/rpc-method.js';
@@ -32,8 +33,10 @@ const submit = async (
   const { workspace, caller } = call;
   const askedAt = performance.now();
   const common = { workspace, caller, target, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+  await failpoint('gateway.command.received');
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   const turn = await requests.request(submitTurn, { ...common, content });
+  await failpoint('gateway.command.accepted');
   streamTurn(feeds, logger, { ...call, askedAt }, turn);
   return undefined;
 };

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { assembleContext as contract } from '@antiphon/contracts/memory';
+import { failpoint } from '@antiphon/kernel';
 import { assembleContext } from '@antiphon/memory-domain';
 import type { IdentityBook } from '../load-souls/identity-book.js';
 import type { RecallFacts } from '../recall-facts/recall-facts.js';
@@ -21,11 +22,13 @@ const NOTHING: AssembleReply = { soul: null, facts: [], tokens: 0, version: 0 };
 export const createAssembleContext =
   ({ recallFacts, identities, config }: AssembleDeps): AssembleContext =>
   async ({ workspace, sessionId, sessionKey, agentId, atLeast, query, budgetTokens }) => {
+    await failpoint('memory.context.asked');
     if (!config.features.memoryV1) return { ...NOTHING, version: atLeast };
     const recalled = config.memory.semanticEnabled
       ? recallFacts({ workspace, sessionId, sessionKey, atLeast, includeSuperseded: false })
       : { facts: [], version: atLeast };
     const [soul, { facts, version }] = await Promise.all([identities.soulOf(agentId), recalled]);
+    await failpoint('memory.context.assembled');
     const context = assembleContext({ soul, facts, query, budgetTokens });
     return { soul: context.soul, facts: [...context.facts], tokens: context.tokens, version };
   };

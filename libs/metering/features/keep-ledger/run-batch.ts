@@ -1,3 +1,4 @@
+import { failpoint } from '@antiphon/kernel';
 import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
 import { commitRemembered } from './commit-remembered.js';
 import type { Remembered } from './commit-remembered.js';
@@ -41,7 +42,10 @@ export const createRunBatch = (deps: LedgerTransactionDeps) => {
     return decided;
   };
 
-  return async (works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> => {
+  const run = async (
+    works: readonly LedgerWork[],
+    rules: LedgerRules,
+  ): Promise<readonly LedgerDecision[]> => {
     try {
       const decided = await attempt(works, rules);
       if (typeof decided !== 'string') return decided;
@@ -51,5 +55,11 @@ export const createRunBatch = (deps: LedgerTransactionDeps) => {
       memory.forget();
       throw error;
     }
+  };
+  return async (works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> => {
+    await failpoint('metering.batch.taken');
+    const decided = await run(works, rules);
+    await failpoint('metering.batch.committed');
+    return decided;
   };
 };

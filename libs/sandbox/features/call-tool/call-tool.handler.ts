@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
-import { transient } from '@antiphon/kernel';
+import { failpoint, transient } from '@antiphon/kernel';
 import { failed, grantedHosts, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
 import { withSpan } from '@antiphon/observability';
@@ -131,7 +131,9 @@ export const createCallTool = (options: CallToolOptions): CallTool => {
   ): Promise<CallToolReply> => {
     const controller = new AbortController();
     running.set(key, controller);
+    await failpoint('sandbox.call.taken');
     const reply = await run(request.name, input, controller.signal).finally(() => running.delete(key));
+    await failpoint('sandbox.call.returned');
     logReply(options.logger, request, reply);
     return reply;
   };

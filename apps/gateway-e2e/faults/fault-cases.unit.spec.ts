@@ -1,0 +1,30 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { FAILPOINTS } from '@antiphon/kernel';
+import { FAULT_CASES } from './fault-cases.js';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const CALL = /\bfailpoint\(\s*'([^']+)'/g;
+const isSource = (path: string): boolean =>
+  path.endsWith('.ts') && !/\.spec\.ts$|(^|\/)(dist|node_modules|testing)\//.test(path);
+
+const pointsInSource = (): Set<string> => {
+  const paths = ['libs', 'apps', 'tools'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter(isSource)
+      .map((path) => join(ROOT, folder, path)),
+  );
+  return new Set(
+    paths.flatMap((path) => [...readFileSync(path, 'utf8').matchAll(CALL)].map(([, name]) => name ?? '')),
+  );
+};
+
+const sorted = (names: Iterable<string>): string[] => [...names].sort();
+
+describe('the sweep of failpoints', () => {
+  it('has a case for each failpoint in the source, and none for what is not there', () =>
+    expect(sorted(FAULT_CASES.map(({ point }) => point))).toEqual(sorted(pointsInSource())));
+
+  it('knows each failpoint by its name', () => expect(sorted(FAILPOINTS)).toEqual(sorted(pointsInSource())));
+});
