@@ -9,6 +9,7 @@ export const TURN_FAILPOINTS = [
   'agent.turn.answered',
   'agent.turn.recorded',
   'agent.tool.requested',
+  'agent.tool.claimed',
   'agent.tool.dispatched',
   'agent.tool.answered',
   'agent.tool.recorded',

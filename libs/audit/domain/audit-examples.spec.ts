@@ -93,6 +93,21 @@ export const toolRequested = (callId = CALL_ID, attempt = 1): SessionEvent =>
     idempotencyKey: callId,
     idempotent: true,
   });
+/** Of a tool that is not idempotent. */
+export const onceRequested = (callId = CALL_ID): SessionEvent =>
+  event('ToolCallRequested', {
+    turnId: TURN,
+    callId,
+    attempt: 1,
+    name: 'once',
+    input: {},
+    digest: 'd',
+    idempotencyKey: callId,
+    idempotent: false,
+    claims: true,
+  });
+export const toolClaimed = (tryNumber = 1, callId = CALL_ID): SessionEvent =>
+  event('ToolCallClaimed', { turnId: TURN, callId, tryNumber });
 export const toolCompleted = (callId = CALL_ID): SessionEvent =>
   event('ToolCallCompleted', {
     turnId: TURN,

@@ -119,6 +119,18 @@ export const ToolCallRequested = event('ToolCallRequested', {
   idempotencyKey: z.string(),
   /** Declared by the tool: only then may a lost call be made again. */
   idempotent: z.boolean(),
+  /** A `ToolCallClaimed` comes before its tries. Absent where none does: then the request is the claim, unless the tool is idempotent. */
+  claims: z.boolean().optional(),
+});
+/**
+ * From here on the tool may have been reached. Committed before each try of a call that is not idempotent, so that
+ * whoever finds it without an outcome knows that nobody can know.
+ */
+export const ToolCallClaimed = event('ToolCallClaimed', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /** From 1. */
+  tryNumber: z.int().positive(),
 });
 /** The tool answered; `isError` when its own answer is an error. */
 export const ToolCallCompleted = event('ToolCallCompleted', {
@@ -161,6 +173,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ModelCallCompleted,
   ModelCallAborted,
   ToolCallRequested,
+  ToolCallClaimed,
   ToolCallCompleted,
   ToolCallFailed,
   ToolCallUnknown,

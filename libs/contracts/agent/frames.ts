@@ -176,6 +176,7 @@ const FOLDS: Folds = {
   TurnRequested: silent,
   TurnCancelRequested: silent,
   ToolCallRequested: silent,
+  ToolCallClaimed: silent,
   ModelCallStarted: modelCallStarted,
   ModelCallCompleted: modelCallCompleted,
   ModelCallAborted: modelCallAborted,

@@ -38,6 +38,8 @@ const call = (callId: string, content: string, more: Partial<TurnToolCall> = {})
   status: 'completed',
   idempotent: true,
   idempotencyKey: callId,
+  claimed: false,
+  tries: 0,
   content,
   isError: false,
   ...more,

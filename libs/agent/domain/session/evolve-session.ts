@@ -60,6 +60,8 @@ const stepOf = ({
     status: 'asked',
     idempotent: false,
     idempotencyKey: '',
+    claimed: false,
+    tries: 0,
     content: '',
     isError: false,
   })),
@@ -113,7 +115,10 @@ const folds: Folds = {
       status: 'requested',
       idempotent: data.idempotent,
       idempotencyKey: data.idempotencyKey,
+      claimed: !data.idempotent && data.claims !== true,
     }),
+  ToolCallClaimed: (state, { turnId, callId, tryNumber }) =>
+    updateCall(state, { turnId, callId }, { claimed: true, tries: tryNumber }),
   ToolCallCompleted: (state, data) =>
     updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
   ToolCallFailed: (state, data) =>

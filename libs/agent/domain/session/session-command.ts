@@ -40,6 +40,11 @@ export type RequestTools = Command<
     >[];
   }
 >;
+/** Nothing is sent to a tool that is not idempotent before this is in the log. */
+export type ClaimTools = Command<
+  'ClaimTools',
+  { readonly turnId: string; readonly callIds: readonly string[] }
+>;
 export type RecordToolOutcomes = Command<'RecordToolOutcomes', { readonly outcomes: readonly ToolOutcome[] }>;
 export type EndTurn = Command<
   'EndTurn',
@@ -57,5 +62,6 @@ export type SessionCommand =
   | RecordAnswer
   | RecordFailure
   | RequestTools
+  | ClaimTools
   | RecordToolOutcomes
   | EndTurn;

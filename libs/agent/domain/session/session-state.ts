@@ -12,6 +12,10 @@ export interface TurnToolCall extends ToolCall {
   /** Set with `requested`: only then may a lost call be made again. */
   readonly idempotent: boolean;
   readonly idempotencyKey: string;
+  /** Whether the tool may have been reached by a try that has no outcome yet. Of an idempotent tool's calls nobody keeps track. */
+  readonly claimed: boolean;
+  /** Claims so far. */
+  readonly tries: number;
   /** What the model is told: the tool's content, or why there is none. */
   readonly content: string;
   readonly isError: boolean;

@@ -6,6 +6,7 @@ import { evolveSession } from './evolve-session.js';
 import type {
   BeginModelCall,
   CancelTurns,
+  ClaimTools,
   EndTurn,
   RecordAnswer,
   RecordFailure,
@@ -91,9 +92,31 @@ const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent
       .map(({ name, input }) => ({
         type: 'ToolCallRequested' as const,
         schemaVersion,
-        data: { turnId: data.turnId, attempt: state.attempt, name, input, ...request },
+        data: {
+          turnId: data.turnId,
+          attempt: state.attempt,
+          name,
+          input,
+          ...request,
+          claims: !request.idempotent,
+        },
       })),
   );
+};
+
+/** No claim is given twice, nor after a cancel: what is not claimed after this must not be sent. */
+const claimTools = ({ data }: ClaimTools, state: SessionState): SessionEvent[] => {
+  const { turnId, callIds } = data;
+  const turn = openTurn(state, turnId);
+  if (!turn || turn.cancelRequested) return [];
+  return turn.steps
+    .flatMap(({ calls }) => calls)
+    .filter(({ callId, status, claimed }) => status === 'requested' && !claimed && callIds.includes(callId))
+    .map(({ callId, tries }) => ({
+      type: 'ToolCallClaimed',
+      schemaVersion,
+      data: { turnId, callId, tryNumber: tries + 1 },
+    }));
 };
 
 const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): SessionEvent[] => {
@@ -139,6 +162,8 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
       return recordFailure(command, state);
     case 'RequestTools':
       return requestTools(command, state);
+    case 'ClaimTools':
+      return claimTools(command, state);
     case 'RecordToolOutcomes':
       return recordOutcomes(command, state);
     case 'EndTurn':

@@ -15,6 +15,7 @@ import {
   requested,
   started,
   toolAnswered,
+  toolClaimed,
   toolRequested,
 } from './session.examples.js';
 
@@ -93,6 +94,23 @@ describe('a tool call', () => {
         now: NOW,
       })
       .then([toolRequested(TURN, callId, { digest: 'd', idempotencyKey: 'k', idempotent: true })]));
+
+  it('is claimed once, and not after a cancel', () => {
+    const claim = { type: 'ClaimTools', data: { turnId: TURN, callIds: [callId] }, now: NOW } as const;
+    const before = [...history, toolRequested(TURN, callId)];
+    given(before)
+      .when(claim)
+      .then([toolClaimed(TURN, callId)]);
+    given([...before, toolClaimed(TURN, callId)])
+      .when(claim)
+      .thenNothing();
+    given([...before, cancelAsked(TURN)])
+      .when(claim)
+      .thenNothing();
+    given([...before, toolAnswered(TURN, callId, 'x')])
+      .when(claim)
+      .thenNothing();
+  });
 
   it('has exactly one outcome, even if two arrive together', () =>
     given([...history, toolRequested(TURN, callId)])

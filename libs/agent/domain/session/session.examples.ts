@@ -119,8 +119,19 @@ export const toolRequested = (
     digest: 'd',
     idempotencyKey: callId,
     idempotent: false,
+    claims: more.idempotent !== true,
     ...more,
   },
+});
+
+export const toolClaimed = (
+  turnId: string,
+  callId: string,
+  tryNumber = 1,
+): SessionEventOf<'ToolCallClaimed'> => ({
+  type: 'ToolCallClaimed',
+  schemaVersion,
+  data: { turnId, callId, tryNumber },
 });
 
 export const outcome = (turnId: string, callId: string, content: string): ToolOutcome => ({

@@ -64,7 +64,8 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     const calls = new Set(hands.calls);
     for (const event of added) {
       if (event.type === 'ModelCallStarted') hands = { ...hands, attempt: event.data.attempt };
-      if (event.type === 'ToolCallRequested') calls.add(event.data.callId);
+      if (event.type === 'ToolCallRequested' || event.type === 'ToolCallClaimed')
+        calls.add(event.data.callId);
     }
     hands = { ...hands, calls };
   };
@@ -110,6 +111,10 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     type: 'ToolCallUnknown',
     data: { turnId, callId, message: 'nobody knows' },
   });
+  const cancelled = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+    type: 'ToolCallFailed',
+    data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
+  });
   const result = (turnId: string, call: TurnToolCall): ToolOutcome =>
     choose(4) === 0
       ? unknown(turnId, call)
@@ -124,13 +129,29 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
             durationMs: 1,
           },
         };
+  /** What was asked for in a turn that is cancelled by now has no claim, and is not sent. */
+  const mayBeSent = (calls: readonly TurnToolCall[]): readonly TurnToolCall[] => {
+    const claimed = new Set(
+      state.open?.steps.flatMap((step) => step.calls.filter((call) => call.claimed)).map((c) => c.callId),
+    );
+    return calls.filter(({ callId, idempotent }) => idempotent || claimed.has(callId));
+  };
   const runTools = ({ turnId, calls }: Extract<Step, { kind: 'run_tools' }>): void => {
-    for (const { callId } of calls.filter((call) => !inFlight.has(call.callId))) {
+    const toClaim = calls.filter(({ idempotent, claimed }) => !idempotent && !claimed);
+    if (toClaim.length > 0) {
+      const callIds = toClaim.map(({ callId }) => callId);
+      commit({ type: 'ClaimTools', data: { turnId, callIds }, now: NOW });
+      if (choose(6) === 0) return crash(); // between claim and dispatch
+    }
+    const sent = mayBeSent(calls);
+    for (const { callId } of sent.filter((call) => !inFlight.has(call.callId))) {
       dispatched.set(callId, (dispatched.get(callId) ?? 0) + 1);
       inFlight.add(callId);
     }
     if (choose(6) === 0) return crash(); // between dispatch and outcome
-    const outcomes = calls.slice(0, 1 + choose(calls.length)).map((call) => result(turnId, call));
+    const outcomes = calls
+      .slice(0, 1 + choose(calls.length))
+      .map((call) => (sent.includes(call) ? result(turnId, call) : cancelled(turnId, call)));
     commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
   };
   const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'give_up_tools' }>): void =>

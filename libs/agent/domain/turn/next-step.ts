@@ -5,9 +5,9 @@ import type { AgentPolicy, Hands, Step } from './step.js';
 const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
   const { turnId } = turn;
   const pending = turn.steps.flatMap((step) => step.calls).filter((call) => call.status === 'requested');
-  const lost = pending.filter(
-    (call) => !hands.calls.has(call.callId) && (!call.idempotent || turn.cancelRequested),
-  );
+  const others = pending.filter(({ callId }) => !hands.calls.has(callId));
+  // A call of an idempotent tool leaves no trace of having been sent: made again it is harmless, ended it is unknown.
+  const lost = others.filter((call) => call.claimed || (call.idempotent && turn.cancelRequested));
   if (lost.length > 0) return { kind: 'give_up_tools', turnId, calls: lost };
   return pending.length > 0 ? { kind: 'run_tools', turnId, calls: pending } : null;
 };

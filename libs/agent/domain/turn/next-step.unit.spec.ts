@@ -11,6 +11,7 @@ import {
   requested,
   started,
   toolAnswered,
+  toolClaimed,
   toolRequested,
 } from '../session/session.examples.js';
 import { NO_PAUSES } from '../breaker/breaker.js';
@@ -79,7 +80,26 @@ describe('nextStep', () => {
       toolRequested(TURN, 'c', { idempotent }),
     ];
     expect(after(lost(true))).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c' }] });
-    expect(after(lost(false))).toMatchObject({ kind: 'give_up_tools', calls: [{ callId: 'c' }] });
+    expect(after([...lost(false), toolClaimed(TURN, 'c')])).toMatchObject({
+      kind: 'give_up_tools',
+      calls: [{ callId: 'c' }],
+    });
+  });
+
+  it('makes a tool call that nobody has claimed: it has reached no tool', () => {
+    const before = [begun(TURN, 1), answered(TURN, 1, [call('c')]), toolRequested(TURN, 'c')];
+    expect(after(before)).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c', claimed: false }] });
+    expect(after([...before, toolClaimed(TURN, 'c')], policy, { attempt: 1, calls: new Set(['c']) })).toEqual(
+      expect.objectContaining({ kind: 'run_tools' }),
+    );
+  });
+
+  it('takes the request for the claim where it was written before there were claims', () => {
+    const old = toolRequested(TURN, 'c');
+    delete old.data.claims;
+    expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), old])).toMatchObject({
+      kind: 'give_up_tools',
+    });
   });
 
   it('stops at the most model calls of a turn', () => {

@@ -126,6 +126,22 @@ describe('every tool call', () => {
       { toTheEnd: true },
     ));
 
+  it('is claimed before it is made, once, unless its tool says that twice is the same', () =>
+    forEveryLog(
+      ({ events, dispatched }) => {
+        const claims = idsOf(events, 'ToolCallClaimed', 'callId');
+        expect(new Set(claims).size).toBe(claims.length);
+        for (const event of events)
+          if (
+            event.type === 'ToolCallRequested' &&
+            !event.data.idempotent &&
+            dispatched.has(event.data.callId)
+          )
+            expect(claims).toContain(event.data.callId);
+      },
+      { toTheEnd: true },
+    ));
+
   it('is made once at most unless its tool says that twice is the same', () =>
     forEveryLog(
       ({ events, dispatched }) => {

@@ -81,6 +81,9 @@ const cancelSent = ({ services, lane }: Work, callId: string): void => {
   services.nats.connection.publish(TOOL_CANCEL_SUBJECT, JSON.stringify(message));
 };
 
+/** Records that a call's tool may have been reached from now on. */
+export type Claim = (callId: string) => Promise<void>;
+
 /** What a lost answer means: another sending with the same key where the tool allows it, else the end of knowledge. */
 type Next = { readonly again: 'unsent' | 'lost' } | { readonly outcome: ToolOutcome };
 
@@ -93,10 +96,25 @@ const afterError = (turnId: string, call: TurnToolCall, error: AppError): Next =
   return { outcome: failed(turnId, callId, error.code, error.message) };
 };
 
-const trySending = async (work: Work, turnId: string, call: TurnToolCall): Promise<Next> => {
+const isClaimed = ({ lane }: Work, callId: string): boolean =>
+  lane
+    .fold()
+    .state.open?.steps.some(({ calls }) => calls.some((call) => call.callId === callId && call.claimed)) ??
+  false;
+
+/** Throws `Stopped` when a cancel came first. */
+const claimFirst = async (work: Work, { callId, idempotent }: TurnToolCall, claim: Claim): Promise<void> => {
+  if (idempotent || isClaimed(work, callId)) return;
+  await claim(callId);
+  if (!isClaimed(work, callId)) throw new Stopped('cancelled');
+};
+
+const trySending = async (work: Work, turnId: string, call: TurnToolCall, claim: Claim): Promise<Next> => {
   const { services, lane } = work;
   // Nothing can be sent, so nothing is lost.
   if (!services.nats.isConnected()) return { again: 'unsent' };
+  await claimFirst(work, call, claim);
+  await services.failpoint('agent.tool.claimed', lane.sessionId);
   await work.confirm();
   throwIfStopped(work.signal);
   try {
@@ -120,14 +138,21 @@ const unavailable = (turnId: string, callId: string): ToolOutcome =>
 /**
  * Makes one tool call and answers its outcome. What provably reached no tool is sent again until the sandbox is
  * there, for half a minute; what may have been run is sent again, with the same key, only if the tool declares
- * that this is safe. Throws `Stopped` when the session is another's or this process ends: the outcome is not ours then.
+ * that this is safe, and is claimed in the log first if not. Throws `Stopped` when the session is another's or this process ends: the outcome is not ours then.
  */
-export const makeToolCall = async (work: Work, turnId: string, call: TurnToolCall): Promise<ToolOutcome> => {
+export const makeToolCall = async (
+  work: Work,
+  turnId: string,
+  call: TurnToolCall,
+  claim: Claim,
+): Promise<ToolOutcome> => {
+  // Claimed before it came here: whoever did so learned no outcome.
+  if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
   const patientUntil = performance.now() + PATIENCE_MS;
   let sendings = 0;
   try {
     for (let round = 1; ; round++) {
-      const next = await trySending(work, turnId, call);
+      const next = await trySending(work, turnId, call, claim);
       if ('outcome' in next) return next.outcome;
       if (next.again === 'lost' && ++sendings >= MAX_SENDINGS)
         return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');

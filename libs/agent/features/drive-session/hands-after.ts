@@ -7,7 +7,7 @@ export const handsAfter = (hands: Hands, events: readonly SessionEvent[]): Hands
   let calls = new Set(hands.calls);
   for (const { type, data } of events) {
     if (type === 'ModelCallStarted') ({ attempt } = data);
-    else if (type === 'ToolCallRequested') calls.add(data.callId);
+    else if (type === 'ToolCallRequested' || type === 'ToolCallClaimed') calls.add(data.callId);
     else if (type === 'TurnCompleted' || type === 'TurnFailed' || type === 'TurnCancelled') calls = new Set();
   }
   return { attempt, calls };

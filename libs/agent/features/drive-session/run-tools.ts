@@ -1,4 +1,5 @@
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import { createBatcher } from './batcher.js';
 import { makeToolCall } from './call-tool.js';
 import { observeTool } from './turn-telemetry.js';
 import type { Work } from './work.js';
@@ -15,40 +16,35 @@ const refusal = ({ agent }: Work, turnId: string, { callId, name }: TurnToolCall
         data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
       };
 
+/** What a step's calls leave in the log. */
+export interface ToolRecords {
+  /** Claims calls of a turn, unless it is cancelled by then: the fold says which are claimed after this. */
+  readonly claim: (callIds: readonly string[]) => Promise<void>;
+  readonly outcomes: (outcomes: readonly ToolOutcome[]) => Promise<void>;
+}
+
 /**
- * Runs the calls of a step side by side and records their outcomes as they come: those that arrive together in one
- * append. The first error ends it, once what had arrived is recorded.
+ * Runs the calls of a step side by side and records their claims and outcomes as they come: those that arrive together
+ * in one append. The first error ends it, once what had arrived is recorded.
  */
 export const runTools = async (
   work: Work,
   turnId: string,
   calls: readonly TurnToolCall[],
-  record: (outcomes: readonly ToolOutcome[]) => Promise<void>,
+  records: ToolRecords,
 ): Promise<void> => {
   const waiting = [...calls];
-  let arrived: ToolOutcome[] = [];
-  let recording: Promise<void> | null = null;
+  const claim = createBatcher(records.claim);
+  const record = createBatcher(records.outcomes);
 
-  const recordArrived = async (): Promise<void> => {
-    while (arrived.length > 0) {
-      // Whatever else this turn of the event loop brings comes along.
-      await new Promise((resolve) => setImmediate(resolve));
-      const outcomes = arrived;
-      arrived = [];
-      await record(outcomes);
-    }
-    recording = null;
-  };
   const callOnAndOn = async (): Promise<void> => {
     for (let call = waiting.shift(); call; call = waiting.shift()) {
       const toMake = call;
       const outcome =
         refusal(work, turnId, toMake) ??
-        (await observeTool(toMake, () => makeToolCall(work, turnId, toMake)));
-      // `arrived` is another list by now if others were recorded meanwhile.
-      arrived.push(outcome);
+        (await observeTool(toMake, () => makeToolCall(work, turnId, toMake, claim)));
       await work.services.failpoint('agent.tool.answered', work.lane.sessionId);
-      await (recording ??= recordArrived());
+      await record(outcome);
     }
   };
   const ends = await Promise.allSettled(

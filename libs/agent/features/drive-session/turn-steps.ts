@@ -7,6 +7,7 @@ import { unknownOutcome } from './call-tool.js';
 import { followUpContext } from './follow-up-context.js';
 import { toFailure } from './model-outcome.js';
 import { runTools } from './run-tools.js';
+import type { ToolRecords } from './run-tools.js';
 import { waitFor } from './stop.js';
 import type { Work } from './work.js';
 
@@ -63,10 +64,16 @@ const recordOutcomes =
   (outcomes: readonly ToolOutcome[]): Promise<void> =>
     record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(services.clock) });
 
+const recordsOf = (work: Work, turnId: string, record: Record): ToolRecords => ({
+  claim: (callIds) =>
+    record({ type: 'ClaimTools', data: { turnId, callIds }, now: isoTime(work.services.clock) }),
+  outcomes: recordOutcomes(work, record),
+});
+
 const runCalls = async (work: Work, step: StepOf<'run_tools'>, record: Record): Promise<void> => {
   const { failpoint } = work.services;
   await failpoint('agent.tool.requested', work.lane.sessionId);
-  await runTools(work, step.turnId, step.calls, recordOutcomes(work, record));
+  await runTools(work, step.turnId, step.calls, recordsOf(work, step.turnId, record));
   await failpoint('agent.tool.recorded', work.lane.sessionId);
 };
 

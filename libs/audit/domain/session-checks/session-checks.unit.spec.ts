@@ -13,6 +13,8 @@ import {
   findingsOf,
   place,
   sessionStarted,
+  onceRequested,
+  toolClaimed,
   toolCompleted,
   toolRequested,
   turnCancelled,
@@ -138,6 +140,21 @@ describe('tool-calls-have-one-outcome names', () => {
       'a turn that ended before the outcome',
       [...asked, toolRequested(), turnCompleted(), toolCompleted()],
       `violation 6 turn ${TURN} ended before tool call ${CALL_ID} had its outcome`,
+    ],
+    [
+      'one that was made without a claim',
+      [...asked, onceRequested(), toolCompleted()],
+      `violation 6 tool call ${CALL_ID} was made without a claim`,
+    ],
+    [
+      'one that was claimed twice',
+      [...asked, onceRequested(), toolClaimed(), toolClaimed(2), toolCompleted()],
+      `violation 7 tool call ${CALL_ID} is claimed twice for one try`,
+    ],
+    [
+      'one that was claimed after its outcome',
+      [...asked, onceRequested(), toolClaimed(), toolCompleted(), toolClaimed(2)],
+      `violation 8 tool call ${CALL_ID} is claimed, but waits for no outcome`,
     ],
   ])('%s', (_, events, finding) => expect(run(toolCallsHaveOneOutcome, ...events)).toContain(finding));
 });

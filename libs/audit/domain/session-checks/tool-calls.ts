@@ -3,8 +3,17 @@ import { open, violation } from '../audit-check.js';
 import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
 
 type Requested = SessionEventOf<'ToolCallRequested'>['data'];
+type Outcome = SessionEventOf<'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown'>;
 
-/** Every tool call that was requested has exactly one outcome, after the request and before the next model call. */
+interface Waiting {
+  readonly turnId: string;
+  readonly at: EventPlace;
+  /** Whether the tool may only be reached after a claim. */
+  readonly claims: boolean;
+  claimed: boolean;
+}
+
+/** Every tool call that was requested has exactly one outcome, after the request and before the next model call; what must be claimed first was. */
 export const toolCallsHaveOneOutcome: SessionCheck = {
   name: 'tool-calls-have-one-outcome',
   about:
@@ -13,25 +22,36 @@ export const toolCallsHaveOneOutcome: SessionCheck = {
   start: () => {
     /** What the newest answer of a model asked for. */
     let asked: { attempt: number; callIds: ReadonlySet<string> } = { attempt: 0, callIds: new Set() };
-    const waiting = new Map<string, { turnId: string; at: EventPlace }>();
+    const waiting = new Map<string, Waiting>();
     const done = new Set<string>();
     let calls = 0;
 
-    const request = ({ callId, turnId, attempt }: Requested, at: EventPlace): Finding[] => {
+    const request = ({ callId, turnId, attempt, claims = false }: Requested, at: EventPlace): Finding[] => {
       if (waiting.has(callId) || done.has(callId))
         return [violation(at, `tool call ${callId} was requested twice`)];
-      waiting.set(callId, { turnId, at });
+      waiting.set(callId, { turnId, at, claims, claimed: false });
       calls++;
       return attempt === asked.attempt && asked.callIds.has(callId)
         ? []
         : [violation(at, `tool call ${callId} was not asked for by model attempt ${attempt}`)];
     };
-    const settle = (callId: string, at: EventPlace): Finding[] => {
+    const claim = (callId: string, at: EventPlace): Finding[] => {
+      const call = waiting.get(callId);
+      if (!call) return [violation(at, `tool call ${callId} is claimed, but waits for no outcome`)];
+      if (call.claimed) return [violation(at, `tool call ${callId} is claimed twice for one try`)];
+      call.claimed = true;
+      return [];
+    };
+    const settle = ({ type, data: { callId } }: Outcome, at: EventPlace): Finding[] => {
       if (done.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
       done.add(callId);
-      return waiting.delete(callId)
-        ? []
-        : [violation(at, `tool call ${callId} has an outcome and no request`)];
+      const call = waiting.get(callId);
+      if (!call) return [violation(at, `tool call ${callId} has an outcome and no request`)];
+      waiting.delete(callId);
+      // One that failed may have reached nobody.
+      return call.claims && !call.claimed && type !== 'ToolCallFailed'
+        ? [violation(at, `tool call ${callId} was made without a claim`)]
+        : [];
     };
     const nothingWaits = (what: string, at: EventPlace): Finding[] =>
       [...waiting.keys()].map((callId) =>
@@ -50,10 +70,12 @@ export const toolCallsHaveOneOutcome: SessionCheck = {
           return [];
         case 'ToolCallRequested':
           return request(event.data, place);
+        case 'ToolCallClaimed':
+          return claim(event.data.callId, place);
         case 'ToolCallCompleted':
         case 'ToolCallFailed':
         case 'ToolCallUnknown':
-          return settle(event.data.callId, place);
+          return settle(event, place);
         case 'TurnCompleted':
         case 'TurnFailed':
         case 'TurnCancelled':
