@@ -239,6 +239,10 @@ describe('the main job', () => {
     const { headPosition, since } = JSON.parse(first.stdout) as { headPosition: number; since: null };
     expect(since).toBeNull();
     expect(JSON.parse(second.stdout)).toMatchObject({ since: headPosition });
+    const live = await antiphon(stack, ['audit', '--live', '--json']);
+    expect([live.code, live.stderr]).toEqual([0, '']);
+    const { checks } = JSON.parse(live.stdout) as { checks: { name: string; checked: number }[] };
+    expect(checks.find(({ name }) => name === 'relay-equals-the-log')?.checked).toBe(headPosition);
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
     const { rows } = await database.query<{ event_id: string }>(

@@ -20,5 +20,13 @@ export { natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { startRelay } from './relay.js';
 export type { Relay, RelayOptions, RelayStatus } from './relay.js';
-export { STREAMS, STREAM_NAMES, ensureStream, keepStreams, managerOf } from './streams.js';
+export {
+  JETSTREAM_CODES,
+  STREAMS,
+  STREAM_NAMES,
+  ensureStream,
+  jetstreamCode,
+  keepStreams,
+  managerOf,
+} from './streams.js';
 export type { StreamName } from './streams.js';

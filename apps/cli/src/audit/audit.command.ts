@@ -4,6 +4,7 @@ import { AppError, isAppError } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../command-context.js';
+import { auditEngines, findEngines } from './audit-engines.js';
 import { findTrust, openCheckpoint, type CheckpointFile } from './audit-trust.js';
 import { findDatabase } from './database-address.js';
 
@@ -31,10 +32,10 @@ const render = ({ checks, events, since, durationMs, first }: AuditReport): stri
     first === null ? 'everything holds' : renderViolation(first),
   ].join('\n');
 
-/** The log could not be read at all, which is neither a pass nor a violation. */
+/** What is audited could not be read at all, which is neither a pass nor a violation. */
 const unreachable = (error: unknown): unknown =>
   isAppError(error) && error.kind === 'transient'
-    ? new AppError('transient', 'CLI.UNREACHABLE', `cannot reach the database: ${error.message}`, {
+    ? new AppError('transient', 'CLI.UNREACHABLE', `cannot reach what is audited: ${error.message}`, {
         cause: error,
       })
     : error;
@@ -46,23 +47,19 @@ const checkpointOf = (
 
 const audit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
   const { output, env, cwd } = context;
-  if (options.live)
-    throw new AppError(
-      'invalid',
-      'CLI.USAGE',
-      '--live is not available yet: this version audits the log alone',
-    );
   const url = findDatabase(env, cwd);
+  const engines = options.live ? findEngines(env, cwd) : null;
   const trusted = findTrust(options, env, cwd);
   const file = checkpointOf(options, context);
   const pool = createPool({ url, applicationName: 'antiphon-audit', logger: silentLogger });
+  const told = {
+    ...{ pool, strictQuiesced: options.strict === true },
+    onProgress: (step: string): void => void (output.json || process.stderr.write(`${step} …\n`)),
+  };
   try {
-    const onProgress = (step: string): void => void (output.json || process.stderr.write(`${step} …\n`));
-    const { report, checkpoint } = await auditLog({
-      ...{ pool, strictQuiesced: options.strict === true, trusted, onProgress },
-      ...(file?.since ? { since: file.since } : {}),
-    });
-    if (checkpoint) file?.write(checkpoint(new Date().toISOString()));
+    const ofLog = await auditLog({ ...told, trusted, ...(file?.since ? { since: file.since } : {}) });
+    const report = engines === null ? ofLog.report : await auditEngines(engines, told, ofLog.report);
+    if (ofLog.checkpoint) file?.write(ofLog.checkpoint(new Date().toISOString()));
     output.result(report, render(report));
     if (!report.ok) process.exitCode = 1;
   } catch (error) {
@@ -72,7 +69,7 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
   }
 };
 
-/** `antiphon audit [--strict] [--checkpoint FILE] [--roots FILE]` */
+/** `antiphon audit [--strict] [--live] [--checkpoint FILE] [--roots FILE]` */
 export const addAudit = (program: Command, context: ContextOf): void => {
   program
     .command('audit')
@@ -89,12 +86,13 @@ export const addAudit = (program: Command, context: ContextOf): void => {
       '--key <file>',
       'Ed25519 key that roots and checkpoints are signed with, PEM (default: that of this home)',
     )
-    .option('--live', 'also what needs NATS and Temporal (not available yet)')
+    .option('--live', 'also hold JetStream, its consumers and Temporal against the log')
     .addHelpText(
       'after',
       [
         '\nExamples:',
         '  antiphon audit',
+        '  antiphon audit --live --strict   # after a drill: nothing is open, anywhere',
         '  antiphon audit --json | jq .checks[].name',
         '  antiphon audit --checkpoint /var/lib/antiphon/audit.json   # every hour: only what is new',
         '  antiphon audit --roots /mnt/elsewhere/log-roots.jsonl --key log-signing.pub',
