@@ -229,6 +229,25 @@ describe('the main job', () => {
     expect(mock.calls[0]?.seen.headers).toMatchObject({ 'x-api-key': CANARY_KEY });
   });
 
+  it('has projections of which no row differs from the log, and says so by command', async () => {
+    const listed = await antiphon(stack, ['projections', 'list', '--json']);
+    const { projections } = JSON.parse(listed.stdout) as { projections: { name: string; service: string }[] };
+    expect(projections.map(({ name }) => name)).toEqual([
+      'agent-sessions',
+      'agent-runs',
+      'memory-facts',
+      'budget-ledger',
+    ]);
+    const compared = await antiphon(stack, ['projections', 'rebuild', '--all', '--compare']);
+    expect([compared.code, compared.stderr]).toEqual([0, '']);
+    expect(compared.stdout).toContain('\n0 rows differ\n');
+    const unknown = await antiphon(stack, ['projections', 'rebuild', 'sessions']);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining('agent-sessions, agent-runs'),
+    ]);
+  });
+
   it('proves all of it by the audit, and names the event once a row was changed', async () => {
     const clean = await antiphon(stack, ['audit', '--json']);
     expect([clean.code, clean.stderr]).toEqual([0, '']);

@@ -7,6 +7,7 @@ import { findGateway, type AddressOptions } from './connection/gateway-address.j
 import { addEvents } from './events/events.command.js';
 import { EXIT, exitCodeOf } from './output/exit-codes.js';
 import { createOutput } from './output/print.js';
+import { addProjections } from './projections/projections.command.js';
 import { addRun } from './run/run.command.js';
 import { addStack } from './stack/stack.command.js';
 import { addStatus } from './status/status.command.js';
@@ -37,7 +38,17 @@ const createProgram = (): Command => {
       '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
     )
     .exitOverride();
-  const all = [addStack, addStatus, addChat, addWorkflow, addRun, addEvents, addAudit, addConfig];
+  const all = [
+    addStack,
+    addStatus,
+    addChat,
+    addWorkflow,
+    addRun,
+    addEvents,
+    addAudit,
+    addProjections,
+    addConfig,
+  ];
   for (const add of all) add(program, contextOf);
   return program;
 };

@@ -26,7 +26,7 @@ import { createProviderBreakers } from './pause-providers/provider-breakers.js';
 import type { BreakerOptions, ProviderBreakers } from './pause-providers/provider-breakers.js';
 import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
-import { projectAgentSessions } from './recover-sessions/agent-sessions.projection.js';
+import { agentSessions } from './projections.js';
 import { findAbandoned } from './recover-sessions/find-abandoned.js';
 import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
@@ -126,10 +126,8 @@ const repeat = async (work: () => Promise<void>, everyMs: number, signal: AbortS
 /** Keeps the rows that sweeps and listings read equal to the log. */
 const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningProjection =>
   runProjection({
+    ...agentSessions,
     pool,
-    name: 'agent-sessions',
-    categories: ['session'],
-    handle: projectAgentSessions,
     logger,
     hint: (wake) => onLogHint(nats, wake),
   });

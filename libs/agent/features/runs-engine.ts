@@ -18,7 +18,7 @@ import { createRunTask } from './carry-out-run/run-task.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
 import { createWorkflowServices } from './event-fold/workflow-services.js';
 import type { WorkflowHouse, WorkflowServices } from './event-fold/workflow-services.js';
-import { projectRuns } from './project-runs/agent-runs.projection.js';
+import { agentRuns } from './projections.js';
 import { createLists } from './read-runs/list-rows.js';
 import { runView } from './read-runs/run-view.js';
 import { workflowView } from './read-workflows/workflow-view.js';
@@ -137,10 +137,8 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
 
 const project = ({ pool, nats, logger }: RunsEngineOptions): RunningProjection =>
   runProjection({
+    ...agentRuns,
     pool,
-    name: 'agent-runs',
-    categories: ['run', 'workflow'],
-    handle: projectRuns,
     logger,
     hint: (wake) => onLogHint(nats, wake),
   });

@@ -9,8 +9,7 @@ import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { DATABASE_POOL, HEALTH, LOGGER, NATS } from '@antiphon/service-host';
 import type { HealthRegistry } from '@antiphon/service-host';
-import { applySessionEvents } from './projections/apply-session-events.js';
-import { PROJECTION_NAME } from './projections/session-memory.events.js';
+import { memoryFacts } from './projections.js';
 
 /** Keeps memory's rows up with the log while the service runs. */
 @Injectable()
@@ -26,10 +25,8 @@ export class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShu
 
   onApplicationBootstrap(): void {
     const projection = runProjection({
+      ...memoryFacts,
       pool: this.pool,
-      name: PROJECTION_NAME,
-      categories: ['session'],
-      handle: applySessionEvents,
       logger: this.logger,
       hint: (wake) => onLogHint(this.nats, wake),
     });

@@ -18,9 +18,12 @@ export interface ParkedEvent {
   readonly error: unknown;
 }
 
+/** What of a projection is needed to apply events. */
+export type Folding = Pick<ProjectionSource, 'name' | 'handle'>;
+
 /** One by one, each behind a savepoint: what cannot be handled parks its stream, the rest goes on. */
 const handleOneByOne = async (
-  { name, handle }: ProjectionSource,
+  { name, handle }: Folding,
   client: pg.ClientBase,
   events: readonly RecordedEvent[],
 ): Promise<ParkedEvent[]> => {
@@ -42,7 +45,7 @@ const handleOneByOne = async (
 };
 
 const handleAll = async (
-  { handle }: ProjectionSource,
+  { handle }: Folding,
   client: pg.ClientBase,
   events: readonly RecordedEvent[],
 ): Promise<ParkedEvent[]> => {
@@ -51,6 +54,32 @@ const handleAll = async (
 };
 
 type Strategy = typeof handleAll;
+
+const freeOf = async (
+  name: string,
+  client: pg.ClientBase,
+  events: readonly RecordedEvent[],
+): Promise<readonly RecordedEvent[]> => {
+  const held = await parkedStreams(client, name);
+  return held.size === 0 ? events : events.filter((event) => !held.has(streamKeyOf(event)));
+};
+
+/** Applies events in the caller's transaction: those of parked streams not, and what cannot be handled is parked. */
+export const applyWithin = async (
+  folding: Folding,
+  client: pg.ClientBase,
+  events: readonly RecordedEvent[],
+): Promise<readonly ParkedEvent[]> => {
+  const free = await freeOf(folding.name, client, events);
+  await client.query('savepoint antiphon_batch');
+  try {
+    return await handleAll(folding, client, free);
+  } catch (error) {
+    if (!isPoison(error)) throw error;
+    await client.query('rollback to savepoint antiphon_batch');
+    return await handleOneByOne(folding, client, free);
+  }
+};
 
 interface Run {
   readonly strategy: Strategy;
@@ -61,8 +90,7 @@ const runWith = async (source: ProjectionSource, seen: Look, run: Run): Promise<
   const { name, pool } = source;
   const { position, upTo, head, epoch, events, parked: anyParked } = seen;
   const work = async (client: pg.ClientBase): Promise<readonly ParkedEvent[]> => {
-    const held = anyParked ? await parkedStreams(client, name) : null;
-    const free = held ? events.filter((event) => !held.has(streamKeyOf(event))) : events;
+    const free = anyParked ? await freeOf(name, client, events) : events;
     const newlyParked = await run.strategy(source, client, free);
     await failpoint('projection.rows.written');
     return newlyParked;

@@ -55,6 +55,14 @@ const factOf = (event: RecordedEvent): Fact => ({
   event: BudgetEvent.parse(upcast(event)),
 });
 
+/** Brings balances and reservations up to a batch of budget events, in the caller's transaction. */
+export const applyBudgetEvents = async (
+  client: pg.ClientBase,
+  events: readonly RecordedEvent[],
+): Promise<void> => {
+  if (events.length > 0) await applyPage(client, events.map(factOf));
+};
+
 /**
  * Makes balances and reservations anew from the budget events, in one transaction, with bounded memory. Readers see the
  * old rows until it commits; admissions wait, or are refused as transient when it takes longer than a lock may.
@@ -72,7 +80,7 @@ export const rebuildBalances = (pool: pg.Pool): Promise<number> =>
       const page = await log.readLog({ after, limit: PAGE, categories: ['budget'] });
       const last = page.at(-1);
       if (!last) return read;
-      await applyPage(client, page.map(factOf));
+      await applyBudgetEvents(client, page);
       after = last.position;
       read += page.length;
     }

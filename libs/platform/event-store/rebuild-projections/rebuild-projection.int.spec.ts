@@ -1,0 +1,212 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { silentLogger } from '@antiphon/observability';
+import {
+  compareProjection,
+  compareProjections,
+  createPostgresEventStore,
+  type EventStore,
+  type EventStorePg,
+  type HandleEvents,
+  listProjections,
+  type ProjectionDefinition,
+  rebuildProjection,
+  type RunningProjection,
+  runProjection,
+} from '@antiphon/event-store';
+import {
+  createTestDatabase,
+  freshStream,
+  newEvent,
+  type TestDatabase,
+  toStream,
+  until,
+} from '@antiphon/testing';
+
+const COUNT_SQL = `insert into spec_counts as c (stream_id, events, last)
+  select stream_id, count(*), max(position) from unnest($1::text[], $2::bigint[]) as e (stream_id, position) group by 1
+  on conflict (stream_id) do update set events = c.events + excluded.events, last = excluded.last`;
+
+const count: HandleEvents = async (client, events) => {
+  const poison = events.find(({ data }) => data['poison'] === true);
+  if (poison) throw new Error('this event is poison');
+  const values = [events.map(({ streamId }) => streamId), events.map(({ position }) => position)];
+  await client.query({ name: 'spec_count', text: COUNT_SQL, values });
+};
+
+describe('a rebuild', () => {
+  let database: TestDatabase;
+  let admin: pg.Pool;
+  let pool: pg.Pool;
+  let store: EventStore & EventStorePg;
+  let projection: RunningProjection;
+  let counts: ProjectionDefinition;
+
+  const start = (): RunningProjection =>
+    runProjection({ ...counts, pool, logger: silentLogger, pollMs: 10, batchSize: 7 });
+  const caughtUp = async () => projection.caughtUp(await store.headPosition());
+  const append = (streamId = freshStream(), events = 1) =>
+    store.append({ workspace: 'default', streams: [toStream(streamId, 'any', events)] });
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    admin = createPool({ url: database.url, applicationName: 'spec' });
+    await admin.query(`create table spec_counts (stream_id text primary key, events bigint not null, last bigint not null);
+      grant select on spec_counts to antiphon_reader; grant select, insert, update on spec_counts to antiphon_agent`);
+    pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 8 });
+    store = createPostgresEventStore(pool);
+    for (let n = 0; n < 60; n++) await append(undefined, 1 + (n % 40));
+  }, 60_000);
+  afterAll(async () => {
+    await store.close();
+    await Promise.all([pool.end(), admin.end()]);
+    await database.drop();
+  });
+  beforeEach(async () => {
+    counts = {
+      name: `spec-${randomUUID()}`,
+      service: 'agent',
+      categories: ['session'],
+      tables: [{ name: 'spec_counts' }],
+      handle: count,
+    };
+    await admin.query('delete from spec_counts');
+    projection = start();
+    await caughtUp();
+  });
+  afterEach(() => projection.stop());
+
+  it('finds no row that differs, and does not disturb, while the log grows', async () => {
+    let growing = true;
+    const load = async () => {
+      while (growing) await append(`session-live-${Math.floor(Math.random() * 20)}`, 3);
+    };
+    const writers = [load(), load()];
+    const compared = [];
+    for (let round = 0; round < 5; round++) compared.push(await compareProjection(admin, counts));
+    growing = false;
+    await Promise.all(writers);
+    await caughtUp();
+    expect(compared.map(({ differing }) => differing)).toEqual([0, 0, 0, 0, 0]);
+    expect(compared.at(-1)!.position).toBeGreaterThan(compared[0]!.position);
+    expect(compared.at(-1)!.rows).toBeGreaterThan(60);
+    expect((await compareProjections(admin, [counts]))[0]).toMatchObject({
+      differing: 0,
+      position: await store.headPosition(),
+    });
+  });
+
+  it('names rows that are missing, extra and other, and leaves them as they are', async () => {
+    const { rows } = await admin.query<{ stream_id: string }>('select stream_id from spec_counts order by 1');
+    const [lost, changed] = rows.map(({ stream_id: id }) => id) as [string, string];
+    await admin.query(`delete from spec_counts where stream_id = '${lost}'`);
+    await admin.query(`update spec_counts set events = events + 1 where stream_id = '${changed}'`);
+    await admin.query(`insert into spec_counts values ('session-zzz', 1, 1)`);
+    const compared = await compareProjection(admin, counts);
+    expect(compared.differing).toBe(3);
+    expect(compared.first).toEqual([
+      { table: 'spec_counts', key: { stream_id: lost }, kind: 'missing', columns: [] },
+      { table: 'spec_counts', key: { stream_id: changed }, kind: 'other', columns: ['events'] },
+      { table: 'spec_counts', key: { stream_id: 'session-zzz' }, kind: 'extra', columns: [] },
+    ]);
+    expect(await compareProjection(admin, counts)).toEqual(compared);
+  });
+
+  it('makes the rows equal to the log under live traffic, and no reader sees a part of them', async () => {
+    const seen = new Set<string>();
+    const total = async (): Promise<void> => {
+      // As many events as the projection has passed, whenever anybody looks: else rows and checkpoint are not one.
+      const { rows } = await pool.query<{ whole: boolean; rows: string }>(
+        `select (select coalesce(sum(events), 0) from spec_counts) =
+           (select count(*) from events where category = 'session' and position <= c.position) as whole
+         from projection_checkpoints c where name = $1`,
+        [counts.name],
+      );
+      seen.add(String(rows[0]?.whole));
+    };
+    let growing = true;
+    const repeat = async (work: () => Promise<unknown>) => {
+      while (growing) await work();
+    };
+    const writers = [repeat(() => append(undefined, 2)), repeat(() => append('session-shared', 2))];
+    const { rowCount: spoiled } = await admin.query(
+      `update spec_counts set events = events + 1 where stream_id <> 'session-shared'`,
+    );
+    await total();
+    expect([...seen]).toEqual(['false']);
+    const rebuilt = await rebuildProjection(admin, counts);
+    expect(rebuilt.changed).toBe(spoiled);
+    seen.clear();
+    const reader = repeat(total);
+    for (let round = 0; round < 3; round++) expect((await rebuildProjection(admin, counts)).changed).toBe(0);
+    growing = false;
+    await Promise.all([...writers, reader]);
+    expect([...seen]).toEqual(['true']);
+    await caughtUp();
+    expect((await compareProjection(admin, counts)).differing).toBe(0);
+  });
+
+  it('lets a projection go on after the log was restored', async () => {
+    await admin.query('update log_head set epoch = epoch + 1');
+    await append();
+    await until(() => projection.status().failing);
+    const [listed] = await listProjections(admin, [counts]);
+    expect(listed).toMatchObject({ name: counts.name, stale: true, service: 'agent' });
+    await rebuildProjection(admin, counts);
+    await caughtUp();
+    expect(projection.status().failing).toBe(false);
+    expect((await listProjections(admin, [counts]))[0]).toMatchObject({ stale: false, lag: 0, parked: 0 });
+    expect((await compareProjection(admin, counts)).differing).toBe(0);
+  });
+
+  it('parks what the live one parks, and lets the stream go on after the fix', async () => {
+    const bad = freshStream();
+    await append(bad);
+    await store.append({
+      workspace: 'default',
+      streams: [{ streamId: bad, expectedVersion: 'any', events: [newEvent({ poison: true })] }],
+    });
+    await append(bad);
+    await caughtUp();
+    expect((await compareProjection(admin, counts)).differing).toBe(0);
+    expect((await listProjections(admin, [counts]))[0]).toMatchObject({ parked: 1 });
+    expect(await rebuildProjection(admin, counts)).toMatchObject({ parked: 1, changed: 0 });
+    const { handle } = counts;
+    const mended: HandleEvents = (client, events) =>
+      handle(
+        client,
+        events.map((event) => ({ ...event, data: {} })),
+      );
+    const fixed = { ...counts, handle: mended };
+    expect((await compareProjection(admin, fixed)).first).toEqual([
+      expect.objectContaining({ key: { stream_id: bad }, kind: 'other' }),
+    ]);
+    expect(await rebuildProjection(admin, fixed)).toMatchObject({ parked: 0, changed: 1 });
+    expect((await listProjections(admin, [counts]))[0]).toMatchObject({ parked: 0 });
+  });
+
+  it('refuses a handler that writes to a table which its definition does not name', async () => {
+    const straying: HandleEvents = async (client, events) => {
+      await count(client, events);
+      await client.query(`delete from leases`);
+    };
+    await expect(compareProjection(admin, { ...counts, handle: straying })).rejects.toMatchObject({
+      code: 'DATABASE.FORBIDDEN',
+    });
+  });
+
+  it('compares on the snapshot that it is given', async () => {
+    const client = await admin.connect();
+    await client.query('begin isolation level repeatable read, read only');
+    const { rows } = await client.query<{ snapshot: string }>('select pg_export_snapshot() as snapshot');
+    const before = await store.headPosition();
+    await append();
+    await caughtUp();
+    const compared = await compareProjection(admin, counts, { snapshot: rows[0]!.snapshot });
+    await client.query('rollback');
+    client.release();
+    expect(compared).toMatchObject({ position: before, differing: 0 });
+  });
+});
