@@ -36,7 +36,8 @@ export const callTool = defineRequest({
     epoch: z.int().nonnegative(),
     name: ToolName,
     input: z.json(),
-    idempotencyKey: z.string().max(200),
+    /** The same for each attempt at this call; the tool gets it, and so do the hosts that it asks. */
+    idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
   }),
   reply: z.discriminatedUnion('outcome', [
     z.object({

@@ -36,7 +36,17 @@ describe('hostile plug-ins', () => {
           'output-flood',
           'output-flood-caught',
         ],
-        ...['not-json', 'log-flood', 'log-forever', 'config-proto', 'memo', 'sets-error', 'status', 'aborts'],
+        ...[
+          'not-json',
+          'log-flood',
+          'log-forever',
+          'config-proto',
+          'says-key',
+          'memo',
+          'sets-error',
+          'status',
+          'aborts',
+        ],
         ...['no-export', 'bad-describe', 'describe-loop', 'not-wasm'],
       ],
       { timeoutMs: TIMEOUT_MS, memoryMb: MEMORY_MB },
@@ -108,6 +118,11 @@ describe('hostile plug-ins', () => {
 
   it('find nothing that a prototype has under config_get', async () =>
     expect(await box.call('config-proto')).toMatchObject({ outcome: 'completed', isError: false }));
+
+  it('are told the key of their call, the same each time that it is made', async () => {
+    const callId = '0192f0c1-7a2b-7c3d-8e4f-000000000001';
+    expect(await box.call('says-key', {}, { callId })).toMatchObject({ content: callId });
+  });
 
   it('remember nothing from one call to the next', async () => {
     for (let i = 0; i < 6; i++) expect(await box.call('memo')).toMatchObject({ content: 'fresh' });

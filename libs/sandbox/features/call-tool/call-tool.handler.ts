@@ -68,12 +68,19 @@ const cellSpan = (name: string): SpanStart => ({
 const httpFor = (
   client: VettedClient,
   { http, name, capabilities, timeoutMs }: PluginSource,
+  idempotencyKey: string,
 ): ServeHttp | null =>
-  http ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs }) : null;
+  http
+    ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs, idempotencyKey })
+    : null;
 
 const createRun =
   ({ entries, pool, http: client }: CallToolOptions) =>
-  async (name: string, input: Buffer, signal: AbortSignal): Promise<CallToolReply> => {
+  async (
+    { name, callId, idempotencyKey }: CallToolRequest,
+    input: Buffer,
+    signal: AbortSignal,
+  ): Promise<CallToolReply> => {
     const started = performance.now();
     const answer = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
       const durationMs = performance.now() - started;
@@ -90,8 +97,9 @@ const createRun =
     const { image, source } = tool;
     const { timeoutMs } = source;
     const listener = inCallersContext(tool.listener);
-    const http = httpFor(client, source);
-    const job = { plugin: name, image, entry: ENTRY, input, timeoutMs, listener, signal };
+    const http = httpFor(client, source, idempotencyKey);
+    const settings = { call_id: callId, idempotency_key: idempotencyKey };
+    const job = { plugin: name, image, entry: ENTRY, input, settings, timeoutMs, listener, signal };
     const end = await withSpan(cellSpan(name), async (span) => {
       const ended = await pool.run(http ? { ...job, http } : job);
       if (ended.end !== 'returned') span.fail(ended.end);
@@ -132,7 +140,7 @@ export const createCallTool = (options: CallToolOptions): CallTool => {
     const controller = new AbortController();
     running.set(key, controller);
     await failpoint('sandbox.call.taken');
-    const reply = await run(request.name, input, controller.signal).finally(() => running.delete(key));
+    const reply = await run(request, input, controller.signal).finally(() => running.delete(key));
     await failpoint('sandbox.call.returned');
     logReply(options.logger, request, reply);
     return reply;

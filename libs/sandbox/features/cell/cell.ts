@@ -126,11 +126,11 @@ const logger = (id: number) => {
   return { log, suppressed: () => Math.max(0, lines - MAX_LOG_LINES) };
 };
 
-const call = ({ id, digest, entry }: CallRequest, input: Uint8Array): void => {
+const call = ({ id, digest, entry, settings }: CallRequest, input: Uint8Array): void => {
   const module = modules.get(digest);
   if (module === undefined) throw new Error('the module was not loaded');
   const { log, suppressed } = logger(id);
-  kernel.begin(input, log, askHttp(id));
+  kernel.begin(input, log, { http: askHttp(id), settings: settings ?? {} });
   const end = (ended: Ended): void => send({ type: 'ended', id, ...ended, suppressed: suppressed() });
   try {
     const instantiateMs = instantiate(module);

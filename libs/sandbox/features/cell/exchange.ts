@@ -1,5 +1,5 @@
 import type { ReplyFrame } from './frame-codec.js';
-import type { CellReply, CellRequest, HttpAnswerHead, LogLine } from './protocol.js';
+import type { CallSettings, CellReply, CellRequest, HttpAnswerHead, LogLine } from './protocol.js';
 
 type Final = Extract<CellReply, { type: 'loaded' | 'refused' | 'returned' | 'ended' }>;
 
@@ -20,7 +20,12 @@ export interface CellListener {
 /** A request before the exchange has numbered it. */
 export type CellQuestion =
   | { readonly type: 'load'; readonly digest: string }
-  | { readonly type: 'call'; readonly digest: string; readonly entry: string };
+  | {
+      readonly type: 'call';
+      readonly digest: string;
+      readonly entry: string;
+      readonly settings?: CallSettings;
+    };
 
 export interface HttpAnswer {
   readonly head: HttpAnswerHead;

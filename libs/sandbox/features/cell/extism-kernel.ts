@@ -1,4 +1,4 @@
-import type { HttpAnswerHead, LogLine } from './protocol.js';
+import type { CallSettings, HttpAnswerHead, LogLine } from './protocol.js';
 
 type HostFunction = (...args: never[]) => bigint | number | void;
 const MIB = 1024 * 1024;
@@ -41,6 +41,7 @@ interface CallState {
   readonly input: Uint8Array;
   readonly log: (line: LogLine) => void;
   readonly http: AskHttp;
+  readonly settings: CallSettings;
   status: number;
   contentType: string;
   /** Blocks that the plug-in and its host hand each other; `top` is where the next one goes. */
@@ -64,12 +65,24 @@ const freshMemory = (inputBytes: number): Uint8Array => {
   return needed > MIN_KERNEL_BYTES ? new Uint8Array(needed) : smallMemory.fill(0);
 };
 
-const freshState = (input: Uint8Array, log: (line: LogLine) => void, http = NO_HTTP): CallState => {
+/** What a call is given beside its input. */
+export interface CallGifts {
+  readonly http: AskHttp;
+  readonly settings: CallSettings;
+}
+const NO_GIFTS: CallGifts = { http: NO_HTTP, settings: {} };
+
+const freshState = (
+  input: Uint8Array,
+  log: (line: LogLine) => void,
+  { http, settings } = NO_GIFTS,
+): CallState => {
   const memory = freshMemory(input.length);
   return {
     input,
     log,
     http,
+    settings,
     status: 0,
     contentType: '',
     memory,
@@ -225,7 +238,11 @@ export const createKernel = () => {
     error_set: (offset: bigint) => {
       state.error = offset === 0n ? null : read(offset);
     },
-    config_get: () => 0n, // plug-ins have no settings
+    config_get: (name: bigint) => {
+      const key = text(name);
+      const value = Object.hasOwn(state.settings, key) ? state.settings[key] : undefined;
+      return value === undefined ? 0n : store(new TextEncoder().encode(value));
+    },
     var_get: (name: bigint) => {
       const value = state.vars.get(text(name));
       return value === undefined ? 0n : store(value);
@@ -243,8 +260,8 @@ export const createKernel = () => {
   return {
     functions,
     /** Starts a call: nothing of the one before it remains. `input` takes at most 1 MiB. */
-    begin: (input: Uint8Array, log: (line: LogLine) => void, http?: AskHttp): void => {
-      state = freshState(input, log, http);
+    begin: (input: Uint8Array, log: (line: LogLine) => void, gifts?: CallGifts): void => {
+      state = freshState(input, log, gifts);
       if (input.length > 0) store(input);
     },
     result: (): KernelResult => ({ output: state.output, error: state.error, violation: state.violation }),

@@ -80,6 +80,7 @@ describe("Extism's kernel", () => {
     expect(call['var_get']!(put('k'))).toBe(0n);
     expect(call['var_get']!(put('constructor'))).toBe(0n);
     expect(call['config_get']!(put('constructor'))).toBe(0n);
+    expect(call['config_get']!(put('idempotency_key'))).toBe(0n);
   });
 
   it('forgets everything with the next call', () => {

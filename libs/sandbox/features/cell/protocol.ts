@@ -6,7 +6,13 @@ export type CellRequest =
   /** Body: the module. It is compiled, and instantiated once as a trial. */
   | { readonly type: 'load'; readonly id: number; readonly digest: string }
   /** Body: the input. */
-  | { readonly type: 'call'; readonly id: number; readonly digest: string; readonly entry: string }
+  | {
+      readonly type: 'call';
+      readonly id: number;
+      readonly digest: string;
+      readonly entry: string;
+      readonly settings?: CallSettings;
+    }
   /** What the cell waits for after `http`. Body: the response's, or the text of `failed`, whose status is 0. */
   | { readonly type: 'http-answer'; readonly id: number; readonly answer: HttpAnswerHead };
 
@@ -15,6 +21,9 @@ export type HttpAnswerHead =
   | { readonly end: 'answered'; readonly status: number; readonly contentType: string }
   | { readonly end: 'failed' }
   | { readonly end: 'refused'; readonly reason: string };
+
+/** What the plug-in may read of its call with Extism's `config_get`. */
+export type CallSettings = Readonly<Record<string, string>>;
 
 export type LogLine = { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly text: string };
 

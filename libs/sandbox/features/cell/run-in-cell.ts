@@ -2,6 +2,7 @@ import type { RunEnd } from '@antiphon/sandbox-domain';
 import { OUT_OF_MEMORY } from './cell-process.js';
 import type { Cell } from './cell-process.js';
 import type { CellEnd, CellListener, ServeHttp } from './exchange.js';
+import type { CallSettings } from './protocol.js';
 
 /** A module that passed the gate, as cells are given it. */
 export interface ModuleImage {
@@ -17,6 +18,7 @@ export interface CellJob {
   /** The export to call. */
   readonly entry: string;
   readonly input: Uint8Array;
+  readonly settings?: CallSettings;
   readonly timeoutMs: number;
   readonly listener: CellListener;
   readonly http?: ServeHttp;
@@ -80,10 +82,10 @@ export const loadInCell = async (
 
 /** Calls one export in a fresh instance, loading the module first where the cell does not have it yet. */
 export const runInCell = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
-  const { image, entry, input, timeoutMs, listener, http } = job;
+  const { image, entry, input, settings = {}, timeoutMs, listener, http } = job;
   const obstacle = await loadInCell(cell, image);
   if (obstacle !== null) return obstacle;
-  const question = { type: 'call', digest: image.digest, entry } as const;
+  const question = { type: 'call', digest: image.digest, entry, settings } as const;
   return endOf(
     await cell.ask({ question, body: input, timeoutMs, listener, ...(http ? { http } : {}) }),
     timeoutMs,

@@ -16,6 +16,8 @@ export interface PageRequest {
   /** Vetted: the only address that is connected to. */
   readonly address: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The same for each repeat of this page, so that the host can tell a repeat from another request. */
+  readonly idempotencyKey: string;
   readonly signal: AbortSignal;
 }
 
@@ -25,11 +27,12 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const NO_CONTENT: ReadonlySet<number> = new Set([204, 304]);
 
 /** Nothing of this machine or of anybody's account goes along. */
-const ourHeaders = ({ url, headers }: PageRequest): Record<string, string> => ({
+const ourHeaders = ({ url, headers, idempotencyKey }: PageRequest): Record<string, string> => ({
   accept: 'text/*, application/json, application/xml;q=0.9',
   ...headers,
   host: url.host,
   'user-agent': 'antiphon-http-get',
+  'idempotency-key': idempotencyKey,
   'accept-encoding': 'identity',
   connection: 'close',
 });

@@ -101,7 +101,8 @@ describe('http-get without a granted host', () => {
 describe('http-get', () => {
   it('answers the text of a page of a granted host, over the address that was looked up once', async () => {
     page('{"a":"é"}', 'application/json');
-    expect(await get('https://api.example.com/v1?q=1')).toMatchObject({
+    const callId = '0192f0c1-7a2b-7c3d-8e4f-000000000001';
+    expect(await box.call('http-get', { url: 'https://api.example.com/v1?q=1' }, { callId })).toMatchObject({
       outcome: 'completed',
       isError: false,
       content: '{"a":"é"}',
@@ -114,6 +115,7 @@ describe('http-get', () => {
       'accept-encoding': 'identity',
       connection: 'close',
       host: 'api.example.com',
+      'idempotency-key': callId,
       'user-agent': 'antiphon-http-get',
     });
   });
@@ -164,7 +166,12 @@ describe('http-get', () => {
     const answers = [[PUBLIC], ['127.0.0.1']];
     const rebinding: EgressPorts = { ...egress, resolve: async () => answers.shift() ?? [] };
     const client = createVettedClient({ egress: rebinding, logger: silentLogger, now: () => 0 });
-    const serve = client.forCall({ plugin: 'p', hosts: new Set(HOSTS), timeoutMs: 5_000 });
+    const serve = client.forCall({
+      plugin: 'p',
+      hosts: new Set(HOSTS),
+      timeoutMs: 5_000,
+      idempotencyKey: 'k',
+    });
     const { signal } = new AbortController();
     const first = await serve('{"url":"https://api.example.com/"}', signal);
     expect(first.head).toMatchObject({ end: 'answered', status: 200 });
@@ -270,7 +277,7 @@ describe('a page that is too much', () => {
 
   it('is rationed', async () => {
     const client = createVettedClient({ egress, logger: silentLogger, now: () => 0 });
-    const grant = { plugin: 'p', hosts: new Set(HOSTS), timeoutMs: 5_000 };
+    const grant = { plugin: 'p', hosts: new Set(HOSTS), timeoutMs: 5_000, idempotencyKey: 'k' };
     const { signal } = new AbortController();
     const request = '{"url":"https://api.example.com/"}';
     const serve = client.forCall(grant);
@@ -279,6 +286,7 @@ describe('a page that is too much', () => {
       end: 'refused',
       reason: expect.stringContaining('5 pages'),
     });
+    expect(asked.map(({ headers }) => headers['idempotency-key'])).toEqual(['k', 'k.2', 'k.3', 'k.4', 'k.5']);
     for (let n = 5; n < 60; n++) await client.forCall(grant)(request, signal);
     const over = await client.forCall(grant)(request, signal);
     expect(new TextDecoder().decode(over.body)).toContain('over 60 pages in a minute');

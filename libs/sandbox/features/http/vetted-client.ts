@@ -12,6 +12,8 @@ export interface HttpGrant {
   readonly hosts: ReadonlySet<string>;
   /** Of its calls, ms: a page gets most of it, so that the plug-in can still say what went wrong. */
   readonly timeoutMs: number;
+  /** Of the call: its first page has this `Idempotency-Key`, the nth `<key>.n`. */
+  readonly idempotencyKey: string;
 }
 
 /** The one way out of the sandbox: every request is vetted here, in the service, never in a cell. */
@@ -93,6 +95,10 @@ const createWindow = (now: () => number) => {
   };
 };
 
+/** Two pages of one call are two requests, whatever their host takes the key for. */
+const keyOfPage = ({ idempotencyKey }: HttpGrant, page: number): string =>
+  page === 1 ? idempotencyKey : `${idempotencyKey}.${page}`;
+
 const describe = (error: unknown, signal: AbortSignal): string => {
   if (error instanceof PageFailed) return error.message;
   if (signal.aborted) return 'the page did not come in time';
@@ -108,7 +114,11 @@ export const createVettedClient = ({ egress, logger, now }: VettedClientOptions)
     return window;
   };
 
-  const follow = async (text: string, { hosts, plugin }: HttpGrant, signal: AbortSignal): Promise<Page> => {
+  const follow = async (
+    text: string,
+    { hosts, plugin, idempotencyKey }: HttpGrant,
+    signal: AbortSignal,
+  ): Promise<Page> => {
     const request = readHttpRequest(text);
     if (!request.ok) throw new PageRefused(request.reason);
     const { headers } = request;
@@ -117,7 +127,7 @@ export const createVettedClient = ({ egress, logger, now }: VettedClientOptions)
       throw new PageFailed(`over ${MAX_PAGES_PER_WINDOW} pages in a minute; try again later`);
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const address = await resolvePublic(url.host, egress, signal);
-      const page = await getPage({ url, address, headers, signal }, egress.dial);
+      const page = await getPage({ url, address, headers, idempotencyKey, signal }, egress.dial);
       if (page.kind === 'page') return page;
       url = orRefuse(vetUrl(page.location, hosts, url));
     }
@@ -152,7 +162,7 @@ export const createVettedClient = ({ egress, logger, now }: VettedClientOptions)
         pages += 1;
         return pages > MAX_PAGES_PER_CALL
           ? Promise.resolve(refused(`a call may ask for ${MAX_PAGES_PER_CALL} pages at most`))
-          : serve(request, grant, signal);
+          : serve(request, { ...grant, idempotencyKey: keyOfPage(grant, pages) }, signal);
       };
     },
   };

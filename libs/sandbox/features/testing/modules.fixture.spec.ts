@@ -19,6 +19,7 @@ const PRELUDE = `
   ${host('store_u8', '(param i64 i32)')}
   ${host('output_set', '(param i64 i64)')}
   ${host('error_set', '(param i64)')}
+  ${host('length', '(param i64) (result i64)')}
   ${host('config_get', '(param i64) (result i64)')}
   ${host('var_get', '(param i64) (result i64)')}
   ${host('var_set', '(param i64 i64)')}
@@ -97,6 +98,12 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'config-proto': tool(`(i32.wrap_i64 (call $config_get (call $block (i32.const 0) (i32.const 11))))`, {
     data: 'constructor',
   }),
+  // Answers with the key that it was given for its call.
+  'says-key': tool(
+    `(local $key i64) (local.set $key (call $config_get (call $block (i32.const 0) (i32.const 15))))
+     (call $output_set (local.get $key) (call $length (local.get $key))) ${OK}`,
+    { data: 'idempotency_key' },
+  ),
   // Says 'fresh' as long as neither its memory, its global nor its variables remember an earlier call.
   memo: tool(
     `(if (i32.eqz (i32.and (i32.eqz (global.get $calls)) (i32.and (i32.eqz (i32.load (i32.const 1024)))
