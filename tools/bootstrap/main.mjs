@@ -70,7 +70,12 @@ const test = async (args, progress) => {
   return runTests(args, runBundled);
 };
 
-const COMMANDS = { start, stop, test };
+const chaos = async (args, progress) => {
+  await prepareAll(progress);
+  return runBundled([join(projectRoot, 'tools/chaos/run.mjs'), ...args]);
+};
+
+const COMMANDS = { start, stop, test, 'run chaos': chaos };
 
 /** Runs one of the commands and sets the process's exit code; a UserError's message is printed without a stack. */
 export const main = async (command, args) => {

@@ -14,6 +14,8 @@ export interface StartStackOptions {
   readonly scale?: Partial<Scale>;
   /** True: PostgreSQL (a database of its own in it) and Temporal of the whole run; NATS is always its own. */
   readonly shareEngines?: boolean;
+  /** True: `stop` leaves the home, with its data and logs, where it is. */
+  readonly keepHome?: boolean;
 }
 
 /** A whole stack of one spec's own: the real supervisor with the real services. */
@@ -73,13 +75,9 @@ const stopInOrder = async (running: RunningStack): Promise<void> => {
 };
 
 type Start = () => Promise<RunningStack>;
+type Remove = () => Promise<void>;
 
-const describe = (
-  home: string,
-  running: RunningStack,
-  database: TestDatabase | null,
-  start: Start,
-): TestStack => {
+const describe = (home: string, running: RunningStack, start: Start, remove: Remove): TestStack => {
   const { stack } = running;
   const gatewayUrl = stack.urls.gateway ?? '';
   return {
@@ -94,14 +92,9 @@ const describe = (
     restart: async (between) => {
       await stopInOrder(running);
       await between?.();
-      return describe(home, await start(), database, start);
+      return describe(home, await start(), start, remove);
     },
-    stop: async () => {
-      await stopInOrder(running).finally(async () => {
-        await database?.drop();
-        rmSync(home, { recursive: true, force: true });
-      });
-    },
+    stop: () => stopInOrder(running).finally(remove),
   };
 };
 
@@ -118,12 +111,15 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     ...sharedAddresses(database),
     ...options.env,
   };
+  const remove = async (): Promise<void> => {
+    await database?.drop();
+    if (!options.keepHome) rmSync(home, { recursive: true, force: true });
+  };
   try {
     const start = () => up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
-    return describe(home, await start(), database, start);
+    return describe(home, await start(), start, remove);
   } catch (error) {
-    await database?.drop();
-    rmSync(home, { recursive: true, force: true });
+    await remove();
     throw error;
   }
 };

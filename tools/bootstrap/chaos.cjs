@@ -1,0 +1,2 @@
+// `npm run chaos`
+require('./entry.cjs')('run chaos');
