@@ -4,6 +4,9 @@ import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent } from '../metering/index.js';
 
+export { REST_RULES } from './at-rest.js';
+export type { BeginsAndEnds, RestRule } from './at-rest.js';
+
 /** An event type in the form that is written now. */
 export interface EventContract {
   readonly category: string;

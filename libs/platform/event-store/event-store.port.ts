@@ -101,16 +101,19 @@ export interface ReadLogOptions {
 /**
  * The append-only log. Errors (AppError by code): `LOG.VERSION_CONFLICT` (data: streamId, expected, actual),
  * `LOG.EVENT_ID_CONFLICT`, `LOG.IDEMPOTENCY_CONFLICT`, `LOG.FENCED` (data: lease, epoch, actual),
- * `LOG.NOT_OWNER`, `LOG.INVALID`, `LOG.UNAVAILABLE` (transient).
+ * `LOG.NOT_OWNER`, `LOG.INVALID`, `LOG.UNAVAILABLE` (transient); `LOG.ARCHIVED` (not found; data: streamId, version,
+ * archiveId) for a read of a stream's events that have left to an archive.
  */
 export interface EventStore {
   /** Appends that arrive together go as one batch (group commit); a conflict fails its own request alone. */
   append(request: AppendRequest): Promise<AppendResult>;
   readStream(workspace: string, streamId: string, options?: ReadStreamOptions): Promise<RecordedEvent[]>;
-  /** In order of position. */
+  /** In order of position. `LOG.ARCHIVED` when events behind `after` may have left (see `basePosition`). */
   readLog(options: ReadLogOptions): Promise<RecordedEvent[]>;
   /** Version of a stream, 0 if it does not exist. */
   streamVersion(workspace: string, streamId: string): Promise<number>;
+  /** Behind this position the log is without holes; of what lies before it, events may have left to archives. */
+  basePosition(): Promise<number>;
   /** Position of the newest event, 0 for an empty log. */
   headPosition(): Promise<number>;
 }

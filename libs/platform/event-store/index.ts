@@ -1,3 +1,7 @@
+export { archiveEvents } from './archive/archive-log.js';
+export type { Archived, ArchiveOptions } from './archive/archive-log.js';
+export { listArchives, restoreArchive } from './archive/restore-archive.js';
+export type { KnownArchive } from './archive/restore-archive.js';
 export { appendSql } from './append-batch.js';
 export type { AppendOutcome } from './append-outcome.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './event-hash.js';

@@ -161,6 +161,7 @@ const readerOf = (log: Log): Omit<EventStore, 'append'> => ({
     return copy(wanted.slice(0, limit));
   },
   streamVersion: async (workspace, streamId) => versionIn(log, workspace, streamId),
+  basePosition: async () => 0,
   headPosition: async () => log.events.length,
 });
 

@@ -1,6 +1,6 @@
 import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from './event-store.port.js';
-import { COLUMNS, type EventRow, toEvent } from './log-reader.js';
+import { archivedBefore, COLUMNS, type EventRow, toEvent } from './log-reader.js';
 import { epochChanged } from './projection-checkpoint.js';
 import type { ProjectionSource } from './projection-source.js';
 
@@ -30,7 +30,7 @@ const SPAN = 20_000;
 /** One snapshot: positions have no holes and are committed in their order, so all up to the head is in it. */
 const LOOK_SQL = `with at as materialized (
     select coalesce(c.position, 0) as checkpoint, coalesce(c.epoch, h.epoch) as epoch, h.epoch as log_epoch,
-      greatest(h.base_position, coalesce((select max(position) from events), 0)) as head,
+      h.base_position as base, greatest(h.base_position, coalesce((select max(position) from events), 0)) as head,
       exists (select from projection_parked where projection = $1) as parked,
       case when c.position = $2 then $3::bigint else coalesce(c.position, 0) end as after
     from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1)
@@ -44,6 +44,7 @@ interface LookRow extends Omit<EventRow, 'position'> {
   readonly checkpoint: string;
   readonly epoch: string;
   readonly log_epoch: string;
+  readonly base: string;
   readonly head: string;
   readonly parked: boolean;
   readonly after: string;
@@ -57,13 +58,14 @@ const toLook = (name: string, limit: number, rows: readonly LookRow[]): Look => 
   const [position, head, after] = [Number(first.checkpoint), Number(first.head), Number(first.after)];
   if (first.epoch !== first.log_epoch && position > 0)
     throw epochChanged(name, Number(first.epoch), Number(first.log_epoch));
+  if (after < Number(first.base)) throw archivedBefore(Number(first.base));
   const events = rows.flatMap((row) => (row.position === null ? [] : [toEvent(row as EventRow)]));
   const end = Math.max(after, Math.min(head, after + SPAN));
   const upTo = events.length < limit ? end : (events.at(-1)?.position ?? end);
   return { position, epoch: Number(first.log_epoch), events, upTo, head, parked: first.parked };
 };
 
-/** Looks on from the checkpoint, or from where the last look had passed to. Throws `LOG.EPOCH_CHANGED` (bug). */
+/** Looks on from the checkpoint, or from where the last look had passed to. Throws `LOG.EPOCH_CHANGED` (bug), `LOG.ARCHIVED`. */
 export const look = async (source: ProjectionSource, passed: Passed): Promise<Look> => {
   const { pool, name, categories, batchSize } = source;
   const values = [name, passed.from, passed.to, categories, batchSize];

@@ -5,7 +5,7 @@ import { whileConnected } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode } from './streams.js';
 
-export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition'>;
+export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition' | 'basePosition'>;
 
 /** JetStream's management, over the connection that it uses. */
 export interface RelayTarget {
@@ -39,15 +39,16 @@ const eventAt = async (log: LogForRelay, position: number): Promise<RecordedEven
 
 /** Whether what `EVENTS` ends with is what the log has at that position; a message that has aged out cannot tell. */
 const belongsToLog = async (target: RelayTarget, log: LogForRelay, last: number): Promise<boolean> => {
-  if (last === 0) return true;
+  const base = await log.basePosition();
+  // Events between have left the log: EVENTS cannot go on from there. What stood at the base itself cannot be asked.
+  if (last <= base) return last === base;
   if (last > (await log.headPosition())) return false;
   const [stored, event] = await Promise.all([messageIdAt(target, last), eventAt(log, last)]);
   return stored === null || event === undefined || stored === event.eventId;
 };
 
 const createFor = async (target: RelayTarget, log: LogForRelay): Promise<number> => {
-  const [first] = await log.readLog({ after: 0, limit: 1 });
-  const firstPosition = first?.position ?? 1;
+  const firstPosition = (await log.basePosition()) + 1;
   await ensureStream(target.manager, { ...STREAMS.EVENTS, first_seq: firstPosition });
   return firstPosition - 1;
 };

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { JsonObject } from '@antiphon/kernel';
+import { notFound, type JsonObject } from '@antiphon/kernel';
 import { keyHashOf } from './fact-rows.js';
 import { scopedId } from './plan-batch.js';
 import type { Learning, Scoped } from './plan-batch.js';
@@ -17,6 +17,11 @@ const SAID = `select s.workspace, s.session_id, s.session_key, e.position, e.eve
   join events e on e.workspace = s.workspace and e.stream_id = 'session-' || s.session_id
     and e.stream_version <= s.version and e.type = 'TurnRequested'
   order by e.position`;
+
+const ARCHIVED = `select a.stream_id
+  from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
+  join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
+  join archived_streams a on a.workspace = s.workspace and a.stream_id = 'session-' || s.session_id limit 1`;
 
 const parameters = (keys: readonly Scoped[]): unknown[] => [
   keys.map(({ workspace }) => workspace),
@@ -58,6 +63,10 @@ export const readSaid = async (
   client: pg.ClientBase,
   keys: readonly Scoped[],
 ): Promise<readonly (Learning & { readonly key: Scoped })[]> => {
+  const [left] = (await client.query<{ stream_id: string }>(ARCHIVED, parameters(keys))).rows;
+  // Folded without what has left, the keys would forget it.
+  if (left)
+    throw notFound('LOG.ARCHIVED', `events of ${left.stream_id} were archived; restore them to learn anew`);
   const { rows } = await client.query<SaidRow>(SAID, parameters(keys));
   return rows.map((row) => ({
     session: { workspace: row.workspace, id: row.session_id },

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { invalid } from '@antiphon/kernel';
+
+/** First line of an archive file; each other line is one row of `events` as PostgreSQL's `to_jsonb` spells it. */
+export interface ArchiveHeader {
+  readonly kind: 'antiphon-archive';
+  readonly format: 1;
+  readonly archiveId: string;
+  readonly cutPosition: number;
+}
+
+const sync = async (path: string): Promise<void> => {
+  const handle = await open(path, 'r');
+  await handle.sync().finally(() => handle.close());
+};
+
+async function* joined(header: ArchiveHeader, pages: AsyncIterable<readonly string[]>) {
+  yield `${JSON.stringify(header)}\n`;
+  for await (const lines of pages) yield lines.map((line) => `${line}\n`).join('');
+}
+
+/**
+ * Writes an archive file, whole and synced under its name or not at all, and answers the SHA-256 of what was written.
+ * `pages`: lines without their ends.
+ */
+export const writeArchiveFile = async (
+  file: string,
+  header: ArchiveHeader,
+  pages: AsyncIterable<readonly string[]>,
+): Promise<Buffer> => {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const part = `${file}.part`;
+  const hash = createHash('sha256');
+  const hashed = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  try {
+    const out = createWriteStream(part, { mode: 0o600, flush: true });
+    await pipeline(Readable.from(joined(header, pages)), createGzip(), hashed, out);
+    await rename(part, file);
+    await sync(dirname(file));
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+  return hash.digest();
+};
+
+const damaged = (file: string, why: string, cause?: unknown): never => {
+  throw invalid('LOG.ARCHIVE_DAMAGED', `the archive file ${file} ${why}`, { cause });
+};
+
+/** Throws `LOG.ARCHIVE_DAMAGED` when the file is not there, or not the one that was written. */
+export const checkArchiveFile = async (file: string, sha256: Buffer): Promise<void> => {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(file), hash);
+  } catch (cause) {
+    damaged(file, `cannot be read: ${(cause as Error).message}`, cause);
+  }
+  if (!hash.digest().equals(sha256)) damaged(file, 'is not the one that was written: its SHA-256 is another');
+};
+
+/** The lines of a file after its header, some at a time. Throws `LOG.ARCHIVE_DAMAGED` for a file of another archive. */
+export async function* readArchiveFile(
+  file: string,
+  archiveId: string,
+  pageSize: number,
+): AsyncGenerator<string[], void, undefined> {
+  const lines = createInterface({ input: createReadStream(file).pipe(createGunzip()) });
+  let header: ArchiveHeader | undefined;
+  let page: string[] = [];
+  for await (const line of lines) {
+    if (header === undefined) {
+      header = JSON.parse(line) as ArchiveHeader;
+      if (header.archiveId !== archiveId || header.format !== 1) damaged(file, 'is that of another archive');
+      continue;
+    }
+    page.push(line);
+    if (page.length < pageSize) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { createTestDatabase, freshStream, newEvent, toStream } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { verifyChain } from '../event-hash.js';
+import type { EventStore } from '../event-store.port.js';
+import { createPostgresEventStore } from '../postgres-event-store.js';
+import { archiveEvents } from './archive-log.js';
+import { listArchives, restoreArchive } from './restore-archive.js';
+
+const RULES = [
+  { category: 'session', keeps: 'session-key-', pairs: [{ begins: ['Asked'], ends: ['Answered'] }] },
+];
+const W = 'default';
+
+let database: TestDatabase;
+let admin: pg.Pool;
+let agent: pg.Pool;
+let store: EventStore & { close(): Promise<void> };
+let folder: string;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+  agent = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 3 });
+  store = createPostgresEventStore(agent);
+  folder = await mkdtemp(join(tmpdir(), 'antiphon-archive-'));
+});
+afterEach(async () => {
+  await store.close();
+  await Promise.all([admin.end(), agent.end()]);
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+const archive = (position: number, maxEvents?: number) =>
+  archiveEvents({
+    pool: agent,
+    folder,
+    rules: RULES,
+    before: { position },
+    ...(maxEvents ? { maxEvents } : {}),
+  });
+const everything = async () =>
+  (
+    await admin.query<{ text: string }>(`select to_jsonb(e)::text as text from events e order by position`)
+  ).rows.map(({ text }) => text);
+const append = (streamId: string, count: number, expected: number | 'any' = 'any') =>
+  store.append({ workspace: W, streams: [toStream(streamId, expected, count)] });
+const say = (streamId: string, type: string) =>
+  store.append({
+    workspace: W,
+    streams: [{ streamId, expectedVersion: 'any', events: [newEvent({}, { type })] }],
+  });
+/** Three old streams, one at work, one that goes on; then the newest event. */
+const fill = async () => {
+  const [old, older, open, goesOn] = [freshStream(), freshStream(), freshStream(), freshStream()];
+  const binding = `session-key-${old.slice(8)}`;
+  for (const [stream, count] of [
+    [older, 2],
+    [old, 5],
+    [binding, 1],
+    [goesOn, 3],
+  ] as const)
+    await append(stream, count);
+  await say(open, 'Asked');
+  const cut = await store.headPosition();
+  await append(goesOn, 1);
+  return { old, older, open, goesOn, binding, cut };
+};
+
+describe('an archive', () => {
+  it('takes event streams at rest, keeps what is at work, goes on or says what holds now, and gives back bit for bit', async () => {
+    const { old, older, open, goesOn, binding, cut } = await fill();
+    const before = await everything();
+    const made = await archive(cut);
+    expect(made).toMatchObject({ streams: 2, events: 7, cutPosition: cut });
+    expect(await everything()).toHaveLength(before.length - 7);
+    for (const stay of [open, goesOn, binding]) expect(await store.readStream(W, stay)).not.toEqual([]);
+    for (const gone of [old, older])
+      await expect(store.readStream(W, gone)).rejects.toMatchObject({
+        code: 'LOG.ARCHIVED',
+        data: { streamId: gone, archiveId: made?.archiveId },
+      });
+    await expect(store.readLog({ after: 0, limit: 10 })).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    expect(await store.readLog({ after: cut, limit: 10 })).toHaveLength(1);
+    expect(await archive(cut)).toBeNull();
+
+    await restoreArchive(admin, folder, made!.archiveId);
+    expect(await everything()).toEqual(before);
+    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ whole: true, version: 5 });
+    expect(await listArchives(admin)).toEqual([]);
+    expect(await store.readLog({ after: 0, limit: 100 })).toHaveLength(before.length);
+  });
+
+  it('lets streams go on from their checkpoint, positions too, and leaves again what came since', async () => {
+    const { old, cut } = await fill();
+    await archive(cut);
+    const head = await store.headPosition();
+    expect(await store.append({ workspace: W, streams: [toStream(old, 5, 2)] })).toMatchObject({
+      versions: [7],
+      firstPosition: head + 1,
+    });
+    const later = await store.readStream(W, old, { fromVersion: 6 });
+    expect(later.map(({ streamVersion }) => streamVersion)).toEqual([6, 7]);
+    expect(await store.readStream(W, old, { backwards: true, limit: 2 })).toHaveLength(2);
+    for (const options of [{ fromVersion: 5 }, { backwards: true }, { backwards: true, limit: 3 }])
+      await expect(store.readStream(W, old, options)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    await append(freshStream(), 1);
+    expect((await archive(head + 2))?.events).toBeGreaterThan(1);
+    for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
+    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ whole: true, version: 7 });
+  });
+
+  it('never takes the newest event, and takes the oldest first when there is more than a file may hold', async () => {
+    const streams = [freshStream(), freshStream(), freshStream()];
+    for (const stream of streams) await append(stream, 4);
+    const first = await archive(1_000, 5);
+    expect(first).toMatchObject({ streams: 1, events: 4, cutPosition: 11 });
+    await expect(store.readStream(W, streams[0]!)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    expect(await archive(1_000)).toMatchObject({ streams: 1, events: 4 });
+    expect(await archive(1_000)).toBeNull();
+    expect(await store.headPosition()).toBe(12);
+    expect(await append(freshStream(), 1)).toMatchObject({ firstPosition: 13 });
+  });
+
+  it('leaves nothing out while others append', async () => {
+    const streams = Array.from({ length: 40 }, () => freshStream());
+    await Promise.all(streams.map((stream) => append(stream, 3)));
+    const appending = Promise.all(Array.from({ length: 60 }, (_, index) => append(streams[index % 20]!, 1)));
+    const made = [];
+    for (let round = 0; round < 5; round++)
+      made.push(await archive(100).catch((error: { kind: string }) => expect(error.kind).toBe('transient')));
+    await appending;
+    for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
+    for (const stream of streams)
+      expect(verifyChain(await store.readStream(W, stream))).toMatchObject({ whole: true });
+    expect(await store.readLog({ after: 0, limit: 1_000 })).toHaveLength(180);
+  });
+
+  it('waits for projections, and leaves parked streams where they are', async () => {
+    const { old, cut } = await fill();
+    const put = (position: number) =>
+      admin.query(
+        `insert into projection_checkpoints values ('p', $1, 1, now()) on conflict (name) do update set position = $1`,
+        [position],
+      );
+    await put(6);
+    expect(await archive(cut)).toMatchObject({ streams: 1, events: 2, cutPosition: 6 });
+    expect(await store.readStream(W, old)).toHaveLength(5);
+    await put(cut);
+    await admin.query(`insert into projection_parked values ('p', $1, $2, 1, 'spec', now())`, [W, old]);
+    expect(await archive(cut)).toBeNull();
+  });
+});
+
+describe('the archive’s door', () => {
+  it('is the only one: a delete without a checkpoint is refused to everybody', async () => {
+    const { old } = await fill();
+    await expect(admin.query('delete from events where stream_id = $1', [old])).rejects.toThrow(
+      'append-only',
+    );
+    await expect(agent.query('delete from events')).rejects.toMatchObject({ code: '42501' });
+    await expect(
+      agent.query(
+        `insert into archived_streams select workspace, stream_id, 1, version, hash, gen_random_uuid() from stream_heads`,
+      ),
+    ).rejects.toMatchObject({ code: '42501' });
+    await expect(admin.query('update archived_streams set to_version = 0')).rejects.toThrow('append-only');
+  });
+
+  it('is shut to a checkpoint that is not the stream’s head, and to the newest event', async () => {
+    const { old, cut } = await fill();
+    const take = (position: number, version: number, hash: string) =>
+      agent.query(
+        `select antiphon_archive(gen_random_uuid(), 'f', '\\x00', $1, array[$2], array[$3], array[1::bigint], array[$4::bigint], array[$5::bytea])`,
+        [position, W, old, version, hash],
+      );
+    await expect(take(cut, 5, '\\x00')).rejects.toThrow('has grown');
+    await expect(take(cut, 4, '\\x00')).rejects.toThrow('has grown');
+    await expect(take(cut + 1, 5, '\\x00')).rejects.toThrow('newest event');
+    expect(await store.readStream(W, old)).toHaveLength(5);
+  });
+
+  it('takes nothing back from a file that was changed, is another’s, or is gone', async () => {
+    const { cut } = await fill();
+    const made = (await archive(cut))!;
+    const file = join(folder, made.file);
+    const whole = await readFile(file);
+    const restore = () => restoreArchive(admin, folder, made.archiveId);
+    await writeFile(file, Buffer.concat([whole, Buffer.from('x')]));
+    await expect(restore()).rejects.toMatchObject({ code: 'LOG.ARCHIVE_DAMAGED' });
+    await rm(file);
+    await expect(restore()).rejects.toMatchObject({ code: 'LOG.ARCHIVE_DAMAGED' });
+    await writeFile(file, whole);
+    await expect(restoreArchive(admin, folder, '0192f0c1-7a2b-7c3d-8e4f-000000000001')).rejects.toMatchObject(
+      { code: 'LOG.ARCHIVE_UNKNOWN' },
+    );
+    await restore();
+    await expect(restore()).rejects.toMatchObject({ code: 'LOG.ARCHIVE_UNKNOWN' });
+  });
+});
