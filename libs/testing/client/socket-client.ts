@@ -89,10 +89,13 @@ export const connectClient = async (
 ): Promise<SocketClient> => {
   const socket = new WebSocket(url, { headers });
   const received: Incoming[] = [];
+  const streams = new Map<number, (message: Incoming) => void>();
   const waiting = createWaiting();
   let nextId = 1;
   socket.on('message', (data: Buffer) => {
-    received.push(JSON.parse(data.toString('utf8')) as Incoming);
+    const message = JSON.parse(data.toString('utf8')) as Incoming;
+    received.push(message);
+    if (typeof message.id === 'number') streams.get(message.id)?.(message);
     waiting.wake();
   });
   const closed = new Promise<number>((resolve) =>
@@ -112,25 +115,34 @@ export const connectClient = async (
 
   const stream = (method: string, params: unknown): FrameStream => {
     const id = send(method, params);
-    const own = (): StreamedFrame[] =>
-      received.filter((message) => message.id === id && message.event !== undefined) as StreamedFrame[];
-    const refused = () => received.find((message) => message.id === id && message.error);
-    const untilFrame = (what: string, condition: (frame: StreamedFrame) => boolean): Promise<StreamedFrame> =>
-      waiting
-        .forFact(what, () => own().find(condition) ?? refused())
-        .then((found) => {
-          if ('error' in found && found.error) throw failureOf(found);
-          return found as StreamedFrame;
-        });
+    const own: StreamedFrame[] = [];
+    let refused: Incoming | undefined;
+    streams.set(id, (message) => {
+      if (message.event !== undefined) own.push(message as StreamedFrame);
+      else if (message.error) refused = message;
+    });
+    const untilFrame = async (
+      what: string,
+      condition: (frame: StreamedFrame) => boolean,
+    ): Promise<StreamedFrame> => {
+      let looked = 0;
+      const found = await waiting.forFact(what, () => {
+        const next = own.slice(looked).find(condition);
+        looked = own.length;
+        return next ?? refused;
+      });
+      if (found === refused) throw failureOf(refused as Incoming);
+      return found as StreamedFrame;
+    };
     return {
       id,
       get frames() {
-        return own();
+        return [...own];
       },
       until: untilFrame,
       done: async () => {
         await untilFrame('done', ({ event }) => event === 'done');
-        return own();
+        return [...own];
       },
     };
   };
@@ -162,17 +174,4 @@ export const connectClient = async (
       await closed;
     },
   };
-};
-
-/** The text that a client shows in the end: a `restart` voids what its attempt had sent. */
-export const textOf = (frames: readonly StreamedFrame[]): string => {
-  const restarts = frames.filter(({ event }) => event === 'restart');
-  const isVoid = ({ offset }: StreamedFrame) =>
-    restarts.some(
-      (restart) => offset >= (restart.data as { offset: number }).offset && offset < restart.offset,
-    );
-  return frames
-    .filter((frame) => frame.event === 'text' && !isVoid(frame))
-    .map(({ data }) => data)
-    .join('');
 };

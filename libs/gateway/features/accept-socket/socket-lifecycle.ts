@@ -7,6 +7,7 @@ import { CLOCK, IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import { createClientConnection } from '../answer-rpc/client-connection.js';
 import type { MethodTable } from '../answer-rpc/rpc-method.js';
+import { createSendBuffers } from '../answer-rpc/send-buffers.js';
 import { createRpcSession } from '../answer-rpc/rpc-session.js';
 import type { TokenGate } from '../authenticate/token-gate.js';
 import { METHODS, SESSION_FEEDS, TOKEN_GATE, WORKSPACE } from '../gateway.tokens.js';
@@ -23,6 +24,7 @@ const caller = (gate: TokenGate): string => (gate.required ? 'token' : 'loopback
 /** Accepts sockets from when the gateway serves until it stops. */
 @Injectable()
 export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly buffers = createSendBuffers();
   private server: { close(): Promise<void> } | null = null;
 
   constructor(
@@ -54,7 +56,12 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
 
   private greet(socket: WebSocket, { address, authenticated, traceparent }: SocketPeer): void {
     const { gate, logger, ids, clock, methods, workspace } = this;
-    const connection = createClientConnection(socket, { connectionId: ids.next(), address }, logger);
+    const connection = createClientConnection(
+      socket,
+      { connectionId: ids.next(), address },
+      this.buffers,
+      logger,
+    );
     const who = { workspace, caller: caller(gate), traceparent };
     const session = createRpcSession({ connection, methods, ...who, logger, ids });
     const capabilities = [...methods.keys()];

@@ -7,12 +7,14 @@ import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { createClientConnection } from '../answer-rpc/client-connection.js';
 import type { ClientConnection } from '../answer-rpc/client-connection.js';
 import { defineMethod, methodTable } from '../answer-rpc/rpc-method.js';
+import { createSendBuffers } from '../answer-rpc/send-buffers.js';
 import { createRpcSession } from '../answer-rpc/rpc-session.js';
 import { createTokenGate } from '../authenticate/token-gate.js';
 import { z } from 'zod';
 import { attachSocketServer } from './socket-server.js';
 
 const http = createServer();
+const buffers = createSendBuffers();
 const connections: ClientConnection[] = [];
 let url = '';
 let latest: WebSocket | undefined;
@@ -30,7 +32,12 @@ beforeAll(async () => {
     maxSockets: 2,
     onSocket: (socket, { address }) => {
       latest = socket;
-      const connection = createClientConnection(socket, { connectionId: 'c', address }, silentLogger);
+      const connection = createClientConnection(
+        socket,
+        { connectionId: `c${connections.length}`, address },
+        buffers,
+        silentLogger,
+      );
       connections.push(connection);
       const methods = methodTable([wait]);
       const session = { connection, methods, workspace: 'default', caller: 'spec', traceparent: undefined };
@@ -93,15 +100,23 @@ describe('a gateway', () => {
     slow.pause();
     const text = 'x'.repeat(256 * 1024);
     // The kernel's buffers take some of it; what does not fit any more piles up here, and ends it.
-    for (let offset = 1; offset <= 128; offset++)
-      toSlow.frame(1, 'session', { event: 'text', data: text, offset });
-    toBrisk.frame(1, 'session', { event: 'text', data: 'still here', offset: 1 });
+    for (let offset = 1; offset <= 128; offset++) toSlow.frame(1, 's', { event: 'text', data: text, offset });
+    toBrisk.frame(1, 's', { event: 'text', data: 'still here', offset: 1 });
     const [heard] = (await once(brisk, 'message')) as [Buffer];
     expect(JSON.parse(heard.toString('utf8'))).toMatchObject({ data: 'still here' });
+    const read: number[] = [];
+    slow.on('message', (data: Buffer) =>
+      read.push((JSON.parse(data.toString('utf8')) as { offset: number }).offset),
+    );
     const closed = once(slow, 'close') as Promise<[number, Buffer]>;
     slow.resume();
     const [code, reason] = await closed;
-    expect([code, reason.toString('utf8')]).toEqual([1013, 'too slow: resume from the last offset']);
+    // What was sent before is read before the close: the reason names the last of it.
+    expect(read.length).toBeGreaterThan(0);
+    expect([code, reason.toString('utf8')]).toEqual([
+      1013,
+      `too slow: resume session s after ${read.at(-1)}`,
+    ]);
     await leave(brisk);
   });
 });

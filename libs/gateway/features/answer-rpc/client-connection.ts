@@ -5,6 +5,8 @@ import type { JsonValue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { WebSocket } from 'ws';
 import { rpcError } from './rpc-error.js';
+import { BRISK_BYTES } from './send-buffers.js';
+import type { SendBuffers } from './send-buffers.js';
 
 type RequestId = RpcRequest['id'];
 
@@ -28,32 +30,68 @@ export interface ClientConnection {
   hold(end: () => void, key?: string): () => void;
   /** Runs work of one key after another, in the order of the calls: what a client sends in a row happens in a row. */
   inOrder<T>(key: string, work: () => Promise<T>): Promise<T>;
+  /** Settles when the client has read on, or is gone; undefined when there is room: what can wait is sent no faster. */
+  room(): Promise<void> | undefined;
   close(code: number, reason: string): void;
 }
 
-/** A client that does not read: beyond this the socket is closed and its stream can be resumed. */
-const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 /** Sessions whose last offset is remembered for queued turns. */
 const MAX_OFFSETS = 1_000;
+
+/** 1013: try again later; a reason has 123 bytes at most. */
+const CLOSE_SLOW = 1013;
+
+/** What is sent and not read: a client that does not read is closed, and its streams can be resumed. */
+const createOutbox = (
+  socket: WebSocket,
+  { connectionId }: { connectionId: string },
+  buffers: SendBuffers,
+  logger: Logger,
+) => {
+  let waiting: (() => void)[] = [];
+  const wake = (): void => {
+    if (waiting.length === 0) return;
+    for (const go of waiting) go();
+    waiting = [];
+  };
+  const onWritten = (): void => {
+    if (socket.bufferedAmount > BRISK_BYTES) return;
+    buffers.forget(connectionId);
+    wake();
+  };
+  socket.once('close', () => {
+    buffers.forget(connectionId);
+    wake();
+  });
+
+  return {
+    /** `resumeAt`: what a client that is closed for it is told. */
+    send: (message: JsonValue, resumeAt: () => string): void => {
+      if (socket.readyState !== socket.OPEN) return;
+      const bytes = socket.bufferedAmount;
+      if (buffers.mayHold(connectionId, bytes)) return socket.send(JSON.stringify(message), onWritten);
+      logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
+      socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
+    },
+    room: (): Promise<void> | undefined =>
+      socket.readyState === socket.OPEN && socket.bufferedAmount > BRISK_BYTES
+        ? new Promise((resolve) => waiting.push(resolve))
+        : undefined,
+  };
+};
 
 export const createClientConnection = (
   socket: WebSocket,
   identity: { connectionId: string; address: string },
+  buffers: SendBuffers,
   logger: Logger,
 ): ClientConnection => {
   const held = new Map<string | symbol, () => void>();
   const offsets = createBoundedMap<number>(MAX_OFFSETS);
+  const outbox = createOutbox(socket, identity, buffers, logger);
 
   const close = (code: number, reason: string): void => socket.close(code, reason);
-
-  const send = (message: JsonValue): void => {
-    if (socket.readyState !== socket.OPEN) return;
-    if (socket.bufferedAmount > MAX_BUFFERED_BYTES) {
-      logger.warn({ connectionId: identity.connectionId }, 'client reads too slowly, closing; it can resume');
-      return close(1013, 'too slow: resume from the last offset');
-    }
-    socket.send(JSON.stringify(message));
-  };
+  const send = (message: JsonValue): void => outbox.send(message, () => 'from the last offset');
 
   const offsetFor = (sessionId: string, offset: number | null): number => {
     const highest = Math.max(offsets.get(sessionId) ?? 0, offset ?? 0);
@@ -96,10 +134,19 @@ export const createClientConnection = (
     answer: (id, result) => send({ id: id ?? null, result }),
     fail: (id, error, requestId) =>
       send({ id: id ?? null, error: rpcError(error, requestId) as unknown as JsonValue }),
-    frame: (id, sessionId, { event, data, offset }) =>
-      send({ id: id ?? null, event, data: data as JsonValue, offset: offsetFor(sessionId, offset) }),
+    frame: (id, sessionId, { event, data, offset }) => {
+      const before = offsets.get(sessionId) ?? 0;
+      const message = {
+        id: id ?? null,
+        event,
+        data: data as JsonValue,
+        offset: offsetFor(sessionId, offset),
+      };
+      outbox.send(message, () => `session ${sessionId} after ${before}`);
+    },
     hold,
     inOrder,
+    room: outbox.room,
     close,
   };
 };

@@ -1,4 +1,6 @@
+import { attemptOf } from '@antiphon/contracts/agent';
 import { SessionResumeParams } from '@antiphon/contracts/gateway';
+import { conflict } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcMethod } from '../answer-rpc/rpc-method.js';
 import type { FrameLog } from '../stream-frames/frame-log.js';
@@ -9,6 +11,17 @@ export interface SessionResumeDeps {
   readonly frameLog: FrameLog;
   readonly logger: Logger;
 }
+
+/** An attempt is in the log before its first frame leaves: an offset beyond the last one's range was never given. */
+const refuseAhead = async (frameLog: FrameLog, workspace: string, sessionId: string, after: number) => {
+  const { attempt, lastOffset } = await frameLog.end(workspace, sessionId);
+  if (attemptOf(after) <= attempt) return;
+  throw conflict(
+    'GATEWAY.OFFSET_AHEAD',
+    `session ${sessionId} has no offset ${after}: it ends at ${lastOffset}; resume from there, or from 0 for all of it`,
+    { data: { lastOffset } },
+  );
+};
 
 /**
  * `session.resume`: every frame after the offset that the client has, first from the log and from what `LIVE`
@@ -21,13 +34,14 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
     async ({ params, workspace, connection, id, requestId }) => {
       const { sessionId, after } = params;
       // Refuses a session that does not exist (or is another workspace's) before anything is streamed.
-      await frameLog.framesAfter(workspace, sessionId, Number.MAX_SAFE_INTEGER);
+      await refuseAhead(frameLog, workspace, sessionId, after);
       const unfollow = feeds.follow({
         workspace,
         sessionId,
         after,
         catchUp: true,
         deliver: (frame) => connection.frame(id, sessionId, frame),
+        room: connection.room,
         onError: (error) =>
           logger.error({ err: error, requestId, sessionId }, 'cannot catch up on a session'),
       });

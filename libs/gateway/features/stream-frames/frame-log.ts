@@ -1,28 +1,32 @@
-import {
-  SessionEvent,
-  framesOf,
-  initialCursor,
-  sessionStream,
-  type Frame,
-  type FrameCursor,
-} from '@antiphon/contracts/agent';
+import { SessionEvent, attemptOf, framesOf, initialCursor, sessionStream } from '@antiphon/contracts/agent';
+import type { Frame, FrameCursor } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import type { RecordedEvent } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
+import { findTurnStart, type FoldedTo, type StreamReads } from './find-turn-start.js';
+
+/** Some frames of a session, in order. */
+export interface FramePage {
+  readonly frames: readonly Frame[];
+  /** Whether a turn is at work behind them: more is to come by itself. */
+  readonly turnOpen: boolean;
+}
 
 /** The committed frames of sessions, derived from their event streams. */
 export interface FrameLog {
-  /** Frames with an offset above `after`, in order. An unknown session is `GATEWAY.SESSION_NOT_FOUND`. */
-  framesAfter(workspace: string, sessionId: string, after: number): Promise<Frame[]>;
+  /**
+   * Frames with an offset above `after`, in order, an event's at a time: they are read as they are asked for. The last
+   * page is where the log ends. An unknown session is `GATEWAY.SESSION_NOT_FOUND`.
+   */
+  framesAfter(workspace: string, sessionId: string, after: number): AsyncIterable<FramePage>;
+  /** Where a session's frames end by now. An unknown session is `GATEWAY.SESSION_NOT_FOUND`. */
+  end(workspace: string, sessionId: string): Promise<FrameCursor>;
 }
 
-interface Checkpoint {
-  readonly version: number;
-  readonly cursor: FrameCursor;
-}
-
-const PAGE = 500;
+/** Events of one read: each may have 1 MiB. */
+const PAGE = 64;
 const MAX_CHECKPOINTS = 10_000;
+const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor };
 
 /** Events that this version does not know give no frames: a newer service may write them. */
 const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
@@ -31,36 +35,69 @@ const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
 };
 
 /**
- * Folds from the newest point that is known to lie before `after`, so that a reader who is nearly up to date
- * costs one short read however long the session is.
+ * Folds from the newest point that is known to lie before `after`, else from the turn that `after` belongs to, so that
+ * it costs a few short reads and what is to be delivered, however long the session is.
  */
-export const createFrameLog = (store: Pick<EventStore, 'readStream'>): FrameLog => {
-  const checkpoints = createBoundedMap<Checkpoint>(MAX_CHECKPOINTS);
+export const createFrameLog = (store: StreamReads): FrameLog => {
+  const checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
 
-  const startOf = (key: string, after: number): Checkpoint => {
+  const remember = (key: string, at: FoldedTo): void => {
+    if ((checkpoints.get(key)?.version ?? 0) <= at.version) checkpoints.put(key, at);
+  };
+  const knownBefore = (key: string, after: number): FoldedTo => {
     const known = checkpoints.get(key);
-    return known && known.cursor.lastOffset <= after ? known : { version: 0, cursor: initialCursor };
+    return known && known.cursor.lastOffset <= after ? known : BEGINNING;
   };
 
-  const framesAfter = async (workspace: string, sessionId: string, after: number): Promise<Frame[]> => {
+  const skipTo = async (
+    workspace: string,
+    sessionId: string,
+    attempt: number,
+    at: FoldedTo,
+  ): Promise<FoldedTo> => {
+    if (attempt <= at.cursor.attempt) return at;
+    const found = await findTurnStart(store, workspace, sessionId, attempt, at.cursor);
+    return found && found.version > at.version ? found : at;
+  };
+
+  async function* fold(workspace: string, sessionId: string, after: number) {
     const key = `${workspace}/${sessionId}`;
-    let at = startOf(key, after);
-    const frames: Frame[] = [];
+    let at = knownBefore(key, after);
+    let searched = at.version > 0;
+    if (searched) yield { at, frames: [] };
     for (;;) {
-      const events = await store.readStream(workspace, sessionStream(sessionId), {
-        fromVersion: at.version + 1,
-        limit: PAGE,
-      });
+      const fromVersion = at.version + 1;
+      const options = { fromVersion, limit: PAGE };
+      const events = await store.readStream(workspace, sessionStream(sessionId), options);
+      if (events.length === 0 && at.version === 0)
+        throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
       for (const event of events) {
-        const step = framesOfRecorded(at.cursor, event);
-        at = { version: event.streamVersion, cursor: step.cursor };
-        frames.push(...step.frames.filter((frame) => frame.offset > after));
+        const { cursor, frames } = framesOfRecorded(at.cursor, event);
+        at = { version: event.streamVersion, cursor };
+        yield { at, frames };
       }
       if (events.length < PAGE) break;
+      // A long session: what lies between its beginning and the turn that is asked for is passed over.
+      if (!searched) at = await skipTo(workspace, sessionId, attemptOf(after), at);
+      searched = true;
     }
-    if (at.version === 0) throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
-    checkpoints.put(key, at);
-    return frames;
+    remember(key, at);
+  }
+
+  return {
+    framesAfter: async function* (workspace, sessionId, after) {
+      let turnOpen = false;
+      for await (const { at, frames } of fold(workspace, sessionId, after)) {
+        turnOpen = at.cursor.openTurnId !== null;
+        const fresh = frames.filter(({ offset }) => offset > after);
+        if (fresh.length > 0) yield { frames: fresh, turnOpen };
+      }
+      yield { frames: [], turnOpen };
+    },
+    end: async (workspace, sessionId) => {
+      let cursor = initialCursor;
+      for await (const { at } of fold(workspace, sessionId, Number.MAX_SAFE_INTEGER)) cursor = at.cursor;
+      return cursor;
+    },
   };
-  return { framesAfter };
 };

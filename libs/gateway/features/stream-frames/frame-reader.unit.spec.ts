@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Frame, FrameEvent, LiveFrame } from '@antiphon/contracts/agent';
+import type { FramePage } from './frame-log.js';
 import { createFrameReader } from './frame-reader.js';
 
 const TURN = '0b8f6c1e-8d0e-4f6e-9a51-0b6f3a1c2d3e';
@@ -34,12 +35,17 @@ interface Setup {
   committed?: Frame[];
   live?: LiveFrame[];
 }
+/** Page by page, as the log is read. */
+async function* pagesOf(frames: readonly Frame[]): AsyncGenerator<FramePage> {
+  for (const frame of frames) yield { frames: [frame], turnOpen: frame.event !== 'done' };
+  yield { frames: [], turnOpen: (frames.at(-1)?.event ?? 'done') !== 'done' };
+}
 const readerOf = ({ after = 0, committed = [], live = [] }: Setup) => {
   const seen: Frame[] = [];
   const reader = createFrameReader({
     after,
     turnId: TURN,
-    committed: (from) => Promise.resolve(committed.filter((frame) => frame.offset > from)),
+    committed: (from) => pagesOf(committed.filter((frame) => frame.offset > from)),
     live: (from) => Promise.resolve(live.filter((frame) => frame.offset > from)),
     deliver: (frame) => seen.push(frame),
     onError: (error) => {
@@ -91,7 +97,7 @@ describe('FrameReader', () => {
     const reader = createFrameReader({
       after: null,
       turnId: TURN,
-      committed: (from) => (looked.push(from), Promise.resolve([])),
+      committed: (from) => (looked.push(from), pagesOf([])),
       live: () => Promise.resolve([]),
       deliver: (frame) => seen.push(frame.offset),
       onError: (error) => {

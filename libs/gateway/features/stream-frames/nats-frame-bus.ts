@@ -31,6 +31,7 @@ export const createNatsFrameBus = (link: NatsLink): FrameBus => {
       });
       return () => subscription.unsubscribe();
     },
+    onReconnect: (listener) => link.onReconnect(listener),
     recall: async (subject) => (link.isConnected() ? recallFrom(await managed(), subject) : []),
   };
 };

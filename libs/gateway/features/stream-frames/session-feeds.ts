@@ -1,6 +1,6 @@
 import { LiveFrame, liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
 import { eventSubject } from '@antiphon/contracts/log';
-import { createFrameReader, type FrameReader } from './frame-reader.js';
+import { createFrameReader, type FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import type { FrameLog } from './frame-log.js';
 
 /** What the feeds need of the message bus. */
@@ -9,6 +9,8 @@ export interface FrameBus {
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
   /** What `LIVE` still holds of a subject, oldest first. */
   recall(subject: string): Promise<readonly string[]>;
+  /** Calls back when it is there again after an outage: what was sent meanwhile did not come. */
+  onReconnect(listener: () => void): () => void;
 }
 
 export interface FollowOptions {
@@ -20,6 +22,7 @@ export interface FollowOptions {
   /** Look into the log at once: the past is wanted, not only what comes. */
   readonly catchUp: boolean;
   readonly deliver: (frame: Frame) => void;
+  readonly room?: FrameReaderOptions['room'];
   readonly onError: (error: unknown) => void;
 }
 
@@ -38,7 +41,7 @@ const LINGER_MS = 30_000;
 
 interface Follower {
   readonly reader: FrameReader;
-  /** The turn that it waits for; a follower of the whole session is looked after by hints alone. */
+  /** The turn that it waits for; none for a follower of the whole session. */
   readonly turnId: string | undefined;
 }
 interface Feed {
@@ -115,22 +118,28 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     return frames.filter((frame) => frame.offset > after).sort((a, b) => a.offset - b.offset);
   };
 
-  /** A follower of the whole session hears of its end by a hint; one that waits for a turn must not depend on it. */
+  /** Whoever waits for something must not depend on a hint; who follows a session in which nothing happens costs nothing. */
   const lookAfter = ({ heardAt, followers }: Feed): void => {
     if (now() - heardAt < QUIET_MS) return;
-    for (const { reader, turnId } of followers) if (turnId !== undefined) void reader.catchUp();
+    for (const { reader, turnId } of followers)
+      if (turnId !== undefined || reader.expectsMore()) void reader.catchUp();
   };
+  const lookAfterAll = (): void => {
+    for (const { followers } of feeds.values()) for (const { reader } of followers) void reader.catchUp();
+  };
+  const endReconnects = bus.onReconnect(lookAfterAll);
   const lookAfterQuietOnes = setInterval(() => [...feeds.values()].forEach(lookAfter), QUIET_MS).unref();
 
   return {
     follow: (options) => {
-      const { workspace, sessionId, after, turnId, deliver, onError } = options;
+      const { workspace, sessionId, after, turnId, deliver, room, onError } = options;
       const key = `${workspace}/${sessionId}`;
       const feed = enter(key, options);
       const reader = createFrameReader({
         after,
         ...(turnId === undefined ? {} : { turnId }),
         deliver,
+        ...(room ? { room } : {}),
         onError,
         committed: (from) => log.framesAfter(workspace, sessionId, from),
         live: (from) => recallLive(workspace, sessionId, from),
@@ -142,6 +151,7 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     },
     close: () => {
       clearInterval(lookAfterQuietOnes);
+      endReconnects();
       for (const [key, feed] of feeds) {
         if (feed.linger) clearTimeout(feed.linger);
         drop(key, feed);
