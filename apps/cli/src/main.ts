@@ -9,6 +9,7 @@ import { EXIT, exitCodeOf } from './output/exit-codes.js';
 import { createOutput } from './output/print.js';
 import { addProjections } from './projections/projections.command.js';
 import { addRun } from './run/run.command.js';
+import { addSession } from './session/session.command.js';
 import { addStack } from './stack/stack.command.js';
 import { addStatus } from './status/status.command.js';
 import { addWorkflow } from './workflow/workflow.command.js';
@@ -44,6 +45,7 @@ const createProgram = (): Command => {
     addChat,
     addWorkflow,
     addRun,
+    addSession,
     addEvents,
     addAudit,
     addProjections,

@@ -61,3 +61,6 @@ export { renderPrompt } from './workflow/prompt-template.js';
 export { workflowDecider } from './workflow/workflow.decider.js';
 export type { Verdict, WorkflowCommand, WorkflowState } from './workflow/workflow.decider.js';
 export { resolveInputs } from './run/resolve-inputs.js';
+export { replaySession } from './replay/replay-session.js';
+export type { ReplayedEvent, ReplayRules } from './replay/replay-session.js';
+export type { ReplayNames } from './replay/replay-names.js';

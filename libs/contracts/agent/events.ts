@@ -45,6 +45,14 @@ export const TurnCancelRequested = event('TurnCancelRequested', {
   turnId: z.uuid(),
   requestedAt: z.iso.datetime(),
 });
+export const ModelChoice = z.object({ provider: z.string(), model: z.string() });
+/** What of an agent's configuration a session's turns are driven by. */
+export const TurnPolicy = ModelChoice.extend({
+  fallback: ModelChoice.nullable(),
+  /** Model calls in one turn at most. */
+  maxIterations: z.int().positive(),
+});
+export type TurnPolicy = z.infer<typeof TurnPolicy>;
 /** One attempt at a model call begins; `attempt` counts model attempts in the session, from 1. */
 export const ModelCallStarted = event('ModelCallStarted', {
   turnId: z.uuid(),
@@ -57,6 +65,8 @@ export const ModelCallStarted = event('ModelCallStarted', {
   model: z.string(),
   /** Metering's reservation that this attempt spends from. */
   reservationId: z.uuid(),
+  /** Only where it is another one than the session's last: a replay decides by it. */
+  policy: TurnPolicy.optional(),
   startedAt: z.iso.datetime(),
 });
 export const ModelCallCompleted = event('ModelCallCompleted', {

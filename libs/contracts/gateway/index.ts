@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { RUN_STATES } from '../agent/workflow-requests.js';
 import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH } from '../agent/requests.js';
+import { ExportFormat } from '../log/index.js';
 
 /** Version of the WebSocket protocol, as `session.ack` says it. */
 export const PROTOCOL_VERSION = 1;
@@ -123,4 +124,6 @@ export const RunsQuery = PageQuery.extend({
   workflow: z.uuid().optional(),
   status: z.enum(RUN_STATES).optional(),
 });
+/** Query of `GET /api/v1/sessions/:id/export`. */
+export const ExportQuery = z.strictObject({ format: ExportFormat.default('jsonl') });
 export { Id, Json, Key, RunBody, StartBody, WorkflowBody } from './workflow-bodies.js';

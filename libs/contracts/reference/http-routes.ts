@@ -3,6 +3,7 @@ import { AgentView } from '../agent/requests.js';
 import { HealthReport } from '../messaging/index.js';
 import { EventsQuery } from '../gateway/index.js';
 import type { HttpRoute } from './http-route.js';
+import { SESSION_ROUTES } from './session-routes.js';
 import { WORKFLOW_ROUTES } from './workflow-routes.js';
 
 /** An event of the log, as `GET /api/v1/events` answers it. */
@@ -95,6 +96,7 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     reply: { schema: z.object({ events: z.array(EventView), nextCursor: z.string().nullable() }) },
     problems: { 400: 'a filter or the cursor is not what it must be' },
   },
+  ...SESSION_ROUTES,
   ...WORKFLOW_ROUTES,
   {
     method: 'get',

@@ -28,6 +28,7 @@ import { methodTable, type MethodTable } from './answer-rpc/rpc-method.js';
 import { createTokenGate } from './authenticate/token-gate.js';
 import { sessionCancel } from './cancel-turn/session-cancel.js';
 import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.tokens.js';
+import { ExportSessionController } from './export-session/export-session.controller.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { RunsController } from './manage-runs/runs.controller.js';
 import { WorkflowsController } from './manage-workflows/workflows.controller.js';
@@ -108,6 +109,7 @@ const methodsProvider: Provider = {
     ServeReferenceController,
     WorkflowsController,
     RunsController,
+    ExportSessionController,
   ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },

@@ -2,6 +2,8 @@ import { AppError, transient, type ErrorKind } from '@antiphon/kernel';
 import type { GatewayAddress } from './gateway-address.js';
 
 const TIMEOUT_MS = 15_000;
+/** For answers that are as long as what they tell of. */
+const LONG_TIMEOUT_MS = 600_000;
 
 const KIND_OF: Readonly<Record<number, ErrorKind>> = {
   400: 'invalid',
@@ -50,20 +52,34 @@ const headersOf = ({ token }: GatewayAddress, { body, idempotencyKey }: Asked): 
   ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
 });
 
-/** Asks the gateway for a JSON document; its problem documents become AppErrors. */
-export const askJson = async (gateway: GatewayAddress, path: string, asked: Asked): Promise<unknown> => {
+const ask = async (
+  gateway: GatewayAddress,
+  path: string,
+  asked: Asked,
+  timeoutMs = TIMEOUT_MS,
+): Promise<string> => {
   const answer = await fetch(gateway.url + path, {
     method: asked.method,
     headers: headersOf(gateway, asked),
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(timeoutMs),
     ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),
   }).catch((cause: unknown) => {
     throw unreachable(gateway, cause);
   });
   const text = await answer.text();
   if (!answer.ok) throw problemOf(answer.status, text);
+  return text;
+};
+
+/** Asks the gateway for a JSON document; its problem documents become AppErrors. */
+export const askJson = async (gateway: GatewayAddress, path: string, asked: Asked): Promise<unknown> => {
+  const text = await ask(gateway, path, asked);
   return text === '' ? null : (JSON.parse(text) as unknown);
 };
+
+/** GETs a text of any length. */
+export const getText = (gateway: GatewayAddress, path: string): Promise<string> =>
+  ask(gateway, path, { method: 'GET' }, LONG_TIMEOUT_MS);
 
 /** GETs a JSON document from the gateway. */
 export const getJson = (gateway: GatewayAddress, path: string): Promise<unknown> =>

@@ -30,10 +30,11 @@ const requestCancel = (state: SessionState, turnId: string): SessionState => {
 };
 
 const startCall = (state: SessionState, data: SessionEventOf<'ModelCallStarted'>['data']): SessionState =>
-  updateOpen({ ...state, attempt: data.attempt, attemptTurnId: data.turnId }, data.turnId, (turn) => ({
-    ...turn,
-    call: data,
-  }));
+  updateOpen(
+    { ...state, attempt: data.attempt, attemptTurnId: data.turnId, policy: data.policy ?? state.policy },
+    data.turnId,
+    (turn) => ({ ...turn, call: data }),
+  );
 
 const completeCall = (
   state: SessionState,

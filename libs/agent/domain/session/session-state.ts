@@ -1,4 +1,4 @@
-import type { SessionEventOf, ToolCall } from '@antiphon/contracts/agent';
+import type { SessionEventOf, ToolCall, TurnPolicy } from '@antiphon/contracts/agent';
 
 /** How much of what is over a fold keeps for later contexts: whole turns, and characters over all of them. */
 export interface RecentWindow {
@@ -76,6 +76,8 @@ export interface SessionState {
   } | null;
   /** The last model attempt, or the number that a turn without one took: what frames' offsets count by. */
   readonly attempt: number;
+  /** What the session's turns are driven by, as its last record of it says. */
+  readonly policy: TurnPolicy | null;
   /** The turn that the last attempt began for, while it is open. */
   readonly attemptTurnId: string | null;
   readonly open: OpenTurn | null;
@@ -89,6 +91,7 @@ export interface SessionState {
 export const initialSession = (): SessionState => ({
   started: null,
   attempt: 0,
+  policy: null,
   attemptTurnId: null,
   open: null,
   queue: [],

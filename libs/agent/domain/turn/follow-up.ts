@@ -1,10 +1,10 @@
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
 import type { SessionCommand } from '../session/session-command.js';
 import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextStep } from './next-step.js';
 import { emptyHands } from './step.js';
-import type { AgentPolicy, BeginCall, Step } from './step.js';
+import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
 
 /** What the driver knows that a decision needs: time, names made from what is being named, and what tools declare. */
 export interface FollowUpContext {
@@ -22,14 +22,33 @@ export interface FollowUpContext {
   };
 }
 
+const isSame = (a: ModelChoice | null, b: ModelChoice | null): boolean =>
+  a?.provider === b?.provider && a?.model === b?.model;
+
+/** What a call records of the policy that it was begun by: nothing where the session has it already. */
+const newPolicy = (policy: AgentPolicy | null, { policy: last }: SessionState): { policy?: TurnPolicy } => {
+  if (!policy) return {};
+  const { provider, model, fallback, maxIterations } = policy;
+  const known =
+    last !== null &&
+    isSame(last, policy) &&
+    isSame(last.fallback, fallback) &&
+    last.maxIterations === maxIterations;
+  const own = fallback && { provider: fallback.provider, model: fallback.model };
+  return known ? {} : { policy: { provider, model, fallback: own, maxIterations } };
+};
+
 /** The call that a step begins, cited with the reservation that it will spend from. */
 export const beginCommand = (
   { provider, model, turnId, step, tryNumber }: BeginCall,
   state: SessionState,
-  { reservationId, now }: Pick<FollowUpContext, 'reservationId' | 'now'>,
+  { reservationId, now, policy }: Pick<FollowUpContext, 'reservationId' | 'now' | 'policy'>,
 ): SessionCommand => ({
   type: 'BeginModelCall',
-  data: { turnId, step, tryNumber, provider, model, reservationId: reservationId(state.attempt + 1) },
+  data: {
+    ...{ turnId, step, tryNumber, provider, model, reservationId: reservationId(state.attempt + 1) },
+    ...newPolicy(policy, state),
+  },
   now,
 });
 
@@ -37,7 +56,22 @@ export const beginCommand = (
 export const mayBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
   begins === 'any' || (begins === 'running_turns' && (step > 1 || tryNumber > 1));
 
-const commandFor = (step: Step, state: SessionState, context: FollowUpContext): SessionCommand | null => {
+type EndStep = Extract<Step, { kind: 'complete' | 'cancel' | 'fail' }>;
+
+const endCommand = (step: EndStep, now: string): SessionCommand => {
+  const { turnId } = step;
+  if (step.kind === 'complete') return { type: 'EndTurn', data: { turnId, ending: 'completed' }, now };
+  if (step.kind === 'cancel') return { type: 'EndTurn', data: { turnId, ending: 'cancelled' }, now };
+  const { code, message } = step;
+  return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
+};
+
+/** What a step decides without the outside world; null for the steps that need it. */
+export const commandFor = (
+  step: Step,
+  state: SessionState,
+  context: FollowUpContext,
+): SessionCommand | null => {
   const { now } = context;
   switch (step.kind) {
     case 'begin_call':
@@ -50,13 +84,9 @@ const commandFor = (step: Step, state: SessionState, context: FollowUpContext): 
       return { type: 'RequestTools', data: { turnId: step.turnId, calls }, now };
     }
     case 'complete':
-      return { type: 'EndTurn', data: { turnId: step.turnId, ending: 'completed' }, now };
     case 'cancel':
-      return { type: 'EndTurn', data: { turnId: step.turnId, ending: 'cancelled' }, now };
-    case 'fail': {
-      const { turnId, code, message } = step;
-      return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
-    }
+    case 'fail':
+      return endCommand(step, now);
     case 'idle':
     case 'answer_call':
     case 'abandon_call':

@@ -1,0 +1,121 @@
+import { describe, expect, it } from '@jest/globals';
+import { isDeepStrictEqual } from 'node:util';
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import fc from 'fast-check';
+import { NO_PAUSES } from '../breaker/breaker.js';
+import type { Pauses } from '../breaker/breaker.js';
+import { simulateDriver } from '../turn/driver.simulation.js';
+import type { AgentPolicy } from '../turn/step.js';
+import { replaySession } from './replay-session.js';
+import type { ReplayRules, ReplayedEvent } from './replay-session.js';
+import type { ReplayNames } from './replay-names.js';
+
+const policies = fc.record<AgentPolicy>({
+  provider: fc.constant('first'),
+  model: fc.constant('m'),
+  fallback: fc.constantFrom(null, { provider: 'second', model: 'n' }, { provider: 'first', model: 'small' }),
+  maxIterations: fc.integer({ min: 1, max: 4 }),
+  paused: fc.constantFrom<Pauses>(
+    NO_PAUSES,
+    NO_PAUSES,
+    new Map([['first', { state: 'open', until: '2026-11-21T12:01:00.000Z' }]]),
+    new Map([['second', { state: 'probing', until: '' }]]),
+    new Map([
+      ['first', { state: 'open', until: 'then' }],
+      ['second', { state: 'open', until: 'later' }],
+    ]),
+  ),
+});
+const acts = fc.array(fc.constantFrom('drive', 'drive', 'drive', 'drive', 'submit', 'cancel', 'crash'), {
+  maxLength: 60,
+});
+const chance = fc.infiniteStream(fc.nat());
+
+type Act = (typeof acts extends fc.Arbitrary<infer T> ? T : never)[number];
+
+/** The log that a driver, its clients and its deaths make; it may end anywhere. */
+const logOf = (names: readonly Act[], numbers: Iterable<number>, agent: AgentPolicy): SessionEvent[] => {
+  const next = numbers[Symbol.iterator]();
+  const simulation = simulateDriver((bound) => (next.next().value as number) % bound, agent);
+  for (const name of names) {
+    if (name === 'drive') simulation.drive();
+    else if (name === 'submit') simulation.submit('what is it?');
+    else if (name === 'cancel') simulation.cancel();
+    else simulation.crash();
+  }
+  return simulation.events;
+};
+
+/** The simulation's own ids and digests. */
+const namesOf = (events: readonly SessionEvent[]): ReplayNames => ({
+  callIdOf: (_, attempt, index) => {
+    const answered = events.find(
+      (event): event is SessionEventOf<'ModelCallCompleted'> =>
+        event.type === 'ModelCallCompleted' && event.data.attempt === attempt,
+    );
+    return answered?.data.toolCalls[index]?.callId ?? '';
+  },
+  toolDigestOf: () => 'd',
+  isSame: isDeepStrictEqual,
+});
+const replay = (events: readonly SessionEvent[], rules?: ReplayRules): ReplayedEvent[] => [
+  ...replaySession(events, namesOf(events), rules),
+];
+const firstDifference = (replayed: readonly ReplayedEvent[]): number =>
+  replayed.findIndex(({ recorded, produced }) => !isDeepStrictEqual(recorded, produced));
+
+describe('a replay', () => {
+  it('of any log that a driver can make gives that log, event by event', () =>
+    fc.assert(
+      fc.property(acts, chance, policies, (names, numbers, agent) => {
+        const events = logOf(names, numbers, agent);
+        expect(replay(events).map(({ produced }) => produced)).toEqual(events);
+      }),
+      { numRuns: 500 },
+    ));
+
+  it('of a log from before policies were recorded gives that log too', () =>
+    fc.assert(
+      fc.property(acts, chance, policies, (names, numbers, agent) => {
+        const events = logOf(names, numbers, { ...agent, paused: NO_PAUSES, maxIterations: 4 }).map(
+          (event) => {
+            if (event.type !== 'ModelCallStarted') return event;
+            const { policy: _, ...data } = event.data;
+            return { ...event, data };
+          },
+        );
+        expect(firstDifference(replay(events))).toBe(-1);
+      }),
+    ));
+
+  it('names the very event whose decision was changed', () =>
+    fc.assert(
+      fc.property(acts, chance, policies, fc.nat(), (names, numbers, agent, at) => {
+        const events = logOf(names, numbers, agent);
+        const decisions = events.flatMap((event, index) =>
+          ['ToolCallRequested', 'TurnCompleted', 'TurnCancelled'].includes(event.type) ? [index] : [],
+        );
+        fc.pre(decisions.length > 0);
+        const index = decisions[at % decisions.length] as number;
+        const other: SessionEvent = {
+          type: 'TurnFailed',
+          schemaVersion: 1,
+          data: { turnId: 't-0', code: 'X.Y', message: 'forged', failedAt: '' },
+        };
+        const changed = events.with(index, other);
+        expect(firstDifference(replay(changed))).toBe(index);
+      }),
+    ));
+
+  it('names the first event that another rule would not have made', () => {
+    const chosen = [...'0'.repeat(3)].map(Number);
+    const agent = { provider: 'first', model: 'm', fallback: null, maxIterations: 4, paused: NO_PAUSES };
+    // An answer with two calls, their results, and on: until the bound of the policy.
+    const numbers = [...chosen, ...Array.from({ length: 400 }, () => 1)];
+    const events = logOf(['submit', ...Array.from({ length: 12 }, () => 'drive' as const)], numbers, agent);
+    const rejected = replay(events, { maxIterations: 1 });
+    const first = rejected[firstDifference(rejected)];
+    expect(first?.recorded.type).toBe('ToolCallRequested');
+    expect(first?.produced).toMatchObject({ type: 'TurnFailed', data: { code: 'TURN.MAX_ITERATIONS' } });
+  });
+});

@@ -1,0 +1,121 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { SessionExport } from '@antiphon/contracts/log';
+import { createMemoryEventStore } from '@antiphon/event-store';
+import type { JsonObject } from '@antiphon/kernel';
+import { callIdOf, toolDigestOf } from '../drive-session/names.js';
+import { replayRecord } from './replay-record.js';
+
+const now = '2026-11-22T12:00:00.000Z';
+const sessionId = randomUUID();
+const turnId = randomUUID();
+const reservationId = randomUUID();
+const callId = callIdOf(sessionId, 1, 0);
+const input = { text: 'hi' };
+const policy = { provider: 'p', model: 'm', fallback: null, maxIterations: 4 };
+const call = { turnId, step: 1, provider: 'p', model: 'm', reservationId };
+const answer = {
+  ...{ text: '', thought: '', frames: [], finishReason: 'stop', completedAt: now },
+  ...{ usage: { inputTokens: 1, outputTokens: 1, estimated: false }, costMicroUsd: null },
+};
+
+const EVENTS = [
+  ['SessionStarted', { sessionId, sessionKey: 'main:a:b:c', agentId: 'main', startedAt: now }],
+  ['TurnRequested', { turnId, content: 'echo hi', requestedAt: now }],
+  ['ModelCallStarted', { ...call, attempt: 1, tryNumber: 1, policy, startedAt: now }],
+  [
+    'ModelCallCompleted',
+    { ...call, ...answer, attempt: 1, toolCalls: [{ callId, providerCallId: 'c', name: 'echo', input }] },
+  ],
+  [
+    'ToolCallRequested',
+    {
+      ...{ turnId, callId, attempt: 1, name: 'echo', input, digest: toolDigestOf('echo', input) },
+      ...{ idempotencyKey: callId, idempotent: true },
+    },
+  ],
+  ['ToolCallCompleted', { turnId, callId, content: 'hi', isError: false, moduleDigest: 'd', durationMs: 1 }],
+  ['ModelCallStarted', { ...call, step: 2, attempt: 2, tryNumber: 1, startedAt: now }],
+  ['ModelCallCompleted', { ...call, ...answer, step: 2, attempt: 2, text: 'hi', toolCalls: [] }],
+  ['TurnCompleted', { turnId, completedAt: now }],
+] as unknown as readonly (readonly [SessionEvent['type'], JsonObject])[];
+
+/** The events of a session as a log has them, hashes and all. */
+const recordOf = async (events: typeof EVENTS): Promise<SessionExport> => {
+  const store = createMemoryEventStore({ clock: { now: () => 0 } });
+  const streamId = `session-${sessionId}`;
+  const added = events.map(([type, data]) => ({
+    ...{ eventId: randomUUID(), type, schemaVersion: 1, data },
+    metadata: { correlationId: 'c', service: 'agent' },
+  }));
+  await store.append({ workspace: 'default', streams: [{ streamId, expectedVersion: 0, events: added }] });
+  const stored = await store.readStream('default', streamId);
+  const head = { version: stored.length, hash: stored.at(-1)?.hash ?? '' };
+  const header = { kind: 'antiphon.session', format: 1, workspace: 'default', sessionId, head } as const;
+  return { ...header, events: stored as unknown as SessionExport['events'] };
+};
+
+let record: SessionExport;
+beforeAll(async () => {
+  record = await recordOf(EVENTS);
+});
+/** The record with another payload in one of its rows, whose hash nobody has made anew. */
+const tampered = (version: number, data: JsonObject): SessionExport => ({
+  ...record,
+  events: record.events.map((event) =>
+    event.streamVersion === version
+      ? { ...event, data: { ...event.data, ...data } as typeof event.data }
+      : event,
+  ),
+});
+
+describe('a replay of a record', () => {
+  it('comes to the hash of every event, from its inputs alone', () =>
+    expect(replayRecord(record, { limit: 1 })).toMatchObject({
+      ok: true,
+      ...{ events: 9, turns: 1, inputs: 5, decisions: 4, providerCalls: 0, toolCalls: 0 },
+      head: record.head.hash,
+    }));
+
+  it('names an answer that was changed in its row', () => {
+    const { divergences } = replayRecord(tampered(8, { text: 'ho', frames: [] }), { limit: 1 });
+    expect(divergences).toEqual([
+      expect.objectContaining({ why: 'hash', streamVersion: 8, eventId: record.events[7]?.eventId }),
+    ]);
+    expect(divergences[0]?.produced?.hash).not.toBe(divergences[0]?.recorded.hash);
+  });
+
+  it('names a decision that its inputs do not lead to, though every hash is right', async () => {
+    const changed = await recordOf(
+      EVENTS.with(4, ['ToolCallRequested', { ...EVENTS[4]?.[1], digest: 'another' } as JsonObject]),
+    );
+    const [first] = replayRecord(changed, { limit: 1 }).divergences;
+    expect(first).toMatchObject({ why: 'content', streamVersion: 5, turnId });
+    expect(first?.recorded.data['digest']).toBe('another');
+    expect(first?.produced?.data['digest']).toBe(toolDigestOf('echo', input));
+  });
+
+  it('names the first event that another rule would not have made', () => {
+    const [first] = replayRecord(record, { limit: 1, rules: { maxIterations: 1 } }).divergences;
+    expect(first).toMatchObject({
+      streamVersion: 5,
+      recorded: { type: 'ToolCallRequested' },
+      produced: { type: 'TurnFailed', data: { code: 'TURN.MAX_ITERATIONS' } },
+    });
+  });
+
+  it('looks at one turn alone where one is named', () => {
+    const only = { limit: 1, turnId };
+    expect(replayRecord(record, only)).toMatchObject({ ok: true, inputs: 4, decisions: 4 });
+    expect(replayRecord(tampered(1, { agentId: 'x' }), only).ok).toBe(true);
+    expect(() => replayRecord(record, { limit: 1, turnId: randomUUID() })).toThrow('has no turn');
+  });
+
+  it('refuses a record that was cut, and one of a version to come', async () => {
+    const cut = { ...record, events: record.events.slice(0, -1) };
+    expect(() => replayRecord(cut, { limit: 1 })).toThrow('export it again');
+    const later = await recordOf(EVENTS.with(8, ['TurnBlessed' as never, { turnId }]));
+    expect(() => replayRecord(later, { limit: 1 })).toThrow('does not know event 9');
+  });
+});
