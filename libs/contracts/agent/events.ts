@@ -197,3 +197,5 @@ export type SessionEventOf<T extends SessionEvent['type']> = Extract<SessionEven
 /** The event stream of a session, and the one that binds a session key (its id is a UUID made from the key). */
 export const sessionStream = (sessionId: string): string => `session-${sessionId}`;
 export const sessionKeyStream = (keyId: string): string => `session-key-${keyId}`;
+/** The lease that a session is driven under: whoever acts for its driver is held to this lease's epoch. */
+export const sessionLease = (sessionId: string): string => `session/${sessionId}`;

@@ -127,6 +127,11 @@ export const reserveBudget = defineRequest({
     inputBound: z.int().nonnegative(),
     /** What the agent would like the model to write at most. */
     maxOutputTokens: z.int().positive(),
+    /**
+     * Lease epoch of the session's driver. Checked in the transaction of the reservation: `LOG.FENCED` when the lease
+     * has changed hands. Absent: not checked.
+     */
+    epoch: z.int().positive().optional(),
     /** Below this the call is refused instead of capped. */
     minOutputTokens: z.int().positive(),
     /** Lies beyond the attempt's hard deadline. */

@@ -20,6 +20,15 @@ export interface TakenTurn extends TurnCommand {
   readonly sent: number;
 }
 
+export interface SendOptions {
+  readonly agent?: string;
+  /** How long an answer, and then its end, is waited for before the command is sent again, ms. */
+  readonly answerMs?: number;
+  readonly onAccepted?: () => void;
+  /** Told of each answer, or lack of one, after which the command is sent again. */
+  readonly onRefused?: (why: string) => void;
+}
+
 /** A connection to a gateway that may go away at any time. */
 export interface Door {
   client(): Promise<SocketClient>;
@@ -76,18 +85,21 @@ interface Answer {
 const askOnce = async (
   door: Door,
   { key, peer, content }: TurnCommand,
+  { agent, answerMs = ANSWER_MS, onAccepted }: SendOptions,
   accepted: (turn: Omit<Answer, 'frames'>) => void,
 ): Promise<Answer> => {
   const client = await door.client();
-  const params = { channel: 'load', account: 'load', peer, content, idempotencyKey: key };
+  const to = { channel: 'load', account: 'load', peer, ...(agent ? { agent } : {}) };
+  const params = { ...to, content, idempotencyKey: key };
   const stream = client.stream('chat.send', params);
   const first = await within(
     stream.until('accepted', ({ event }) => event === 'accepted'),
-    ANSWER_MS,
+    answerMs,
   );
+  onAccepted?.();
   const turn = first.data as { sessionId: string; turnId: string };
   accepted(turn);
-  const frames = await within(stream.done(), ANSWER_MS);
+  const frames = await within(stream.done(), answerMs);
   return { sessionId: turn.sessionId, turnId: turn.turnId, frames: [...frames] };
 };
 
@@ -100,6 +112,7 @@ export const sendTurn = async (
   door: Door,
   command: TurnCommand,
   deadlineMs = 180_000,
+  options: SendOptions = {},
 ): Promise<TakenTurn> => {
   const deadline = performance.now() + deadlineMs;
   let known: string | null = null;
@@ -111,13 +124,14 @@ export const sendTurn = async (
   };
   for (let sent = 1; performance.now() < deadline; sent++) {
     try {
-      return { ...command, ...(await askOnce(door, command, accepted)), sent };
+      return { ...command, ...(await askOnce(door, command, options, accepted)), sent };
     } catch (error) {
       if (error instanceof Counterexample) throw error;
       const rpc = rpcOf(error);
       if (rpc && !MAY_RETRY.has(rpc.code))
         throw new Counterexample(`key ${command.key} was refused for good: ${rpc.code} ${rpc.message}`);
       last = error;
+      options.onRefused?.(String(error));
       // A connection that says nothing may be a gateway's that stands still: another one is tried.
       if (!rpc) await door.drop();
     }

@@ -30,7 +30,9 @@ const readyFor = async (work: Work, call: OpenCall): Promise<ReadyCall> => {
     await onPrompt();
     return ahead;
   }
-  return readyCall({ services, workspace, agent, state: lane.fold().state, call, context, signal }, onPrompt);
+  const epoch = (): number | null => lane.lease.held()?.epoch ?? null;
+  const { state } = lane.fold();
+  return readyCall({ services, workspace, agent, state, call, context, signal, epoch }, onPrompt);
 };
 
 /** A provider that is told to stop says within this what it has used, or nobody waits for it. */
@@ -60,6 +62,7 @@ interface Attempt {
 
 const failureOf = (attempt: Attempt, error: unknown): CallResult => {
   const { work, call } = attempt;
+  if (error instanceof Stopped && error.reason === 'lost') throw error;
   const now = isoTime(work.services.clock);
   const streamed: Streamed | undefined = attempt.stream?.end();
   const result = (failure: Parameters<typeof toFailure>[1], retryAfterMs = 0): CallResult => ({
@@ -156,9 +159,10 @@ const attemptCall = async (attempt: Attempt): Promise<CallResult> => {
     const refusal = { reason: 'budget_refused' as const, message, dispatched: false, retryable: false };
     return { command: toFailure(call.attempt, refusal, isoTime(clock)), retryAfterMs: 0 };
   }
-  await work.confirm();
   const refused = await admitted(attempt);
   if (refused) return refused;
+  // Last: what has waited since may have slept while another process took the session over.
+  await work.confirm();
   throwIfStopped(work.signal);
   attempt.dispatched = true;
   return callProvider(attempt, prompt, reservation);

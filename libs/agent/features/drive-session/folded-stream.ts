@@ -112,6 +112,7 @@ export const createFoldedStream = (
     const folded = added.map(({ eventId, metadata }, index) => {
       return { event: decision.events[index] as SessionEvent, eventId, metadata };
     });
+    const askedAt = performance.now();
     const appending = store.append(requestOf(workspace, own, decision, held));
     const advanced = log.advance(current(), folded);
     if (held) onComing(advanced.fold);
@@ -121,7 +122,7 @@ export const createFoldedStream = (
       return { outcome: 'joined', answer: result.answer ?? {} };
     }
     if (held) {
-      lease.confirmed();
+      lease.confirmed(askedAt);
       hands = handsAfter(hands, decision.events);
     }
     const { agentId = '' } = advanced.fold.state.started ?? {};

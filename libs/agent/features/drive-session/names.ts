@@ -14,8 +14,6 @@ export const callIdOf = (sessionId: string, attempt: number, index: number): str
 export const keyIdOf = (workspace: string, sessionKey: string): string =>
   v5(`${workspace}\n${sessionKey}`, NAMESPACE);
 
-export const leaseNameOf = (sessionId: string): string => `session/${sessionId}`;
-
 /** SHA-256 (hex) of the RFC 8785 form. */
 export const digestOf = (value: JsonObject): string =>
   createHash('sha256').update(canonicalJson(value)).digest('hex');

@@ -4,7 +4,7 @@ import type { SessionFold } from '../session-log/session-fold.js';
 import { agentOf } from './follow-up-context.js';
 import type { LaneServices } from './lane-services.js';
 import { readyCall } from './ready-call.js';
-import type { ReadyCall } from './ready-call.js';
+import type { CallToReady, ReadyCall } from './ready-call.js';
 import type { TurnContext } from './turn-context.js';
 
 /** Makes a model call ready while the append that starts it is being committed: neither waits for the other. */
@@ -32,6 +32,7 @@ export const createReadyAhead = (
   services: LaneServices,
   workspace: string,
   contextOf: (fold: SessionFold) => Promise<TurnContext>,
+  epoch: CallToReady['epoch'],
 ): ReadyAhead => {
   let ahead: Ahead | null = null;
 
@@ -52,7 +53,7 @@ export const createReadyAhead = (
     const context = (): Promise<TurnContext> => contextOf(fold);
     // Never stopped: what metering has been asked for is known only from its answer.
     const { signal } = new AbortController();
-    const to = { services, workspace, agent, state, call, context, signal };
+    const to = { services, workspace, agent, state, call, context, signal, epoch };
     const ready = readyCall(to, () => Promise.resolve());
     ready.catch(() => undefined); // whoever takes it is told; nobody else needs to be
     return { reservationId: call.reservationId, begunAt: services.clock.now(), ready };

@@ -22,6 +22,8 @@ export interface CallToReady {
   readonly state: SessionState;
   readonly call: OpenCall;
   readonly context: () => Promise<TurnContext>;
+  /** Of the lease that the session is driven under just now; null when this process has none. */
+  readonly epoch: () => number | null;
   /** Aborted, with a `StopReason`, when nobody waits for it any more. */
   readonly signal: AbortSignal;
 }

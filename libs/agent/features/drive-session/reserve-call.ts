@@ -2,7 +2,8 @@ import { reserveBudget } from '@antiphon/contracts/metering';
 import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
 import type { ModelPrompt } from '@antiphon/agent-domain';
 import type { CallToReady } from './ready-call.js';
-import { untilAnswered } from './stop.js';
+import { isAppError } from '@antiphon/kernel';
+import { Stopped, untilAnswered } from './stop.js';
 
 /** Below this a call is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;
@@ -25,9 +26,21 @@ export type GrantedReservation = Extract<Reservation, { granted: true }>;
 const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetReply, { granted: false }> =>
   !reply.granted;
 
-/** Asks metering for the bound of one attempt; the same attempt asks for the same reservation, whoever drives. */
+/** Another process has the session: what is asked for here is not ours to spend. */
+const orLost = async <T>(reply: Promise<T>): Promise<T> => {
+  try {
+    return await reply;
+  } catch (error) {
+    throw isAppError(error) && error.code === 'LOG.FENCED' ? new Stopped('lost') : error;
+  }
+};
+
+/**
+ * Asks metering for the bound of one attempt; the same attempt asks for the same reservation, whoever drives. The epoch
+ * goes along, and metering commits nothing for one that is over: then this throws `Stopped`.
+ */
 export const reserveCall = async (
-  { services, workspace, state, call, signal }: CallToReady,
+  { services, workspace, state, call, signal, epoch: epochNow }: CallToReady,
   prompt: ModelPrompt,
 ): Promise<Reservation> => {
   const { models, requests, clock, times, logger } = services;
@@ -35,6 +48,7 @@ export const reserveCall = async (
   const inputBound = models.inputBound(prompt);
   const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
   const { started } = state;
+  const epoch = epochNow();
   const ask = () =>
     requests.request(reserveBudget, {
       workspace,
@@ -49,9 +63,10 @@ export const reserveCall = async (
       inputBound,
       maxOutputTokens,
       minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
+      ...(epoch === null ? {} : { epoch }),
       expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
     });
-  const reply = await untilAnswered(ask, signal, logger);
+  const reply = await orLost(untilAnswered(ask, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
 };

@@ -2,6 +2,7 @@ import { followUps, mayBegin, nextStep } from '@antiphon/agent-domain';
 import type { FollowUpContext, OpenTurn, SessionCommand, Step } from '@antiphon/agent-domain';
 import { rejected } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
+import type { SessionFold } from '../session-log/session-fold.js';
 import { agentOf, followUpContext, policyOf } from './follow-up-context.js';
 import type { LaneServices } from './lane-services.js';
 import { createReadyAhead } from './ready-ahead.js';
@@ -74,11 +75,13 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     return asked;
   };
 
-  const ahead = createReadyAhead(services, lane.workspace, ({ state }) => {
+  const contextOf = ({ state }: SessionFold): Promise<TurnContext> => {
     const { agentId = '', sessionKey = '' } = state.started ?? {};
     const { turnId = '', content = '' } = state.open ?? {};
     return ask({ turnId, content, agentId, sessionKey });
-  });
+  };
+  const epochNow = (): number | null => lane.lease.held()?.epoch ?? null;
+  const ahead = createReadyAhead(services, lane.workspace, contextOf, epochNow);
   lane.onComing((fold) => ahead.coming(fold, lane.fold().state.open?.call ?? null));
 
   const record = async (command: SessionCommand | null): Promise<void> => {
@@ -106,7 +109,9 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       context: () => ask(turn),
       readyAhead: (call) => ahead.take(call),
       confirm: async () => {
-        if (!(await lane.lease.confirm())) throw new Stopped('lost');
+        // While the log is away nobody can say whose the session is, and nothing is begun.
+        const held = await untilAnswered(() => lane.lease.confirm(), signal, logger);
+        if (!held) throw new Stopped('lost');
       },
     };
   };
@@ -117,6 +122,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     retryAfterMs: number,
   ): Promise<number> => {
     const controller = new AbortController();
+    const epoch = epochNow();
     stepping = { turnId: turn.turnId, controller };
     if (turn.cancelRequested) abort(controller, 'cancelled');
     // Only a model call has a deadline here: a tool's is the sandbox's own.
@@ -129,6 +135,8 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     } catch (error) {
       // The fold knows of the cancel: the next step is decided with it.
       if (error instanceof Stopped && error.reason === 'cancelled') return 0;
+      // Metering or the sandbox knew before the lease did.
+      if (error instanceof Stopped && error.reason === 'lost' && epochNow() === epoch) lane.lease.lost();
       throw error;
     } finally {
       clearTimeout(deadline);

@@ -1,5 +1,6 @@
 import type { Frame } from '@antiphon/contracts/agent';
 import type { SessionFold } from '../session-log/session-fold.js';
+import { createAheadGate } from './ahead-gate.js';
 import { createFoldedStream } from './folded-stream.js';
 import type { FoldedStream, StreamParts } from './folded-stream.js';
 import { createFrameSender } from './frame-sender.js';
@@ -67,6 +68,7 @@ export const createSessionLane = (
     const epoch = lease.held()?.epoch;
     if (epoch !== undefined) services.publish(workspace, sessionId, epoch, frames);
   });
+  const ahead = createAheadGate(lease, sender.send);
   const stream = createFoldedStream(services, { workspace, sessionId, lease, sender, ...tell }, known);
 
   const claim = async (): Promise<Claim> => {
@@ -82,7 +84,7 @@ export const createSessionLane = (
     lease,
     claim: () => serial(claim),
     release: () => serial(() => lease.release()),
-    sendAhead: sender.send,
+    sendAhead: ahead,
     refresh: () => serial(() => stream.look()),
     commit: (decide) => serial(() => stream.commit(decide)),
   };

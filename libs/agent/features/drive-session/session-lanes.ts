@@ -87,6 +87,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
       const lease = lane.lease.held();
       return lease ? [{ lane, lease }] : [];
     });
+    const askedAt = performance.now();
     const gone = new Set(
       await leases.renew(
         held.map(({ lease }) => lease),
@@ -97,7 +98,7 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
       // While this was on its way the lane may have come to another lease.
       if (lane.lease.held() !== lease) continue;
       if (gone.has(lease.name)) lane.lease.lost();
-      else lane.lease.confirmed();
+      else lane.lease.confirmed(askedAt);
     }
   };
   const tidy = async (): Promise<void> => {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { leaseNameOf } from '../drive-session/names.js';
+import { sessionLease } from '@antiphon/contracts/agent';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
@@ -72,7 +72,7 @@ describe('two agent processes', () => {
     await until(async () => {
       const { rows } = await world.pool.query<{ owner: string | null }>(
         'select owner from leases where name = $1',
-        [leaseNameOf(sessionId)],
+        [sessionLease(sessionId)],
       );
       return rows[0]?.owner === null;
     });
@@ -129,7 +129,7 @@ describe('a driver that was asleep while another took over', () => {
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);
     await world.bury(one);
-    const taken = await world.leases.acquire(WORKSPACE, leaseNameOf(sessionId), 'other', 5_000);
+    const taken = await world.leases.acquire(WORKSPACE, sessionLease(sessionId), 'other', 5_000);
     expect(taken).toMatchObject({ acquired: true, lease: { epoch: 2 } });
     const { acceptedOffset } = await submitTo(one, { sessionId });
     expect(acceptedOffset).toBeNull();
@@ -173,7 +173,7 @@ describe('a process that ends', () => {
     });
     await one.runtime.stop();
     await one.runtime.takeOver();
-    const taken = await world.leases.acquire(WORKSPACE, leaseNameOf(sessionId), 'other', 5_000);
+    const taken = await world.leases.acquire(WORKSPACE, sessionLease(sessionId), 'other', 5_000);
     expect(taken).toMatchObject({ acquired: true });
   });
 

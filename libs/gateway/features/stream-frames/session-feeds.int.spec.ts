@@ -12,6 +12,7 @@ import { createMemoryEventStore, type EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { connectNats, type NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
 import { createFrameLog } from './frame-log.js';
 import { createNatsFrameBus } from './nats-frame-bus.js';
 import { createSessionFeeds, type SessionFeeds } from './session-feeds.js';
@@ -121,9 +122,9 @@ const followTurn = (sessionId: string, turnId: string, after: number | null): Pr
     });
   });
 
-const publish = (sessionId: string, frames: readonly Frame[]) =>
+const publish = (sessionId: string, frames: readonly Frame[], epoch = 1) =>
   frames.forEach((frame) =>
-    nats.connection.publish(liveSubject(WORKSPACE, sessionId), JSON.stringify({ ...frame, epoch: 1 })),
+    nats.connection.publish(liveSubject(WORKSPACE, sessionId), JSON.stringify({ ...frame, epoch })),
   );
 
 describe('SessionFeeds over NATS', () => {
@@ -160,6 +161,32 @@ describe('SessionFeeds over NATS', () => {
     publish(sessionId, frames);
     expect(await first).toEqual(frames.map(({ offset }) => offset));
     expect(await second).toEqual(frames.slice(2).map(({ offset }) => offset));
+  });
+
+  it('lets no reader see what a driver sends that has lost the session, not even one that comes later', async () => {
+    const { sessionId, turnId, frames } = begin();
+    const stale = frames.slice(1, 2).map((frame) => ({ ...frame, data: 'stale' }));
+    const seen: unknown[] = [];
+    const watch = (after: number) =>
+      feeds.follow({
+        workspace: WORKSPACE,
+        sessionId,
+        turnId,
+        after,
+        catchUp: false,
+        deliver: ({ data }) => seen.push(data),
+        onError: (error) => seen.push(error),
+      });
+    const early = followTurn(sessionId, turnId, 0);
+    watch(0);
+    publish(sessionId, frames.slice(0, 1), 2);
+    await until(() => seen.length === 1);
+    watch(frames[0]?.offset ?? 0);
+    publish(sessionId, stale, 1);
+    publish(sessionId, frames.slice(1), 2);
+    await early;
+    await until(() => seen.length === 2 * frames.length - 1);
+    expect(seen).not.toContain('stale');
   });
 
   it('ignores what is no frame of ours', async () => {

@@ -48,6 +48,8 @@ interface Feed {
   readonly followers: Set<Follower>;
   readonly end: () => void;
   heardAt: number;
+  /** Highest that was heard: who sends under a lower one has lost the session, and is not heard any more. */
+  epoch: number;
   linger: NodeJS.Timeout | null;
 }
 
@@ -81,14 +83,16 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     const endLive = bus.subscribe(liveSubject(workspace, sessionId), (text) => {
       feed.heardAt = now();
       const frame = parseLive(text);
-      if (frame) for (const { reader } of followers) reader.push(frame);
+      if (!frame || frame.epoch < feed.epoch) return;
+      feed.epoch = frame.epoch;
+      for (const { reader } of followers) reader.push(frame);
     });
     const endEvents = bus.subscribe(eventSubject(stream), (text) => {
       const turnId = endedTurn(text);
       if (turnId !== undefined) onEnd(feed, turnId);
     });
     const end = () => (endLive(), endEvents());
-    const feed: Feed = { followers, end, heardAt: now(), linger: null };
+    const feed: Feed = { followers, end, heardAt: now(), epoch: 0, linger: null };
     return feed;
   };
 

@@ -1,7 +1,8 @@
 import { v5 } from 'uuid';
-import type { AppendRequest, EventMetadata } from '@antiphon/event-store';
+import type { AppendRequest, EventMetadata, Fence } from '@antiphon/event-store';
 import { fold } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
+import { sessionLease } from '@antiphon/contracts/agent';
 import { budgetStream } from '@antiphon/contracts/metering';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import { decideBatch, ledgerFrom, reservationDecider, scopesAt } from '@antiphon/metering-domain';
@@ -51,7 +52,15 @@ export const decideAll = (
 export interface ReservationAppend extends ReservationName {
   readonly expectedVersion: number;
   readonly events: { readonly event: BudgetEvent; readonly metadata: EventMetadata }[];
+  /** A reservation is its driver's, as long as that has the session's lease. */
+  readonly fence?: Fence;
 }
+
+const fenceOf = ({ command }: LedgerWork): { fence?: Fence } => {
+  if (command.type !== 'Reserve' || command.request.epoch === undefined) return {};
+  const { sessionId, epoch } = command.request;
+  return { fence: { lease: sessionLease(sessionId), epoch } };
+};
 
 /** What is to be appended, of the decisions that were made. */
 export const groupByReservation = (
@@ -64,7 +73,8 @@ export const groupByReservation = (
     if ('error' in decision || decision.reservationId === null || decision.events.length === 0) return;
     const { reservationId: id, expectedVersion } = decision;
     const name = `${work.workspace} ${id}`;
-    const group = groups.get(name) ?? { workspace: work.workspace, id, expectedVersion, events: [] };
+    const fresh = { workspace: work.workspace, id, expectedVersion, events: [], ...fenceOf(work) };
+    const group: ReservationAppend = groups.get(name) ?? fresh;
     group.events.push(...decision.events.map((event) => ({ event, metadata: work.metadata })));
     groups.set(name, group);
   });
@@ -80,10 +90,11 @@ const eventIdOf = (event: BudgetEvent, ids: Ids): string => {
 
 /** The append of one reservation's events. */
 export const appendOf = (
-  { workspace, id, expectedVersion, events }: ReservationAppend,
+  { workspace, id, expectedVersion, events, fence }: ReservationAppend,
   ids: Ids,
 ): AppendRequest => ({
   workspace,
+  ...(fence ? { fence } : {}),
   streams: [
     {
       streamId: budgetStream(id),
