@@ -10,8 +10,8 @@ export interface FaultCase {
 
 const during = (job: Job, ...points: FailpointName[]): FaultCase[] => points.map((point) => ({ point, job }));
 
-/** What is done at a point: the process dies, or stands still for so long and goes on as if nothing had been. */
-export const FAULTS = ['kill9', 'stop'] as const;
+/** What is done at a point: the process dies, once or again at once, or it stands still and goes on as if nothing had been. */
+export const FAULTS = ['kill9', 'kill9 twice', 'stop'] as const;
 export type Fault = (typeof FAULTS)[number];
 
 /** The sweep: each point with the job that comes by it; a spec holds it against the points in the source. */
