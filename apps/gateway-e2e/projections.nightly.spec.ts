@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { sessionStream } from '@antiphon/contracts/agent';
+import { createPool } from '@antiphon/database';
+import { createPostgresEventStore } from '@antiphon/event-store';
+import { newEvent } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
-import { antiphon, startWith, twoVendors } from './stack-under-test.js';
+import { antiphon, eventually, startWith, twoVendors } from './stack-under-test.js';
 
 const SESSIONS = 12;
 const ROUNDS = 6;
@@ -36,7 +41,8 @@ describe('projections under live load', () => {
   const talk = async (n: number): Promise<void> => {
     for (let said = n; load.on; said++) {
       const params = { channel: 'test', account: 'load', peer: `p${n}`, agent: n % 2 ? 'claude' : 'gpt' };
-      const content = said % 17 === 0 ? '/new' : (MESSAGES[said % MESSAGES.length] ?? '');
+      if (said % 17 === 0) await client.call('chat.send', { ...params, content: '/new' });
+      const content = MESSAGES[said % MESSAGES.length] ?? '';
       await client.stream('chat.send', { ...params, content }).done();
       turns++;
     }
@@ -86,6 +92,67 @@ describe('projections under live load', () => {
     process.stdout.write(`turns ${turns}, positions ${positions.join(' ')}\n`);
     expect(positions.at(-1)).toBeGreaterThan((positions[0] ?? 0) + 500);
   }, 600_000);
+
+  it('park a poison event with its stream alone, by command listed, and replayed once it is mended', async () => {
+    const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec' });
+    const store = createPostgresEventStore(pool);
+    const sessionId = randomUUID();
+    const streamId = sessionStream(sessionId);
+    const turnId = randomUUID();
+    const at = '2026-11-22T10:00:00.000Z';
+    const poison = newEvent({ turnId, content: 7, requestedAt: at });
+    await store.append({
+      workspace: 'default',
+      streams: [
+        {
+          streamId,
+          expectedVersion: 0,
+          events: [
+            {
+              ...newEvent({ sessionId, sessionKey: 'poison', agentId: 'claude', startedAt: at }),
+              type: 'SessionStarted',
+            },
+            { ...poison, type: 'TurnRequested' },
+            { ...newEvent({ turnId, reason: 'no more' }), type: 'TurnFailed' },
+            // Metering's consumer cannot take this one.
+            { ...newEvent({ turnId, usage: 'much' }), type: 'ModelCallCompleted' },
+          ],
+        },
+      ],
+    });
+    const list = async () =>
+      JSON.parse((await antiphon(stack, ['dlq', 'list', '--json'])).stdout) as {
+        streams: Record<string, unknown>[];
+        messages: Record<string, unknown>[];
+      };
+    const before = turns;
+    const parked = await eventually(
+      'the park of the stream',
+      async () => {
+        const found = await list();
+        return found.streams[0]?.['retryAt'] === null && found.messages.length > 0 ? found : undefined;
+      },
+      90_000,
+    );
+    expect(parked.streams).toEqual([
+      expect.objectContaining({ projection: 'memory-facts', streamId, eventId: poison.eventId, tries: 5 }),
+    ]);
+    expect(parked.messages).toEqual([
+      expect.objectContaining({ consumer: 'metering-settle-calls', code: 'MESSAGING.INVALID' }),
+    ]);
+    expect(turns).toBeGreaterThan(before + 10);
+    const inVain = await antiphon(stack, ['dlq', 'replay']);
+    expect([inVain.code, inVain.stdout]).toEqual([1, expect.stringContaining('2 stay parked')]);
+    await pool.query(`begin; set local session_replication_role = replica;
+      update events set data = jsonb_set(data, '{content}', '"my name is Eve"') where event_id = '${poison.eventId}';
+      commit`);
+    const replayed = await antiphon(stack, ['dlq', 'replay', '--projection', 'memory-facts']);
+    expect([replayed.code, replayed.stdout]).toEqual([0, expect.stringContaining('1 streams')]);
+    expect((await list()).streams).toEqual([]);
+    expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual([0, 0, 0, 0]);
+    await store.close();
+    await pool.end();
+  }, 300_000);
 
   it('are made whole again when their rows are lost', async () => {
     const database = new pg.Client({ connectionString: stack.databaseUrl });

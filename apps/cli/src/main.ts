@@ -4,6 +4,7 @@ import { addChat } from './chat/chat.command.js';
 import type { ContextOf } from './command-context.js';
 import { addConfig } from './config/config.command.js';
 import { findGateway, type AddressOptions } from './connection/gateway-address.js';
+import { addDlq } from './dlq/dlq.command.js';
 import { addEvents } from './events/events.command.js';
 import { EXIT, exitCodeOf } from './output/exit-codes.js';
 import { createOutput } from './output/print.js';
@@ -49,6 +50,7 @@ const createProgram = (): Command => {
     addEvents,
     addAudit,
     addProjections,
+    addDlq,
     addConfig,
   ];
   for (const add of all) add(program, contextOf);

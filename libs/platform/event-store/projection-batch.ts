@@ -19,11 +19,11 @@ export interface ParkedEvent {
 }
 
 /** What of a projection is needed to apply events. */
-export type Folding = Pick<ProjectionSource, 'name' | 'handle'>;
+export type Folding = Pick<ProjectionSource, 'name' | 'handle' | 'retryDelaysMs'>;
 
 /** One by one, each behind a savepoint: what cannot be handled parks its stream, the rest goes on. */
 const handleOneByOne = async (
-  { name, handle }: Folding,
+  { name, handle, retryDelaysMs }: Folding,
   client: pg.ClientBase,
   events: readonly RecordedEvent[],
 ): Promise<ParkedEvent[]> => {
@@ -36,7 +36,7 @@ const handleOneByOne = async (
     } catch (error) {
       if (!isPoison(error)) throw error;
       await client.query('rollback to savepoint antiphon_event');
-      await park(client, name, event, error);
+      await park(client, name, event, error, retryDelaysMs);
       parked.set(streamKeyOf(event), { event, error });
     }
     await client.query('release savepoint antiphon_event');

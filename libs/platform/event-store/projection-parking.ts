@@ -1,10 +1,6 @@
 import type pg from 'pg';
-import { inTransaction } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 import type { RecordedEvent } from './event-store.port.js';
-import { createLogReader } from './log-reader.js';
-import { holdCheckpoint } from './projection-checkpoint.js';
-import type { ProjectionSource } from './projection-source.js';
 
 export const streamKeyOf = ({ workspace, streamId }: Pick<RecordedEvent, 'workspace' | 'streamId'>): string =>
   `${workspace} ${streamId}`;
@@ -27,23 +23,39 @@ export const isPoison = (error: unknown): boolean => {
   return state === '' || /^(22|23|P0)/.test(state);
 };
 
-const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown): string => {
   const root = isAppError(error) && error.cause instanceof Error ? error.cause : error;
   return (root instanceof Error ? `${root.name}: ${root.message}` : String(root)).slice(0, 2_000);
 };
 
-/** Stops an event's stream at this event. */
+/** How long to wait before each further try of an event that could not be handled, in ms; then its stream is parked. */
+export const RETRY_DELAYS_MS: readonly number[] = [200, 1_000, 5_000, 15_000];
+
+/** For the try after `tries` of them; null when that was the last. */
+export const delayAfter = (tries: number, delaysMs: readonly number[] = RETRY_DELAYS_MS): number | null =>
+  delaysMs[tries - 1] ?? null;
+
+const PARK_SQL = `insert into projection_parked
+    (projection, workspace, stream_id, position, reason, parked_at, tries, retry_at)
+  values ($1, $2, $3, $4, $5, clock_timestamp(), 1, clock_timestamp() + $6 * interval '1 millisecond')`;
+
+/** Stops an event's stream at this event, which was tried once. */
 export const park = async (
   client: pg.ClientBase,
   name: string,
   event: RecordedEvent,
   error: unknown,
+  delaysMs?: readonly number[],
 ): Promise<void> => {
-  await client.query(
-    `insert into projection_parked (projection, workspace, stream_id, position, reason, parked_at)
-     values ($1, $2, $3, $4, $5, clock_timestamp())`,
-    [name, event.workspace, event.streamId, event.position, reasonOf(error)],
-  );
+  const { workspace, streamId, position } = event;
+  await client.query(PARK_SQL, [
+    name,
+    workspace,
+    streamId,
+    position,
+    reasonOf(error),
+    delayAfter(1, delaysMs),
+  ]);
 };
 
 /** The streams that a projection has stopped at, each as `streamKeyOf` writes it. */
@@ -52,62 +64,4 @@ export const parkedStreams = async (client: pg.ClientBase, name: string): Promis
   const query = { name: 'antiphon_projection_parked', text, values: [name] };
   const { rows } = await client.query<{ workspace: string; stream_id: string }>(query);
   return new Set(rows.map(({ workspace, stream_id: streamId }) => streamKeyOf({ workspace, streamId })));
-};
-
-interface ParkedRow {
-  readonly workspace: string;
-  readonly stream_id: string;
-  readonly position: string;
-}
-
-/** Events of a parked stream from where it stopped up to the checkpoint: what the projection has not seen. */
-const missedEvents = async (
-  client: pg.ClientBase,
-  row: ParkedRow,
-  upTo: number,
-): Promise<RecordedEvent[]> => {
-  const events = await createLogReader(client).readStream(row.workspace, row.stream_id);
-  return events.filter(({ position }) => position >= Number(row.position) && position <= upTo);
-};
-
-const replayOne = ({ pool, name, handle }: ProjectionSource, row: ParkedRow): Promise<boolean> =>
-  inTransaction(pool, async (client) => {
-    const checkpoint = await holdCheckpoint(client, name);
-    if (checkpoint === null) return false;
-    const { rowCount } = await client.query(
-      'delete from projection_parked where projection = $1 and workspace = $2 and stream_id = $3 and position = $4',
-      [name, row.workspace, row.stream_id, row.position],
-    );
-    if (rowCount === 0) return false;
-    await handle(client, await missedEvents(client, row, checkpoint));
-    return true;
-  });
-
-/** What became of the streams that were tried again. */
-export interface ReplayResult {
-  readonly replayed: number;
-  readonly stillParked: readonly {
-    readonly workspace: string;
-    readonly streamId: string;
-    readonly error: unknown;
-  }[];
-}
-
-/** Tries every parked stream again, each in a transaction of its own: after a fix, what it missed is applied. */
-export const replayParked = async (source: ProjectionSource): Promise<ReplayResult> => {
-  const { rows } = await source.pool.query<ParkedRow>(
-    'select workspace, stream_id, position from projection_parked where projection = $1 order by position',
-    [source.name],
-  );
-  const stillParked: { workspace: string; streamId: string; error: unknown }[] = [];
-  let replayed = 0;
-  for (const row of rows) {
-    try {
-      if (await replayOne(source, row)) replayed++;
-    } catch (error) {
-      if (!isPoison(error)) throw error;
-      stillParked.push({ workspace: row.workspace, streamId: row.stream_id, error });
-    }
-  }
-  return { replayed, stillParked };
 };

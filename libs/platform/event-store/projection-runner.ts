@@ -7,7 +7,7 @@ import { createLogReader } from './log-reader.js';
 import { type BatchResult, runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
 import { type Look, look, type Passed } from './projection-look.js';
-import { replayParked } from './projection-parking.js';
+import { createRetries, type Retries } from './projection-retries.js';
 import { createWaiters } from './position-waiters.js';
 import type { HandleEvents, ProjectionSource } from './projection-source.js';
 import { createSignal } from './wake-signal.js';
@@ -25,6 +25,8 @@ export interface ProjectionOptions {
   /** How often to look without a hint, in ms. */
   readonly pollMs?: number;
   readonly batchSize?: number;
+  /** Waits before each further try of an event that cannot be handled, in ms. After the last, its stream is parked. */
+  readonly retryDelaysMs?: readonly number[];
 }
 
 export interface RunningProjection {
@@ -51,6 +53,7 @@ interface Loop {
   readonly pollMs: number;
   readonly signal: ReturnType<typeof createSignal>;
   readonly waiters: ReturnType<typeof createWaiters>;
+  readonly retries: Retries;
   readonly stopping: () => boolean;
   failures: number;
   /** Another process was faster the last time. */
@@ -62,11 +65,12 @@ interface Loop {
 const report = (loop: Loop, { parked }: BatchResult): void => {
   for (const { event, error } of parked) {
     const { workspace, streamId, position, eventId, type } = event;
-    loop.logger.error(
+    loop.logger.warn(
       { err: error, projection: loop.source.name, workspace, streamId, position, eventId, type },
-      'an event could not be projected: its stream is parked, the others go on',
+      'an event could not be projected; its stream waits for the next try, the others go on',
     );
   }
+  if (parked.length > 0) loop.retries.expect();
 };
 
 /** Nothing for this projection: known to who waits at once, to the checkpoint once in a while. */
@@ -83,6 +87,7 @@ const catchUp = async (loop: Loop): Promise<'done' | 'elsewhere'> => {
   for (;;) {
     const seen = await look(source, loop.passed);
     waiters.reached(seen.position);
+    if (seen.parked) loop.retries.expect();
     if (seen.upTo <= seen.position || stopping()) return 'done';
     if (isPassed(loop, seen)) {
       if (seen.upTo < seen.head) continue;
@@ -98,16 +103,6 @@ const catchUp = async (loop: Loop): Promise<'done' | 'elsewhere'> => {
     // What is appended from here on brings a hint of its own.
     if (result.state === 'caught_up') return 'done';
   }
-};
-
-const retryParked = async ({ source, pool, logger }: Loop): Promise<void> => {
-  const { replayed, stillParked } = await replayParked({ ...source, pool });
-  if (replayed > 0) logger.info({ projection: source.name, replayed }, 'parked streams were replayed');
-  for (const { workspace, streamId, error } of stillParked)
-    logger.error(
-      { err: error, projection: source.name, workspace, streamId },
-      'a parked stream stays parked',
-    );
 };
 
 const nextDelay = (loop: Loop, error: unknown): number => {
@@ -132,12 +127,12 @@ const run = async (loop: Loop): Promise<void> => {
     try {
       if (!prepared) {
         await ensureCheckpoint(loop.pool, loop.source.name);
-        await retryParked(loop);
+        await loop.retries.all();
         prepared = true;
       }
       const ended = await catchUp(loop);
       loop.failures = 0;
-      delay = restFor(loop, ended);
+      delay = Math.min(restFor(loop, ended), await loop.retries.due());
     } catch (error) {
       delay = nextDelay(loop, error);
     }
@@ -146,14 +141,16 @@ const run = async (loop: Loop): Promise<void> => {
 };
 
 const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boolean): Loop => {
-  const { pool, name, categories, handle, logger, pollMs = 1_000, batchSize = 500 } = options;
+  const { pool, name, categories, handle, logger, pollMs = 1_000, batchSize = 500, retryDelaysMs } = options;
+  const source = { pool: own, name, categories, handle, batchSize, retryDelaysMs };
   return {
-    source: { pool: own, name, categories, handle, batchSize },
+    source,
     pool,
     logger,
     pollMs,
     signal: createSignal(),
     waiters: createWaiters(),
+    retries: createRetries({ ...source, pool }, logger),
     stopping,
     failures: 0,
     contended: false,

@@ -12,4 +12,6 @@ export interface ProjectionSource {
   readonly handle: HandleEvents;
   /** Events of one transaction. */
   readonly batchSize: number;
+  /** Waits before each further try of an event that cannot be handled, in ms; default `RETRY_DELAYS_MS`. */
+  readonly retryDelaysMs?: readonly number[] | undefined;
 }

@@ -5,6 +5,7 @@ import type { ConsumerDefinition } from './define-consumer.js';
 import { createDeliveryLedger } from './delivery-ledger.js';
 import { createMessageWorker } from './message-worker.js';
 import type { NatsLink } from './nats-link.js';
+import { serveReplays } from './serve-replays.js';
 import { createWorkLanes } from './work-lanes.js';
 
 export interface RunningConsumer {
@@ -65,7 +66,9 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
     },
     begin: (message) => lanes.run(order === 'subject' ? message.subject : undefined, () => work(message)),
   });
+  const stopReplays = serveReplays({ settings: definition, handle, link, logger });
   const stop = async (): Promise<void> => {
+    stopReplays();
     const deadline = AbortSignal.timeout(drainTimeoutMs);
     const expired = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve()));
     await Promise.race([loop.stop().then(() => lanes.idle()), expired]);

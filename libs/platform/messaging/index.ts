@@ -11,6 +11,8 @@ export type { AckPolicy, Verdict } from './ack-policy.js';
 export { createConsumerHost } from './consumer-host.js';
 export type { ConsumerHost, ConsumerHostOptions, RunningConsumer } from './consumer-host.js';
 export { DLQ_HEADERS, deadLetterSubject, sendDeadLetter } from './dead-letter.js';
+export { listDeadLetters, replayDeadLetter } from './dead-letters.js';
+export type { KeptDeadLetter } from './dead-letters.js';
 export { defineConsumer } from './define-consumer.js';
 export type { ConsumerDefinition, MessageHandler, MessageMeta } from './define-consumer.js';
 export { EVENT_HEADERS } from './event-message.js';

@@ -34,7 +34,8 @@ export interface RequestClient {
 const causeOf = (error: unknown): unknown =>
   error instanceof errors.RequestError && error.cause !== undefined ? error.cause : error;
 
-const translate = (subject: string, error: unknown): AppError => {
+/** What a request failed of, as an AppError. */
+export const translateRequestError = (subject: string, error: unknown): AppError => {
   const cause = causeOf(error);
   const data = { subject };
   if (cause instanceof errors.NoRespondersError)
@@ -71,7 +72,9 @@ const ask = async (link: NatsLink, subject: string, payload: string, timeoutMs: 
   try {
     return await send(link, subject, payload, timeoutMs);
   } catch (error) {
-    throw (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE' ? error : translate(subject, error);
+    throw (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE'
+      ? error
+      : translateRequestError(subject, error);
   }
 };
 

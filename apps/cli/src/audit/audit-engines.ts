@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { AuditReport } from '@antiphon/audit-features';
 import type { LiveAuditOptions } from '@antiphon/audit-features/live';
 import { invalid } from '@antiphon/kernel';
+import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { readStack } from '@antiphon/stack';
 import { homeOf } from '../connection/gateway-address.js';
@@ -27,19 +28,33 @@ const operatorIn = (file: string): EngineAddresses['nats'] | null => {
   return operator === undefined ? null : { url, ...operator };
 };
 
+/** As the operator: `ANTIPHON_NATS_URL` and `ANTIPHON_OPERATOR_NATS_PASSWORD`, else NATS of this home's stack, else null. */
+export const findNats = (env: Environment, cwd: string): EngineAddresses['nats'] | null => {
+  const stack = readStack(homeOf(env, cwd));
+  const url = env['ANTIPHON_NATS_URL'];
+  const password = env['ANTIPHON_OPERATOR_NATS_PASSWORD'] ?? '';
+  if (url) return { url, user: OPERATOR, password };
+  return stack && operatorIn(stack.credentials.natsUsersFile);
+};
+
 /** `ANTIPHON_NATS_URL`, `ANTIPHON_OPERATOR_NATS_PASSWORD` and `ANTIPHON_TEMPORAL_ADDRESS`, else those of this home's stack. */
 export const findEngines = (env: Environment, cwd: string): EngineAddresses => {
   const home = homeOf(env, cwd);
   const stack = readStack(home);
-  const url = env['ANTIPHON_NATS_URL'];
-  const password = env['ANTIPHON_OPERATOR_NATS_PASSWORD'] ?? '';
-  const nats = url ? { url, user: OPERATOR, password } : stack && operatorIn(stack.credentials.natsUsersFile);
+  const nats = findNats(env, cwd);
   const temporal = env['ANTIPHON_TEMPORAL_ADDRESS'] || stack?.engines.temporal.address;
   if (nats && temporal) return { nats, temporal };
   throw invalid(
     'CLI.USAGE',
     `--live needs NATS and Temporal, and no stack runs in ${home}. What to do: start it with \`npm start\`, or name them with ANTIPHON_NATS_URL, ANTIPHON_OPERATOR_NATS_PASSWORD and ANTIPHON_TEMPORAL_ADDRESS`,
   );
+};
+
+/** Connects as the operator. The library is loaded here: most commands do not need it. */
+export const connectOperator = async (nats: EngineAddresses['nats'], name: string): Promise<NatsLink> => {
+  const { connectNats } = await import('@antiphon/messaging');
+  const options = { ...nats, service: OPERATOR, name, logger: silentLogger };
+  return connectNats({ ...options, connectTimeoutMs: CONNECT_MS });
 };
 
 /** How long the first connection may take: an audit that hangs says nothing. */
@@ -51,18 +66,11 @@ export const auditEngines = async (
   options: Pick<LiveAuditOptions, 'pool' | 'strictQuiesced' | 'onProgress'>,
   report: AuditReport,
 ): Promise<AuditReport> => {
-  const [{ auditLive, withLive }, { connectNats }, { openTemporal }] = await Promise.all([
+  const [{ auditLive, withLive }, { openTemporal }] = await Promise.all([
     import('@antiphon/audit-features/live'),
-    import('@antiphon/messaging'),
     import('@antiphon/temporal'),
   ]);
-  const link = await connectNats({
-    ...nats,
-    service: OPERATOR,
-    name: 'antiphon-audit',
-    logger: silentLogger,
-    connectTimeoutMs: CONNECT_MS,
-  });
+  const link = await connectOperator(nats, 'antiphon-audit');
   const waiting = openTemporal(temporal);
   try {
     const live = await auditLive({

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../command-context.js';
 import { auditEngines, findEngines } from './audit-engines.js';
 import { findTrust, openCheckpoint, type CheckpointFile } from './audit-trust.js';
+import { auditedProjections } from './audited-projections.js';
 import { findDatabase } from './database-address.js';
 
 interface AuditCommandOptions {
@@ -57,7 +58,10 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
     onProgress: (step: string): void => void (output.json || process.stderr.write(`${step} …\n`)),
   };
   try {
-    const ofLog = await auditLog({ ...told, trusted, ...(file?.since ? { since: file.since } : {}) });
+    const ofLog = await auditLog({
+      ...{ ...told, trusted, projections: file?.since ? [] : auditedProjections(pool) },
+      ...(file?.since ? { since: file.since } : {}),
+    });
     const report = engines === null ? ofLog.report : await auditEngines(engines, told, ofLog.report);
     if (ofLog.checkpoint) file?.write(ofLog.checkpoint(new Date().toISOString()));
     output.result(report, render(report));

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { archivedBefore } from '../log-reader.js';
 import { compareTable } from './compare-rows.js';
 import type { RowDifference } from './compare-rows.js';
 import { foldInBatches, foldWithin } from './fold-log.js';
@@ -50,7 +51,9 @@ const compareHere = async (
   definition: ProjectionDefinition,
   from: Fold,
 ): Promise<ProjectionComparison> => {
-  const { position } = await readProgress(client, definition);
+  const { position, base } = await readProgress(client, definition);
+  // What has left meanwhile may have left before it was folded.
+  if (base > 0) throw archivedBefore(base);
   const { events } = await foldWithin(client, definition, from, position);
   for (const { name } of definition.tables)
     await client.query(`analyze pg_temp.${pg.escapeIdentifier(name)}`);
@@ -68,7 +71,8 @@ const compareHere = async (
 /**
  * Folds the log anew, in small batches beside live traffic, and holds every row of the projection against it, on one
  * snapshot: rows, checkpoint and log of the same moment, without a lock. Writes nothing but temporary tables.
- * Rejects with an AppError when the database cannot be read, and when the handler writes elsewhere (`DATABASE.FORBIDDEN`).
+ * Rejects with an AppError when the database cannot be read, when the handler writes elsewhere (`DATABASE.FORBIDDEN`), and
+ * when events have been archived (`LOG.ARCHIVED`): then nobody can fold the whole log.
  */
 export const compareProjection = (
   pool: pg.Pool,

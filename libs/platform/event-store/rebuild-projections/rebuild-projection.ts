@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { archivedBefore } from '../log-reader.js';
 import { foldUntilNear } from './compare-projection.js';
 import { mendTable } from './compare-rows.js';
 import { foldWithin } from './fold-log.js';
@@ -55,7 +56,8 @@ const swap = async (
   const { name, tables, writtenWithAppend } = definition;
   await client.query('begin; reset role');
   await hold(client, definition);
-  const { position: live, epoch, head, logEpoch } = await readProgress(client, definition);
+  const { position: live, epoch, head, logEpoch, base } = await readProgress(client, definition);
+  if (base > 0) throw archivedBefore(base);
   await client.query('set local role antiphon_reader');
   const fold = await foldWithin(
     client,
@@ -75,7 +77,7 @@ const swap = async (
 /**
  * Makes a projection anew from the log. It is folded into temporary tables in small batches beside live traffic; then,
  * in one transaction that keeps the projection still, the rest is folded and the rows that differ are changed: readers
- * see the old rows until it commits, and the new ones after, never some of each. Needs the database's owner.
+ * see the old rows until it commits, and the new ones after, never some of each. Needs the database's owner. Rejects with `LOG.ARCHIVED` when a part of the log has left.
  */
 export const rebuildProjection = (
   pool: pg.Pool,

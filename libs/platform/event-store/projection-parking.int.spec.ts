@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { transient } from '@antiphon/kernel';
+import { silentLogger } from '@antiphon/observability';
+import {
+  compareProjection,
+  createPostgresEventStore,
+  type EventStore,
+  type EventStorePg,
+  type HandleEvents,
+  listParked,
+  type ProjectionDefinition,
+  replayParked,
+  type RunningProjection,
+  runProjection,
+} from '@antiphon/event-store';
+import { createTestDatabase, freshStream, newEvent, type TestDatabase, until } from '@antiphon/testing';
+
+const COUNT_SQL = `insert into spec_counts as c (stream_id, events, last)
+  select stream_id, count(*), max(position) from unnest($1::text[], $2::bigint[]) as e (stream_id, position) group by 1
+  on conflict (stream_id) do update set events = c.events + excluded.events, last = excluded.last`;
+
+const count: HandleEvents = async (client, events) => {
+  const values = [events.map(({ streamId }) => streamId), events.map(({ position }) => position)];
+  await client.query({ name: 'spec_count', text: COUNT_SQL, values });
+};
+
+describe('an event that a projection cannot handle', () => {
+  let database: TestDatabase;
+  let admin: pg.Pool;
+  let pool: pg.Pool;
+  let store: EventStore & EventStorePg;
+  let counts: ProjectionDefinition;
+  let projection: RunningProjection | undefined;
+  /** How often each marked event was tried, and what becomes of a try. */
+  let tries: Map<unknown, number>;
+  let outcome: (mark: unknown, tries: number) => Error | undefined;
+
+  const picky: HandleEvents = async (client, events) => {
+    for (const { data } of events) {
+      const { mark } = data;
+      if (mark === undefined) continue;
+      // A batch that fails is done over one by one, which is the same try.
+      if (events.length === 1) tries.set(mark, (tries.get(mark) ?? 0) + 1);
+      const error = outcome(mark, tries.get(mark) ?? 0);
+      if (error) throw error;
+    }
+    await count(client, events);
+  };
+  const start = (delays: readonly number[] = [20, 20, 20, 20]): RunningProjection =>
+    (projection = runProjection({
+      ...counts,
+      pool,
+      logger: silentLogger,
+      pollMs: 10,
+      retryDelaysMs: delays,
+    }));
+  const append = (streamId: string, ...events: Record<string, string>[]) =>
+    store.append({
+      workspace: 'default',
+      streams: [{ streamId, expectedVersion: 'any', events: events.map((data) => newEvent(data)) }],
+    });
+  const eventsOf = async (streamId: string): Promise<number> => {
+    const query = 'select events from spec_counts where stream_id = $1';
+    const { rows } = await pool.query<{ events: string }>(query, [streamId]);
+    return Number(rows[0]?.events ?? 0);
+  };
+  const parked = () => listParked(pool, { projection: counts.name });
+  const givenUp = () => until(async () => (await parked()).some(({ retryAt }) => retryAt === null));
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    admin = createPool({ url: database.url, applicationName: 'spec' });
+    await admin.query(`create table spec_counts (stream_id text primary key, events bigint not null, last bigint not null);
+      grant select on spec_counts to antiphon_reader; grant select, insert, update on spec_counts to antiphon_agent`);
+    pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 8 });
+    store = createPostgresEventStore(pool);
+  }, 60_000);
+  afterAll(async () => {
+    await store.close();
+    await Promise.all([pool.end(), admin.end()]);
+    await database.drop();
+  });
+  beforeEach(async () => {
+    tries = new Map();
+    outcome = (mark, times) => (mark === 'poison' ? new Error(`try ${times}: it is poison`) : undefined);
+    await admin.query('delete from spec_counts');
+    counts = {
+      ...{ name: `spec-${randomUUID()}`, service: 'agent', categories: ['session'] },
+      ...{ tables: [{ name: 'spec_counts' }], handle: picky },
+    };
+  });
+  afterEach(() => projection?.stop());
+
+  it('is tried five times, then its stream is parked with the reason; the other streams go on all the time', async () => {
+    const [bad, good] = [freshStream(), freshStream()];
+    start();
+    const { firstPosition: first } = await append(bad, {}, {}, { mark: 'poison' }, {});
+    for (let n = 0; n < 20; n++) await append(good, {});
+    await until(async () => (await eventsOf(good)) === 20);
+    expect(await eventsOf(bad)).toBe(2);
+    await givenUp();
+    const { lastPosition } = await append(bad, {});
+    await projection?.caughtUp(lastPosition);
+    expect(await parked()).toEqual([
+      expect.objectContaining({
+        ...{ projection: counts.name, workspace: 'default', streamId: bad, type: 'Noted', tries: 5 },
+        ...{ position: first + 2, reason: 'Error: try 5: it is poison', retryAt: null },
+      }),
+    ]);
+    expect(tries.get('poison')).toBe(5);
+    expect(await eventsOf(bad)).toBe(2);
+  });
+
+  it('is applied with all that waits behind it when a later try succeeds', async () => {
+    const [bad, good] = [freshStream(), freshStream()];
+    outcome = (mark, times) => (mark === 'weak' && times < 4 ? new Error('not yet') : undefined);
+    start();
+    await append(bad, {}, { mark: 'weak' }, {});
+    await append(good, {});
+    await until(async () => (await eventsOf(bad)) === 3);
+    expect(await parked()).toEqual([]);
+    expect(tries.get('weak')).toBe(4);
+    expect((await compareProjection(admin, counts)).differing).toBe(0);
+  });
+
+  it('is replayed by anybody after the fix, and the rows are then what a rebuild makes', async () => {
+    const [bad, worse, good] = [freshStream(), freshStream(), freshStream()];
+    outcome = (mark) => (mark === 'toxic' ? new Error('toxic') : undefined);
+    start([]);
+    await append(bad, {}, { mark: 'toxic' }, {}, { mark: 'later' });
+    await append(worse, { mark: 'toxic' });
+    await append(good, {});
+    await until(async () => (await parked()).length === 2);
+    outcome = (mark) => (mark === 'later' ? new Error('another one') : undefined);
+    const source = { ...counts, pool, retryDelaysMs: [] };
+    expect(await replayParked(source, { streamId: bad })).toMatchObject({
+      replayed: 0,
+      stillParked: [{ streamId: bad, tries: 1, triedAgain: false }],
+    });
+    // What is before the other event stays applied.
+    expect(await eventsOf(bad)).toBe(3);
+    expect((await parked()).find(({ streamId }) => streamId === bad)?.reason).toBe('Error: another one');
+    outcome = () => undefined;
+    expect(await replayParked(source, {})).toEqual({ replayed: 2, stillParked: [] });
+    const { lastPosition } = await append(bad, {});
+    await projection?.caughtUp(lastPosition);
+    expect(await eventsOf(bad)).toBe(5);
+    expect(await parked()).toEqual([]);
+    expect((await compareProjection(admin, counts)).differing).toBe(0);
+  });
+
+  it('is not one of those that only meet a dependency that is away: nothing is parked then', async () => {
+    const stream = freshStream();
+    let away = true;
+    outcome = (mark) => (away && mark === 'x' ? transient('TEST.AWAY', 'not now') : undefined);
+    start();
+    await append(stream, { mark: 'x' });
+    await until(() => projection?.status().failing === true);
+    expect(await parked()).toEqual([]);
+    away = false;
+    await until(async () => (await eventsOf(stream)) === 1);
+  });
+});
