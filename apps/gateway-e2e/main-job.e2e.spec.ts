@@ -248,6 +248,28 @@ describe('the main job', () => {
     ]);
   });
 
+  it('lets what is at rest leave the log to a file, goes on, and takes it back', async () => {
+    const [accepted] = await client.stream('chat.send', toPeer('archived', 'hello')).done();
+    const { sessionId } = accepted?.data as { sessionId: string };
+    await client.stream('chat.send', toPeer('newest', 'hello')).done();
+    const left = await antiphon(stack, ['events', 'archive', '--before', '999999999', '--json']);
+    expect([left.code, left.stderr]).toEqual([0, '']);
+    const { archives } = JSON.parse(left.stdout) as { archives: { events: number }[] };
+    expect(archives.map(({ events }) => events)).toEqual([expect.any(Number)]);
+    // A conversation that this process remembers goes on; the frames of what has left are not to be had.
+    await expect(client.call('session.resume', { sessionId, after: 0 })).rejects.toMatchObject({
+      rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
+    });
+    const again = await client.stream('chat.send', toPeer('archived', 'and again')).done();
+    expect(again.at(-1)?.data).toMatchObject({ status: 'completed' });
+    expect(JSON.parse((await antiphon(stack, ['audit', '--live', '--json'])).stdout)).toMatchObject({
+      ok: true,
+    });
+    const back = await antiphon(stack, ['events', 'restore', '--all', '--json']);
+    expect([back.code, back.stderr]).toEqual([0, '']);
+    expect((await antiphon(stack, ['audit', '--json'])).code).toBe(0);
+  });
+
   it('proves all of it by the audit, and names the event once a row was changed', async () => {
     const clean = await antiphon(stack, ['audit', '--json']);
     expect([clean.code, clean.stderr]).toEqual([0, '']);

@@ -8,6 +8,7 @@ import { auditEngines, findEngines } from './audit-engines.js';
 import { findTrust, openCheckpoint, type CheckpointFile } from './audit-trust.js';
 import { auditedProjections } from './audited-projections.js';
 import { findDatabase } from './database-address.js';
+import { archiveFolder } from '../events/archive.command.js';
 
 interface AuditCommandOptions {
   readonly strict?: boolean;
@@ -15,6 +16,7 @@ interface AuditCommandOptions {
   readonly checkpoint?: string;
   readonly roots?: string;
   readonly key?: string;
+  readonly archives?: string;
 }
 
 const renderCheck = ({ name, checked, counts, violations, open }: CheckReport): string => {
@@ -46,6 +48,12 @@ const checkpointOf = (
   { env, cwd }: CommandContext,
 ): CheckpointFile | null => (checkpoint === undefined ? null : openCheckpoint(checkpoint, trust, env, cwd));
 
+const toldOf = (context: CommandContext, { strict, archives }: AuditCommandOptions) => ({
+  strictQuiesced: strict === true,
+  archives: archiveFolder(archives === undefined ? {} : { folder: archives }, context),
+  onProgress: (step: string): void => void (context.output.json || process.stderr.write(`${step} …\n`)),
+});
+
 const audit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
   const { output, env, cwd } = context;
   const url = findDatabase(env, cwd);
@@ -53,10 +61,7 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
   const trusted = findTrust(options, env, cwd);
   const file = checkpointOf(options, context);
   const pool = createPool({ url, applicationName: 'antiphon-audit', logger: silentLogger });
-  const told = {
-    ...{ pool, strictQuiesced: options.strict === true },
-    onProgress: (step: string): void => void (output.json || process.stderr.write(`${step} …\n`)),
-  };
+  const told = { pool, ...toldOf(context, options) };
   try {
     const ofLog = await auditLog({
       ...{ ...told, trusted, projections: file?.since ? [] : auditedProjections(pool) },
@@ -72,6 +77,15 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
     await pool.end();
   }
 };
+
+const EXAMPLES = [
+  '\nExamples:',
+  '  antiphon audit',
+  '  antiphon audit --live --strict   # after a drill: nothing is open, anywhere',
+  '  antiphon audit --json | jq .checks[].name',
+  '  antiphon audit --checkpoint /var/lib/antiphon/audit.json   # every hour: only what is new',
+  '  antiphon audit --roots /mnt/elsewhere/log-roots.jsonl --key log-signing.pub',
+].join('\n');
 
 /** `antiphon audit [--strict] [--live] [--checkpoint FILE] [--roots FILE]` */
 export const addAudit = (program: Command, context: ContextOf): void => {
@@ -90,17 +104,11 @@ export const addAudit = (program: Command, context: ContextOf): void => {
       '--key <file>',
       'Ed25519 key that roots and checkpoints are signed with, PEM (default: that of this home)',
     )
-    .option('--live', 'also hold JetStream, its consumers and Temporal against the log')
-    .addHelpText(
-      'after',
-      [
-        '\nExamples:',
-        '  antiphon audit',
-        '  antiphon audit --live --strict   # after a drill: nothing is open, anywhere',
-        '  antiphon audit --json | jq .checks[].name',
-        '  antiphon audit --checkpoint /var/lib/antiphon/audit.json   # every hour: only what is new',
-        '  antiphon audit --roots /mnt/elsewhere/log-roots.jsonl --key log-signing.pub',
-      ].join('\n'),
+    .option(
+      '--archives <folder>',
+      'where the files of archived events are (default: as `antiphon events archive`)',
     )
+    .option('--live', 'also hold JetStream, its consumers and Temporal against the log')
+    .addHelpText('after', EXAMPLES)
     .action((options: AuditCommandOptions, command: Command) => audit(context(command), options));
 };

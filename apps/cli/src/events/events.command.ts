@@ -3,6 +3,7 @@ import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../command-context.js';
 import { getJson } from '../connection/http-client.js';
+import { addArchive } from './archive.command.js';
 
 interface EventFilter {
   readonly type?: string;
@@ -79,9 +80,12 @@ const addFilters = (command: Command): Command =>
     .option('--limit <n>', 'events a page, 1 to 1000', '100')
     .option('--cursor <cursor>', 'where an earlier page ended');
 
-/** `antiphon events list|tail` */
+/** `antiphon events list|tail|archive|archives|restore` */
 export const addEvents = (program: Command, context: ContextOf): void => {
-  const events = program.command('events').description('read the log');
+  const events = program
+    .command('events')
+    .description('read the log; let old events leave it, and come back');
+  addArchive(events, context);
   addFilters(events.command('list').description('one page of the log, oldest first'))
     .addHelpText('after', '\nExample:\n  antiphon events list --severity error --since 2026-11-21T00:00:00Z')
     .action((filter: EventFilter, command: Command) => list(context(command), filter));

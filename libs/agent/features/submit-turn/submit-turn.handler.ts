@@ -35,6 +35,7 @@ interface Destination extends LocalSession {
     readonly sessionId: string;
     readonly sessionKey: string;
     readonly agentId: string;
+    readonly previousSessionId?: string;
     readonly binding: KeyBinding;
   } | null;
 }
@@ -48,6 +49,13 @@ interface Turn {
 
 const isLostRace = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
+
+/** An address whose conversation was archived begins a new one; what memory learned stays with the address. */
+const unlessArchived = <T>(existing: Promise<T>): Promise<T | null> =>
+  existing.catch((error: unknown) => {
+    if (isAppError(error) && error.code === 'LOG.ARCHIVED') return null;
+    throw error;
+  });
 
 const claimOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
   const { idempotencyKey: key, caller, target, content } = request;
@@ -75,12 +83,14 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
     if (binding.sessionId !== null) lastBound.put(`${workspace} ${sessionKey}`, binding.sessionId);
-    if (binding.sessionId !== null)
-      return { ...(await lanes.existing(workspace, binding.sessionId)), beginning: null };
+    const there =
+      binding.sessionId === null ? null : await unlessArchived(lanes.existing(workspace, binding.sessionId));
+    if (there) return { ...there, beginning: null };
     const sessionId = ids.next();
     const session = lanes.of(workspace, sessionId, emptyFold);
     const claim = await session.lane.claim();
-    return { ...session, claim, beginning: { sessionId, sessionKey, agentId, binding } };
+    const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };
+    return { ...session, claim, beginning: { sessionId, sessionKey, agentId, binding, ...previous } };
   };
 
   const decideTurn = (
@@ -91,8 +101,8 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     const now = isoTime(clock);
     const commands: SessionCommand[] = [{ type: 'RequestTurn', data: turn, now }];
     if (beginning) {
-      const { sessionId, sessionKey, agentId } = beginning;
-      commands.unshift({ type: 'StartSession', data: { sessionId, sessionKey, agentId }, now });
+      const { binding: _binding, ...data } = beginning;
+      commands.unshift({ type: 'StartSession', data, now });
     }
     const events: SessionEvent[] = [];
     let next = state;

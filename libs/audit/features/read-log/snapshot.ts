@@ -6,26 +6,30 @@ const STATEMENT_TIMEOUT = '10min';
 
 /**
  * Runs `work` on one snapshot of the whole database: what services write meanwhile is not seen, so that the log and
- * what is derived from it are compared at the same point.
+ * what is derived from it are compared at the same point. `prepare` and `end` have the same session before and after it.
  */
-export const onSnapshot = async <T>(
+export const onSnapshot = async <P, T>(
   pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<T>,
+  prepare: (client: pg.PoolClient) => Promise<P>,
+  work: (client: pg.PoolClient, prepared: P) => Promise<T>,
+  end: (client: pg.PoolClient, prepared: P) => Promise<void>,
 ): Promise<T> => {
   const client = await pool.connect().catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
   let broken: Error | undefined;
   try {
+    await client.query(`set statement_timeout = '${STATEMENT_TIMEOUT}'`);
+    const prepared = await prepare(client);
     await client.query('begin isolation level repeatable read, read only');
-    await client.query(`set local statement_timeout = '${STATEMENT_TIMEOUT}'`);
-    const result = await work(client);
+    const result = await work(client, prepared);
     await client.query('commit');
+    await end(client, prepared);
+    await client.query('reset statement_timeout');
     return result;
   } catch (error) {
-    await client.query('rollback').catch((failure: Error) => {
-      broken = failure;
-    });
+    // Closed with all that it prepared.
+    broken = error as Error;
     throw translateDatabaseError(error);
   } finally {
     client.release(broken);
