@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { sessionStream } from '@antiphon/contracts/agent';
-import { isoTime } from '@antiphon/kernel';
+import { conflict, isoTime } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
@@ -72,7 +72,19 @@ describe('a model call', () => {
     expect(asked.reserve[1]?.reservationId).toBe(asked.reserve[0]?.reservationId);
   });
 
-  it('that is never begun, because somebody else was faster, gives its budget back', async () => {
+  /** Metering has reserved, and says something else. */
+  const failingOnce = () => {
+    const { reserve } = world.responders;
+    world.responders.reserve = () => {
+      world.responders.reserve = reserve;
+      return Promise.reject(conflict('SPEC.NO', 'no'));
+    };
+  };
+
+  it.each([
+    ['', () => undefined],
+    [', also when nobody knows whether it was reserved', failingOnce],
+  ])('that is never begun, because somebody else was faster, gives its budget back%s', async (_, prepare) => {
     const agent = world.process({ times: { leaseMs: 3_000, lookMs: 3_600_000 } });
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
@@ -86,6 +98,7 @@ describe('a model call', () => {
       workspace: WORKSPACE,
       streams: [{ streamId, expectedVersion: 'any', events: [event] }],
     });
+    prepare();
     const { turnId: second } = await submitTo(agent, { sessionId });
     const events = await world.ended(sessionId, 3);
     const calls = events.filter(({ type }) => type === 'ModelCallStarted').slice(1);

@@ -5,6 +5,7 @@ import { agentOf } from './follow-up-context.js';
 import type { LaneServices } from './lane-services.js';
 import { readyCall } from './ready-call.js';
 import type { CallToReady, ReadyCall } from './ready-call.js';
+import { untilAnswered } from './stop.js';
 import type { TurnContext } from './turn-context.js';
 
 /** Makes a model call ready while the append that starts it is being committed: neither waits for the other. */
@@ -17,6 +18,9 @@ export interface ReadyAhead {
 
 /** The reservation of a call that took longer than this to be committed may be about to expire: it is made anew. */
 const MAX_AGE_MS = 30_000;
+
+/** For so long metering is asked to take a reservation back; after that its sweep finds it. */
+const GIVE_BACK_MS = 60_000;
 
 interface Ahead {
   readonly reservationId: string;
@@ -37,15 +41,17 @@ export const createReadyAhead = (
   let ahead: Ahead | null = null;
 
   const giveBack = async ({ reservationId, ready }: Ahead): Promise<void> => {
-    const { reservation } = await ready;
-    if (!reservation.granted) return;
+    // What was not answered, or not to us, may have been reserved all the same.
+    const reservation = await ready.then((call) => call.reservation).catch(() => null);
+    if (reservation?.granted === false) return;
     const outcome = { kind: 'not_dispatched' as const, reason: 'never_begun' };
-    await services.requests.request(settleBudget, { workspace, reservationId, outcome });
+    const settle = () => services.requests.request(settleBudget, { workspace, reservationId, outcome });
+    await untilAnswered(settle, AbortSignal.timeout(GIVE_BACK_MS), services.logger);
   };
   const drop = (): void => {
     const dropped = ahead;
     ahead = null;
-    if (dropped) giveBack(dropped).catch(() => undefined); // it expires, and is released then
+    if (dropped) giveBack(dropped).catch(() => undefined); // metering's sweep releases it
   };
   const begin = (fold: SessionFold, call: OpenCall): Ahead => {
     const { state } = fold;

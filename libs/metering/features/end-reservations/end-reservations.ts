@@ -4,7 +4,7 @@ import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { BudgetLedger } from '../keep-ledger/ledger.js';
 import { findOutcome } from './find-outcome.js';
-import { openAndExpired, openInScope } from './open-reservations.js';
+import { openInScope, openLongest } from './open-reservations.js';
 import type { OpenRow } from './open-reservations.js';
 import { createRounds } from './shared-rounds.js';
 
@@ -21,12 +21,14 @@ export interface EndReservations {
    * time is over without one. Answers how many ended. Callers that come together share one look that began after them.
    */
   inScope(workspace: string, scopeKey: string): Promise<number>;
-  /** The same for everything that has expired, in every workspace. */
+  /** The same for everything that has expired, and for what has been open longest, in every workspace. */
   sweep(): Promise<number>;
 }
 
 /** Of one look: more than a process has calls at work; what is left is for the next one. */
 const MAX_LOOK = 500;
+/** Of those that have not expired, in one sweep: enough for what a driver left that was lost before it could give back. */
+const MAX_OLD = 50;
 const MAX_AT_ONCE = 8;
 
 /** At most `MAX_AT_ONCE` at work, so that a look does not take every connection of the pool. */
@@ -44,8 +46,8 @@ const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Pr
   const { workspace, reservationId } = open;
   const found = await findOutcome(store, open);
   // Until it expires the commit that cites it may still be on its way.
-  if (found === 'never_begun' && open.expired) {
-    const outcome = { kind: 'not_dispatched', reason: found } as const;
+  if (found === 'overtaken' || (found === 'never_begun' && open.expired)) {
+    const outcome = { kind: 'not_dispatched', reason: 'never_begun' } as const;
     await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
   } else if (typeof found !== 'string')
     await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: found });
@@ -63,6 +65,6 @@ export const createEndReservations = (deps: EndReservationsDeps): EndReservation
   });
   return {
     inScope: (workspace, scopeKey) => rounds(JSON.stringify([workspace, scopeKey])),
-    sweep: async () => end(await openAndExpired(pool, isoTime(clock), MAX_LOOK)),
+    sweep: async () => end(await openLongest(pool, isoTime(clock), MAX_LOOK, MAX_OLD)),
   };
 };

@@ -31,12 +31,15 @@ const parse = (recorded: RecordedEvent): CallOutcome => {
 const startOf = (event: RecordedEvent, { reservationId, attempt }: OpenReservation): Standing | undefined => {
   const own = attemptOf(event);
   if (own === attempt && event.type === 'ModelCallStarted')
-    return event.data['reservationId'] === reservationId ? 'at_work' : 'never_begun';
+    return event.data['reservationId'] === reservationId ? 'at_work' : 'overtaken';
   return own !== undefined && own < attempt ? 'never_begun' : undefined;
 };
 
-/** `never_begun`: no call in the log cites the reservation, which was asked for while its start was being committed. */
-export type Standing = 'at_work' | 'never_begun';
+/**
+ * `never_begun`: no call in the log cites the reservation, which was asked for while its start was being committed.
+ * `overtaken`: none ever will, for its attempt has begun with another one.
+ */
+export type Standing = 'at_work' | 'never_begun' | 'overtaken';
 
 /** Looks into the session's event stream, newest first, for the end of a reservation's attempt. */
 export const findOutcome = async (

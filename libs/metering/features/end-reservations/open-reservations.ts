@@ -17,8 +17,11 @@ interface Row {
 const COLUMNS = 'workspace, reservation_id, session_id, attempt';
 const OF_SCOPE_SQL = `select ${COLUMNS}, open_until <= $4::timestamptz as expired from budget_reservations
   where workspace = $1 and open_until is not null and $2 = any (scope_keys) order by open_until limit $3`;
-const EXPIRED_SQL = `select ${COLUMNS}, true as expired from budget_reservations
-  where open_until <= $1::timestamptz order by open_until limit $2`;
+const LONGEST_SQL = `(select ${COLUMNS}, true as expired from budget_reservations
+    where open_until <= $1::timestamptz order by open_until limit $2)
+  union all
+  (select ${COLUMNS}, false from budget_reservations
+    where open_until > $1::timestamptz order by open_until limit $3)`;
 
 const read = async (pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<OpenRow[]> => {
   try {
@@ -44,6 +47,10 @@ export const openInScope = (
   limit: number,
 ): Promise<OpenRow[]> => read(pool, 'budget_open_in_scope', OF_SCOPE_SQL, [workspace, scopeKey, limit, now]);
 
-/** Open reservations of all workspaces whose time is over. */
-export const openAndExpired = (pool: pg.Pool, now: string, limit: number): Promise<OpenRow[]> =>
-  read(pool, 'budget_open_expired', EXPIRED_SQL, [now, limit]);
+/** Open reservations of all workspaces: those whose time is over, and of the others those that end soonest. */
+export const openLongest = (
+  pool: pg.Pool,
+  now: string,
+  expired: number,
+  others: number,
+): Promise<OpenRow[]> => read(pool, 'budget_open_longest', LONGEST_SQL, [now, expired, others]);
