@@ -1,4 +1,5 @@
 import { benchAppend } from '../parts/append.mjs';
+import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
 import { benchRoute } from '../parts/route.mjs';
 import { benchSandbox } from '../parts/sandbox.mjs';
@@ -14,7 +15,9 @@ import { verdictsOf } from './verdicts.mjs';
 /** Of the processors, in use by others before we begin: more than that is told in the report. */
 const MAX_BUSY = 0.1;
 
-const NEEDS_STACK = ['append', 'turn', 'start'];
+const NEEDS_STACK = ['append', 'projections', 'turn', 'start'];
+/** Measured beside others' software. */
+const NEEDS_PEERS = ['append', 'turn'];
 
 const benchStart = async ({ stack, quick }) => {
   const startsMs = [];
@@ -27,6 +30,7 @@ const BENCHES = {
   provider: benchProvider,
   sandbox: benchSandbox,
   append: benchAppend,
+  projections: benchProjections,
   turn: benchTurn,
   start: benchStart,
 };
@@ -79,7 +83,7 @@ export const measure = async ({ parts, quick }) => {
           });
     const results = { ...alone, ...withIt };
     const verdicts = verdictsOf(results);
-    const peers = within.some((part) => part !== 'start') ? describePeers() : undefined;
+    const peers = within.some((part) => NEEDS_PEERS.includes(part)) ? describePeers() : undefined;
     const busy = share > MAX_BUSY ? share : undefined;
     const markdown = renderReport({ machine: describeMachine(), peers, settings, results, verdicts, busy });
     return { markdown, failed: verdicts.filter(({ holds }) => !holds) };

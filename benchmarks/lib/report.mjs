@@ -37,6 +37,22 @@ const sections = {
       rows.map((row) => [row.scenario, NAMES[row.contender], ...spread(row.ms), show(row.eventsPerSecond)]),
     ),
   ],
+  projections: ({ eventsPerSecond, lag, rebuild }) => [
+    `Projections, behind a log that grows by ${show(eventsPerSecond)} events/s, and rebuilt`,
+    [
+      table(
+        ['projection', 'n', 'lag p50, ms', 'p90', 'p99'],
+        lag.map(({ name, ms }) => [name, ...spread(ms)]),
+      ),
+      table(
+        ['projection', 'events', 'rebuild, events/s', 'held, ms', 'compare, events/s', 'rows', 'differ'],
+        rebuild.map(({ name, events, ms, compareMs, heldMs, rows, differing }) => [
+          ...[name, show(events), show((events / ms) * 1_000), show(heldMs)],
+          ...[show((events / compareMs) * 1_000), show(rows), differing],
+        ]),
+      ),
+    ].join('\n\n'),
+  ],
   route: (rows) => [
     'Routing, in microseconds a route (samples are means of 1,000)',
     table(

@@ -118,6 +118,12 @@ export const startStack = async (providerUrl) => {
   return {
     gatewayUrl: () => readStack().urls.gateway,
     adminUrl: () => readFileSync(resolve(home, readStack().credentials.databaseUrlFile), 'utf8').trim(),
+    /** NATS, as the operator. */
+    nats: () => {
+      const file = resolve(home, readStack().credentials.natsUsersFile);
+      const { url, users } = JSON.parse(readFileSync(file, 'utf8'));
+      return { url, ...users.operator };
+    },
     /** Milliseconds from the command to `ready`, with everything cached. */
     restart: async () => {
       await down();

@@ -95,15 +95,34 @@ const sandboxVerdicts = ({ rows }) => {
   ];
 };
 
+const projectionVerdicts = ({ lag, rebuild }) => [
+  verdict('projection lag at 500 events/s, p99, the slowest', Math.max(...lag.map(({ ms }) => ms.p99)), {
+    must: 100,
+    goal: 30,
+    unit: 'ms',
+  }),
+  verdict(
+    'rebuild of a projection, the slowest',
+    Math.min(...rebuild.map(({ events, ms }) => (events / ms) * 1_000)),
+    { must: 5_000, goal: 20_000, atMost: false, unit: 'events/s' },
+  ),
+  verdict(
+    'rows that a comparison finds different',
+    rebuild.reduce((sum, { differing }) => sum + differing, 0),
+    { must: 0, unit: 'rows' },
+  ),
+];
+
 const startVerdicts = ({ startMs, idleMiB }) => [
   verdict('`npm start`, everything cached, to ready', startMs / 1_000, { must: 15, goal: 8, unit: 's' }),
   verdict('memory of the whole idle stack', idleMiB / 1_024, { must: 1.5, goal: 1, unit: 'GiB' }),
 ];
 
 /** All verdicts that the measured parts allow. */
-export const verdictsOf = ({ turn, append, route, sandbox, start }) => [
+export const verdictsOf = ({ turn, append, projections, route, sandbox, start }) => [
   ...(turn ? turnVerdicts(turn) : []),
   ...(append ? appendVerdicts(append) : []),
+  ...(projections ? projectionVerdicts(projections) : []),
   ...(route ? routeVerdicts(route) : []),
   ...(sandbox ? sandboxVerdicts(sandbox) : []),
   ...(start ? startVerdicts(start) : []),

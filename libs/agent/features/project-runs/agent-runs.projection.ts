@@ -5,15 +5,28 @@ import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 
 interface Statement {
+  readonly name: string;
   readonly text: string;
   readonly values: unknown[];
 }
 
-const INSERT_RUN = `insert into agent_runs
+/** Parsed and planned once a connection. */
+const named = (name: string, text: string) => ({ name: `agent_runs_${name}`, text });
+
+const INSERT_RUN = named(
+  'insert_run',
+  `insert into agent_runs
     (workspace, run_id, workflow_id, name, status, first_agent, started_at, first_position)
-  values ($1, $2, $3, $4, 'running', $5, $6, $7)`;
-const CANCEL_RUN = `update agent_runs set status = 'cancelling' where workspace = $1 and run_id = $2`;
-const END_RUN = `update agent_runs set status = $3, ended_at = $4 where workspace = $1 and run_id = $2`;
+  values ($1, $2, $3, $4, 'running', $5, $6, $7)`,
+);
+const CANCEL_RUN = named(
+  'cancel_run',
+  `update agent_runs set status = 'cancelling' where workspace = $1 and run_id = $2`,
+);
+const END_RUN = named(
+  'end_run',
+  `update agent_runs set status = $3, ended_at = $4 where workspace = $1 and run_id = $2`,
+);
 
 const END_OF: Readonly<Record<string, readonly [status: string, timeField: string]>> = {
   RunCompleted: ['completed', 'completedAt'],
@@ -27,29 +40,41 @@ const runStatement = (event: RecordedEvent): Statement | null => {
     const { runId, workflowId, definition, startedAt } = RunStarted.shape.data.parse(data);
     const agent = definition.nodes[0]?.agent;
     return {
-      text: INSERT_RUN,
+      ...INSERT_RUN,
       values: [workspace, runId, workflowId, definition.name, agent, startedAt, position],
     };
   }
-  if (type === 'RunCancelRequested') return { text: CANCEL_RUN, values: [workspace, data['runId']] };
+  if (type === 'RunCancelRequested') return { ...CANCEL_RUN, values: [workspace, data['runId']] };
   const end = END_OF[type];
-  return end ? { text: END_RUN, values: [workspace, data['runId'], end[0], data[end[1]]] } : null;
+  return end ? { ...END_RUN, values: [workspace, data['runId'], end[0], data[end[1]]] } : null;
 };
 
-const SAVE = `insert into agent_workflows
+const SAVE = named(
+  'save',
+  `insert into agent_workflows
     (workspace, workflow_id, name, status, version, nodes, open_runs, updated_at, first_position)
   values ($1, $2, $3, 'draft', $4, $5, 0, $6, $7)
   on conflict (workspace, workflow_id) do update set name = excluded.name, status = 'draft',
-    version = excluded.version, nodes = excluded.nodes, updated_at = excluded.updated_at`;
+    version = excluded.version, nodes = excluded.nodes, updated_at = excluded.updated_at`,
+);
 const WHERE = 'where workspace = $1 and workflow_id = $2';
-const VALIDATING = `update agent_workflows set status = 'validating' ${WHERE}`;
-const VALIDATED = `update agent_workflows set updated_at = $3,
-  status = case when open_runs > 0 then 'running' else 'ready' end ${WHERE}`;
-const REFUSED = `update agent_workflows set status = 'draft', updated_at = $3 ${WHERE}`;
-const RUN_STARTED = `update agent_workflows set status = 'running', open_runs = open_runs + 1, updated_at = $3 ${WHERE}`;
-const RUN_ENDED = `update agent_workflows set open_runs = open_runs - 1, updated_at = $3,
-  status = case when open_runs > 1 or status <> 'running' then status else $4 end ${WHERE}`;
-const DELETED = `delete from agent_workflows ${WHERE}`;
+const VALIDATING = named('validating', `update agent_workflows set status = 'validating' ${WHERE}`);
+const VALIDATED = named(
+  'validated',
+  `update agent_workflows set updated_at = $3,
+  status = case when open_runs > 0 then 'running' else 'ready' end ${WHERE}`,
+);
+const REFUSED = named('refused', `update agent_workflows set status = 'draft', updated_at = $3 ${WHERE}`);
+const RUN_STARTED = named(
+  'run_started',
+  `update agent_workflows set status = 'running', open_runs = open_runs + 1, updated_at = $3 ${WHERE}`,
+);
+const RUN_ENDED = named(
+  'run_ended',
+  `update agent_workflows set open_runs = open_runs - 1, updated_at = $3,
+  status = case when open_runs > 1 or status <> 'running' then status else $4 end ${WHERE}`,
+);
+const DELETED = named('deleted', `delete from agent_workflows ${WHERE}`);
 
 const workflowStatement = (recorded: RecordedEvent): Statement | null => {
   const parsed = WorkflowEvent.safeParse(recorded);
@@ -60,36 +85,37 @@ const workflowStatement = (recorded: RecordedEvent): Statement | null => {
     case 'WorkflowSaved': {
       const { definition, version, savedAt } = data;
       const known = [definition.name, version, definition.nodes.length, savedAt, recorded.position];
-      return { text: SAVE, values: [...id, ...known] };
+      return { ...SAVE, values: [...id, ...known] };
     }
     case 'WorkflowValidationStarted':
-      return { text: VALIDATING, values: id };
+      return { ...VALIDATING, values: id };
     case 'WorkflowValidated':
-      return { text: VALIDATED, values: [...id, data.validatedAt] };
+      return { ...VALIDATED, values: [...id, data.validatedAt] };
     case 'WorkflowRefused':
-      return { text: REFUSED, values: [...id, data.refusedAt] };
+      return { ...REFUSED, values: [...id, data.refusedAt] };
     case 'WorkflowRunStarted':
-      return { text: RUN_STARTED, values: [...id, data.startedAt] };
+      return { ...RUN_STARTED, values: [...id, data.startedAt] };
     case 'WorkflowRunEnded':
       return {
-        text: RUN_ENDED,
+        ...RUN_ENDED,
         values: [...id, data.endedAt, data.status === 'completed' ? 'completed' : 'failed'],
       };
     case 'WorkflowDeleted':
-      return { text: DELETED, values: id };
+      return { ...DELETED, values: id };
   }
 };
 
-/** Keeps `agent_workflows` and `agent_runs` equal to the log; these events are few, so one statement each. */
+const statementOf = (event: RecordedEvent): Statement | null =>
+  event.category === 'run' ? runStatement(event) : workflowStatement(event);
+
+/**
+ * Keeps `agent_workflows` and `agent_runs` equal to the log; these events are few, so one statement each. All are issued
+ * at once: a connection in pipeline mode waits for none of them.
+ */
 export const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
-  for (const recorded of events) {
-    const event = upcast(recorded);
-    const statement = event.category === 'run' ? runStatement(event) : workflowStatement(event);
-    if (statement === null) continue;
-    try {
-      await client.query(statement);
-    } catch (error) {
-      throw translateDatabaseError(error);
-    }
-  }
+  const statements = events.flatMap((recorded) => statementOf(upcast(recorded)) ?? []);
+  const results = await Promise.allSettled(statements.map((statement) => client.query(statement)));
+  // Those behind it failed because of it.
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed) throw translateDatabaseError(failed.reason);
 };

@@ -32,7 +32,7 @@ export const withShadowTables = async <T>(
   definition: ProjectionDefinition,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> => {
-  const client = new pg.Client({ ...pool.options, password: pool.options.password, pipeline: false });
+  const client = new pg.Client({ ...pool.options, password: pool.options.password, pipeline: true });
   // The statement that fails says so too; unheard, it would end the process.
   client.on('error', () => undefined);
   try {
