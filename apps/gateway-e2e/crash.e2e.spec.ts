@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
+import { seeded } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import { dropClients, readAgain, wordyModel } from './dropped-clients.js';
 import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
@@ -13,7 +15,7 @@ let client: SocketClient;
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startWith(twoVendors(mock.url));
+  stack = await startWith(twoVendors(mock.url), { gateway: 3 });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -106,6 +108,16 @@ describe('kill -9 of the agent service', () => {
       ({ type, data }) => data['callId'] === id && /^ToolCall(Completed|Failed|Unknown)$/.test(type),
     );
     expect(outcomes.map(({ type }) => type)).toEqual(['ToolCallCompleted']);
+  });
+
+  it('while clients are cut off at random and go on at any of three gateways: all read the same', async () => {
+    const chance = seeded(20_261_122);
+    script = wordyModel(chance);
+    const seen = await dropClients({ stack, chance, sessions: 4, drops: 40, killEvery: 20 });
+    expect(seen).toHaveLength(4);
+    for (const { dropped, uninterrupted } of seen) expect(dropped).toBe(uninterrupted);
+    const again = await readAgain({ stack, chance }, seen);
+    expect(again.map(({ assembled }) => assembled)).toEqual(seen.map(({ uninterrupted }) => uninterrupted));
   });
 
   it('leaves a log that the audit accepts', async () => {

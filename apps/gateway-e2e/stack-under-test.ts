@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { startStack, type StartStackOptions, type TestStack } from '@antiphon/testing/stack';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CLI = `${ROOT}/apps/cli/bin/antiphon.mjs`;
@@ -52,8 +52,8 @@ model = "gpt-4o"
 tools = ["calculator", "echo"]
 `;
 
-export const startWith = (config: string): Promise<TestStack> =>
-  startStack({ config, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
+export const startWith = (config: string, scale: StartStackOptions['scale'] = {}): Promise<TestStack> =>
+  startStack({ config, scale, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
 
 /** All events of the log that match, oldest first, over the gateway's own door. */
 export const readEvents = async (
