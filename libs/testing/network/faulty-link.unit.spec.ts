@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { until } from '../until.js';
+import { createFaultyLink, natsName, postgresName } from './faulty-link.js';
+import type { FaultyLink } from './faulty-link.js';
+
+let echo: Server;
+let link: FaultyLink;
+const clients: Socket[] = [];
+
+beforeEach(async () => {
+  echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
+  await once(echo, 'listening');
+  link = await createFaultyLink({
+    targetPort: (echo.address() as AddressInfo).port,
+    nameOf: (head) => /^(\w+):/.exec(head)?.[1] ?? null,
+  });
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.destroy();
+  await link.close();
+  echo.close();
+});
+
+const join = (name: string) => {
+  const socket = connect(link.port, '127.0.0.1');
+  clients.push(socket);
+  let heard = '';
+  let error: string | undefined;
+  socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  socket.on('error', (failure: NodeJS.ErrnoException) => (error = failure.code));
+  socket.write(`${name}:`);
+  return { say: (text: string) => socket.write(text), heard: () => heard, error: () => error };
+};
+
+describe('a link that can be broken', () => {
+  it('passes everything in its order, also when it is slow', async () => {
+    const ann = join('ann');
+    link.delay({ ms: 2, jitterMs: 2 });
+    for (let i = 0; i < 20; i++) ann.say(`${i} `);
+    await until(() => Promise.resolve(ann.heard().endsWith('19 ')));
+    expect(ann.heard()).toBe(`ann:${Array.from({ length: 20 }, (_, i) => `${i} `).join('')}`);
+  });
+
+  it('holds up one client and no other, and loses nothing', async () => {
+    const [ann, bob] = [join('ann'), join('bob')];
+    await until(() => Promise.resolve(ann.heard() !== '' && bob.heard() !== ''));
+    expect([link.connections('ann'), link.connections()]).toEqual([1, 2]);
+    link.cut('ann');
+    ann.say('held');
+    bob.say('through');
+    await until(() => Promise.resolve(bob.heard() === 'bob:through'));
+    expect(ann.heard()).toBe('ann:');
+    link.heal();
+    await until(() => Promise.resolve(ann.heard() === 'ann:held'));
+  });
+
+  it('tears connections', async () => {
+    const ann = join('ann');
+    await until(() => Promise.resolve(ann.heard() !== ''));
+    expect(link.reset(() => true)).toBe(1);
+    await until(() => Promise.resolve(ann.error() === 'ECONNRESET'));
+  });
+
+  it('knows services by what they say first', () => {
+    expect(natsName('CONNECT {"name":"agent","user":"x"}')).toBe('agent');
+    expect(
+      postgresName('user\0postgres\0database\0antiphon_spec\0options\0-c role=antiphon_metering\0'),
+    ).toBe('metering');
+    expect(postgresName('user\0antiphon_agent\0database\0antiphon_spec')).toBe('agent');
+    expect([natsName('PING'), postgresName('user\0postgres\0database\0antiphon_spec')]).toEqual([null, null]);
+  });
+});
