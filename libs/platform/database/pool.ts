@@ -13,6 +13,8 @@ export interface PoolOptions {
   readonly connectionTimeoutMs?: number;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
+  /** How long a transaction may do nothing, default 5,000 ms. */
+  readonly idleInTransactionMs?: number;
   readonly logger?: Logger;
 }
 
@@ -36,7 +38,8 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5_000,
     statement_timeout: options.statementTimeoutMs ?? 15_000,
     lock_timeout: options.lockTimeoutMs ?? 5_000,
-    idle_in_transaction_session_timeout: 30_000,
+    // A process that was stopped in its transaction holds locks, those of the log maybe: no longer than a lease lasts.
+    idle_in_transaction_session_timeout: options.idleInTransactionMs ?? 5_000,
     keepAlive: true,
   });
   // An idle connection that breaks (engine restart) is replaced at the next use; unheard, it would end the process.

@@ -57,6 +57,30 @@ describe('appendWithin', () => {
     expect(await store.headPosition()).toBe((positions.at(-1) ?? 0) + 1);
   });
 
+  it('does not hold the log up when its caller is stopped before the commit', async () => {
+    const url = database.urlFor('metering');
+    const stopped = createPool({ url, applicationName: 'spec-stopped', max: 1, idleInTransactionMs: 200 });
+    const lost = one();
+    const holding = Promise.withResolvers<void>();
+    const awake = Promise.withResolvers<void>();
+    const sleeping = inTransaction(stopped, async (client) => {
+      await store.appendWithin(client, [lost]);
+      holding.resolve();
+      await awake.promise;
+    });
+    sleeping.catch(() => undefined);
+    await holding.promise;
+    const next = one();
+    await store.append(next);
+    awake.resolve();
+    await expect(sleeping).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });
+    const versions = [lost, next].map(({ streams }) =>
+      store.streamVersion(workspace, streams[0]?.streamId ?? ''),
+    );
+    expect(await Promise.all(versions)).toEqual([0, 1]);
+    await stopped.end();
+  });
+
   it('finds a repeated request without failing the transaction', async () => {
     const request = one();
     await store.append(request);

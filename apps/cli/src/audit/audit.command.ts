@@ -60,7 +60,10 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
   const engines = options.live ? findEngines(env, cwd) : null;
   const trusted = findTrust(options, env, cwd);
   const file = checkpointOf(options, context);
-  const pool = createPool({ url, applicationName: 'antiphon-audit', logger: silentLogger });
+  const pool = createPool({
+    ...{ url, applicationName: 'antiphon-audit' },
+    ...{ idleInTransactionMs: 60_000, logger: silentLogger },
+  });
   const told = { pool, ...toldOf(context, options) };
   try {
     const ofLog = await auditLog({

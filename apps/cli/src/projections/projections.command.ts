@@ -25,7 +25,13 @@ const onDatabase = async (
   work: (pool: pg.Pool) => Promise<void>,
 ): Promise<void> => {
   const url = findDatabase(env, cwd);
-  const pool = createPool({ url, applicationName: 'antiphon-projections', max: 2, logger: silentLogger });
+  const pool = createPool({
+    url,
+    applicationName: 'antiphon-projections',
+    max: 2,
+    idleInTransactionMs: 60_000,
+    logger: silentLogger,
+  });
   try {
     await work(pool);
   } finally {

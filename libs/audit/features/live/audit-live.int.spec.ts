@@ -47,8 +47,14 @@ beforeEach(async () => {
 
 const head = async (): Promise<number> =>
   Number((await admin.query<{ head: string }>('select max(position) as head from events')).rows[0]?.head);
-const lastSequence = async (): Promise<number> =>
-  (await (await managerOf(link.connection)).streams.info('EVENTS')).state.last_seq;
+/** 0 until the relay has made the stream. */
+const lastSequence = async (): Promise<number> => {
+  const { streams } = await managerOf(link.connection);
+  return streams.info('EVENTS').then(
+    ({ state }) => state.last_seq,
+    () => 0,
+  );
+};
 const relayed = () => until(async () => (await lastSequence()) === (await head()));
 
 const look = async (strictQuiesced = false) => {
