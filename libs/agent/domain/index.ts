@@ -35,6 +35,8 @@ export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolOutcome } from './session/session-command.js';
 export { sessionDecider } from './session/session.decider.js';
 export type { SessionDecider } from './session/session.decider.js';
+export { waitingCall, waitingCalls } from './session/approval-state.js';
+export type { CallApproval, WaitingCall } from './session/approval-state.js';
 export { initialSession } from './session/session-state.js';
 export type {
   OpenCall,

@@ -10,6 +10,8 @@ import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import { createApprovalDesk } from './answer-approval/approval-desk.js';
+import type { ApprovalDesk } from './answer-approval/approval-desk.js';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import { DRIVE_TIMES } from './drive-session/lane-services.js';
@@ -73,6 +75,7 @@ export interface AgentRuntime {
   readonly cancelTurn: CancelTurn;
   readonly startSession: StartSession;
   readonly listAgents: ListAgents;
+  readonly approvals: ApprovalDesk;
   /** Takes over turns whose driver is gone, now; this process does so every second by itself. */
   takeOver(): Promise<void>;
   /** Sessions at work in this process. */
@@ -198,6 +201,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     cancelTurn: createCancelTurn(services, lanes),
     startSession: createStartSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
+    approvals: createApprovalDesk(services, lanes, options.pool),
     takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
     pausedProviders: services.breakers.all,

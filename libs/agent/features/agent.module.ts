@@ -3,6 +3,7 @@ import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, createAgentRuntime } from './agent-runtime.js';
 import type { AgentRuntime } from './agent-runtime.js';
+import { ApprovalsController } from './answer-approval/approvals.controller.js';
 import { createTurnEndings } from './carry-out-run/turn-endings.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
 import { CancelTurnController } from './cancel-turn/cancel-turn.controller.js';
@@ -69,6 +70,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
 /** The agent service: sessions, turns, runs, and what drives them. */
 @Module({
   controllers: [
+    ApprovalsController,
     SubmitTurnController,
     CancelTurnController,
     StartSessionController,

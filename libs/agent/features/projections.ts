@@ -1,14 +1,18 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
+import { projectApprovals } from './ask-approval/agent-approvals.projection.js';
 import { projectRuns } from './project-runs/agent-runs.projection.js';
 import { projectAgentSessions } from './recover-sessions/agent-sessions.projection.js';
 
-/** What sweeps and listings of sessions read. */
+/** What sweeps and listings of sessions and approvals read. */
 export const agentSessions: ProjectionDefinition = {
   name: 'agent-sessions',
   service: 'agent',
   categories: ['session'],
-  tables: [{ name: 'agent_sessions' }],
-  handle: projectAgentSessions,
+  tables: [{ name: 'agent_sessions' }, { name: 'agent_approvals' }],
+  handle: async (client, events) => {
+    await projectAgentSessions(client, events);
+    await projectApprovals(client, events);
+  },
 };
 
 /** What listings of workflows and runs read, and the reconciler. */

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { APPROVAL_EVENTS } from './approval-events.js';
+import { event } from './event-shape.js';
 
 /** Tokens of one model call. `estimated` when the provider did not say, or said nonsense. */
 export const Usage = z.object({
@@ -20,9 +22,6 @@ export const ToolCall = z.object({
   input: z.json(),
 });
 export type ToolCall = z.infer<typeof ToolCall>;
-
-const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
-  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
 
 /** A conversation with an agent begins. `peerOf` names the earlier session of the same key, after `/new`. */
 export const SessionStarted = event('SessionStarted', {
@@ -182,6 +181,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ModelCallStarted,
   ModelCallCompleted,
   ModelCallAborted,
+  ...APPROVAL_EVENTS,
   ToolCallRequested,
   ToolCallClaimed,
   ToolCallCompleted,

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { approvalFrames } from './approval-frames.js';
+import type { ApprovalEvent } from './approval-events.js';
 import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
 
 /** Offsets of one attempt start at attempt × 2²⁰, so that they only grow within a session. */
@@ -15,6 +17,8 @@ export const FRAME_EVENTS = [
   'text',
   'thought',
   'tool_use',
+  'approval',
+  'approval_update',
   'tool_result',
   'usage',
   'error',
@@ -146,6 +150,9 @@ const toolResult = (
   isError: boolean,
 ): Fold => give({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
 
+const approvalFrame = (cursor: FrameCursor, event: ApprovalEvent): Fold =>
+  give(silent(cursor), event.data.turnId, approvalFrames(event));
+
 /** What a lost driver had streamed was not recorded by anybody. */
 const modelCallAborted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCallAborted'>): Fold => {
   const { reason, turnId, frames, text, thought } = data;
@@ -180,6 +187,12 @@ const FOLDS: Folds = {
   ModelCallStarted: modelCallStarted,
   ModelCallCompleted: modelCallCompleted,
   ModelCallAborted: modelCallAborted,
+  ApprovalRequested: approvalFrame,
+  ApprovalGranted: approvalFrame,
+  ApprovalDenied: approvalFrame,
+  ApprovalExpired: approvalFrame,
+  ApprovalEscalated: approvalFrame,
+  ApprovalVoided: approvalFrame,
   ToolCallCompleted: (cursor, { data }) =>
     toolResult(cursor, data.turnId, data.callId, data.content, data.isError),
   ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),

@@ -1,3 +1,5 @@
+export * from './approval-events.js';
+export * from './approval-requests.js';
 export * from './events.js';
 export * from './frames.js';
 export * from './requests.js';

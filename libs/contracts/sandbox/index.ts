@@ -13,6 +13,8 @@ export const ToolDescription = z.object({
   /** Only an idempotent tool may be called again when its outcome was lost. */
   idempotent: z.boolean(),
   moduleDigest: z.string(),
+  /** What its module may do, sorted. */
+  grants: z.array(z.string()).default([]),
 });
 export type ToolDescription = z.infer<typeof ToolDescription>;
 
@@ -38,6 +40,8 @@ export const callTool = defineRequest({
     input: z.json(),
     /** The same for each attempt at this call; the tool gets it, and so do the hosts that it asks. */
     idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
+    /** What somebody agreed to: another module, or one with other grants, is not run (`TOOL.CHANGED`). */
+    approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
   }),
   reply: z.discriminatedUnion('outcome', [
     z.object({
@@ -49,7 +53,7 @@ export const callTool = defineRequest({
     }),
     z.object({
       outcome: z.literal('failed'),
-      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.UNAVAILABLE TOOL.CANCELLED` */
+      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
       code: z.string(),
       message: z.string(),
       durationMs: z.number(),

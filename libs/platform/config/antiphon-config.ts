@@ -62,6 +62,25 @@ export interface AgentConfig {
   readonly maxIterations: number;
   readonly position: string | null;
   readonly fallback: { readonly provider: string; readonly model: string } | null;
+  /** Tools without a rule are called without asking. */
+  readonly approvals: readonly ApprovalRule[];
+}
+
+export const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;
+/** From the least to the most. */
+export const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
+
+/** Whether and how somebody is asked before a tool of an agent is called. */
+export interface ApprovalRule {
+  /** `*`: every tool of the agent that has no rule of its own. */
+  readonly tool: string;
+  /** `unsafe`: unless the tool declares that it may be called twice. */
+  readonly ask: (typeof APPROVAL_MODES)[number];
+  readonly expiresAfterMs: number;
+  /** Null: nobody else is asked. */
+  readonly escalateAfterMs: number | null;
+  readonly escalateTo: (typeof APPROVER_ROLES)[number];
+  readonly answerBy: (typeof APPROVER_ROLES)[number];
 }
 
 export interface PluginConfig {

@@ -2,6 +2,7 @@ import { isAbsolute, resolve } from 'node:path';
 import type {
   AgentConfig,
   AntiphonConfig,
+  ApprovalRule,
   PluginConfig,
   PriceConfig,
   ProviderConfig,
@@ -31,6 +32,18 @@ const provider = (item: Item<'providers'>): ProviderConfig => ({
 
 const defaultModel = ({ kind }: ProviderConfig): string => DEFAULT_MODELS[kind] ?? '';
 
+const approval = (item: Item<'agents'>['approvals'][number]): ApprovalRule => {
+  const { escalate_after_s: escalates, expires_after_s: expires } = item;
+  return {
+    tool: item.tool,
+    ask: item.ask,
+    expiresAfterMs: expires * 1_000,
+    escalateAfterMs: escalates === 0 || escalates >= expires ? null : escalates * 1_000,
+    escalateTo: item.escalate_to,
+    answerBy: item.answer_by,
+  };
+};
+
 const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): AgentConfig => ({
   id: item.id,
   name: item.name ?? item.id,
@@ -45,6 +58,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
   maxIterations: item.max_iterations,
   position: item.position,
   fallback: item.fallback,
+  approvals: item.approvals.map(approval),
 });
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({

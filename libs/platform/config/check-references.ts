@@ -1,6 +1,6 @@
 import { findNearest } from './find-nearest.js';
 import type { ProblemList } from './problem-list.js';
-import { entriesOf, tableOf, textOf } from './raw-file.js';
+import { entriesOf, tableOf, textOf, textsOf } from './raw-file.js';
 import type { Entry } from './raw-file.js';
 import type { TomlData } from './toml-value.js';
 
@@ -54,6 +54,19 @@ const checkAgents = (list: ProblemList, file: File, builtInProvider: string): vo
   }
 };
 
+/** A rule for a tool that the agent does not have is a mistake that would leave another tool unguarded. */
+const checkApprovals = (list: ProblemList, file: File): void => {
+  for (const agent of entriesOf(file, 'agents')) {
+    const rules = entriesOf(agent.table, 'approvals').map((entry) => {
+      return { ...entry, path: [...agent.path, ...entry.path] };
+    });
+    checkUnique(list, rules, 'tool', 'approval rule for the tool');
+    const tools = ['*', ...textsOf(agent.table, 'tools')];
+    for (const { table, path } of rules)
+      checkExists(list, [...path, 'tool'], textOf(table, 'tool'), tools, 'tool');
+  }
+};
+
 const SELECTORS = ['channel', 'account', 'peer', 'guild', 'team'] as const;
 
 const checkBindings = (list: ProblemList, file: File, agents: readonly string[]): void => {
@@ -91,5 +104,6 @@ export const checkReferences = (
   checkUnique(list, agents, 'id', 'agent');
   checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
   checkAgents(list, file, builtIn.provider);
+  checkApprovals(list, file);
   checkBindings(list, file, agents.length === 0 ? [builtIn.agent] : namesOf(agents, 'id'));
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PROVIDER_KINDS } from './antiphon-config.js';
+import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './defaults.js';
 import { usdToMicro } from './money.js';
 
@@ -78,6 +78,36 @@ const Fallback = hint(
   '[agents.fallback]',
 );
 
+const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
+const role = (what: string, example: string) =>
+  hint(z.enum(APPROVER_ROLES), `${what}: one of ${APPROVER_ROLES.join(', ')}`, example);
+const Approval = hint(
+  z.strictObject({
+    tool: hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"'),
+    ask: hint(
+      z.enum(APPROVAL_MODES),
+      'always; unsafe (unless the tool says that it may be called twice); or never',
+      'ask = "always"',
+    ).default('always'),
+    expires_after_s: int(
+      1,
+      2_592_000,
+      'seconds until nobody may answer any more',
+      'expires_after_s = 86400',
+    ).default(defaults.DEFAULT_APPROVAL_EXPIRES_S),
+    escalate_after_s: int(
+      0,
+      2_592_000,
+      'seconds without an answer until escalate_to is asked as well, where 0 means never',
+      'escalate_after_s = 3600',
+    ).default(defaults.DEFAULT_APPROVAL_ESCALATES_S),
+    escalate_to: role('who is asked as well', 'escalate_to = "admin"').default('admin'),
+    answer_by: role('the least role that may answer', 'answer_by = "operator"').default('operator'),
+  }),
+  'a table in double brackets, [[agents.approvals]]',
+  '[[agents.approvals]]',
+);
+
 const Agent = z.strictObject({
   id: name('id = "main"'),
   name: text("the agent's name", 'name = "Main"', 200).optional(),
@@ -100,6 +130,11 @@ const Agent = z.strictObject({
   ),
   position: text('where a front end shows the agent', 'position = "desk-1"', 200).nullable().default(null),
   fallback: Fallback.nullable().default(null),
+  approvals: hint(
+    z.array(Approval),
+    'tables in double brackets, [[agents.approvals]]',
+    '[[agents.approvals]]',
+  ).default([]),
 });
 
 const Plugin = z.strictObject({

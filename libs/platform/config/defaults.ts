@@ -29,6 +29,9 @@ export const DEFAULT_PLUGIN_MEMORY_MB = 64;
 export const DEFAULT_EPISODIC_WINDOW = 5;
 export const DEFAULT_CONTEXT_TOKENS = 4_000;
 export const DEFAULT_RETENTION_DAYS = 30;
+/** A day to answer, and an hour until the next one is asked. */
+export const DEFAULT_APPROVAL_EXPIRES_S = 86_400;
+export const DEFAULT_APPROVAL_ESCALATES_S = 3_600;
 
 /** An environment, as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -58,4 +61,5 @@ export const defaultAgent = (provider: ProviderConfig, model: string): AgentConf
   maxIterations: DEFAULT_MAX_ITERATIONS,
   position: null,
   fallback: null,
+  approvals: [],
 });

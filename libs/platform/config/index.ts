@@ -2,6 +2,7 @@ export { PROVIDER_KINDS } from './antiphon-config.js';
 export type {
   AgentConfig,
   AntiphonConfig,
+  ApprovalRule,
   BindingConfig,
   BudgetConfig,
   PluginConfig,

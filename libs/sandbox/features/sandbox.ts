@@ -10,6 +10,7 @@ import { systemEgress } from './http/egress.port.js';
 import type { EgressPorts } from './http/egress.port.js';
 import { createVettedClient } from './http/vetted-client.js';
 import { loadPlugins } from './plugins/load-plugins.js';
+import { grantsOf } from './plugins/load-plugins.js';
 import type { PluginEntry } from './plugins/load-plugins.js';
 import { pluginSources } from './plugins/plugin-source.js';
 import { createTrialBench } from './plugins/trial-bench.js';
@@ -60,6 +61,7 @@ const toolsOf = (entries: readonly PluginEntry[]): ToolDescription[] =>
             name: plugin.source.name,
             ...plugin.description,
             moduleDigest: plugin.image.digest,
+            grants: grantsOf(plugin),
           } as ToolDescription,
         ]
       : [],

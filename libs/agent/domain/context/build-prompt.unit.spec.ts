@@ -40,6 +40,7 @@ const call = (callId: string, content: string, more: Partial<TurnToolCall> = {})
   idempotencyKey: callId,
   claimed: false,
   tries: 0,
+  approval: null,
   content,
   isError: false,
   ...more,

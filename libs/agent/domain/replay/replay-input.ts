@@ -1,4 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { isApprovalEvent, wordOf } from './replay-words.js';
 import type { SessionCommand } from '../session/session-command.js';
 import type { ReplayNames } from './replay-names.js';
 
@@ -48,6 +49,7 @@ export const inputOf = (
   sessionId: string,
   names: ReplayNames,
 ): SessionCommand | null => {
+  if (isApprovalEvent(event)) return wordOf(event);
   switch (event.type) {
     case 'SessionStarted':
     case 'TurnRequested':

@@ -21,6 +21,8 @@ export interface ReplayedEvent {
 /** Rules that take the place of the recorded ones. */
 export type ReplayRules = Partial<Pick<TurnPolicy, 'maxIterations'>>;
 
+/** Who was asked, and what was answered, is an input: nothing is asked anew. */
+const ASKED: ReadonlySet<string> = new Set();
 /** No decision looks at turns that are over. */
 const WINDOW = { turns: 1, chars: 1_000 };
 
@@ -89,7 +91,9 @@ const decisionFor = (
   policy: TurnPolicy | null,
   names: ReplayNames,
 ): SessionEvent | null => {
-  const policies = policy ? pausesAt(recorded, policy).map((paused) => ({ ...policy, paused })) : [null];
+  const policies = policy
+    ? pausesAt(recorded, policy).map((paused) => ({ ...policy, paused, guarded: ASKED }))
+    : [null];
   const produced = policies.map((under) => {
     const event = decideNext(state, contextOf(recorded, decider, under, names))[place];
     return event ? asRecorded(recorded, event) : null;

@@ -25,6 +25,7 @@ const policies = fc.record<AgentPolicy>({
       ['second', { state: 'open', until: 'later' }],
     ]),
   ),
+  guarded: fc.constantFrom(new Set<string>(), new Set(['unsafe']), new Set(['safe', 'unsafe'])),
 });
 const acts = fc.array(fc.constantFrom('drive', 'drive', 'drive', 'drive', 'submit', 'cancel', 'crash'), {
   maxLength: 60,
@@ -109,7 +110,14 @@ describe('a replay', () => {
 
   it('names the first event that another rule would not have made', () => {
     const chosen = [...'0'.repeat(3)].map(Number);
-    const agent = { provider: 'first', model: 'm', fallback: null, maxIterations: 4, paused: NO_PAUSES };
+    const agent = {
+      provider: 'first',
+      model: 'm',
+      fallback: null,
+      maxIterations: 4,
+      paused: NO_PAUSES,
+      guarded: new Set<string>(),
+    };
     // An answer with two calls, their results, and on: until the bound of the policy.
     const numbers = [...chosen, ...Array.from({ length: 400 }, () => 1)];
     const events = logOf(['submit', ...Array.from({ length: 12 }, () => 'drive' as const)], numbers, agent);

@@ -1,4 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { CallApproval } from './approval-state.js';
 import { closeTurn } from './close-turn.js';
 import type {
   FailedTry,
@@ -63,6 +64,7 @@ const stepOf = ({
     idempotencyKey: '',
     claimed: false,
     tries: 0,
+    approval: null,
     content: '',
     isError: false,
   })),
@@ -93,6 +95,31 @@ const updateCall = (
     ),
   }));
 
+/** The word of one call, as far as it has come. */
+const updateApproval = (
+  state: SessionState,
+  data: { turnId: string; callId: string },
+  change: (approval: CallApproval) => CallApproval,
+): SessionState => {
+  const call = state.open?.steps.flatMap(({ calls }) => calls).find(({ callId }) => callId === data.callId);
+  return call?.approval ? updateCall(state, data, { approval: change(call.approval) }) : state;
+};
+
+const askApproval = (
+  state: SessionState,
+  data: SessionEventOf<'ApprovalRequested'>['data'],
+): SessionState => {
+  const { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo } = data;
+  const asked = { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo };
+  return updateCall(state, data, { approval: { ...asked, status: 'pending', escalated: null } });
+};
+
+/** A call that was not agreed to has its result with that. */
+const refuseCall = (
+  state: SessionState,
+  data: { turnId: string; callId: string; message: string },
+): SessionState => updateCall(state, data, { status: 'failed', content: data.message, isError: true });
+
 type Folds = {
   readonly [T in SessionEvent['type']]: (
     state: SessionState,
@@ -111,6 +138,14 @@ const folds: Folds = {
   ModelCallStarted: startCall,
   ModelCallCompleted: completeCall,
   ModelCallAborted: abortCall,
+  ApprovalRequested: askApproval,
+  ApprovalGranted: (state, data) =>
+    updateApproval(state, data, (approval) => ({ ...approval, status: 'granted' })),
+  ApprovalDenied: refuseCall,
+  ApprovalExpired: refuseCall,
+  ApprovalVoided: refuseCall,
+  ApprovalEscalated: (state, data) =>
+    updateApproval(state, data, (approval) => ({ ...approval, escalateAt: null, escalated: data.to })),
   ToolCallRequested: (state, data) =>
     updateCall(state, data, {
       status: 'requested',

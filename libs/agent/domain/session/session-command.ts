@@ -1,4 +1,5 @@
 import type { SessionEventOf } from '@antiphon/contracts/agent';
+import type { ApprovalCommand } from './approval-command.js';
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -61,6 +62,7 @@ export type SessionCommand =
   | BeginModelCall
   | RecordAnswer
   | RecordFailure
+  | ApprovalCommand
   | RequestTools
   | ClaimTools
   | RecordToolOutcomes

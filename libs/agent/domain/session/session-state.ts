@@ -1,4 +1,5 @@
 import type { SessionEventOf, ToolCall, TurnPolicy } from '@antiphon/contracts/agent';
+import type { CallApproval } from './approval-state.js';
 
 /** How much of what is over a fold keeps for later contexts: whole turns, and characters over all of them. */
 export interface RecentWindow {
@@ -16,6 +17,8 @@ export interface TurnToolCall extends ToolCall {
   readonly claimed: boolean;
   /** Claims so far. */
   readonly tries: number;
+  /** Null for a call that nobody was asked about. */
+  readonly approval: CallApproval | null;
   /** What the model is told: the tool's content, or why there is none. */
   readonly content: string;
   readonly isError: boolean;

@@ -2,6 +2,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
+import { decideApproval, isApprovalCommand } from './decide-approvals.js';
 import { evolveSession } from './evolve-session.js';
 import type {
   BeginModelCall,
@@ -83,9 +84,13 @@ const recordFailure = ({ data, now }: RecordFailure, state: SessionState): Sessi
 };
 
 const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent[] => {
-  const asked = openTurn(state, data.turnId)
-    ?.steps.at(-1)
-    ?.calls.filter(({ status }) => status === 'asked');
+  const turn = openTurn(state, data.turnId);
+  // A cancel that came first, or somebody's word that is missing, leaves nothing to request.
+  const asked = turn?.cancelRequested
+    ? []
+    : turn?.steps
+        .at(-1)
+        ?.calls.filter(({ status, approval }) => status === 'asked' && approval?.status !== 'pending');
   return data.calls.flatMap((request) =>
     (asked ?? [])
       .filter(({ callId }) => callId === request.callId)
@@ -147,6 +152,7 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
 };
 
 const decide = (command: SessionCommand, state: SessionState): SessionEvent[] => {
+  if (isApprovalCommand(command)) return decideApproval(command, state);
   switch (command.type) {
     case 'StartSession':
       return startSession(command, state);

@@ -148,3 +148,28 @@ export const toolAnswered = (
   schemaVersion,
   data: { turnId, callId, content, isError: false, moduleDigest: 'd', durationMs: 1 },
 });
+
+/** What is asked about a call, an hour before somebody else is told and a day before it expires. */
+export const approvalOf = (callId: string) => ({
+  callId,
+  approvalId: `approval of ${callId}`,
+  moduleDigest: 'm',
+  grants: [],
+  digest: `digest of ${callId}`,
+  answerBy: 'operator' as const,
+  expiresAt: '2026-11-22T12:00:00.000Z',
+  escalateAt: '2026-11-21T12:30:00.000Z',
+  escalateTo: 'admin' as const,
+});
+
+export const approvalAsked = (turnId: string, callId: string): SessionEventOf<'ApprovalRequested'> => ({
+  type: 'ApprovalRequested',
+  schemaVersion,
+  data: { ...approvalOf(callId), turnId, name: 'echo', input: { a: 1 }, requestedAt: NOW },
+});
+
+export const approvalGranted = (turnId: string, callId: string): SessionEventOf<'ApprovalGranted'> => {
+  const { approvalId, digest } = approvalOf(callId);
+  const answer = { answeredBy: 'ada', role: 'operator' as const, reason: '', answeredAt: NOW };
+  return { type: 'ApprovalGranted', schemaVersion, data: { turnId, callId, approvalId, digest, ...answer } };
+};

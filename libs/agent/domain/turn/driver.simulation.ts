@@ -7,6 +7,7 @@ import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { beginCommand, followUps } from './follow-up.js';
 import type { FollowUpContext } from './follow-up.js';
 import { nextStep } from './next-step.js';
+import { simulateWords } from './words.simulation.js';
 import { emptyHands } from './step.js';
 import type { AgentPolicy, BeginCall, Hands, Step } from './step.js';
 
@@ -28,6 +29,36 @@ export interface Simulation {
 
 const FAILURES = ['provider_unreachable', 'provider_timeout', 'provider_error', 'provider_protocol'] as const;
 const usage = { inputTokens: 3, outputTokens: 2, estimated: false };
+
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+type StepTable = { readonly [K in Step['kind']]: (step: StepOf<K>) => void };
+interface Acts {
+  readonly begin: StepTable['begin_call'];
+  readonly answerCall: (call: StepOf<'answer_call'>['call']) => void;
+  readonly abandonCall: (call: StepOf<'abandon_call'>['call']) => void;
+  readonly runTools: StepTable['run_tools'];
+  readonly giveUp: StepTable['give_up_tools'];
+  readonly ask: StepTable['ask'];
+  readonly answerAsked: StepTable['await_answers'];
+  readonly request: StepTable['request_tools'];
+  /** What needs nothing from outside follows from an append; after a foreign one it is caught up on here. */
+  readonly catchUp: () => void;
+}
+
+const stepTable = ({ request, catchUp, ...acts }: Acts): StepTable => ({
+  idle: () => undefined,
+  begin_call: acts.begin,
+  answer_call: ({ call }) => acts.answerCall(call),
+  abandon_call: ({ call }) => acts.abandonCall(call),
+  run_tools: acts.runTools,
+  give_up_tools: acts.giveUp,
+  ask: acts.ask,
+  await_answers: acts.answerAsked,
+  request_tools: (step) => (step.calls.some(({ approval }) => approval !== null) ? request(step) : catchUp()),
+  complete: catchUp,
+  cancel: catchUp,
+  fail: catchUp,
+});
 
 /** A driver over a log in memory, in which everything that can happen between two appends happens by choice. */
 export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation => {
@@ -166,34 +197,21 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
   };
   const begin = (step: BeginCall): void => commit(beginCommand(step, state, context));
 
+  const acts = (): Acts => ({
+    begin,
+    answerCall: ({ attempt }) => commit(choose(3) === 0 ? failure(attempt, false) : answer(attempt)),
+    abandonCall: ({ attempt }) => commit(failure(attempt, true)),
+    runTools,
+    giveUp,
+    ask: (step) => commit(simulateWords(choose, policy).ask(step)),
+    answerAsked: (step) => append(decider.decide(simulateWords(choose, policy).answer(step), state)),
+    request: (step) => commit(simulateWords(choose, policy).request(step, context.toolRequest)),
+    catchUp: () => append(followUps(state, context)),
+  });
   const drive = (): boolean => {
     const step = nextStep(state, policy, hands);
-    switch (step.kind) {
-      case 'idle':
-        return false;
-      case 'begin_call':
-        begin(step);
-        return true;
-      case 'answer_call':
-        commit(choose(3) === 0 ? failure(step.call.attempt, false) : answer(step.call.attempt));
-        return true;
-      case 'abandon_call':
-        commit(failure(step.call.attempt, true));
-        return true;
-      case 'run_tools':
-        runTools(step);
-        return true;
-      case 'give_up_tools':
-        giveUp(step);
-        return true;
-      case 'request_tools':
-      case 'complete':
-      case 'cancel':
-      case 'fail':
-        // What needs nothing from outside follows from an append; after a foreign one it is caught up on here.
-        append(followUps(state, context));
-        return true;
-    }
+    (stepTable(acts())[step.kind] as (taken: Step) => void)(step);
+    return step.kind !== 'idle';
   };
 
   append([started()]);

@@ -56,9 +56,14 @@ export const beginCommand = (
 export const mayBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
   begins === 'any' || (begins === 'running_turns' && (step > 1 || tryNumber > 1));
 
-type EndStep = Extract<Step, { kind: 'complete' | 'cancel' | 'fail' }>;
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
-const endCommand = (step: EndStep, now: string): SessionCommand => {
+const requestCommand = (
+  { turnId, calls }: StepOf<'request_tools'>,
+  { now, toolRequest }: FollowUpContext,
+): SessionCommand => ({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
+
+const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): SessionCommand => {
   const { turnId } = step;
   if (step.kind === 'complete') return { type: 'EndTurn', data: { turnId, ending: 'completed' }, now };
   if (step.kind === 'cancel') return { type: 'EndTurn', data: { turnId, ending: 'cancelled' }, now };
@@ -79,15 +84,15 @@ export const commandFor = (
       return step.failures === 0 && mayBegin(step, context.begins)
         ? beginCommand(step, state, context)
         : null;
-    case 'request_tools': {
-      const calls = step.calls.map(context.toolRequest);
-      return { type: 'RequestTools', data: { turnId: step.turnId, calls }, now };
-    }
+    case 'request_tools':
+      return requestCommand(step, context);
     case 'complete':
     case 'cancel':
     case 'fail':
       return endCommand(step, now);
     case 'idle':
+    case 'ask':
+    case 'await_answers':
     case 'answer_call':
     case 'abandon_call':
     case 'run_tools':
@@ -95,6 +100,10 @@ export const commandFor = (
       return null;
   }
 };
+
+/** What was agreed to is compared first with what would run, which takes a look outside. */
+const mustLook = (step: Step): boolean =>
+  step.kind === 'request_tools' && step.calls.some(({ approval }) => approval !== null);
 
 /**
  * Everything that follows from a state without waiting and without the outside world: tool requests, the end of a
@@ -104,7 +113,8 @@ export const followUps = (state: SessionState, context: FollowUpContext): Sessio
   const events: SessionEvent[] = [];
   let next = state;
   for (;;) {
-    const command = commandFor(nextStep(next, context.policy, emptyHands), next, context);
+    const step = nextStep(next, context.policy, emptyHands);
+    const command = mustLook(step) ? null : commandFor(step, next, context);
     const added = command ? context.decider.decide(command, next) : [];
     if (added.length === 0) return events;
     events.push(...added);

@@ -1,4 +1,4 @@
-import type { OpenTurn, SessionState } from '../session/session-state.js';
+import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
 import type { AgentPolicy, Hands, Step } from './step.js';
 
@@ -12,6 +12,15 @@ const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
   return pending.length > 0 ? { kind: 'run_tools', turnId, calls: pending } : null;
 };
 
+/** The calls of a step begin together, once every word that they need has been given. */
+const kindFor = (
+  calls: readonly TurnToolCall[],
+  { guarded }: AgentPolicy,
+): 'ask' | 'await_answers' | 'request_tools' => {
+  if (calls.some(({ name, approval }) => approval === null && guarded.has(name))) return 'ask';
+  return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_answers' : 'request_tools';
+};
+
 const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   const { turnId } = turn;
   const last = turn.steps.at(-1);
@@ -19,7 +28,7 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   if (last.calls.length === 0) return { kind: 'complete', turnId };
   const calls = last.calls.filter((call) => call.status === 'asked');
   if (calls.length === 0) return null;
-  if (turn.steps.length < policy.maxIterations) return { kind: 'request_tools', turnId, calls };
+  if (turn.steps.length < policy.maxIterations) return { kind: kindFor(calls, policy), turnId, calls };
   const message = `the agent made ${policy.maxIterations} model calls without coming to an end (max_iterations)`;
   return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
 };

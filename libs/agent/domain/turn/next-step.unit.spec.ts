@@ -27,6 +27,7 @@ const policy: AgentPolicy = {
   fallback: null,
   maxIterations: 3,
   paused: NO_PAUSES,
+  guarded: new Set(),
 };
 const withFallback: AgentPolicy = { ...policy, fallback: { provider: 'second', model: 'n' } };
 const after = (events: SessionEvent[], agent: AgentPolicy | null = policy, hands: Hands = emptyHands) =>

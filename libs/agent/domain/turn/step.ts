@@ -13,6 +13,8 @@ export interface AgentPolicy extends ModelChoice {
   readonly maxIterations: number;
   /** Providers that are not asked now. */
   readonly paused: Pauses;
+  /** Tools whose calls wait for somebody's word. */
+  readonly guarded: ReadonlySet<string>;
 }
 
 /** What this driver itself began, under its own epoch; empty for one that has just taken a session over. */
@@ -52,6 +54,10 @@ export type Step =
   | { readonly kind: 'answer_call'; readonly call: OpenCall }
   /** A call whose driver is gone: nobody will ever know its outcome. */
   | { readonly kind: 'abandon_call'; readonly call: OpenCall }
+  /** Somebody has to be asked first. */
+  | ToolsStep<'ask'>
+  /** Somebody was asked: nothing is done until there is an answer, and nobody need drive. */
+  | ToolsStep<'await_answers'>
   | ToolsStep<'request_tools'>
   | ToolsStep<'run_tools'>
   /** Requested by a driver that is gone, and not to be made twice. */

@@ -23,6 +23,7 @@ const policy = fc.record<AgentPolicy>({
     new Map([['first', { state: 'open', until: '' }]]),
     new Map([['second', { state: 'probing', until: '' }]]),
   ),
+  guarded: fc.constantFrom(new Set<string>(), new Set(['unsafe']), new Set(['safe', 'unsafe'])),
 });
 const acts = fc.array(fc.constantFrom('drive', 'drive', 'drive', 'drive', 'submit', 'cancel', 'crash'), {
   maxLength: 60,
@@ -114,6 +115,43 @@ describe('every turn', () => {
       },
       { toTheEnd: true },
     ));
+});
+
+describe('every call of a guarded tool', () => {
+  it('is requested only after somebody agreed to it, and each approval has one end', () =>
+    forEveryLog(({ events }) => {
+      const asked = new Map<string, string>();
+      const granted = new Set<string>();
+      const closed = new Set<string>();
+      for (const { type, data } of events) {
+        if (type === 'ApprovalRequested') {
+          expect(asked.has(data.callId)).toBe(false);
+          asked.set(data.callId, data.digest);
+        }
+        if (type === 'ApprovalGranted') {
+          expect(asked.get(data.callId)).toBe(data.digest);
+          expect(granted.has(data.callId) || closed.has(data.callId)).toBe(false);
+          granted.add(data.callId);
+        }
+        if (type === 'ApprovalDenied' || type === 'ApprovalExpired' || type === 'ApprovalVoided') {
+          expect(closed.has(data.callId)).toBe(false);
+          expect(type !== 'ApprovalVoided' && granted.has(data.callId)).toBe(false);
+          closed.add(data.callId);
+        }
+        if (type === 'ToolCallRequested' && asked.has(data.callId))
+          expect(granted.has(data.callId) && !closed.has(data.callId)).toBe(true);
+      }
+    }));
+
+  it('is not asked about, nor agreed to, once its turn is to be cancelled', () =>
+    forEveryLog(({ events }) => {
+      const cancelled = new Set<string>();
+      for (const { type, data } of events) {
+        if (type === 'TurnCancelRequested') cancelled.add(data.turnId);
+        if (type.startsWith('Approval'))
+          expect(cancelled.has((data as { turnId: string }).turnId)).toBe(false);
+      }
+    }));
 });
 
 describe('every tool call', () => {

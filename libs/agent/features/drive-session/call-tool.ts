@@ -49,7 +49,7 @@ const isGone = (error: unknown): boolean => codeOf(error) === 'MESSAGING.NO_RESP
 
 const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
   const { services, lane, signal } = work;
-  const { callId, name, input, idempotencyKey } = call;
+  const { callId, name, input, idempotencyKey, approval } = call;
   const epoch = lane.lease.held()?.epoch ?? 0;
   const { workspace, sessionId } = lane;
   const payload = {
@@ -60,6 +60,7 @@ const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
     name,
     input: toStorableJson(input) as typeof input,
     idempotencyKey,
+    ...(approval ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } } : {}),
   };
   const reply = services.requests.request(callTool, payload);
   let unwatch: () => void = () => undefined;

@@ -1,5 +1,6 @@
 import type { AgentPolicy, FollowUpContext } from '@antiphon/agent-domain';
 import type { AgentConfig } from '@antiphon/config';
+import { guardedTools } from '../ask-approval/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
 import type { LaneServices } from './lane-services.js';
 import { toolDigestOf } from './names.js';
@@ -21,6 +22,7 @@ export const policyOf = (
     fallback: agent.fallback,
     maxIterations: agent.maxIterations,
     paused: services.breakers.pausesOf(workspace),
+    guarded: guardedTools(agent, (name) => services.tools.known(workspace, name)),
   };
 };
 

@@ -14,6 +14,9 @@ export const callIdOf = (sessionId: string, attempt: number, index: number): str
 export const keyIdOf = (workspace: string, sessionKey: string): string =>
   v5(`${workspace}\n${sessionKey}`, NAMESPACE);
 
+/** A call is asked about once: its approval is named by it. */
+export const approvalIdOf = (callId: string): string => v5('approval', callId);
+
 /** SHA-256 (hex) of the RFC 8785 form. */
 export const digestOf = (value: JsonObject): string =>
   createHash('sha256').update(canonicalJson(value)).digest('hex');

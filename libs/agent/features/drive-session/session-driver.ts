@@ -118,7 +118,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
 
   const take = async (
     turn: OpenTurn,
-    step: Exclude<Step, { kind: 'idle' }>,
+    step: Exclude<Step, { kind: 'idle' | 'await_answers' }>,
     retryAfterMs: number,
   ): Promise<number> => {
     const controller = new AbortController();
@@ -151,6 +151,8 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       const step = nextStep(state, policyOf(services, lane.workspace, state.started?.agentId), lane.hands());
       const turn = state.open;
       if (!lane.lease.held() || !turn || step.kind === 'idle') return;
+      // The answer wakes whoever drives then.
+      if (step.kind === 'await_answers') return;
       if (ended || (step.kind === 'begin_call' && !mayBegin(step, begins()))) return;
       const { workspace, sessionId } = lane;
       const { turnId } = turn;

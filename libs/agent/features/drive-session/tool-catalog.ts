@@ -10,6 +10,8 @@ const FRESH_MS = 5_000;
 export interface ToolCatalog {
   /** The tools that an agent may call, in the order of its configuration. Asks the sandbox only if it never has. */
   toolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
+  /** The same, asked for anew: what somebody agrees to is what would run now. */
+  freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
   /** What is known of a tool now. */
   known(workspace: string, name: string): ToolDescription | undefined;
 }
@@ -66,6 +68,10 @@ export const createToolCatalog = (
         if (!tool) warnOnce(name);
         return tool ? [tool] : [];
       });
+    },
+    freshToolsOf: async (workspace, names) => {
+      const { byName } = await fetch(workspace);
+      return names.flatMap((name) => byName.get(name) ?? []);
     },
     known: (workspace, name) => entries.get(workspace)?.byName.get(name),
   };

@@ -1,6 +1,7 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
 import type { BeginCall, SessionCommand, Step, ToolOutcome } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
+import { askApprovals, requestApproved } from '../ask-approval/ask-approval.js';
 import { callModel } from './call-model.js';
 import type { CallResult } from './call-model.js';
 import { unknownOutcome } from './call-tool.js';
@@ -77,7 +78,7 @@ const runCalls = async (work: Work, step: StepOf<'run_tools'>, record: Record): 
   await failpoint('agent.tool.recorded', work.lane.sessionId);
 };
 
-type SureStep = Exclude<Step, { kind: 'idle' | 'answer_call' }>;
+type SureStep = Exclude<Step, { kind: 'idle' | 'await_answers' | 'answer_call' }>;
 
 const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Record): Promise<void> => {
   switch (step.kind) {
@@ -92,7 +93,10 @@ const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Recor
         work,
         record,
       )(step.calls.map(({ callId }) => unknownOutcome(step.turnId, callId, LOST)));
+    case 'ask':
+      return askApprovals(work, step, record);
     case 'request_tools':
+      return requestApproved(work, step, record);
     case 'complete':
     case 'cancel':
     case 'fail':
@@ -106,7 +110,7 @@ const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Recor
  */
 export const performStep = async (
   work: Work,
-  step: Exclude<Step, { kind: 'idle' }>,
+  step: Exclude<Step, { kind: 'idle' | 'await_answers' }>,
   retryAfterMs: number,
   record: Record,
 ): Promise<number> => {

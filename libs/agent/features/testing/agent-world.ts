@@ -35,6 +35,7 @@ const AGENT: AgentConfig = {
   maxIterations: 4,
   position: null,
   fallback: null,
+  approvals: [],
 };
 
 export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => ({

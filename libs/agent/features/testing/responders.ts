@@ -35,6 +35,7 @@ export const echoTool = (idempotent: boolean, name = 'echo'): ToolDescription =>
   inputSchema: { type: 'object' },
   idempotent,
   moduleDigest: 'digest',
+  grants: [],
 });
 
 export const createResponders = (link: NatsLink): Responders => {

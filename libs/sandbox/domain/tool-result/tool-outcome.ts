@@ -27,6 +27,7 @@ export const TOOL_FAILURES = [
   'TOOL.MEMORY',
   'TOOL.OUTPUT',
   'TOOL.DENIED',
+  'TOOL.CHANGED',
   'TOOL.UNAVAILABLE',
   'TOOL.CANCELLED',
 ] as const;

@@ -9,7 +9,8 @@ import { withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
 import type { ServeHttp } from '../cell/exchange.js';
 import type { VettedClient } from '../http/vetted-client.js';
-import type { PluginEntry } from '../plugins/load-plugins.js';
+import { grantsOf } from '../plugins/load-plugins.js';
+import type { LoadedPlugin, PluginEntry } from '../plugins/load-plugins.js';
 import type { PluginSource } from '../plugins/plugin-source.js';
 import { inCallersContext } from '../plugins/plugin-log.js';
 import type { CellPool } from '../pool/cell-pool.js';
@@ -41,6 +42,7 @@ export const MAX_TOOL_INPUT_BYTES = 1024 * 1024;
 const MAX_REMEMBERED_CALLS = 2_000;
 const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
 const ENTRY = 'handle_tool_call';
+const CHANGED = 'the tool has changed since this call was approved; it was not run';
 
 const callKey = ({ workspace, callId }: Pick<CallToolRequest, 'workspace' | 'callId'>): string =>
   `${workspace}/${callId}`;
@@ -74,10 +76,17 @@ const httpFor = (
     ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs, idempotencyKey })
     : null;
 
+/** Whether this is what somebody agreed to, where somebody had to. */
+const isApproved = (tool: LoadedPlugin, approved: CallToolRequest['approved']): boolean =>
+  approved === undefined ||
+  (approved.moduleDigest === tool.image.digest &&
+    approved.grants.length === grantsOf(tool).length &&
+    grantsOf(tool).every((grant, index) => grant === approved.grants[index]));
+
 const createRun =
   ({ entries, pool, http: client }: CallToolOptions) =>
   async (
-    { name, callId, idempotencyKey }: CallToolRequest,
+    { name, callId, idempotencyKey, approved }: CallToolRequest,
     input: Buffer,
     signal: AbortSignal,
   ): Promise<CallToolReply> => {
@@ -90,6 +99,7 @@ const createRun =
     };
     const tool = findTool(entries, name);
     if (!tool) return answer(unknownTool(entries, name));
+    if (!isApproved(tool, approved)) return answer(failed('TOOL.CHANGED', CHANGED));
     if (input.length > MAX_TOOL_INPUT_BYTES)
       return answer(
         failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),

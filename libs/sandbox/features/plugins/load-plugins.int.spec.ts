@@ -33,6 +33,18 @@ describe('loading plug-ins', () => {
     expect(await box.call('memo')).toMatchObject({ moduleDigest });
   });
 
+  it('is run as somebody approved it, or not at all', async () => {
+    await start(['memo']);
+    const { moduleDigest, grants } = box.sandbox.tools.find(({ name }) => name === 'memo')!;
+    const call = (approved: { moduleDigest: string; grants: string[] }) => box.call('memo', {}, { approved });
+    expect(await call({ moduleDigest, grants })).toMatchObject({ outcome: 'completed' });
+    for (const other of [
+      { moduleDigest: 'another', grants },
+      { moduleDigest, grants: ['http:api.example.com'] },
+    ])
+      expect(await call(other)).toMatchObject({ outcome: 'failed', code: 'TOOL.CHANGED' });
+  });
+
   it('goes on without a file that is missing, and says so in the log alone where it was looked for', async () => {
     await start(['hello'], {}, { plugins: [pluginAt('/nowhere/x.wasm', { name: 'x' })] });
     expect(box.view('x')).toMatchObject({ status: 'missing', reason: 'the file does not exist', tools: [] });

@@ -18,6 +18,9 @@ export interface LoadedPlugin {
   readonly listener: CellListener;
 }
 
+/** What a module may do, sorted: part of what somebody agrees to who approves a call. */
+export const grantsOf = ({ source }: LoadedPlugin): string[] => [...source.capabilities].sort();
+
 export interface PluginEntry {
   readonly view: PluginView;
   readonly plugin: LoadedPlugin | null;

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import type { PluginConfig } from '@antiphon/config';
 import { createLogger } from '@antiphon/observability';
 import { createSandbox } from '../sandbox.js';
-import type { CallToolReply } from '../call-tool/call-tool.handler.js';
+import type { CallToolReply, CallToolRequest } from '../call-tool/call-tool.handler.js';
 import type { Sandbox, SandboxOptions } from '../sandbox.js';
 import { MODULES } from './modules.fixture.spec.js';
 
@@ -17,7 +17,11 @@ export type LogEntry = Readonly<Record<string, unknown>>;
 export interface TestSandbox {
   readonly sandbox: Sandbox;
   readonly log: LogEntry[];
-  readonly call: (name: string, input?: unknown, more?: { callId?: string }) => Promise<CallToolReply>;
+  readonly call: (
+    name: string,
+    input?: unknown,
+    more?: { callId?: string; approved?: CallToolRequest['approved'] },
+  ) => Promise<CallToolReply>;
   readonly cancel: (callId: string) => void;
   readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
   readonly close: () => Promise<void>;
@@ -66,8 +70,10 @@ export const startSandbox = async (
   return {
     sandbox,
     log,
-    call: (name, input = {}, { callId = randomUUID() } = {}) =>
-      sandbox.calls.call({ ...session, idempotencyKey: callId, callId, name, input: input as never }),
+    call: (name, input = {}, { callId = randomUUID(), approved } = {}) => {
+      const key = { idempotencyKey: callId, callId };
+      return sandbox.calls.call({ ...session, ...key, name, input: input as never, approved });
+    },
     cancel: (callId) => sandbox.calls.cancel({ ...session, callId }),
     view: (name) => sandbox.plugins.find((candidate) => candidate.name === name),
     close: async () => {

@@ -1,0 +1,40 @@
+import { NOW, approvalOf } from '../session/session.examples.js';
+import type { SessionCommand } from '../session/session-command.js';
+import type { Choose } from './driver.simulation.js';
+import type { FollowUpContext } from './follow-up.js';
+import type { AgentPolicy, Step } from './step.js';
+
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+type Pending = StepOf<'await_answers'>['calls'];
+
+const pendingOf = (calls: Pending): string[] =>
+  calls.flatMap(({ approval }) => (approval?.status === 'pending' ? [approval.approvalId] : []));
+
+/** People who are asked, and the time that goes by, of a simulated driver. */
+export const simulateWords = (choose: Choose, { guarded }: AgentPolicy) => ({
+  ask: ({ turnId, calls }: StepOf<'ask'>): SessionCommand => {
+    const asked = calls.filter(({ name, approval }) => approval === null && guarded.has(name));
+    const approvals = asked.map(({ callId }) => approvalOf(callId));
+    return { type: 'AskApprovals', data: { turnId, approvals }, now: NOW };
+  },
+  answer: ({ calls }: StepOf<'await_answers'>): SessionCommand => {
+    const pending = pendingOf(calls);
+    const approvalId = pending[choose(pending.length)] ?? '';
+    const what = choose(6);
+    if (what === 0) return { type: 'TendApproval', data: { approvalId }, now: '2026-11-21T12:30:00.000Z' };
+    if (what === 1) return { type: 'TendApproval', data: { approvalId }, now: '2026-11-22T12:00:00.000Z' };
+    const decision = what === 2 ? 'deny' : 'approve';
+    const data = { approvalId, decision, answeredBy: 'spec', role: 'operator', reason: '' } as const;
+    return { type: 'AnswerApproval', data, now: NOW };
+  },
+  request: (
+    { turnId, calls }: StepOf<'request_tools'>,
+    toolRequest: FollowUpContext['toolRequest'],
+  ): SessionCommand => {
+    if (choose(5) > 0)
+      return { type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now: NOW };
+    const agreed = calls.filter(({ approval }) => approval !== null).slice(0, 1);
+    const voided = agreed.map(({ callId }) => ({ callId, digest: 'other' }));
+    return { type: 'VoidApprovals', data: { turnId, voided }, now: NOW };
+  },
+});

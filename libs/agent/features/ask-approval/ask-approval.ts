@@ -1,0 +1,79 @@
+import type { SessionCommand, Step, TurnToolCall } from '@antiphon/agent-domain';
+import type { ApprovalRule } from '@antiphon/config';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import { isoTime } from '@antiphon/kernel';
+import { followUpContext } from '../drive-session/follow-up-context.js';
+import { approvalIdOf } from '../drive-session/names.js';
+import { untilAnswered } from '../drive-session/stop.js';
+import type { Work } from '../drive-session/work.js';
+import { approvalDigestOf, moduleOf } from './approval-digest.js';
+import { ruleFor } from './approval-rules.js';
+
+type Record = (command: SessionCommand | null) => Promise<void>;
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+type Asked = Extract<SessionCommand, { type: 'AskApprovals' }>['data']['approvals'][number];
+
+/** The sandbox's tools as they are now; a call waits for a sandbox that is away. */
+const describe = ({ services, lane, agent, signal }: Work): Promise<readonly ToolDescription[]> =>
+  untilAnswered(
+    () => services.tools.freshToolsOf(lane.workspace, agent?.tools ?? []),
+    signal,
+    services.logger,
+  );
+
+const digestNow = (
+  { lane: { workspace, sessionId } }: Work,
+  { callId, name, input }: TurnToolCall,
+  tools: readonly ToolDescription[],
+): string => approvalDigestOf({ workspace, sessionId, callId, tool: name, input }, moduleOf(tools, name));
+
+const after = (from: string, ms: number): string => new Date(Date.parse(from) + ms).toISOString();
+
+const toAsk = (
+  work: Work,
+  call: TurnToolCall,
+  rule: ApprovalRule,
+  tools: readonly ToolDescription[],
+  now: string,
+): Asked => ({
+  callId: call.callId,
+  approvalId: approvalIdOf(call.callId),
+  ...moduleOf(tools, call.name),
+  digest: digestNow(work, call, tools),
+  answerBy: rule.answerBy,
+  expiresAt: after(now, rule.expiresAfterMs),
+  escalateAt: rule.escalateAfterMs === null ? null : after(now, rule.escalateAfterMs),
+  escalateTo: rule.escalateAfterMs === null ? null : rule.escalateTo,
+});
+
+/** Asks for somebody's word about each call of a step that needs one; from then on the turn waits in the log alone. */
+export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Record): Promise<void> => {
+  const tools = await describe(work);
+  const now = isoTime(work.services.clock);
+  const approvals = step.calls.flatMap((call) => {
+    const description = tools.find(({ name }) => name === call.name);
+    const rule = call.approval === null && work.agent ? ruleFor(work.agent, call.name, description) : null;
+    return rule && work.agent?.tools.includes(call.name) ? [toAsk(work, call, rule, tools, now)] : [];
+  });
+  await record({ type: 'AskApprovals', data: { turnId: step.turnId, approvals }, now });
+};
+
+/** Requests the calls of a step, after a look at whether what was agreed to is what would run. */
+export const requestApproved = async (
+  work: Work,
+  { turnId, calls }: StepOf<'request_tools'>,
+  record: Record,
+): Promise<void> => {
+  const { services, lane } = work;
+  const agreed = calls.filter(({ approval }) => approval !== null);
+  if (agreed.length === 0) return record(null);
+  const tools = await describe(work);
+  const now = isoTime(services.clock);
+  const voided = agreed.flatMap((call) => {
+    const digest = digestNow(work, call, tools);
+    return digest === call.approval?.digest ? [] : [{ callId: call.callId, digest }];
+  });
+  if (voided.length > 0) return record({ type: 'VoidApprovals', data: { turnId, voided }, now });
+  const { toolRequest } = followUpContext(services, lane, lane.fold().state.started?.agentId);
+  await record({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
+};

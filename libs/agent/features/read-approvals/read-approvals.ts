@@ -1,0 +1,95 @@
+import type pg from 'pg';
+import type { ApprovalView, getApproval, listApprovals } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import type { z } from 'zod';
+import { translateDatabaseError } from '@antiphon/database';
+import { invalid, notFound } from '@antiphon/kernel';
+
+type ListQuery = z.output<typeof listApprovals.request>;
+type GetQuery = z.output<typeof getApproval.request>;
+
+interface Row {
+  readonly approval_id: string;
+  readonly status: ApprovalView['status'];
+  readonly session_id: string;
+  readonly turn_id: string;
+  readonly call_id: string;
+  readonly agent_id: string | null;
+  readonly tool: string;
+  readonly input: ApprovalView['input'];
+  readonly digest: string;
+  readonly answer_by: ApprovalView['answerBy'];
+  readonly requested_at: Date;
+  readonly expires_at: Date;
+  readonly escalate_to: ApprovalView['escalateTo'];
+  readonly escalated_at: Date | null;
+  readonly answered_by: string | null;
+  readonly closed_at: Date | null;
+  readonly reason: string | null;
+  readonly first_position: string;
+}
+
+const toView = (row: Row): ApprovalView => ({
+  id: row.approval_id,
+  status: row.status,
+  sessionId: row.session_id,
+  turnId: row.turn_id,
+  callId: row.call_id,
+  agentId: row.agent_id ?? '',
+  tool: row.tool,
+  input: row.input,
+  digest: row.digest,
+  answerBy: row.answer_by,
+  requestedAt: row.requested_at.toISOString(),
+  expiresAt: row.expires_at.toISOString(),
+  escalateTo: row.escalate_to,
+  escalatedAt: row.escalated_at?.toISOString() ?? null,
+  answeredBy: row.answered_by,
+  closedAt: row.closed_at?.toISOString() ?? null,
+  reason: row.reason,
+});
+
+const FROM = `select a.*, s.agent_id from agent_approvals a
+  left join agent_sessions s on s.workspace = a.workspace and s.session_id = a.session_id`;
+const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.first_position < $2)
+    and ($4::text is null or a.status = $4) and ($5::uuid is null or a.session_id = $5)
+  order by a.first_position desc limit $3`;
+const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
+
+const query = async (pool: pg.Pool, text: string, values: unknown[]): Promise<Row[]> => {
+  try {
+    return (await pool.query<Row>({ text, values })).rows;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+const positionOf = (cursor: string | undefined): number | null => {
+  if (cursor === undefined) return null;
+  const position = decodeCursor(cursor);
+  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
+  return position;
+};
+
+/** Approvals across all sessions of a workspace, newest first. */
+export const listApprovalRows = async (
+  pool: pg.Pool,
+  { workspace, status, sessionId, limit, cursor }: ListQuery,
+): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> => {
+  const values = [workspace, positionOf(cursor), limit + 1, status ?? null, sessionId ?? null];
+  const rows = await query(pool, LIST_SQL, values);
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
+  return { approvals: shown.map(toView), nextCursor };
+};
+
+/** Throws `APPROVAL.NOT_FOUND`. */
+export const getApprovalRow = async (
+  pool: pg.Pool,
+  { workspace, approvalId }: GetQuery,
+): Promise<ApprovalView> => {
+  const row = (await query(pool, GET_SQL, [workspace, approvalId]))[0];
+  if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
+  return toView(row);
+};
