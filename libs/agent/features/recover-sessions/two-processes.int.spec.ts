@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { sessionLease } from '@antiphon/contracts/agent';
+import { sessionLease, sessionStream } from '@antiphon/contracts/agent';
+import type { NewEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
@@ -189,5 +191,29 @@ describe('a process that ends', () => {
     world.process();
     const events = await world.ended(sessionId, 2);
     expect(events.filter(({ type }) => type === 'TurnCompleted')).toHaveLength(2);
+  });
+});
+
+describe('a turn that was accepted and that nobody drives', () => {
+  it('is found in the log and carried out, though nobody was told', async () => {
+    const one = world.process();
+    const { sessionId } = await submitTo(one, { address: newAddress() });
+    await world.ended(sessionId);
+    await one.runtime.stop();
+    const turnId = randomUUID();
+    const data = { turnId, content: 'is anybody there', requestedAt: new Date().toISOString() };
+    const requested: NewEvent = {
+      ...{ eventId: randomUUID(), type: 'TurnRequested', schemaVersion: 1, data },
+      metadata: { correlationId: 'spec', service: 'agent' },
+    };
+    const streams = [
+      { streamId: sessionStream(sessionId), expectedVersion: 'any' as const, events: [requested] },
+    ];
+    await world.store.append({ workspace: WORKSPACE, streams });
+    world.process();
+    world.process();
+    const events = await world.ended(sessionId, 2);
+    expect(events.at(-1)).toMatchObject({ type: 'TurnCompleted', data: { turnId } });
+    expect(events.filter(({ type }) => type === 'ModelCallStarted')).toHaveLength(2);
   });
 });
