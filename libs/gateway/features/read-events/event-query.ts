@@ -85,19 +85,25 @@ const toEvent = (row: Row): JsonValue => ({
   hash: row.hash.toString('hex'),
 });
 
+/** The statement of a page, and one row more to tell whether there is another. */
+export const eventPageSql = (workspace: string, query: EventsQuery): { text: string; values: unknown[] } => {
+  const { conditions, values } = filterOf(workspace, query);
+  return {
+    text: `select position, category, stream_id, stream_version, event_id, type, schema_version, data, metadata, recorded_at, hash
+       from events where ${conditions.join(' and ')}
+      order by position limit $${values.length + 1} offset $${values.length + 2}`,
+    values: [...values, query.limit + 1, query.offset ?? 0],
+  };
+};
+
 /** A page of a workspace's log, oldest first. */
 export const readEventPage = async (
   pool: Pool,
   workspace: string,
   query: EventsQuery,
 ): Promise<EventPage> => {
-  const { conditions, values } = filterOf(workspace, query);
-  const { rows } = await pool.query<Row>(
-    `select position, category, stream_id, stream_version, event_id, type, schema_version, data, metadata, recorded_at, hash
-       from events where ${conditions.join(' and ')}
-      order by position limit $${values.length + 1} offset $${values.length + 2}`,
-    [...values, query.limit + 1, query.offset ?? 0],
-  );
+  const { text, values } = eventPageSql(workspace, query);
+  const { rows } = await pool.query<Row>(text, values);
   const page = rows.slice(0, query.limit);
   const last = page.at(-1);
   return {
