@@ -31,6 +31,7 @@ export type { PromptParts } from './context/build-prompt.js';
 export type { Remembered } from './context/build-system.js';
 export { clipText } from './context/clip-text.js';
 export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
+export { NOT_RECORDED, toRecalled } from './session/fork-session.js';
 export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolOutcome } from './session/session-command.js';
 export { sessionDecider } from './session/session.decider.js';
@@ -39,6 +40,7 @@ export { waitingCall, waitingCalls } from './session/approval-state.js';
 export type { CallApproval, WaitingCall } from './session/approval-state.js';
 export { initialSession } from './session/session-state.js';
 export type {
+  Fork,
   OpenCall,
   OpenTurn,
   PastTurn,

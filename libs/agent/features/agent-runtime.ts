@@ -26,6 +26,8 @@ import { createBreakerStore } from './pause-providers/breaker-store.js';
 import { followBreakers } from './pause-providers/follow-breakers.js';
 import { createProviderBreakers } from './pause-providers/provider-breakers.js';
 import type { BreakerOptions, ProviderBreakers } from './pause-providers/provider-breakers.js';
+import { createForkSession } from './fork-session/fork-session.handler.js';
+import type { ForkSession } from './fork-session/fork-session.handler.js';
 import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
 import { agentSessions } from './projections.js';
@@ -74,6 +76,7 @@ export interface AgentRuntime {
   readonly submitTurn: SubmitTurn;
   readonly cancelTurn: CancelTurn;
   readonly startSession: StartSession;
+  readonly forkSession: ForkSession;
   readonly listAgents: ListAgents;
   readonly approvals: ApprovalDesk;
   /** Takes over turns whose driver is gone, now; this process does so every second by itself. */
@@ -200,6 +203,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     submitTurn: createSubmitTurn(services, lanes),
     cancelTurn: createCancelTurn(services, lanes),
     startSession: createStartSession(services, lanes),
+    forkSession: createForkSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
     approvals: createApprovalDesk(services, lanes, options.pool),
     takeOver: () => takeOver(options, lanes),

@@ -7,6 +7,7 @@ import { ApprovalsController } from './answer-approval/approvals.controller.js';
 import { createTurnEndings } from './carry-out-run/turn-endings.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
 import { CancelTurnController } from './cancel-turn/cancel-turn.controller.js';
+import { ForkSessionController } from './fork-session/fork-session.controller.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
@@ -74,6 +75,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     SubmitTurnController,
     CancelTurnController,
     StartSessionController,
+    ForkSessionController,
     ListAgentsController,
     WorkflowsController,
     RunsController,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
 import { event } from './event-shape.js';
+import { SessionForkedData } from './fork-events.js';
 
 /** Tokens of one model call. `estimated` when the provider did not say, or said nonsense. */
 export const Usage = z.object({
@@ -32,6 +33,8 @@ export const SessionStarted = event('SessionStarted', {
   previousSessionId: z.uuid().optional(),
   startedAt: z.iso.datetime(),
 });
+/** Right behind `SessionStarted`: this session goes on from another one, which it never touches. */
+export const SessionForked = event('SessionForked', SessionForkedData);
 /** In the stream of the key: which session it means from now on. */
 export const SessionKeyBound = event('SessionKeyBound', { sessionKey: z.string(), sessionId: z.uuid() });
 /** The accepted fact: from here on the turn ends in exactly one terminal event. */
@@ -176,6 +179,7 @@ export const TurnCancelled = event('TurnCancelled', { turnId: z.uuid(), cancelle
 /** Every event of a `session-<id>` stream. */
 export const SessionEvent = z.discriminatedUnion('type', [
   SessionStarted,
+  SessionForked,
   TurnRequested,
   TurnCancelRequested,
   ModelCallStarted,

@@ -180,6 +180,7 @@ type Folds = { [T in SessionEvent['type']]: (cursor: FrameCursor, event: Session
 
 const FOLDS: Folds = {
   SessionStarted: (cursor, { data: { sessionId, agentId } }) => silent({ ...cursor, sessionId, agentId }),
+  SessionForked: silent,
   TurnRequested: silent,
   TurnCancelRequested: silent,
   ToolCallRequested: silent,

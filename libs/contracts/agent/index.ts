@@ -1,6 +1,8 @@
 export * from './approval-events.js';
 export * from './approval-requests.js';
 export * from './events.js';
+export { FORK_PURPOSES } from './fork-events.js';
+export type { BelievedFact, RecalledTurn } from './fork-events.js';
 export * from './frames.js';
 export * from './requests.js';
 export * from './run-events.js';

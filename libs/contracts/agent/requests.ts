@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
+import { FORK_PURPOSES } from './fork-events.js';
 
 /** Longest message content, in UTF-16 units; a frame is 1 MiB at most anyway. */
 export const MAX_CONTENT_LENGTH = 256 * 1024;
+/** Turns of one what-if at most. */
+export const MAX_REMADE_TURNS = 20;
 export const IdempotencyKey = z.string().min(1).max(200);
 export const AgentId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/);
 
@@ -66,6 +69,37 @@ export const newSession = defineRequest({
     previousSessionId: z.uuid().nullable(),
   }),
   timeoutMs: 10_000,
+});
+
+/**
+ * Makes a session that goes on from another one as it was behind an event: its own stream and key, the recent turns
+ * and what memory believed then. With `whatIf`, turns that followed in the origin are made again at once.
+ */
+export const forkSession = defineRequest({
+  subject: 'cmd.agent.session.fork',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    sessionId: z.uuid(),
+    /** Between turns; without it, behind the last turn (with `whatIf`, before the last turns). */
+    atVersion: z.int().positive().optional(),
+    agent: AgentId.optional(),
+    provider: z.string().min(1).max(200).optional(),
+    model: z.string().min(1).max(200).optional(),
+    /** How many of the turns that followed are made again. */
+    whatIf: z.strictObject({ turns: z.int().min(1).max(MAX_REMADE_TURNS) }).optional(),
+    caller: Caller,
+    idempotencyKey: IdempotencyKey.optional(),
+  }),
+  reply: z.object({
+    sessionId: z.uuid(),
+    sessionKey: z.string(),
+    agentId: z.string(),
+    origin: z.object({ sessionId: z.uuid(), version: z.int().positive() }),
+    purpose: z.enum(FORK_PURPOSES),
+    /** The turns that are made again, with those that they are made again of. */
+    remakes: z.array(z.object({ turnId: z.uuid(), of: z.uuid() })),
+  }),
+  timeoutMs: 15_000,
 });
 
 export const cancelTurn = defineRequest({

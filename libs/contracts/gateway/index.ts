@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATES } from '../agent/workflow-requests.js';
-import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH } from '../agent/requests.js';
+import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH, forkSession } from '../agent/requests.js';
 import { ExportFormat } from '../log/index.js';
 
 /** Version of the WebSocket protocol, as `session.ack` says it. */
@@ -66,6 +66,14 @@ export const SessionNewParams = z.union([
   z.strictObject({ sessionId: z.uuid(), idempotencyKey: IdempotencyKey.optional() }),
   ChatSendParams.omit({ content: true }),
 ]);
+/** Body of `POST /api/v1/sessions/:id/fork`. */
+export const ForkBody = forkSession.request.omit({
+  workspace: true,
+  caller: true,
+  sessionId: true,
+  idempotencyKey: true,
+});
+export const SessionForkParams = forkSession.request.omit({ workspace: true, caller: true });
 export const SessionResumeParams = z.strictObject({
   sessionId: z.uuid(),
   after: z.int().nonnegative().default(0),

@@ -53,3 +53,15 @@ export const queryFacts = defineRequest({
   reply: z.object({ facts: z.array(Fact) }),
   timeoutMs: 5_000,
 });
+
+/** What was believed under a session key when the log was at a position: what a fork takes along. */
+export const believedFacts = defineRequest({
+  subject: 'cmd.memory.fact.believed',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    sessionKey: z.string(),
+    position: z.int().positive(),
+  }),
+  reply: z.object({ facts: z.array(Fact) }),
+  timeoutMs: 10_000,
+});

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { cancelTurn, newSession } from '../agent/requests.js';
+import { cancelTurn, forkSession, newSession } from '../agent/requests.js';
 import {
   ChatSendParams,
   ConnectParams,
   SessionCancelParams,
+  SessionForkParams,
   SessionNewParams,
   SessionResumeParams,
   SessionSendParams,
@@ -48,6 +49,12 @@ export const SOCKET_METHODS: readonly SocketMethod[] = [
     summary: "Binds the session's key to a new session; the old one stays readable.",
     params: SessionNewParams,
     answer: newSession.reply,
+  },
+  {
+    name: 'session.fork',
+    summary: 'A new session that goes on from this one as it was behind an event.',
+    params: SessionForkParams,
+    answer: forkSession.reply,
   },
   {
     name: 'session.cancel',

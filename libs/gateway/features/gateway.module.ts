@@ -29,6 +29,8 @@ import { createTokenGate } from './authenticate/token-gate.js';
 import { sessionCancel } from './cancel-turn/session-cancel.js';
 import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.tokens.js';
 import { ExportSessionController } from './export-session/export-session.controller.js';
+import { ForkSessionController } from './fork-session/fork-session.controller.js';
+import { sessionFork } from './fork-session/session-fork.js';
 import { ListAgentsController } from './list-agents/list-agents.controller.js';
 import { RunsController } from './manage-runs/runs.controller.js';
 import { WorkflowsController } from './manage-workflows/workflows.controller.js';
@@ -94,6 +96,7 @@ const methodsProvider: Provider = {
       chatSend(sending),
       sessionSend(sending),
       sessionNew({ requests, router }),
+      sessionFork({ requests }),
       sessionCancel({ requests }),
       sessionResume({ feeds, frameLog, logger }),
     ]);
@@ -110,6 +113,7 @@ const methodsProvider: Provider = {
     WorkflowsController,
     RunsController,
     ExportSessionController,
+    ForkSessionController,
   ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },

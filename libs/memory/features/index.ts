@@ -8,5 +8,6 @@ export { applySessionEvents } from './projections/apply-session-events.js';
 export { PROJECTION_NAME } from './projections/session-memory.events.js';
 export { createQueryFacts } from './query-facts/query-facts.js';
 export type { QueryFacts } from './query-facts/query-facts.js';
+export { createBelievedFacts } from './believed-facts/believed-facts.js';
 export { createRecallFacts } from './recall-facts/recall-facts.js';
 export type { Recalled, RecallFacts, RecallQuestion } from './recall-facts/recall-facts.js';

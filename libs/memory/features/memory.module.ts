@@ -8,6 +8,8 @@ import type { HealthRegistry } from '@antiphon/service-host';
 import { AssembleContextController } from './assemble-context/assemble-context.controller.js';
 import { createAssembleContext } from './assemble-context/assemble-context.js';
 import type { AssembleContext } from './assemble-context/assemble-context.js';
+import { BelievedFactsController } from './believed-facts/believed-facts.controller.js';
+import { createBelievedFacts } from './believed-facts/believed-facts.js';
 import { MemoryLifecycle } from './memory.lifecycle.js';
 import { openIdentityBook } from './load-souls/identity-book.js';
 import type { IdentityBook } from './load-souls/identity-book.js';
@@ -15,7 +17,7 @@ import { QueryFactsController } from './query-facts/query-facts.controller.js';
 import { createQueryFacts } from './query-facts/query-facts.js';
 import { createRecallFacts } from './recall-facts/recall-facts.js';
 import type { RecallFacts } from './recall-facts/recall-facts.js';
-import { ASSEMBLE_CONTEXT, IDENTITY_BOOK, QUERY_FACTS, RECALL_FACTS } from './tokens.js';
+import { ASSEMBLE_CONTEXT, BELIEVED_FACTS, IDENTITY_BOOK, QUERY_FACTS, RECALL_FACTS } from './tokens.js';
 
 const identityProvider: Provider = {
   provide: IDENTITY_BOOK,
@@ -50,9 +52,22 @@ const queryProvider: Provider = {
   useFactory: createQueryFacts,
 };
 
+const believedProvider: Provider = {
+  provide: BELIEVED_FACTS,
+  inject: [DATABASE_POOL],
+  useFactory: createBelievedFacts,
+};
+
 /** Memory: what was told and who an agent is, put before a model within a budget of tokens. */
 @Module({
-  controllers: [AssembleContextController, QueryFactsController],
-  providers: [identityProvider, recallProvider, assembleProvider, queryProvider, MemoryLifecycle],
+  controllers: [AssembleContextController, QueryFactsController, BelievedFactsController],
+  providers: [
+    identityProvider,
+    recallProvider,
+    assembleProvider,
+    queryProvider,
+    believedProvider,
+    MemoryLifecycle,
+  ],
 })
 export class MemoryModule {}

@@ -28,12 +28,19 @@ const failureOf = (data: Aborted): SessionCommand => {
   };
 };
 
-type Asked = Extract<SessionEvent, { type: 'SessionStarted' | 'TurnRequested' | 'TurnCancelRequested' }>;
+type Asked = Extract<
+  SessionEvent,
+  { type: 'SessionStarted' | 'SessionForked' | 'TurnRequested' | 'TurnCancelRequested' }
+>;
 
 const askedOf = (event: Asked): SessionCommand => {
   if (event.type === 'SessionStarted') {
     const { startedAt: now, ...data } = event.data;
     return { type: 'StartSession', data, now };
+  }
+  if (event.type === 'SessionForked') {
+    const { forkedAt: now, ...data } = event.data;
+    return { type: 'ForkSession', data, now };
   }
   if (event.type === 'TurnRequested') {
     const { requestedAt: now, ...data } = event.data;
@@ -52,6 +59,7 @@ export const inputOf = (
   if (isApprovalEvent(event)) return wordOf(event);
   switch (event.type) {
     case 'SessionStarted':
+    case 'SessionForked':
     case 'TurnRequested':
     case 'TurnCancelRequested':
       return askedOf(event);

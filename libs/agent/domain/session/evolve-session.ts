@@ -1,6 +1,7 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { CallApproval } from './approval-state.js';
 import { closeTurn } from './close-turn.js';
+import { forkState } from './fork-session.js';
 import type {
   FailedTry,
   OpenTurn,
@@ -133,6 +134,7 @@ const folds: Folds = {
     ...state,
     started: { sessionId, sessionKey, agentId },
   }),
+  SessionForked: forkState,
   TurnRequested: requestTurn,
   TurnCancelRequested: (state, { turnId }) => requestCancel(state, turnId),
   ModelCallStarted: startCall,
@@ -158,7 +160,7 @@ const folds: Folds = {
   ToolCallCompleted: (state, data) =>
     updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
   ToolCallFailed: (state, data) =>
-    updateCall(state, data, { status: 'failed', content: data.message, isError: true }),
+    updateCall(state, data, { status: 'failed', content: data.message, isError: true, code: data.code }),
   ToolCallUnknown: (state, data) =>
     updateCall(state, data, { status: 'unknown', content: data.message, isError: true }),
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),

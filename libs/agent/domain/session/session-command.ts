@@ -55,8 +55,11 @@ export type EndTurn = Command<
   )
 >;
 
+export type ForkSession = Command<'ForkSession', Omit<SessionEventOf<'SessionForked'>['data'], 'forkedAt'>>;
+
 export type SessionCommand =
   | StartSession
+  | ForkSession
   | RequestTurn
   | CancelTurns
   | BeginModelCall

@@ -22,6 +22,8 @@ export interface TurnToolCall extends ToolCall {
   /** What the model is told: the tool's content, or why there is none. */
   readonly content: string;
   readonly isError: boolean;
+  /** Why it failed, where it did. */
+  readonly code?: string;
 }
 
 /** A model call that was answered, and the tools that it asked for. */
@@ -70,6 +72,15 @@ export interface PastTurn {
   readonly note: string;
 }
 
+/** Where a session goes on from. */
+export interface Fork {
+  readonly origin: { readonly sessionId: string; readonly version: number };
+  readonly purpose: SessionEventOf<'SessionForked'>['data']['purpose'];
+  readonly choice: { readonly provider: string; readonly model: string } | null;
+  /** Of a what-if: the origin's turn that each of its turns is made again of. */
+  readonly remakes: Readonly<Record<string, string>>;
+}
+
 /** A session as its driver needs it: bounded, whatever the length of its event stream. */
 export interface SessionState {
   readonly started: {
@@ -77,6 +88,8 @@ export interface SessionState {
     readonly sessionKey: string;
     readonly agentId: string;
   } | null;
+  /** Null for a session that began by itself. */
+  readonly fork: Fork | null;
   /** The last model attempt, or the number that a turn without one took: what frames' offsets count by. */
   readonly attempt: number;
   /** What the session's turns are driven by, as its last record of it says. */
@@ -93,6 +106,7 @@ export interface SessionState {
 
 export const initialSession = (): SessionState => ({
   started: null,
+  fork: null,
   attempt: 0,
   policy: null,
   attemptTurnId: null,

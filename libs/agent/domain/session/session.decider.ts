@@ -9,6 +9,7 @@ import type {
   CancelTurns,
   ClaimTools,
   EndTurn,
+  ForkSession,
   RecordAnswer,
   RecordFailure,
   RecordToolOutcomes,
@@ -25,6 +26,13 @@ const schemaVersion = 1;
 const startSession = ({ data, now }: StartSession, state: SessionState): SessionEvent[] => {
   if (state.started) throw rejected('SESSION.STARTED', `session ${data.sessionId} has started already`);
   return [{ type: 'SessionStarted', schemaVersion, data: { ...data, startedAt: now } }];
+};
+
+const forkSession = ({ data, now }: ForkSession, state: SessionState): SessionEvent[] => {
+  if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
+  if (state.fork || state.open || state.attempt > 0)
+    throw rejected('SESSION.STARTED', `session ${data.sessionId} has begun already`);
+  return [{ type: 'SessionForked', schemaVersion, data: { ...data, forkedAt: now } }];
 };
 
 const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEvent[] => {
@@ -156,6 +164,8 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
   switch (command.type) {
     case 'StartSession':
       return startSession(command, state);
+    case 'ForkSession':
+      return forkSession(command, state);
     case 'RequestTurn':
       return requestTurn(command, state);
     case 'CancelTurns':

@@ -1,3 +1,4 @@
+import { NOT_RECORDED } from '../session/fork-session.js';
 import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
 import type { AgentPolicy, Hands, Step } from './step.js';
@@ -26,6 +27,9 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   const last = turn.steps.at(-1);
   if (!last) return null;
   if (last.calls.length === 0) return { kind: 'complete', turnId };
+  const unrecorded = last.calls.find(({ code }) => code === NOT_RECORDED);
+  // Going on would be an answer to something that never happened.
+  if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, message: unrecorded.content };
   const calls = last.calls.filter((call) => call.status === 'asked');
   if (calls.length === 0) return null;
   if (turn.steps.length < policy.maxIterations) return { kind: kindFor(calls, policy), turnId, calls };

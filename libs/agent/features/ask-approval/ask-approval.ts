@@ -74,6 +74,6 @@ export const requestApproved = async (
     return digest === call.approval?.digest ? [] : [{ callId: call.callId, digest }];
   });
   if (voided.length > 0) return record({ type: 'VoidApprovals', data: { turnId, voided }, now });
-  const { toolRequest } = followUpContext(services, lane, lane.fold().state.started?.agentId);
+  const { toolRequest } = followUpContext(services, lane, lane.fold().state);
   await record({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
 };

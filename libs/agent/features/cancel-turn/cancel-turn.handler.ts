@@ -57,7 +57,7 @@ export const createCancelTurn = (services: LaneServices, lanes: SessionLanes): C
       const data = turnId === undefined ? {} : { turnId };
       const asked = log.decider.decide({ type: 'CancelTurns', data, now: isoTime(clock) }, state);
       const next = asked.reduce(log.decider.evolve, state);
-      const context = followUpContext(services, lane, state.started?.agentId);
+      const context = followUpContext(services, lane, state);
       return {
         events: lane.lease.held() && asked.length > 0 ? [...asked, ...followUps(next, context)] : asked,
       };

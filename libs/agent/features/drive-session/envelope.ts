@@ -8,6 +8,7 @@ const SERVICE = 'agent';
 /** Asked for by somebody just now, whatever turn they are about. */
 const REQUESTED: ReadonlySet<SessionEvent['type']> = new Set([
   'SessionStarted',
+  'SessionForked',
   'TurnRequested',
   'TurnCancelRequested',
 ]);

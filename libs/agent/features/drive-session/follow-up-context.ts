@@ -1,4 +1,4 @@
-import type { AgentPolicy, FollowUpContext } from '@antiphon/agent-domain';
+import type { AgentPolicy, FollowUpContext, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig } from '@antiphon/config';
 import { guardedTools } from '../ask-approval/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
@@ -12,17 +12,21 @@ export const agentOf = ({ config }: LaneServices, agentId: string | undefined): 
 export const policyOf = (
   services: LaneServices,
   workspace: string,
-  agentId: string | undefined,
+  { started, fork }: Pick<SessionState, 'started' | 'fork'>,
 ): AgentPolicy | null => {
-  const agent = agentOf(services, agentId);
+  const agent = agentOf(services, started?.agentId);
   if (!agent) return null;
+  const { provider, model } = fork?.choice ?? agent;
+  const isWhatIf = fork?.purpose === 'whatif';
   return {
-    provider: agent.provider,
-    model: agent.model,
-    fallback: agent.fallback,
+    provider,
+    model,
+    // What another model would have said is not what a third one says.
+    fallback: isWhatIf ? null : agent.fallback,
     maxIterations: agent.maxIterations,
     paused: services.breakers.pausesOf(workspace),
-    guarded: guardedTools(agent, (name) => services.tools.known(workspace, name)),
+    // A what-if runs no tool, so that there is nothing to agree to.
+    guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => services.tools.known(workspace, name)),
   };
 };
 
@@ -30,11 +34,11 @@ export const policyOf = (
 export const followUpContext = (
   services: LaneServices,
   lane: { readonly workspace: string; readonly sessionId: string },
-  agentId: string | undefined,
+  state: Pick<SessionState, 'started' | 'fork'>,
   begins: FollowUpContext['begins'] = services.takesTurns() ? 'any' : 'running_turns',
 ): FollowUpContext => ({
   decider: services.log.decider,
-  policy: policyOf(services, lane.workspace, agentId),
+  policy: policyOf(services, lane.workspace, state),
   now: isoTime(services.clock),
   begins,
   // A new one for each decision: what was reserved for one that was not committed is not asked for again.

@@ -1,6 +1,7 @@
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { createBatcher } from './batcher.js';
 import { makeToolCall } from './call-tool.js';
+import { recordedOutcome } from './recorded-tools.js';
 import { observeTool } from './turn-telemetry.js';
 import type { Work } from './work.js';
 
@@ -34,6 +35,7 @@ export const runTools = async (
   records: ToolRecords,
 ): Promise<void> => {
   const waiting = [...calls];
+  const { fork } = work.lane.fold().state;
   const claim = createBatcher(records.claim);
   const record = createBatcher(records.outcomes);
 
@@ -41,8 +43,10 @@ export const runTools = async (
     for (let call = waiting.shift(); call; call = waiting.shift()) {
       const toMake = call;
       const outcome =
-        refusal(work, turnId, toMake) ??
-        (await observeTool(toMake, () => makeToolCall(work, turnId, toMake, claim)));
+        fork?.purpose === 'whatif'
+          ? await recordedOutcome(work, fork, turnId, toMake)
+          : (refusal(work, turnId, toMake) ??
+            (await observeTool(toMake, () => makeToolCall(work, turnId, toMake, claim))));
       await work.services.failpoint('agent.tool.answered', work.lane.sessionId);
       await record(outcome);
     }

@@ -91,7 +91,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
         if (!lane.lease.held()) throw new Stopped('lost');
         const decided = command ? log.decider.decide(command, state) : [];
         const next = decided.reduce(log.decider.evolve, state);
-        const context = followUpContext(services, lane, state.started?.agentId, begins());
+        const context = followUpContext(services, lane, next, begins());
         return { events: [...decided, ...followUps(next, context)] };
       });
     const committed = await untilAnswered(commit, life.signal, logger);
@@ -148,7 +148,7 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
     let retryAfterMs = 0;
     for (;;) {
       const { state, origins } = lane.fold();
-      const step = nextStep(state, policyOf(services, lane.workspace, state.started?.agentId), lane.hands());
+      const step = nextStep(state, policyOf(services, lane.workspace, state), lane.hands());
       const turn = state.open;
       if (!lane.lease.held() || !turn || step.kind === 'idle') return;
       // The answer wakes whoever drives then.

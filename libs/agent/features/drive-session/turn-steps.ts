@@ -57,7 +57,7 @@ const beginCall = async (
   const { services, lane, signal } = work;
   if (step.failures > 0) await waitFor(backoffMs(step.failures, services.random(), retryAfterMs), signal);
   const { state } = lane.fold();
-  await record(beginCommand(step, state, followUpContext(services, lane, state.started?.agentId)));
+  await record(beginCommand(step, state, followUpContext(services, lane, state)));
 };
 
 const recordOutcomes =

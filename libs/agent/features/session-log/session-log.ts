@@ -9,7 +9,7 @@ import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
 import type { SessionSnapshots } from './session-snapshots.js';
 
 /** Raise it when the form of `SessionFold` or the meaning of its fields changes. */
-const FOLD_FORM = 4;
+const FOLD_FORM = 5;
 const PAGE = 1_000;
 /** Events folded from the log before a load leaves a snapshot behind. */
 export const SNAPSHOT_EVERY = 500;
@@ -19,7 +19,7 @@ export const foldSignature = ({ turns, chars }: RecentWindow): string => `${FOLD
 const KNOWN = new Set<string>(SessionEvent.options.map((option) => option.shape.type.value));
 
 // What is in the log was checked when it was appended; a newer process's event must not be folded half-understood.
-const toFolded = (recorded: RecordedEvent): FoldedEvent => {
+export const toFolded = (recorded: RecordedEvent): FoldedEvent => {
   const { type, schemaVersion, data, eventId, metadata } = upcast(recorded);
   if (!KNOWN.has(type) || schemaVersion !== currentFormOf(type))
     throw bug('SESSION.EVENT_UNKNOWN', `this version does not know ${type} in its form ${schemaVersion}`);

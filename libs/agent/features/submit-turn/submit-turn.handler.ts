@@ -113,7 +113,7 @@ export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): S
     }
     // Only who drives the session may go on from here; the process that does is told.
     if (!lane.lease.held()) return events;
-    return [...events, ...followUps(next, followUpContext(services, lane, next.started?.agentId))];
+    return [...events, ...followUps(next, followUpContext(services, lane, next))];
   };
 
   const decideAll = (request: SubmitTurnRequest, turn: Turn, to: Destination, fold: SessionFold) => {

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { RequestContract } from '@antiphon/contracts/messaging';
 import { healthContract } from '@antiphon/contracts/messaging';
-import { assembleContext } from '@antiphon/contracts/memory';
+import { assembleContext, believedFacts } from '@antiphon/contracts/memory';
 import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
 import { callTool, listTools } from '@antiphon/contracts/sandbox';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
@@ -20,6 +20,7 @@ export interface Responders {
     readonly tool: In<typeof callTool>[];
   };
   assemble: (request: In<typeof assembleContext>) => Promise<Out<typeof assembleContext>>;
+  believed: (request: In<typeof believedFacts>) => Promise<Out<typeof believedFacts>>;
   reserve: (request: In<typeof reserveBudget>) => Promise<Out<typeof reserveBudget>>;
   tool: (request: In<typeof callTool>) => Promise<Out<typeof callTool>>;
   tools: ToolDescription[];
@@ -62,6 +63,7 @@ export const createResponders = (link: NatsLink): Responders => {
   const responders: Responders = {
     asked: { assemble: [], reserve: [], settle: [], tool: [] },
     assemble: async ({ atLeast }) => ({ soul: null, facts: [], tokens: 0, version: atLeast }),
+    believed: async () => ({ facts: [] }),
     reserve: async ({ reservationId, maxOutputTokens }) => ({
       granted: true,
       reservationId,
@@ -107,6 +109,7 @@ export const createResponders = (link: NatsLink): Responders => {
       responders.asked.assemble.push(request);
       return responders.assemble(request);
     }),
+    serve(believedFacts, (request) => responders.believed(request)),
     serve(reserveBudget, (request) => {
       responders.asked.reserve.push(request);
       return responders.reserve(request);

@@ -48,7 +48,7 @@ export const turnsEndOnce: SessionCheck = {
         : [];
     };
     const see = ({ place, content: { type, data } }: Parsed<SessionEvent>): Finding[] => {
-      if (type === 'SessionStarted') return [];
+      if (type === 'SessionStarted' || type === 'SessionForked') return [];
       const { turnId } = data;
       if (type === 'TurnRequested') return accept(turnId, place);
       if (type === 'TurnCancelRequested') {

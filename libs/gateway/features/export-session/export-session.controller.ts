@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { Controller, Get, Inject, Param, Query, StreamableFile } from '@nestjs/common';
 import { ExportQuery, Id } from '@antiphon/contracts/gateway';
-import { DATABASE_POOL } from '@antiphon/service-host';
-import type { Pool } from 'pg';
+import type { EventStore } from '@antiphon/event-store';
+import { EVENT_STORE } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { WORKSPACE } from '../gateway.tokens.js';
 import { ReadPipe } from '../read-body/read-body.js';
@@ -14,7 +14,7 @@ const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
 @Controller('api/v1/sessions')
 export class ExportSessionController {
   constructor(
-    @Inject(DATABASE_POOL) private readonly pool: Pool,
+    @Inject(EVENT_STORE) private readonly store: EventStore,
     @Inject(WORKSPACE) private readonly workspace: string,
   ) {}
 
@@ -24,8 +24,8 @@ export class ExportSessionController {
     @Query(new ReadPipe(ExportQuery, 'GATEWAY.INVALID_QUERY')) { format }: z.output<typeof ExportQuery>,
   ): Promise<StreamableFile> {
     // Read twice: what is broken is said before the first byte, and nothing is kept in memory.
-    const header = await verifySession(this.pool, this.workspace, sessionId);
-    const text = Readable.from(exportText(this.pool, header, format));
+    const header = await verifySession(this.store, this.workspace, sessionId);
+    const text = Readable.from(exportText(this.store, header, format));
     const disposition = `attachment; filename="session-${sessionId}.${format}"`;
     return new StreamableFile(text, { type: MEDIA[format], disposition });
   }

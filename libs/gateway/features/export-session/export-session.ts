@@ -3,8 +3,8 @@ import { canonicalJson, verifyChain } from '@antiphon/event-store';
 import type { ChainStart, RecordedEvent } from '@antiphon/event-store';
 import { bug, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import type { Pool } from 'pg';
-import { readSessionRows } from './session-rows.js';
+import { readSession } from './read-session.js';
+import type { ReadStream } from './read-session.js';
 
 const broken = ({ streamId, streamVersion, eventId }: RecordedEvent, reason: string): Error =>
   bug(
@@ -18,12 +18,12 @@ const broken = ({ streamId, streamVersion, eventId }: RecordedEvent, reason: str
  * `LOG.CHAIN_BROKEN` naming the first event that is not what was appended.
  */
 export const verifySession = async (
-  pool: Pool,
+  store: ReadStream,
   workspace: string,
   sessionId: string,
 ): Promise<SessionExportHeader> => {
   let head: ChainStart | undefined;
-  for await (const events of readSessionRows(pool, workspace, sessionId)) {
+  for await (const events of readSession(store, workspace, sessionId)) {
     const verdict = verifyChain(events, head);
     if (!verdict.whole) throw broken(verdict.event, verdict.reason);
     head = { version: verdict.version, hash: verdict.hash };
@@ -37,7 +37,7 @@ const textOf = (value: unknown): string => canonicalJson(value as JsonObject);
 
 /** The text of a verified session, piece by piece: JSON lines, or one document. */
 export async function* exportText(
-  pool: Pool,
+  store: ReadStream,
   header: SessionExportHeader,
   format: ExportFormat,
 ): AsyncGenerator<string> {
@@ -45,7 +45,7 @@ export async function* exportText(
   const isLines = format === 'jsonl';
   yield isLines ? `${textOf(header)}\n` : `${textOf(header).slice(0, -1)},"events":[`;
   let first = true;
-  for await (const events of readSessionRows(pool, workspace, sessionId, head.version)) {
+  for await (const events of readSession(store, workspace, sessionId, head.version)) {
     const lines = events.map((event) => (isLines ? `${textOf(event)}\n` : textOf(event)));
     yield isLines ? lines.join('') : `${first ? '' : ','}${lines.join(',')}`;
     first = false;

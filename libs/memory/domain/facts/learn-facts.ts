@@ -3,12 +3,17 @@ import { extractStatements } from './extract-statements.js';
 import { isActive, topicOf } from './fact.js';
 import type { FactIds } from './fact.js';
 
-/** Something that a user said: a `TurnRequested` as memory sees it. */
+/** A fact that a session was begun with. */
+export type Inherited = Omit<Fact, 'factId' | 'supersededAt'>;
+
+/** Something that a user said: a `TurnRequested` as memory sees it; or what a fork takes along. */
 export interface Said {
   readonly eventId: string;
   readonly text: string;
   /** ISO 8601. */
   readonly at: string;
+  /** Of a fork: what was believed when it was cut. */
+  readonly inherited?: readonly Inherited[];
 }
 
 const sameObject = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
@@ -19,10 +24,13 @@ const sameObject = (a: string, b: string): boolean => a.toLowerCase() === b.toLo
  */
 export const learnFacts = (
   facts: readonly Fact[],
-  { eventId, text, at }: Said,
+  { eventId, text, at, inherited = [] }: Said,
   factId: FactIds,
 ): readonly Fact[] => {
-  let next = facts;
+  let next = [
+    ...facts,
+    ...inherited.map((fact, n) => ({ ...fact, factId: factId(eventId, n), supersededAt: null })),
+  ];
   for (const [n, statement] of extractStatements(text).entries()) {
     const topic = topicOf(statement);
     const active = next.find((fact) => isActive(fact) && topicOf(fact) === topic);

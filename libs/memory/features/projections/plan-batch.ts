@@ -5,7 +5,7 @@ import { extractStatements, learnFacts } from '@antiphon/memory-domain';
 import type { Said } from '@antiphon/memory-domain';
 import { bug } from '@antiphon/kernel';
 import type { PlacedFact } from './fact-rows.js';
-import { factIds, sessionIdOf, toSaid, toStarted } from './session-memory.events.js';
+import { LEARNED_TYPES, factIds, sessionIdOf, toSaid, toStarted } from './session-memory.events.js';
 
 /** A session or a session key within its workspace. */
 export interface Scoped {
@@ -43,9 +43,10 @@ export const planBatch = (events: readonly RecordedEvent[]): BatchPlan => {
     const session = { workspace: event.workspace, id };
     versions.set(scopedId(session), { session, version: event.streamVersion });
     if (event.type === 'SessionStarted') started.set(scopedId(session), { session, data: toStarted(event) });
-    if (event.type !== 'TurnRequested') continue;
+    if (!LEARNED_TYPES.includes(event.type)) continue;
     const said = toSaid(event);
-    if (extractStatements(said.text).length > 0) learnings.push({ session, position: event.position, said });
+    const tells = (said.inherited?.length ?? 0) > 0 || extractStatements(said.text).length > 0;
+    if (tells) learnings.push({ session, position: event.position, said });
   }
   return { started, versions, learnings };
 };

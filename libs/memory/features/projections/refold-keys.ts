@@ -15,7 +15,7 @@ const SAID = `select s.workspace, s.session_id, s.session_key, e.position, e.eve
   from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
   join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
   join events e on e.workspace = s.workspace and e.stream_id = 'session-' || s.session_id
-    and e.stream_version <= s.version and e.type = 'TurnRequested'
+    and e.stream_version <= s.version and e.type in ('TurnRequested', 'SessionForked')
   order by e.position`;
 
 const ARCHIVED = `select a.stream_id

@@ -1,5 +1,5 @@
 import { v5 as uuidV5 } from 'uuid';
-import { SessionStarted, TurnRequested } from '@antiphon/contracts/agent';
+import { SessionForked, SessionStarted, TurnRequested } from '@antiphon/contracts/agent';
 import type { SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { RecordedEvent } from '@antiphon/event-store';
@@ -7,7 +7,10 @@ import { bug } from '@antiphon/kernel';
 import type { FactIds, Said } from '@antiphon/memory-domain';
 
 /** The events of a session that memory learns from; of all others only their version matters. */
-export const REMEMBERED_TYPES = ['SessionStarted', 'TurnRequested'] as const;
+export const REMEMBERED_TYPES = ['SessionStarted', 'SessionForked', 'TurnRequested'] as const;
+
+/** Those of them that tell something. */
+export const LEARNED_TYPES: readonly string[] = ['SessionForked', 'TurnRequested'];
 
 /** Name of the projection's checkpoint. */
 export const PROJECTION_NAME = 'memory-facts';
@@ -40,6 +43,10 @@ export const toStarted = (event: SessionRecord): SessionEventOf<'SessionStarted'
   parse(SessionStarted, event).data;
 
 export const toSaid = (event: SessionRecord): Said => {
+  if (event.type === 'SessionForked') {
+    const { facts, forkedAt } = parse(SessionForked, event).data;
+    return { eventId: event.eventId, text: '', at: forkedAt, inherited: facts };
+  }
   const { content, requestedAt } = parse(TurnRequested, event).data;
   return { eventId: event.eventId, text: content, at: requestedAt };
 };

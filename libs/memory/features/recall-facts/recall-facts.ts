@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Fact } from '@antiphon/contracts/memory';
 import { notFound, transient } from '@antiphon/kernel';
 import { isActive, learnFacts } from '@antiphon/memory-domain';
-import { factIds, toSaid, toStarted } from '../projections/session-memory.events.js';
+import { LEARNED_TYPES, factIds, toSaid, toStarted } from '../projections/session-memory.events.js';
 import type { SessionRecord } from '../projections/session-memory.events.js';
 import { readRows } from './read-rows.js';
 import type { RememberedRows, SessionQuestion } from './read-rows.js';
@@ -46,7 +46,7 @@ const readEarlier = async (
 
 const fold = (facts: readonly Fact[], events: readonly SessionRecord[]): readonly Fact[] =>
   events
-    .filter(({ type }) => type === 'TurnRequested')
+    .filter(({ type }) => LEARNED_TYPES.includes(type))
     .reduce((known, event) => learnFacts(known, toSaid(event), factIds), facts);
 
 /** The facts of the rows with what the stream has behind them folded on top. */

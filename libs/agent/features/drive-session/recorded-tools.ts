@@ -1,0 +1,91 @@
+import { sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import { NOT_RECORDED } from '@antiphon/agent-domain';
+import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import type { JsonValue } from '@antiphon/kernel';
+import { toFolded } from '../session-log/session-log.js';
+import { toolDigestOf } from './names.js';
+import type { Work } from './work.js';
+
+type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown' }>;
+
+/** A tool call of the origin, and what came of it. */
+interface RecordedCall {
+  readonly name: string;
+  readonly input: JsonValue;
+  readonly digest: string;
+  outcome: Outcome | null;
+}
+
+const PAGE = 500;
+const MAX_SHOWN = 5;
+const ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
+const OUTCOMES: ReadonlySet<string> = new Set(['ToolCallCompleted', 'ToolCallFailed', 'ToolCallUnknown']);
+
+const isOutcome = (event: SessionEvent): event is Outcome => OUTCOMES.has(event.type);
+
+/** The tool calls of one turn of the origin, in the order in which they were asked for. */
+const callsOfTurn = async (
+  { services, lane }: Work,
+  { origin }: Fork,
+  turnId: string,
+): Promise<readonly RecordedCall[]> => {
+  const calls = new Map<string, RecordedCall>();
+  for (let after = origin.version; ; after += PAGE) {
+    const options = { fromVersion: after + 1, limit: PAGE };
+    const stream = sessionStream(origin.sessionId);
+    const page = (await services.store.readStream(lane.workspace, stream, options)).map(toFolded);
+    for (const { event } of page) {
+      if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
+      if (ENDS.has(event.type)) return [...calls.values()];
+      if (event.type === 'ToolCallRequested') {
+        const { callId, name, input } = event.data;
+        calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
+      }
+      const call = isOutcome(event) ? calls.get(event.data.callId) : undefined;
+      if (call && isOutcome(event)) call.outcome = event;
+    }
+    if (page.length < PAGE) return [...calls.values()];
+  }
+};
+
+const show = ({ name, input }: Pick<RecordedCall, 'name' | 'input'>): string =>
+  `${name} ${JSON.stringify(input).slice(0, 200)}`;
+
+const notRecorded = (
+  turnId: string,
+  call: TurnToolCall,
+  recorded: readonly RecordedCall[],
+  of: string | undefined,
+): ToolOutcome => {
+  const known = recorded.slice(0, MAX_SHOWN).map(show).join(', ');
+  const has = known === '' ? 'which has none' : `which has ${known}`;
+  const whose = of === undefined ? 'this turn is made again of none' : `of turn ${of}, ${has}`;
+  const message = `the model asked for ${show(call)}, which is not in the record: ${whose}. A what-if makes no tool call of its own`;
+  return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, message } };
+};
+
+const again = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>
+  ({ type, data: { ...data, turnId, callId } }) as ToolOutcome;
+
+/**
+ * What the origin's record answers to a tool call of a what-if: the outcome of the same call (name and arguments) of
+ * the turn that this one is made again of, the first of them to the first and so on; a failure where there is none.
+ */
+export const recordedOutcome = async (
+  work: Work,
+  fork: Fork,
+  turnId: string,
+  call: TurnToolCall,
+): Promise<ToolOutcome> => {
+  const of = fork.remakes[turnId];
+  const recorded = of === undefined ? [] : await callsOfTurn(work, fork, of);
+  const digest = toolDigestOf(call.name, call.input);
+  const { open } = work.lane.fold().state;
+  const asked = (open?.steps ?? [])
+    .flatMap(({ calls }) => calls)
+    .filter(({ name, input }) => toolDigestOf(name, input) === digest);
+  const place = asked.findIndex(({ callId }) => callId === call.callId);
+  const found = recorded.filter((candidate) => candidate.digest === digest)[place]?.outcome;
+  return found ? again(found, turnId, call.callId) : notRecorded(turnId, call, recorded, of);
+};

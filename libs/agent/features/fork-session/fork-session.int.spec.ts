@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { SessionExport } from '@antiphon/contracts/log';
+import { NOT_RECORDED } from '@antiphon/agent-domain';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { createTestDatabase } from '@antiphon/testing';
+import { replayRecord } from '../replay-session/replay-record.js';
+import { createAgentWorld, newAddress, submitTo, testConfig, WORKSPACE } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { asksFor, says } from '../testing/test-model.js';
+import type { ForkSessionRequest } from './fork-session.handler.js';
+
+jest.setTimeout(30_000);
+
+let world: AgentWorld;
+let agent: TestProcess;
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process({ config: testConfig({ fallback: { provider: 'second', model: 'n' } }) });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  // One tool call for each `tool x`, in a step of its own; the answer names the model and what the tool said.
+  world.model.reply = async ({ model, messages }) => {
+    const results = messages.filter(({ role }) => role === 'tool').length;
+    const [user] = messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).slice(-1);
+    const wanted = [...(user ?? '').matchAll(/tool (\w+)/g)].map(([, word]) => word as string);
+    const open = messages.length - 1 - messages.findLastIndex(({ role }) => role === 'user');
+    const next = wanted[Math.floor(open / 2)];
+    if (next !== undefined) return asksFor({ name: 'echo', input: { word: next, by: wanted.length } });
+    return says(`${model}: ${user} (${results})`);
+  };
+});
+
+const fork = (request: Partial<ForkSessionRequest> & Pick<ForkSessionRequest, 'sessionId'>) =>
+  agent.runtime.forkSession({ workspace: WORKSPACE, caller: 'spec', ...request });
+const converse = async (...contents: string[]): Promise<{ sessionId: string; events: RecordedEvent[] }> => {
+  const target = { address: newAddress() };
+  let sessionId = '';
+  for (const [index, content] of contents.entries()) {
+    ({ sessionId } = await submitTo(agent, target, content));
+    await world.ended(sessionId, index + 1);
+  }
+  return { sessionId, events: await world.events(sessionId) };
+};
+const endsOf = (events: readonly RecordedEvent[]): number[] =>
+  events.flatMap(({ type, streamVersion }) => (type === 'TurnCompleted' ? [streamVersion] : []));
+const textsOf = (events: readonly RecordedEvent[]): unknown[] =>
+  events.flatMap(({ type, data }) => (type === 'ModelCallCompleted' && data['text'] ? [data['text']] : []));
+const replay = (sessionId: string, events: readonly RecordedEvent[]) => {
+  const head = { version: events.length, hash: events.at(-1)?.hash ?? '' };
+  const header = { kind: 'antiphon.session', format: 1, workspace: WORKSPACE, sessionId, head } as const;
+  return replayRecord({ ...header, events: events as unknown as SessionExport['events'] }, { limit: 1 });
+};
+
+describe('a fork', () => {
+  it('goes on from where it was cut, with what was believed there, and leaves the origin alone', async () => {
+    const { sessionId, events } = await converse('one', 'two');
+    const [first = 0] = endsOf(events);
+    const fact = {
+      ...{ subject: 'user', predicate: 'color', object: 'teal', confidence: 1 },
+      ...{ learnedAt: '2026-11-22T10:00:00.000Z', sourceEventId: randomUUID() },
+    };
+    const asked: unknown[] = [];
+    world.responders.believed = async (request) => {
+      asked.push(request);
+      return { facts: [{ ...fact, factId: randomUUID(), supersededAt: null }] };
+    };
+    const made = await fork({ sessionId, atVersion: first });
+    expect(asked).toMatchObject([{ position: events[first - 1]?.position }]);
+    expect(made).toMatchObject({ purpose: 'fork', origin: { sessionId, version: first }, remakes: [] });
+    const [started, forked] = await world.events(made.sessionId);
+    expect(started?.data).toMatchObject({ agentId: 'main', sessionKey: made.sessionKey });
+    expect(forked?.data).toMatchObject({
+      origin: { sessionId, version: first, hash: events[first - 1]?.hash },
+      recent: [{ content: 'one', ending: 'completed' }],
+      facts: [fact],
+    });
+    await submitTo(agent, { sessionId: made.sessionId }, 'three');
+    const own = await world.ended(made.sessionId);
+    const said = world.model.requests.at(-1)?.messages.map((message) => 'text' in message && message.text);
+    expect(said).toEqual(['one', 'm: one (0)', 'three']);
+    expect(await world.events(sessionId)).toEqual(events);
+    expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
+  });
+
+  it('is asked another model where one is named', async () => {
+    const { sessionId } = await converse('one');
+    const made = await fork({ sessionId, model: 'bigger' });
+    await submitTo(agent, { sessionId: made.sessionId }, 'two');
+    expect(textsOf(await world.ended(made.sessionId))).toEqual(['bigger: two (0)']);
+  });
+
+  it('is made once for each idempotency key', async () => {
+    const { sessionId } = await converse('one');
+    const idempotencyKey = randomUUID();
+    const [one, two] = await Promise.all([
+      fork({ sessionId, idempotencyKey }),
+      fork({ sessionId, idempotencyKey }),
+    ]);
+    expect(two).toEqual(one);
+    await expect(fork({ sessionId, model: 'other', idempotencyKey })).rejects.toMatchObject({
+      code: 'LOG.IDEMPOTENCY_CONFLICT',
+    });
+  });
+
+  it('is cut between turns alone, and says where', async () => {
+    const { sessionId, events } = await converse('one', 'two');
+    const [first = 0, last = 0] = endsOf(events);
+    await expect(fork({ sessionId, atVersion: first + 1 })).rejects.toMatchObject({
+      code: 'SESSION.CUT_INSIDE_TURN',
+      message: expect.stringContaining(`cut it at ${first} or ${last}`),
+    });
+    await expect(fork({ sessionId, atVersion: last + 5 })).rejects.toMatchObject({
+      code: 'SESSION.NO_SUCH_VERSION',
+    });
+    await expect(fork({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
+    await expect(fork({ sessionId, agent: 'nobody' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(fork({ sessionId, provider: 'nobody' })).rejects.toMatchObject({
+      code: 'PROVIDER.NOT_FOUND',
+    });
+  });
+});
+
+describe('a what-if', () => {
+  it('asks another model with the recorded context, and its tools are answered from the record', async () => {
+    const { sessionId, events } = await converse('zero', 'tool a tool b tool a');
+    const [calls, reserved] = [world.responders.asked.tool.length, world.responders.asked.reserve.length];
+    const made = await fork({ sessionId, model: 'bigger', whatIf: { turns: 1 } });
+    const own = await world.ended(made.sessionId);
+    expect(textsOf(own)).toEqual(['bigger: tool a tool b tool a (3)']);
+    const outcomes = (of: readonly RecordedEvent[]) =>
+      of.flatMap(({ type, data }) => (type === 'ToolCallCompleted' ? [data['content']] : []));
+    expect(outcomes(own)).toEqual(outcomes(events));
+    expect(world.responders.asked.tool).toHaveLength(calls);
+    // Four model calls, each with a reservation of its own.
+    expect(world.responders.asked.reserve.slice(reserved)).toHaveLength(4);
+    expect(own[1]?.data).toMatchObject({ purpose: 'whatif', choice: { provider: 'first', model: 'bigger' } });
+    expect(await world.events(sessionId)).toEqual(events);
+    expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
+  });
+
+  it('stops at a tool call that the record does not have, and says which', async () => {
+    const { sessionId } = await converse('tool a');
+    const reply = world.model.reply;
+    world.model.reply = async (request, sink, call) => {
+      const answer = await reply(request, sink, call);
+      return answer.toolCalls.length > 0 ? asksFor({ name: 'echo', input: { word: 'other' } }) : answer;
+    };
+    const calls = world.responders.asked.tool.length;
+    const made = await fork({ sessionId, model: 'bigger', whatIf: { turns: 1 } });
+    const own = await world.ended(made.sessionId);
+    expect(own.at(-1)).toMatchObject({ type: 'TurnFailed', data: { code: NOT_RECORDED } });
+    expect(own.at(-1)?.data['message']).toMatch(
+      /asked for echo \{"word":"other"\}, which is not in the record: of turn .+, which has echo \{"by":1,"word":"a"\}|"word":"a"/,
+    );
+    expect(world.responders.asked.tool).toHaveLength(calls);
+    expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
+  });
+
+  it('makes several turns again, in order, and refuses where none follows', async () => {
+    const { sessionId, events } = await converse('one', 'two', 'three');
+    const made = await fork({ sessionId, atVersion: endsOf(events)[0] as number, whatIf: { turns: 9 } });
+    expect(made.remakes).toHaveLength(2);
+    expect(textsOf(await world.ended(made.sessionId, 2))).toEqual(['m: two (0)', 'm: three (0)']);
+    await expect(
+      fork({ sessionId, atVersion: endsOf(events)[2] as number, whatIf: { turns: 1 } }),
+    ).rejects.toMatchObject({ code: 'WHATIF.NO_TURN' });
+  });
+});
