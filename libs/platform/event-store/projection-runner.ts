@@ -159,14 +159,21 @@ const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boo
   };
 };
 
-/** How far it is behind the log, counted when somebody asks. */
+const PARKED_SQL = 'select count(*)::integer as parked from projection_parked where projection = $1';
+
+/** How far it is behind the log, and what it has stopped at, counted when somebody asks. */
 const observeLag = ({ pool, name }: ProjectionOptions, position: () => number): (() => void) =>
   observeGauges(
-    { antiphon_projection_lag_events: 'Events of the log that a projection has not seen yet' },
+    {
+      antiphon_projection_lag_events: 'Events of the log that a projection has not seen yet',
+      antiphon_projection_parked_streams: 'Event streams that a projection has stopped at',
+    },
     async (report) => {
       const seen = position();
       const behind = Math.max(0, (await createLogReader(pool).headPosition()) - seen);
       report('antiphon_projection_lag_events', behind, { projection: name });
+      const { rows } = await pool.query<{ parked: number }>(PARKED_SQL, [name]);
+      report('antiphon_projection_parked_streams', rows[0]?.parked ?? 0, { projection: name });
     },
   );
 

@@ -47,10 +47,21 @@ const belongsToLog = async (target: RelayTarget, log: LogForRelay, last: number)
   return stored === null || event === undefined || stored === event.eventId;
 };
 
-const createFor = async (target: RelayTarget, log: LogForRelay): Promise<number> => {
-  const firstPosition = (await log.basePosition()) + 1;
-  await ensureStream(target.manager, { ...STREAMS.EVENTS, first_seq: firstPosition });
-  return firstPosition - 1;
+/** Says how far behind the log `EVENTS` is before it is filled. */
+const tellGap = async (log: LogForRelay, position: number, logger: Logger): Promise<void> => {
+  const head = await log.headPosition();
+  if (head > position)
+    logger.info(
+      { position, head, events: head - position },
+      'EVENTS is behind the log; it goes on from there',
+    );
+};
+
+const createFor = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
+  const position = await log.basePosition();
+  await ensureStream(target.manager, { ...STREAMS.EVENTS, first_seq: position + 1 });
+  await tellGap(log, position, logger);
+  return position;
 };
 
 /**
@@ -59,15 +70,17 @@ const createFor = async (target: RelayTarget, log: LogForRelay): Promise<number>
  */
 export const alignStream = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
   const last = await lastSequence(target);
-  if (last === null) return createFor(target, log);
+  if (last === null) return createFor(target, log, logger);
   if (await belongsToLog(target, log, last)) {
     await ensureStream(target.manager, STREAMS.EVENTS);
+    await tellGap(log, last, logger);
     return last;
   }
+  const head = await log.headPosition();
   logger.error(
-    { last, alert: true },
+    { last, head, alert: true },
     'EVENTS holds another history than the log; it is made anew from the log',
   );
   await target.manager.streams.delete(STREAM);
-  return createFor(target, log);
+  return createFor(target, log, logger);
 };

@@ -162,6 +162,44 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
+  it('has no more under way than it may: it reads on when what it has published is stored', async () => {
+    const batches: { after: number; position: number | null; limit: number | undefined }[] = [];
+    await append(60);
+    let relay: Relay | undefined = undefined;
+    const log = {
+      headPosition: () => store.headPosition(),
+      basePosition: () => store.basePosition(),
+      readLog: async (options: Parameters<EventStore['readLog']>[0]) => {
+        batches.push({ ...options, position: relay?.status().position ?? null, limit: options.limit });
+        return store.readLog(options);
+      },
+    };
+    relay = start('memory-1', { log, maxInFlight: 8 });
+    await untilRelayed();
+    const inFlight = batches.filter(({ limit, after }) => limit === 8 && after > 0);
+    expect(inFlight.length).toBeGreaterThan(6);
+    for (const { after, position } of inFlight) expect(position).toBe(after);
+  });
+
+  it('names how far EVENTS is behind the log, and that it was ahead of it', async () => {
+    const lines: string[] = [];
+    const note = (fields: object, text: string) => void lines.push(`${text} ${JSON.stringify(fields)}`);
+    const logger = { ...silentLogger, info: note, error: note } as typeof silentLogger;
+    await append(3);
+    const head = await store.headPosition();
+    const relay = start('memory-1', { logger });
+    await untilRelayed();
+    await relay.stop();
+    expect(lines.join()).toContain(
+      `EVENTS is behind the log; it goes on from there {"position":0,"head":${head}`,
+    );
+    await jetstream(link.connection).publish('evt.default.session.lost', '{}');
+    start('memory-2', { logger });
+    await until(() => lines.join().includes(`another history than the log`));
+    expect(lines.join()).toContain(`{"last":${head + 1},"head":${head},"alert":true}`);
+    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+  });
+
   it('loses and repeats nothing however often NATS is killed', async () => {
     const relay = start('memory-1', { maxInFlight: 4 });
     for (let round = 0; round < 4; round++) {

@@ -2,5 +2,5 @@ export { auditStack, auditUntilQuiet } from './audit-stack.js';
 export { CHAOS_CONFIG, runChaos } from './chaos.js';
 export type { ChaosOptions, ChaosReport } from './chaos.js';
 export { readFacts } from './read-facts.js';
-export { nextFault } from './stack-faults.js';
+export { forgetNats, nextFault } from './stack-faults.js';
 export type { Fault } from './stack-faults.js';

@@ -73,7 +73,7 @@ const isGone = (pid: number): boolean => {
 };
 
 /** The supervisor stands still meanwhile, so that the server does not come back onto a folder that is half there. */
-const forgetNats = (): Fault => ({
+export const forgetNats = (): Fault => ({
   what: "kill -9 NATS and delete JetStream's folder",
   inflict: async (stack) => {
     const { supervisor } = stack.stackJson();

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectNats, listDeadLetters, managerOf } from '@antiphon/messaging';
+import { silentLogger } from '@antiphon/observability';
+import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
+import { forgetNats } from '@antiphon/testing/faults';
+import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
+
+jest.setTimeout(300_000);
+
+const SESSIONS = 8;
+
+describe("JetStream's folder, deleted while NATS is stopped", () => {
+  let mock: MockModel;
+  let stack: TestStack;
+  let script: MockScript = ({ user }) => ({ text: ['you said: ', user] });
+
+  beforeAll(async () => {
+    mock = await startMockModel((request) => script(request));
+    stack = await startWith(twoVendors(mock.url));
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    await mock?.close();
+  });
+
+  const withClient = async <T>(work: (client: SocketClient) => Promise<T>): Promise<T> => {
+    const client = await connectClient(stack.wsUrl);
+    try {
+      return await work(client);
+    } finally {
+      await client.close();
+    }
+  };
+  const say = (client: SocketClient, peer: number, content: string) =>
+    client.stream('chat.send', {
+      channel: 'test',
+      account: 'nats',
+      peer: `p${peer}`,
+      content,
+      agent: 'claude',
+    });
+  const talk = (client: SocketClient, content: string) =>
+    Promise.all(Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, content).done()));
+  /** What JetStream has, and whether that is all of the log. */
+  const jetStream = async () => {
+    const link = await connectNats({ ...stack.nats, service: 'operator', logger: silentLogger });
+    try {
+      const manager = await managerOf(link.connection);
+      const { state } = await manager.streams.info('EVENTS');
+      const { num_pending, num_ack_pending } = await manager.consumers.info(
+        'EVENTS',
+        'metering-settle-calls',
+      );
+      const letters = await listDeadLetters(link);
+      return { state, waiting: num_pending + num_ack_pending, letters: letters.length };
+    } finally {
+      await link.drain();
+    }
+  };
+  const refilled = () =>
+    eventually('the log in JetStream', async () => {
+      const head = (await readEvents(stack)).at(-1)?.position ?? 0;
+      const { state, waiting, letters } = await jetStream().catch(() => ({
+        state: null,
+        waiting: -1,
+        letters: -1,
+      }));
+      const whole = state?.first_seq === 1 && state.messages === head && state.last_seq === head;
+      return whole && waiting === 0 ? { head, letters } : undefined;
+    });
+  const settlements = async (): Promise<number> => {
+    const events = await readEvents(stack, { type: 'BudgetSettled' });
+    expect(new Set(events.map(({ data }) => data['reservationId'])).size).toBe(events.length);
+    return events.length;
+  };
+  const auditIsClean = () =>
+    eventually(
+      'a clean audit',
+      async () => {
+        const audit = await antiphon(stack, ['audit', '--live', '--strict']);
+        return audit.code === 0 && /ok +relay-equals-the-log/.test(audit.stdout) ? true : undefined;
+      },
+      60_000,
+    );
+
+  it('is filled from the log again at the next start, its consumers too; what comes twice has no effect', async () => {
+    for (let round = 0; round < 5; round++) await withClient((client) => talk(client, `round ${round}`));
+    await refilled();
+    const before = await settlements();
+    expect(before).toBe(5 * SESSIONS);
+    const folder = join(stack.home, 'nats', 'jetstream');
+    stack = await stack.restart(() => {
+      expect(existsSync(folder)).toBe(true);
+      rmSync(folder, { recursive: true });
+    });
+    const { letters } = await refilled();
+    expect([await settlements(), letters]).toEqual([before, 0]);
+    await withClient((client) => talk(client, 'and on'));
+    await refilled();
+    expect(await settlements()).toBe(before + SESSIONS);
+    await auditIsClean();
+  });
+
+  it('costs no turn that is under way', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    script = ({ user }) => ({
+      reply: { text: ['first half, ', `second half of ${user}`] },
+      before: (piece) => (piece.includes('second') ? released : undefined),
+    });
+    await withClient(async (client) => {
+      const streams = Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, `held ${peer}`));
+      for (const stream of streams) await stream.until('text', ({ event }) => event === 'text');
+      const from = performance.now();
+      await forgetNats().inflict(stack);
+      release();
+      const frames = await Promise.all(streams.map((stream) => stream.done()));
+      frames.forEach((of, peer) => expect(textOf(of)).toBe(`first half, second half of held ${peer}`));
+      await refilled();
+      process.stdout.write(`whole again ${Math.round(performance.now() - from)} ms after NATS was killed\n`);
+    });
+    script = ({ user }) => ({ text: [user] });
+    // Services that are not back yet are refused, which says that nothing was done.
+    await withClient((client) =>
+      eventually('an answer', () =>
+        say(client, 0, 'after')
+          .done()
+          .catch(({ rpc }: { rpc?: { code: number } }) => {
+            expect(rpc?.code).toBe(-32_053);
+            return undefined;
+          }),
+      ),
+    );
+    await withClient((client) => talk(client, 'and after'));
+    await refilled();
+    await auditIsClean();
+  });
+});
