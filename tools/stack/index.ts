@@ -3,6 +3,8 @@ export { down } from './down.js';
 export type { DownOptions } from './down.js';
 export { startEngineSet } from './engine-set.js';
 export type { EngineSet, EngineSetOptions } from './engine-set.js';
+export { withHomeAtRest } from './home-database.js';
+export type { HomeAtRest, HomeDatabaseOptions } from './home-database.js';
 export { renderTable } from './render-table.js';
 export { readStack } from './stack-json.js';
 export type { EngineEntry, ProcessState, ServiceEntry, StackJson } from './stack-json.js';

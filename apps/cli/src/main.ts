@@ -1,5 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAudit } from './audit/audit.command.js';
+import { addBackup } from './backup/backup.command.js';
+import { addRestore } from './backup/restore.command.js';
 import { addChat } from './chat/chat.command.js';
 import type { ContextOf } from './command-context.js';
 import { addConfig } from './config/config.command.js';
@@ -49,6 +51,8 @@ const createProgram = (): Command => {
     addSession,
     addEvents,
     addAudit,
+    addBackup,
+    addRestore,
     addProjections,
     addDlq,
     addConfig,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeCursor, encodeCursor } from './cursor.js';
+import { decodeCursor, encodeCursor, epochOfCursor } from './cursor.js';
 
 describe('a cursor', () => {
   it('is read as the position that it was made of', () =>
@@ -9,6 +9,13 @@ describe('a cursor', () => {
         expect(decodeCursor(encodeCursor(position))).toBe(position),
       ),
     ));
+
+  it('says of which epoch it is, if it was given out for one', () => {
+    expect(decodeCursor(encodeCursor(12, 3))).toBe(12);
+    expect(epochOfCursor(encodeCursor(12, 3))).toBe(3);
+    expect(epochOfCursor(encodeCursor(12))).toBeUndefined();
+    expect(epochOfCursor('nonsense')).toBeUndefined();
+  });
 
   it('that nobody gave out is none', () =>
     fc.assert(

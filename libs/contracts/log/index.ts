@@ -1,6 +1,6 @@
 import type { StoredEvent } from './stored-event.js';
 
-export { decodeCursor, encodeCursor } from './cursor.js';
+export { decodeCursor, encodeCursor, epochOfCursor } from './cursor.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';
 export { ExportFormat, SessionExport, SessionExportHeader } from './session-export.js';

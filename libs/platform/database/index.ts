@@ -10,3 +10,7 @@ export { createPipelinedPool, inOneWrite } from './pipeline.js';
 export type { PipelineOptions } from './pipeline.js';
 export { assertDurable, borrowClient, createPool, inTransaction, withRole } from './pool.js';
 export type { BorrowedClient, PoolOptions } from './pool.js';
+export { backupDatabase } from './backup/backup-database.js';
+export type { BackedUpTable, BackupManifest } from './backup/backup-database.js';
+export { readManifest, restoreDatabase } from './backup/restore-database.js';
+export type { RestoreOptions } from './backup/restore-database.js';

@@ -1,3 +1,4 @@
+export { checkArchiveFile } from './archive/archive-file.js';
 export { archiveEvents } from './archive/archive-log.js';
 export type { Archived, ArchiveOptions } from './archive/archive-log.js';
 export { listArchives, restoreArchive } from './archive/restore-archive.js';
@@ -22,6 +23,8 @@ export type {
 export type { Lease, LeaseAttempt, LeaseStore } from './lease.port.js';
 export { createRootHasher, isSignedBy, keyIdOf, signContent } from './log-root.js';
 export type { LogRoot, SignedLogRoot, StreamHead } from './log-root.js';
+export { beginEpoch, readLogEnd } from './log-epoch.js';
+export type { LogEnd } from './log-epoch.js';
 export { createLogReader } from './log-reader.js';
 export type { LogReader } from './log-reader.js';
 export { createMemoryEventStore } from './memory-event-store.js';

@@ -1,7 +1,7 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
-import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import { decodeCursor, encodeCursor, epochOfCursor } from '@antiphon/contracts/log';
 import { TYPES_BY_SEVERITY, severityOf } from '@antiphon/gateway-domain';
-import { invalid, type JsonValue } from '@antiphon/kernel';
+import { conflict, invalid, type JsonValue } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 
 export interface EventPage {
@@ -96,18 +96,29 @@ export const eventPageSql = (workspace: string, query: EventsQuery): { text: str
   };
 };
 
-/** A page of a workspace's log, oldest first. */
+/** After a restore the same position is another event. */
+const checkEpoch = (cursor: string | undefined, epoch: number): void => {
+  const given = cursor === undefined ? undefined : epochOfCursor(cursor);
+  if (given === undefined || given === epoch) return;
+  const message = `the log was restored since this cursor was given (epoch ${given}, now ${epoch}): begin without one`;
+  throw conflict('GATEWAY.EPOCH_CHANGED', message, { data: { given, epoch } });
+};
+
+/** A page of a workspace's log, oldest first. Throws `GATEWAY.INVALID_CURSOR`, `GATEWAY.EPOCH_CHANGED`. */
 export const readEventPage = async (
   pool: Pool,
   workspace: string,
   query: EventsQuery,
 ): Promise<EventPage> => {
   const { text, values } = eventPageSql(workspace, query);
+  const heads = await pool.query<{ epoch: string }>('select epoch from log_head where id = 1');
+  const epoch = Number(heads.rows[0]?.epoch ?? 1);
+  checkEpoch(query.cursor, epoch);
   const { rows } = await pool.query<Row>(text, values);
   const page = rows.slice(0, query.limit);
   const last = page.at(-1);
   return {
     events: page.map(toEvent),
-    nextCursor: rows.length > query.limit && last ? encodeCursor(Number(last.position)) : null,
+    nextCursor: rows.length > query.limit && last ? encodeCursor(Number(last.position), epoch) : null,
   };
 };

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { createPool } from '../pool.js';
+import { backupDatabase, tableFile } from './backup-database.js';
+import { restoreDatabase } from './restore-database.js';
+
+const MIGRATIONS = fileURLToPath(new URL('../../../../prisma/migrations', import.meta.url));
+
+let database: TestDatabase;
+let admin: pg.Client;
+let base: string;
+let folder: string;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  admin = new pg.Client({ connectionString: database.url });
+  await admin.connect();
+  base = await mkdtemp(join(tmpdir(), 'antiphon-backup-'));
+  folder = join(base, 'one');
+  await admin.query(`insert into events
+    select n, 'default', 'session', 'session-' || n, 1, gen_random_uuid(), 'Asked', 1,
+      jsonb_build_object('n', n, 'text', E'Grüße\\n"\\\\' || n, 'deep', '[1e300, -0.1, null, {"a": []}]'::jsonb), '{}', now(), sha256(n::text::bytea)
+    from generate_series(1, 1234) n`);
+  await admin.query(`insert into leases values ('default', 'l', 'me', 7, now())`);
+});
+afterEach(async () => {
+  await admin.end();
+  await database.drop();
+  await rm(base, { recursive: true });
+});
+
+const backup = async () => {
+  const pool = createPool({ url: database.url, applicationName: 'spec' });
+  return backupDatabase(pool, folder, () => Promise.resolve({ note: 'x' })).finally(() => pool.end());
+};
+const restore = (finish: (client: pg.ClientBase, old: string) => Promise<void> = () => Promise.resolve()) =>
+  restoreDatabase({ url: database.url, folder, migrationsDir: MIGRATIONS, finish });
+const contents = async () => {
+  const { rows } = await admin.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> '_prisma_migrations' order by 1`,
+  );
+  const all: Record<string, unknown> = {};
+  for (const { name } of rows)
+    all[name] = (
+      await admin.query<{ line: string }>(`select t::text as line from "${name}" t order by 1`)
+    ).rows;
+  return all;
+};
+
+describe('a backup', () => {
+  it('gives back every row of every table, whatever came since', async () => {
+    const before = await contents();
+    const { tables, facts } = await backup();
+    expect(facts).toEqual({ note: 'x' });
+    expect(tables.find(({ name }) => name === 'events')?.rows).toBe(1234);
+    await admin.query(`update leases set epoch = 8; create table of_later (id integer);
+      insert into idempotency values ('w', 's', 'k', 'd', '{}', null, 1, 1, now())`);
+    await restore();
+    expect(await contents()).toEqual(before);
+    const { rows } = await admin.query(
+      `select nspname from pg_namespace where nspname = 'antiphon_before_restore'`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  it('leaves the database as it was when anything fails', async () => {
+    await backup();
+    await admin.query(`update leases set epoch = 9`);
+    const now = await contents();
+    const failing = async (client: pg.ClientBase, old: string): Promise<void> => {
+      const { rows } = await client.query<{ epoch: string }>(`select epoch from ${old}.leases`);
+      expect(rows).toEqual([{ epoch: '9' }]);
+      throw new Error('spec');
+    };
+    await expect(restore(failing)).rejects.toThrow('spec');
+    expect(await contents()).toEqual(now);
+  });
+
+  it('is refused when a file of it was changed, when it is not whole, and while a service uses the database', async () => {
+    await backup();
+    const service = createPool({ url: database.url, applicationName: 'antiphon-agent', max: 1 });
+    await service.query('select 1');
+    await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DATABASE_USED' });
+    await service.end();
+    await expect(backup()).rejects.toMatchObject({ code: 'BACKUP.FOLDER_USED' });
+    await appendFile(tableFile(folder, 'leases'), 'x');
+    await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
+    await rm(join(folder, 'manifest.json'));
+    await expect(restore()).rejects.toMatchObject({ code: 'BACKUP.DAMAGED' });
+    expect((await admin.query('select from events')).rowCount).toBe(1234);
+  });
+
+  it('keeps the privileges and the guards of the tables', async () => {
+    await backup();
+    await restore();
+    const agent = new pg.Client({ connectionString: database.urlFor('agent') });
+    await agent.connect();
+    await expect(agent.query('delete from events')).rejects.toMatchObject({ code: '42501' });
+    expect((await agent.query('select from events')).rowCount).toBe(1234);
+    await agent.end();
+    await expect(admin.query('delete from events')).rejects.toThrow('append-only');
+  });
+});
