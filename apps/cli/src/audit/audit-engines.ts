@@ -68,7 +68,7 @@ export const auditEngines = async (
 ): Promise<AuditReport> => {
   const [{ auditLive, withLive }, { openTemporal }] = await Promise.all([
     import('@antiphon/audit-features/live'),
-    import('@antiphon/temporal'),
+    import('@antiphon/temporal/link'),
   ]);
   const link = await connectOperator(nats, 'antiphon-audit');
   const waiting = openTemporal(temporal);
