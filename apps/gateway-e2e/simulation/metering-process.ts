@@ -1,0 +1,59 @@
+import { decideBatch } from '@antiphon/metering-domain';
+import type { LedgerAnswer, LedgerCommand } from '@antiphon/metering-domain';
+import { ask, NOW } from './world.js';
+import type { World } from './world.js';
+import type { Fiber, Process } from './scheduler.js';
+
+/** Metering: each command in one transaction; its process may die before or after, and the answer with it. */
+function* serve(world: World, command: LedgerCommand, answer: (value: LedgerAnswer) => void): Fiber {
+  yield;
+  const rules = { limits: world.limits, priceOf: () => null, now: NOW };
+  const [decision] = decideBatch(world.ledger.snapshot(), [command], rules);
+  if (!decision || 'error' in decision) {
+    if (decision && decision.error.kind !== 'conflict') world.violations.push(decision.error.message);
+    return;
+  }
+  for (const event of decision.events) {
+    world.ledger.put(event);
+    world.budget.push(event);
+  }
+  yield;
+  answer(decision.answer);
+}
+
+const meteringOf = ({ processes }: World): Process | undefined =>
+  processes.find(({ name, alive }) => alive && name === 'metering');
+
+export const askMetering = (world: World, command: LedgerCommand): Fiber<LedgerAnswer | null> =>
+  ask<LedgerAnswer>(
+    world,
+    () => meteringOf(world),
+    (_process, answer) => serve(world, command, answer),
+  );
+
+/** What the sweep finds for a reservation that nobody has ended. */
+export function* sweepReservations(world: World): Fiber {
+  for (const [reservationId, held] of world.ledger.snapshot().reservations) {
+    if (held.status !== 'reserved') continue;
+    const events = world.store.session(held.reserved.sessionId).events.map(({ event }) => event);
+    const end = events.find(
+      (event) =>
+        (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
+        event.data.reservationId === reservationId,
+    );
+    yield* askMetering(world, { type: 'Settle', reservationId, outcome: outcomeOf(end) });
+  }
+}
+
+/** As the log says it; a call that is not there was never begun. */
+export const outcomeOf = (
+  event: { readonly type: string; readonly data: object } | undefined,
+): Extract<LedgerCommand, { type: 'Settle' }>['outcome'] => {
+  const data = event?.data as {
+    dispatched?: boolean;
+    usage?: { inputTokens: number; outputTokens: number; estimated: boolean } | null;
+  };
+  if (!event || (event.type === 'ModelCallAborted' && !data.dispatched))
+    return { kind: 'not_dispatched', reason: 'never_begun' };
+  return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
+};

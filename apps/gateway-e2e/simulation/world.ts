@@ -1,0 +1,170 @@
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { BudgetEvent } from '@antiphon/contracts/metering';
+import { sessionDecider } from '@antiphon/agent-domain';
+import type { AgentPolicy, SessionState } from '@antiphon/agent-domain';
+import { ledgerFrom } from '@antiphon/metering-domain';
+import type { BudgetLimits } from '@antiphon/metering-domain';
+import { createScheduler } from './scheduler.js';
+import type { Choose, Fiber, Process, Scheduler } from './scheduler.js';
+
+export const decider = sessionDecider({ turns: 3, chars: 4_000 });
+
+export interface Lease {
+  readonly owner: string;
+  readonly epoch: number;
+  readonly until: number;
+}
+
+/** An event, the epoch under which a driver wrote it (null: not a driver's), and the session's epoch at that moment. */
+export interface Written {
+  readonly event: SessionEvent;
+  readonly epoch: number | null;
+  readonly current: number;
+}
+
+/** A session in the store. */
+export interface Session {
+  readonly id: string;
+  readonly events: Written[];
+  state: SessionState;
+  lease: Lease;
+}
+
+export type Appended =
+  { readonly outcome: 'appended' | 'joined'; readonly turnId: string } | 'conflict' | 'fenced';
+
+export interface AppendOptions {
+  readonly lease?: Lease;
+  readonly claim?: { readonly key: string; readonly turnId: string };
+}
+
+export interface Store {
+  readonly sessions: ReadonlyMap<string, Session>;
+  session(id: string): Session;
+  /** One transaction: version, lease and idempotency key are checked with the append. */
+  append(
+    session: Session,
+    version: number,
+    events: readonly SessionEvent[],
+    options?: AppendOptions,
+  ): Appended;
+  /** A lease that is free or over; one's own is renewed. */
+  acquire(session: Session, owner: string): Lease | null;
+  confirm(session: Session, lease: Lease): boolean;
+}
+
+export const LEASE_TICKS = 60;
+const NO_LEASE: Lease = { owner: '', epoch: 0, until: 0 };
+
+const createStore = (now: () => number): Store => {
+  const sessions = new Map<string, Session>();
+  const claims = new Map<string, string>();
+  const holds = ({ lease }: Session, by: Lease): boolean =>
+    lease.owner === by.owner && lease.epoch === by.epoch && lease.until > now();
+  return {
+    sessions,
+    session: (id) => {
+      const known = sessions.get(id);
+      if (known) return known;
+      const data = { sessionId: id, sessionKey: `main:sim:sim:${id}`, agentId: 'main', startedAt: '' };
+      const event: SessionEvent = { type: 'SessionStarted', schemaVersion: 1, data };
+      const state = decider.evolve(decider.initialState(), event);
+      const made: Session = { id, events: [{ event, epoch: null, current: 0 }], state, lease: NO_LEASE };
+      sessions.set(id, made);
+      return made;
+    },
+    append: (session, version, events, { lease, claim } = {}) => {
+      const known = claim && claims.get(claim.key);
+      if (known !== undefined) return { outcome: 'joined', turnId: known };
+      if (lease && !holds(session, lease)) return 'fenced';
+      if (session.events.length !== version) return 'conflict';
+      if (claim) claims.set(claim.key, claim.turnId);
+      const current = session.lease.epoch;
+      session.events.push(...events.map((event) => ({ event, epoch: lease?.epoch ?? null, current })));
+      session.state = events.reduce(decider.evolve, session.state);
+      return { outcome: 'appended', turnId: claim?.turnId ?? '' };
+    },
+    acquire: (session, owner) => {
+      const { lease } = session;
+      if (lease.owner !== owner && lease.until > now()) return null;
+      // A lease that lapsed is a new one, also for its last owner: somebody may have had it in between.
+      const epoch = lease.owner === owner && lease.until > now() ? lease.epoch : lease.epoch + 1;
+      session.lease = { owner, epoch, until: now() + LEASE_TICKS };
+      return session.lease;
+    },
+    confirm: holds,
+  };
+};
+
+/** What the outside world did, which no crash of ours undoes. */
+export interface Outside {
+  /** Tokens that the provider used, by reservation and order of the calls. */
+  readonly billed: { readonly session: string; readonly attempt: number; readonly reservationId: string }[];
+  /** How often a tool was reached, by call id. */
+  readonly reached: Map<string, number>;
+}
+
+export interface World extends Scheduler {
+  readonly choose: Choose;
+  readonly store: Store;
+  readonly ledger: ReturnType<typeof ledgerFrom>;
+  readonly budget: BudgetEvent[];
+  readonly limits: BudgetLimits;
+  readonly policy: AgentPolicy;
+  readonly outside: Outside;
+  /** What clients were told: by key, each turn that an answer named. */
+  readonly answers: Map<string, Set<string>>;
+  readonly violations: string[];
+  readonly processes: Process[];
+  id(): string;
+  /** False once the simulation comes to its rest: nothing breaks any more. */
+  chaos: boolean;
+}
+
+export const createWorld = (choose: Choose, limits: BudgetLimits): World => {
+  const scheduler = createScheduler(choose);
+  let ids = 0;
+  return {
+    ...scheduler,
+    choose,
+    limits,
+    store: createStore(scheduler.now),
+    ledger: ledgerFrom(),
+    budget: [],
+    policy: {
+      ...{ provider: 'first', model: 'm', maxIterations: 3, paused: new Map() },
+      // Words of people are the subject of the driver's own laws (turn-laws.unit.spec.ts).
+      guarded: new Set(),
+      fallback: choose(2) === 0 ? null : { provider: 'second', model: 'n' },
+    },
+    outside: { billed: [], reached: new Map() },
+    answers: new Map(),
+    violations: [],
+    processes: [],
+    id: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
+    chaos: true,
+  };
+};
+
+export const NOW = '2026-11-21T12:00:00.000Z';
+
+/** Sends a request to whoever answers it, and waits a while for the answer; null when none came. */
+export function* ask<T>(
+  world: World,
+  to: () => Process | undefined,
+  serve: (process: Process, answer: (value: T) => void) => Fiber,
+): Fiber<T | null> {
+  const box: { value: T | null; answered: boolean } = { value: null, answered: false };
+  const answer = (value: T): void => {
+    box.value ??= value;
+    box.answered = true;
+  };
+  // Delivered at least once, or not at all when nobody is there.
+  const deliveries = world.chaos && world.choose(8) === 0 ? 2 : 1;
+  for (let i = 0; i < deliveries; i++) {
+    const process = to();
+    if (process) world.spawn(process, serve(process, answer));
+  }
+  yield { until: () => box.answered, patience: 40 };
+  return box.value;
+}
