@@ -5,17 +5,26 @@ import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
-import { CANARY_KEY, antiphon, readEvents, startWith, twoVendors, type CliRun } from './stack-under-test.js';
+import {
+  CANARY_KEY,
+  antiphon,
+  eventually,
+  readEvents,
+  startWith,
+  twoVendors,
+  type CliRun,
+  type LoggedEvent,
+} from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
-/** Answers a sum through the calculator, and in the voice of its model; everything else at once. */
+/** Answers a sum through the calculator, and in the voice of its model; `willful` has a sum of its own. */
 const script: MockScript = ({ model, user, toolResults }) => {
   if (toolResults.length > 0) return { text: [`${model} says ${toolResults[0]}`] };
   const sum = /sum of (\d+) and (\d+)/.exec(user);
-  if (sum)
-    return { tools: [{ id: 'call_1', name: 'calculator', input: { expression: `${sum[1]} + ${sum[2]}` } }] };
-  return { text: [`${model} heard: `, user.slice(0, 60)] };
+  if (!sum) return { text: [`${model} heard: `, user.slice(0, 60)] };
+  const expression = model === 'willful' ? '6 * 7' : `${sum[1]} + ${sum[2]}`;
+  return { tools: [{ id: 'call_1', name: 'calculator', input: { expression } }] };
 };
 
 let mock: MockModel;
@@ -43,7 +52,15 @@ const converse = async (peer: string, ...contents: readonly string[]): Promise<s
   return sessionId;
 };
 const session = (...args: readonly string[]): Promise<CliRun> => antiphon(stack, ['session', ...args]);
+const eventsOf = (id: string): Promise<LoggedEvent[]> => readEvents(stack, { stream: `session-${id}` });
 const jsonOf = <T>({ stdout }: CliRun): T => JSON.parse(stdout) as T;
+const exported = async (id: string, format = 'jsonl'): Promise<{ status: number; text: string }> => {
+  const answer = await fetch(`${stack.gatewayUrl}/api/v1/sessions/${id}/export?format=${format}`);
+  return { status: answer.status, text: await answer.text() };
+};
+/** Versions of the events that end a turn. */
+const endsOf = (events: readonly LoggedEvent[]): number[] =>
+  events.flatMap(({ type, streamVersion }) => (type === 'TurnCompleted' ? [streamVersion] : []));
 
 describe('antiphon session export', () => {
   it('gives the events with their hashes, the same bytes each time, and no secret', async () => {
@@ -52,27 +69,19 @@ describe('antiphon session export', () => {
     const run = await session('export', id, '--out', file);
     expect([run.stderr, run.code]).toEqual(['', 0]);
     const text = readFileSync(file, 'utf8');
-    expect((await session('export', id)).stdout).toBe(text);
+    expect((await exported(id)).text).toBe(text);
     const lines = text
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const logged = await readEvents(stack, { stream: `session-${id}` });
-    expect(lines[0]).toMatchObject({
-      kind: 'antiphon.session',
-      sessionId: id,
-      head: { version: logged.length },
-    });
+    const logged = await eventsOf(id);
+    const head = { version: logged.length };
+    expect(lines[0]).toMatchObject({ kind: 'antiphon.session', sessionId: id, head });
     expect(lines.slice(1).map(({ eventId }) => eventId)).toEqual(logged.map(({ eventId }) => eventId));
-    const document = jsonOf<{ events: unknown[] }>(await session('export', id, '--format', 'json'));
+    const document = JSON.parse((await exported(id, 'json')).text) as { events: unknown[] };
     expect(document.events).toEqual(lines.slice(1));
     expect(text).not.toContain(CANARY_KEY);
-  });
-
-  it('says that there is no such session', async () => {
-    const run = await session('export', '00000000-0000-4000-8000-000000000000', '--json');
-    expect(run.code).toBe(1);
-    expect(jsonOf(run)).toMatchObject({ error: { code: 'GATEWAY.SESSION_NOT_FOUND' } });
+    expect((await exported('00000000-0000-4000-8000-000000000000')).status).toBe(404);
   });
 });
 
@@ -82,32 +91,28 @@ describe('antiphon session replay --strict', () => {
     const calls = mock.calls.length;
     const live = await session('replay', id, '--strict', '--json');
     expect([live.stderr, live.code]).toEqual(['', 0]);
-    const events = await readEvents(stack, { stream: `session-${id}` });
-    expect(jsonOf(live)).toMatchObject({ ok: true, events: events.length, turns: 2, divergences: [] });
+    const events = (await eventsOf(id)).length;
+    expect(jsonOf(live)).toMatchObject({ ok: true, events, turns: 2, divergences: [] });
     const file = join(stack.home, 'replay.jsonl');
-    await session('export', id, '--out', file);
+    writeFileSync(file, (await exported(id)).text);
     // Where nothing listens: a file is all that it needs.
     const offline = await antiphon(stack, ['session', 'replay', '--from', file, '--strict'], {
       ANTIPHON_URL: 'http://127.0.0.1:9',
     });
     expect([offline.stderr, offline.code]).toEqual(['', 0]);
     expect(offline.stdout).toContain('no provider or tool call; every event has the hash');
-    const turnId = String(events.find(({ type }) => type === 'TurnRequested')?.data['turnId']);
-    expect((await session('replay', id, '--strict', '--turn', turnId)).code).toBe(0);
     expect(mock.calls).toHaveLength(calls);
   });
 
   it('names the first event of a changed file, with both sides', async () => {
     const id = await converse('forged', 'What is the sum of 2 and 2?');
     const file = join(stack.home, 'forged.jsonl');
-    const { stdout } = await session('export', id);
-    writeFileSync(file, stdout.replace('"content":"4"', '"content":"5"'));
-    const run = await session('replay', '--from', file, '--strict', '--json');
+    writeFileSync(file, (await exported(id)).text.replace('"content":"4"', '"content":"5"'));
+    const run = await session('replay', '--from', file, '--strict');
     expect(run.code).toBe(1);
-    const [first] = jsonOf<{ divergences: { why: string; recorded: { type: string } }[] }>(run).divergences;
-    expect(first).toMatchObject({ why: 'hash', recorded: { type: 'ToolCallCompleted' } });
-    const text = await session('replay', '--from', file, '--strict');
-    expect(text.stdout).toMatch(/DIVERGES event \d+ .*\n[^]*recorded ToolCallCompleted, hash [0-9a-f]{64}/);
+    expect(run.stdout).toMatch(
+      /DIVERGES event \d+ .*\n[^]*recorded ToolCallCompleted, hash [0-9a-f]{64}[^]*replayed ToolCallCompleted, hash/,
+    );
   });
 
   it('names the first event that another rule would not have made', async () => {
@@ -128,12 +133,76 @@ describe('antiphon session replay --strict', () => {
       );
     await owner.query('alter table events disable trigger all');
     await change('hello', 'jello');
-    const [replayed, exported] = [await session('replay', id, '--strict'), await session('export', id)];
+    const [replayed, { status, text }] = [await session('replay', id, '--strict'), await exported(id)];
     await change('jello', 'hello');
     await owner.query('alter table events enable trigger all');
     await owner.end();
-    for (const { code, stderr } of [replayed, exported])
-      expect([code, stderr]).toEqual([1, expect.stringContaining(`session-${id}@2`)]);
-    expect((await session('replay', id, '--strict')).code).toBe(0);
+    expect([replayed.code, replayed.stderr]).toEqual([1, expect.stringContaining(`session-${id}@2`)]);
+    expect([status, JSON.parse(text)]).toEqual([500, expect.objectContaining({ code: 'LOG.CHAIN_BROKEN' })]);
+  });
+});
+
+describe('antiphon session fork --at', () => {
+  it('goes on from there, with what was believed there, and leaves the origin alone', async () => {
+    const id = await converse('fork', 'my favorite color is teal', 'my favorite color is mauve', 'bye');
+    const before = await eventsOf(id);
+    const [first = 0] = endsOf(before);
+    const run = await session('fork', id, '--at', String(first), '--key', 'once');
+    expect([run.stderr, run.code]).toEqual(['', 0]);
+    const forkId = run.stdout.trim();
+    await client.stream('session.send', { sessionId: forkId, content: 'what is my favorite color?' }).done();
+    const asked = JSON.stringify(mock.calls.at(-1)?.seen.body);
+    expect(asked).toContain('teal');
+    expect(asked).not.toContain('mauve');
+    expect(asked).not.toContain('bye');
+    expect(await eventsOf(id)).toEqual(before);
+    const answer = await fetch(`${stack.gatewayUrl}/api/v1/sessions/${id}/fork`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
+      body: JSON.stringify({ atVersion: first }),
+    });
+    expect([answer.status, await answer.json()]).toEqual([
+      201,
+      expect.objectContaining({ sessionId: forkId }),
+    ]);
+    await expect(client.call('session.fork', { sessionId: id, atVersion: first + 1 })).rejects.toThrow(
+      /inside turn .* cut it at/,
+    );
+  });
+});
+
+describe('antiphon session whatif --model', () => {
+  it('asks the other model for real, its tools answered from the record; diff shows both', async () => {
+    const id = await converse('whatif', 'What is the sum of 20 and 22?');
+    const before = await eventsOf(id);
+    const calls = mock.calls.length;
+    const run = await session('whatif', id, '--model', 'claude-next', '--json');
+    expect([run.stderr, run.code]).toEqual(['', 0]);
+    const made = jsonOf<{ sessionId: string }>(run);
+    expect(mock.calls.slice(calls).map(({ model }) => model)).toEqual(['claude-next', 'claude-next']);
+    const reserved = await readEvents(stack, { type: 'BudgetReserved' });
+    expect(reserved.filter(({ data }) => data['sessionId'] === made.sessionId)).toHaveLength(2);
+    const outcome = (await eventsOf(made.sessionId)).find(({ type }) => type === 'ToolCallCompleted');
+    const recorded = before.find(({ type }) => type === 'ToolCallCompleted');
+    expect(outcome?.data['durationMs']).toBe(recorded?.data['durationMs']);
+    expect(await eventsOf(id)).toEqual(before);
+    const diff = await session('diff', id, made.sessionId);
+    expect(diff.stdout).toMatch(/- claude-sonnet-4 says 42\n\s+\+ claude-next says 42/);
+    expect(diff.stdout).not.toContain('  tools');
+  });
+
+  it('stops at a tool call that the record does not have', async () => {
+    const id = await converse('willful', 'What is the sum of 5 and 6?');
+    const run = await session('whatif', id, '--model', 'willful');
+    expect(run.code).toBe(1);
+    expect(run.stderr).toMatch(/asked for calculator .*6 \* 7.*not in the record.*has calculator .*5 \+ 6/);
+    const plugin = await eventually('the what-if', async () => run.stdout.match(/what-if (\S+),/)?.[1]);
+    expect((await session('replay', plugin, '--strict')).code).toBe(0);
+  });
+
+  it('and everything else leave a log that the audit finds whole', async () => {
+    const audit = await antiphon(stack, ['audit', '--json']);
+    expect([audit.stderr, audit.code]).toEqual(['', 0]);
+    expect(jsonOf(audit)).toMatchObject({ ok: true });
   });
 });
