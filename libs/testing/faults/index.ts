@@ -4,3 +4,5 @@ export type { ChaosOptions, ChaosReport } from './chaos.js';
 export { readFacts } from './read-facts.js';
 export { forgetNats, nextFault } from './stack-faults.js';
 export type { Fault } from './stack-faults.js';
+export { startEngineProxy } from './engine-proxy.js';
+export type { EngineProxy } from './engine-proxy.js';
