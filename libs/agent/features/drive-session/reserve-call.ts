@@ -3,6 +3,7 @@ import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
 import type { ModelPrompt } from '@antiphon/agent-domain';
 import type { CallToReady } from './ready-call.js';
 import { isAppError } from '@antiphon/kernel';
+import { askAgain } from './ask-again.js';
 import { Stopped, untilAnswered } from './stop.js';
 
 /** Below this a call is refused instead of capped. */
@@ -49,23 +50,23 @@ export const reserveCall = async (
   const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
   const { started } = state;
   const epoch = epochNow();
-  const ask = () =>
-    requests.request(reserveBudget, {
-      workspace,
-      reservationId: call.reservationId,
-      sessionId: started?.sessionId ?? '',
-      turnId: call.turnId,
-      attempt: call.attempt,
-      agentId: started?.agentId ?? '',
-      sessionKey: started?.sessionKey ?? '',
-      provider,
-      model,
-      inputBound,
-      maxOutputTokens,
-      minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
-      ...(epoch === null ? {} : { epoch }),
-      expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
-    });
+  const toReserve = () => ({
+    workspace,
+    reservationId: call.reservationId,
+    sessionId: started?.sessionId ?? '',
+    turnId: call.turnId,
+    attempt: call.attempt,
+    agentId: started?.agentId ?? '',
+    sessionKey: started?.sessionKey ?? '',
+    provider,
+    model,
+    inputBound,
+    maxOutputTokens,
+    minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
+    ...(epoch === null ? {} : { epoch }),
+    expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
+  });
+  const ask = () => askAgain((options) => requests.request(reserveBudget, toReserve(), options));
   const reply = await orLost(untilAnswered(ask, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };

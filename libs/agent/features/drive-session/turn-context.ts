@@ -2,6 +2,7 @@ import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { Remembered } from '@antiphon/agent-domain';
 import type { AgentConfig } from '@antiphon/config';
+import { askAgain } from './ask-again.js';
 import type { LaneServices } from './lane-services.js';
 import type { SessionLane } from './session-lane.js';
 
@@ -20,7 +21,7 @@ const assemble = async (
   session: { readonly sessionKey: string; readonly agentId: string; readonly seen: number },
   query: string,
 ): Promise<Remembered> => {
-  const { soul, facts } = await requests.request(assembleContext, {
+  const wanted = {
     workspace: lane.workspace,
     sessionId: lane.sessionId,
     sessionKey: session.sessionKey,
@@ -28,7 +29,8 @@ const assemble = async (
     atLeast: session.seen,
     query,
     budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
-  });
+  };
+  const { soul, facts } = await askAgain((options) => requests.request(assembleContext, wanted, options));
   return { soul: soul?.text ?? null, facts };
 };
 
