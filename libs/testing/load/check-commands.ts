@@ -75,8 +75,9 @@ const judgeCount = (count: number, what: string): Problem[] => {
 
 const judgeFrames = (turn: TakenTurn, events: readonly LoggedFact[]): Problem[] => {
   // `accepted` is answered by the agent as well; its offset is the log's once the turn has begun.
-  const without = (frames: readonly Shown[]): Shown[] =>
-    settledFrames(frames).filter(({ event }) => event !== 'accepted');
+  // Through JSON: what `fetch` has parsed has other prototypes in a test's realm, and is no other value for that.
+  const without = (frames: readonly Shown[]): unknown =>
+    JSON.parse(JSON.stringify(settledFrames(frames).filter(({ event }) => event !== 'accepted')));
   const [seen, logged] = [without(turn.frames), without(framesOfTurn(events, turn.turnId))];
   if (isDeepStrictEqual(seen, logged)) return [];
   const [client, log] = [JSON.stringify(seen), JSON.stringify(logged)];
