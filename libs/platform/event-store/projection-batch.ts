@@ -72,13 +72,17 @@ export const applyWithin = async (
 ): Promise<readonly ParkedEvent[]> => {
   const free = await freeOf(folding.name, client, events);
   await client.query('savepoint antiphon_batch');
+  let parked: readonly ParkedEvent[];
   try {
-    return await handleAll(folding, client, free);
+    parked = await handleAll(folding, client, free);
   } catch (error) {
     if (!isPoison(error)) throw error;
     await client.query('rollback to savepoint antiphon_batch');
-    return await handleOneByOne(folding, client, free);
+    parked = await handleOneByOne(folding, client, free);
   }
+  // A long transaction has many batches: unreleased, each would lie within the one before.
+  await client.query('release savepoint antiphon_batch');
+  return parked;
 };
 
 interface Run {

@@ -14,7 +14,7 @@ const PARKED = 'projection_parked';
 
 // Nothing analyses temporary tables, so a planner without figures is kept from reading them whole.
 const SETTINGS = `set role ${FOLDING_ROLE}; set statement_timeout = '${STATEMENT_TIMEOUT}'; set jit = off;
-  set synchronous_commit = off; set temp_buffers = '64MB'; set enable_seqscan = off`;
+  set idle_in_transaction_session_timeout = '1min'; set synchronous_commit = off; set temp_buffers = '64MB'; set enable_seqscan = off`;
 
 /** What a connection's temporary tables come first of: a handler's statements find the shadows by the tables' own names. */
 const shadowsOf = ({ tables }: ProjectionDefinition): string =>
