@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { addApprovals } from './approvals/approvals.command.js';
 import { addAudit } from './audit/audit.command.js';
 import { addBackup } from './backup/backup.command.js';
 import { addRestore } from './backup/restore.command.js';
@@ -48,6 +49,7 @@ const createProgram = (): Command => {
     addChat,
     addWorkflow,
     addRun,
+    addApprovals,
     addSession,
     addEvents,
     addAudit,

@@ -132,6 +132,12 @@ export const RunsQuery = PageQuery.extend({
   workflow: z.uuid().optional(),
   status: z.enum(RUN_STATES).optional(),
 });
+export {
+  ApprovalAnswerBody,
+  ApprovalAnswerParams,
+  ApprovalParams,
+  ApprovalsQuery,
+} from './approval-params.js';
 /** Query of `GET /api/v1/sessions/:id/export`. */
 export const ExportQuery = z.strictObject({ format: ExportFormat.default('jsonl') });
 export { Id, Json, Key, RunBody, StartBody, WorkflowBody } from './workflow-bodies.js';

@@ -3,6 +3,7 @@ import { AgentView } from '../agent/requests.js';
 import { HealthReport } from '../messaging/index.js';
 import { EventsQuery } from '../gateway/index.js';
 import type { HttpRoute } from './http-route.js';
+import { APPROVAL_ROUTES } from './approval-routes.js';
 import { SESSION_ROUTES } from './session-routes.js';
 import { WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -97,6 +98,7 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     problems: { 400: 'a filter or the cursor is not what it must be' },
   },
   ...SESSION_ROUTES,
+  ...APPROVAL_ROUTES,
   ...WORKFLOW_ROUTES,
   {
     method: 'get',

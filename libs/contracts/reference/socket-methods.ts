@@ -9,6 +9,7 @@ import {
   SessionResumeParams,
   SessionSendParams,
 } from '../gateway/index.js';
+import { APPROVAL_FRAMES, APPROVAL_METHODS } from './approval-methods.js';
 import { StatusView } from './http-routes.js';
 
 /** One method of `/ws`, as its reference tells it. */
@@ -68,6 +69,7 @@ export const SOCKET_METHODS: readonly SocketMethod[] = [
     params: SessionResumeParams,
     answer: 'stream',
   },
+  ...APPROVAL_METHODS,
 ];
 
 /** What each kind of stream frame carries in `data`. */
@@ -83,6 +85,7 @@ export const STREAM_FRAMES: Readonly<Record<string, { readonly summary: string; 
       summary: 'A tool call that is recorded and about to be made.',
       data: z.object({ id: z.string(), name: z.string(), input: z.json() }),
     },
+    ...APPROVAL_FRAMES,
     tool_result: {
       summary: 'What a tool answered.',
       data: z.object({ id: z.string(), content: z.string(), is_error: z.boolean() }),

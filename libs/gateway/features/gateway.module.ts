@@ -23,6 +23,8 @@ import {
 } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { SocketLifecycle } from './accept-socket/socket-lifecycle.js';
+import { approvalMethods } from './answer-approval/approval-methods.js';
+import { ApprovalsController } from './answer-approval/approvals.controller.js';
 import { connectAgain, ping, status } from './answer-rpc/basic-methods.js';
 import { methodTable, type MethodTable } from './answer-rpc/rpc-method.js';
 import { createTokenGate } from './authenticate/token-gate.js';
@@ -98,6 +100,7 @@ const methodsProvider: Provider = {
       sessionNew({ requests, router }),
       sessionFork({ requests }),
       sessionCancel({ requests }),
+      ...approvalMethods({ requests }),
       sessionResume({ feeds, frameLog, logger }),
     ]);
   },
@@ -112,6 +115,7 @@ const methodsProvider: Provider = {
     ServeReferenceController,
     WorkflowsController,
     RunsController,
+    ApprovalsController,
     ExportSessionController,
     ForkSessionController,
   ],

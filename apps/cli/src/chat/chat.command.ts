@@ -37,6 +37,7 @@ const requestOf = (content: string, options: ChatOptions) => {
 
 interface FrameData {
   readonly name?: string;
+  readonly approvalId?: string;
   readonly input?: unknown;
   readonly content?: string;
   readonly code?: string;
@@ -49,6 +50,9 @@ const textOf = ({ event, data }: ChatFrame): string => {
   if (event === 'text') return String(data);
   if (event === 'tool_use') return `[${fields.name} ${JSON.stringify(fields.input)}]\n`;
   if (event === 'tool_result') return `[= ${fields.content}]\n`;
+  if (event === 'approval')
+    return `[waits for somebody's word: antiphon approvals approve|deny ${fields.approvalId}]\n`;
+  if (event === 'approval_update') return `[${fields.status}]\n`;
   if (event === 'restart') return '\n[the answer begins again]\n';
   return '';
 };
