@@ -10,7 +10,7 @@ import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { createApprovalDesk } from './answer-approval/approval-desk.js';
+import { createApprovalBoard, createApprovalDesk } from './answer-approval/approval-desk.js';
 import type { ApprovalDesk } from './answer-approval/approval-desk.js';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
@@ -98,7 +98,10 @@ const publishAndTell =
     if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
   };
 
-const toServices = (options: AgentRuntimeOptions, takesTurns: () => boolean): LaneServices => {
+const toServices = (
+  options: AgentRuntimeOptions,
+  takesTurns: () => boolean,
+): Omit<LaneServices, 'approvalNews'> => {
   const { config, pool, store, nats, logger, requests } = options;
   const { episodicWindow, contextTokens } = config.memory;
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
@@ -174,7 +177,8 @@ const observeTurns = (lanes: SessionLanes): (() => void) =>
 export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime => {
   const stopping = new AbortController();
   const drained = new AbortController();
-  const services = toServices(options, () => !stopping.signal.aborted);
+  const board = createApprovalBoard();
+  const services = { ...toServices(options, () => !stopping.signal.aborted), approvalNews: board.note };
   const lanes = createSessionLanes(services, MAX_LANES);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;
@@ -205,7 +209,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     startSession: createStartSession(services, lanes),
     forkSession: createForkSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
-    approvals: createApprovalDesk(services, lanes, options.pool),
+    approvals: createApprovalDesk(services, lanes, options.pool, board),
     takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
     pausedProviders: services.breakers.all,

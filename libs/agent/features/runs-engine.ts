@@ -23,6 +23,7 @@ import { createLists } from './read-runs/list-rows.js';
 import { runView } from './read-runs/run-view.js';
 import { workflowView } from './read-workflows/workflow-view.js';
 import { beginRun, createReconcileRuns } from './reconcile-runs/reconcile-runs.js';
+import { createApprovalWaits } from './tend-approval/approval-waits.js';
 import { sweepSchedules } from './reconcile-runs/schedules.js';
 import { createManageWorkflows } from './save-workflow/save-workflow.handler.js';
 import type { ManageWorkflows } from './save-workflow/save-workflow.handler.js';
@@ -35,7 +36,7 @@ export interface RunsEngineOptions extends WorkflowHouse {
   readonly pool: pg.Pool;
   readonly nats: NatsLink;
   readonly requests: RequestClient;
-  readonly runtime: Pick<AgentRuntime, 'submitTurn' | 'cancelTurn' | 'takeOver'>;
+  readonly runtime: Pick<AgentRuntime, 'submitTurn' | 'cancelTurn' | 'takeOver' | 'approvals'>;
   readonly endings: TurnEndings;
   /** `host:port`; without it runs are accepted, and wait. */
   readonly temporalAddress: string | undefined;
@@ -87,23 +88,27 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
   const { submitTurn, cancelTurn } = runtime;
   const temporal: TemporalLink = openTemporal(address);
   const reconcileRuns = createReconcileRuns({ services, pool, temporal, taskQueue, cancelTurn });
+  const waits = createApprovalWaits({ temporal, taskQueue, pool, logger });
+  runtime.approvals.follow(waits.note);
+  const reconcile = async (): Promise<number> => (await waits.reconcile()) + (await reconcileRuns());
   const activities = createActivities({
     services,
     runTask: createRunTask({ ...services, submitTurn, cancelTurn, endings }),
     sweeps: {
-      reconcileRuns,
+      reconcileRuns: reconcile,
       sweepTurns: () => runtime.takeOver(),
       expireReservations: async () => (await requests.request(expireReservations, {})).ended,
       rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
     },
+    tendApproval: runtime.approvals.tend,
   });
 
-  /** A server that was emptied has lost its schedules: then its runs are begun again at once. */
+  /** A server that was emptied has lost its schedules: then what waits there is begun again at once. */
   const check = async (): Promise<void> => {
     try {
       const made = await ensureSchedules(temporal, sweepSchedules(taskQueue));
       if (made > 0)
-        logger.info({ schedules: made, open: await reconcileRuns() }, 'Temporal was given its schedules');
+        logger.info({ schedules: made, open: await reconcile() }, 'Temporal was given its schedules');
     } catch (error) {
       logger.warn({ err: error }, 'Temporal could not be checked; it will be again');
     }

@@ -1,3 +1,5 @@
+export { approval } from './approval.workflow.js';
+export type { ApprovalActivities, ApprovalRef, ApprovalWait } from './approval.workflow.js';
 export { agentRun } from './agent-run.workflow.js';
 export type { RunActivities, RunProgress, RunRef, TaskDone, TaskToDo } from './agent-run.workflow.js';
 export { sweep } from './sweep.workflow.js';

@@ -2,7 +2,7 @@ export { openTemporal, TEMPORAL_NAMESPACE } from './temporal-link.js';
 export type { TemporalLink } from './temporal-link.js';
 export { ensureSchedules } from './schedules.js';
 export type { ScheduleSpec } from './schedules.js';
-export { startWorkflowOnce } from './start-workflow.js';
+export { signalWorkflow, startWorkflowOnce } from './start-workflow.js';
 export type { WorkflowToStart } from './start-workflow.js';
 export { runWorker } from './worker-host.js';
 export type { RunningWorker, WorkerSettings } from './worker-host.js';

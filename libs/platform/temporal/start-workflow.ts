@@ -30,3 +30,13 @@ export const startWorkflowOnce = (link: TemporalLink, what: WorkflowToStart): Pr
       })),
     });
   });
+
+/** Tells a workflow something; one that is not there, or has ended, need not be told. Throws `TEMPORAL.UNAVAILABLE`. */
+export const signalWorkflow = (link: TemporalLink, workflowId: string, signal: string): Promise<void> =>
+  link.use(async ({ workflow }) => {
+    try {
+      await workflow.getHandle(workflowId).signal(signal);
+    } catch (error) {
+      if ((error as Error).name !== 'WorkflowNotFoundError') throw error;
+    }
+  });

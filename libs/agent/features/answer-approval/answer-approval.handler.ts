@@ -122,13 +122,12 @@ export const createAnswerApproval = (
       throw conflict('APPROVAL.DIGEST_MISMATCH', 'what you have seen is not what this approval is about', {
         data: { approvalId, digest },
       });
-    if (waiting)
-      await commitApproval(
-        services,
-        lanes,
-        { workspace, sessionId },
-        await commandFor(request, sessionId, waiting, role),
-      );
+    if (waiting) {
+      const command = await commandFor(request, sessionId, waiting, role);
+      await commitApproval(services, lanes, { workspace, sessionId }, command);
+      const agentId = lane.fold().state.started?.agentId ?? '';
+      services.approvalNews({ workspace, sessionId, agentId, approvalId, open: false });
+    }
     return settle(await closeOf(store, workspace, sessionId, approvalId), request);
   };
 

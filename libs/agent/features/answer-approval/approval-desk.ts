@@ -4,21 +4,41 @@ import type { z } from 'zod';
 import type { LaneServices } from '../drive-session/lane-services.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import { getApprovalRow, listApprovalRows } from '../read-approvals/read-approvals.js';
+import type { ApprovalNews } from '../tend-approval/approval-waits.js';
+import { createTendApproval } from '../tend-approval/tend-approval.js';
+import type { TendApproval } from '../tend-approval/tend-approval.js';
 import { createAnswerApproval } from './answer-approval.handler.js';
 import type { AnswerApproval } from './answer-approval.handler.js';
 
 /** What can be done with approvals. */
 export interface ApprovalDesk {
   readonly answer: AnswerApproval;
+  /** Records what is due by now, and says how long nothing will be. */
+  readonly tend: TendApproval;
+  /** Who keeps the time hears of each approval that is asked for or closed in this process. */
+  follow(listener: (news: ApprovalNews) => void): void;
   list(query: z.output<typeof listApprovals.request>): ReturnType<typeof listApprovalRows>;
   get(query: z.output<typeof getApproval.request>): Promise<ApprovalView>;
 }
+
+export interface ApprovalBoard {
+  readonly note: (news: ApprovalNews) => void;
+  readonly follow: ApprovalDesk['follow'];
+}
+/** Whoever asks or answers is made before who keeps the time. */
+export const createApprovalBoard = (): ApprovalBoard => {
+  let listener: (news: ApprovalNews) => void = () => undefined;
+  return { note: (news) => listener(news), follow: (next) => void (listener = next) };
+};
 
 export const createApprovalDesk = (
   services: LaneServices,
   lanes: SessionLanes,
   pool: pg.Pool,
+  { follow }: ApprovalBoard,
 ): ApprovalDesk => ({
+  follow,
+  tend: createTendApproval(services, lanes, pool),
   answer: createAnswerApproval(services, lanes, pool),
   list: (query) => listApprovalRows(pool, query),
   get: (query) => getApprovalRow(pool, query),

@@ -46,6 +46,13 @@ const toAsk = (
   escalateTo: rule.escalateAfterMs === null ? null : rule.escalateTo,
 });
 
+const tellAsked = ({ services, lane, agent }: Work, approvals: readonly Asked[]): void => {
+  const { workspace, sessionId } = lane;
+  const agentId = agent?.id ?? '';
+  for (const { approvalId } of approvals)
+    services.approvalNews({ workspace, sessionId, agentId, approvalId, open: true });
+};
+
 /** Asks for somebody's word about each call of a step that needs one; from then on the turn waits in the log alone. */
 export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Record): Promise<void> => {
   const tools = await describe(work);
@@ -56,6 +63,7 @@ export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Reco
     return rule && work.agent?.tools.includes(call.name) ? [toAsk(work, call, rule, tools, now)] : [];
   });
   await record({ type: 'AskApprovals', data: { turnId: step.turnId, approvals }, now });
+  tellAsked(work, approvals);
 };
 
 /** Requests the calls of a step, after a look at whether what was agreed to is what would run. */

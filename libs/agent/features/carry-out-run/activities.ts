@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { Context } from '@temporalio/activity';
-import type { RunActivities, SweepActivities } from '@antiphon/agent-workflows';
+import type { ApprovalActivities, RunActivities, SweepActivities } from '@antiphon/agent-workflows';
 import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError, ErrorKind } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -63,6 +63,7 @@ export interface ActivityDeps {
   readonly services: WorkflowServices;
   readonly runTask: ReturnType<typeof createRunTask>;
   readonly sweeps: SweepActivities;
+  readonly tendApproval: ApprovalActivities['tendApproval'];
 }
 
 /** What the worker does for the Temporal workflows of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
@@ -70,7 +71,8 @@ export const createActivities = ({
   services,
   runTask,
   sweeps,
-}: ActivityDeps): RunActivities & SweepActivities => {
+  tendApproval,
+}: ActivityDeps): RunActivities & SweepActivities & ApprovalActivities => {
   const { logger, runs } = services;
   const within = <T>(name: string, work: () => Promise<T>) =>
     translated(logger, name, () => runWithContext(contextFrom('agent'), work));
@@ -81,6 +83,9 @@ export const createActivities = ({
       return progressOf(state);
     }),
     runTask: translated(logger, 'runTask', (task) => alive((signal) => runTask(task, signal))),
+    tendApproval: translated(logger, 'tendApproval', (approval) =>
+      runWithContext(contextFrom('agent'), () => tendApproval(approval)),
+    ),
     reconcileRuns: within('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: within('sweepTurns', sweeps.sweepTurns),
     expireReservations: within('expireReservations', sweeps.expireReservations),

@@ -7,6 +7,7 @@ import type { Logger } from '@antiphon/observability';
 import type { ProviderBreakers } from '../pause-providers/provider-breakers.js';
 import type { SessionLog } from '../session-log/session-log.js';
 import type { ReadVersions } from '../session-log/stream-versions.js';
+import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import type { PublishFrames } from './live-frames.js';
 import type { SandboxWatch } from './sandbox-watch.js';
 import type { ToolCatalog } from './tool-catalog.js';
@@ -61,6 +62,8 @@ export interface LaneServices {
   /** In [0, 1): jitter. */
   readonly random: () => number;
   readonly failpoint: Failpoint;
+  /** Told of each approval that is asked for or closed here, after the commit. */
+  readonly approvalNews: (news: ApprovalNews) => void;
   /** False once the process takes no more turns. */
   readonly takesTurns: () => boolean;
 }

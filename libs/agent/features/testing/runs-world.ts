@@ -48,9 +48,10 @@ export const createRunsWorld = async (
 
   const startProcess: RunsWorld['process'] = (options = {}) => {
     const { store, pool, nats } = agents;
-    const house = { config, store, pool, nats, logger: silentLogger, clock: systemClock, ids: uuidIds };
+    const own = options.config ?? config;
+    const house = { config: own, store, pool, nats, logger: silentLogger, clock: systemClock, ids: uuidIds };
     const endings = createTurnEndings(house);
-    const process = agents.process({ config, turnEnded: (sessionId) => endings.note(sessionId) });
+    const process = agents.process({ config: own, turnEnded: (sessionId) => endings.note(sessionId) });
     const engine = createRunsEngine({
       ...house,
       requests: createRequestClient(nats),

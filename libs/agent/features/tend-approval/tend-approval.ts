@@ -1,0 +1,36 @@
+import type pg from 'pg';
+import type { ApprovalRef, ApprovalWait } from '@antiphon/agent-workflows';
+import { waitingCall } from '@antiphon/agent-domain';
+import type { CallApproval } from '@antiphon/agent-domain';
+import { isoTime } from '@antiphon/kernel';
+import { commitApproval } from '../answer-approval/commit-approval.js';
+import { findApproval } from '../answer-approval/find-approval.js';
+import type { LaneServices } from '../drive-session/lane-services.js';
+import type { SessionLanes } from '../drive-session/session-lanes.js';
+
+const dueAt = ({ escalateAt, expiresAt }: CallApproval): string =>
+  escalateAt !== null && escalateAt < expiresAt ? escalateAt : expiresAt;
+
+export type TendApproval = (approval: ApprovalRef) => Promise<ApprovalWait>;
+
+/** Makes what `approval/<id>` has done each time: reads the log, records what is due, and says how long to wait. */
+export const createTendApproval =
+  (services: LaneServices, lanes: SessionLanes, pool: pg.Pool): TendApproval =>
+  async ({ workspace, approvalId }) => {
+    const found = await findApproval(pool, workspace, approvalId);
+    if (!found) return { waitMs: null };
+    const { sessionId } = found;
+    const read = async () => {
+      const { state } = await services.log.load(workspace, sessionId);
+      return waitingCall(state, approvalId)?.approval ?? null;
+    };
+    let waiting = await read();
+    const now = isoTime(services.clock);
+    if (waiting && now >= dueAt(waiting)) {
+      const command = { type: 'TendApproval', data: { approvalId }, now } as const;
+      await commitApproval(services, lanes, { workspace, sessionId }, command);
+      waiting = await read();
+    }
+    if (!waiting) return { waitMs: null };
+    return { waitMs: Math.max(1, Date.parse(dueAt(waiting)) - services.clock.now()) };
+  };
