@@ -20,6 +20,7 @@ export type { CommandClaim, CommandFact, CommandInput } from './log-checks/comma
 export { positionsAreGapless, versionsAreContiguous } from './log-checks/positions.js';
 export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce } from './session-checks/session-streams.js';
+export { approvalsPrecedeCalls } from './session-checks/approvals.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
 export { turnsEndOnce } from './session-checks/turns.js';
 export { runsFollowTheirGraph } from './run-checks/run-order.js';

@@ -39,6 +39,7 @@ describe('a log that nobody has touched', () => {
       'events-match-contracts': 21,
       'sessions-begin-once': 3,
       'turns-end-once': 3,
+      'approvals-precede-calls': 0,
       'tool-calls-have-one-outcome': 0,
       'model-attempts-are-numbered': 3,
       'lease-epochs-grow': 15,

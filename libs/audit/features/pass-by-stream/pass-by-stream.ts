@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import {
+  approvalsPrecedeCalls,
   leaseEpochsGrow,
   modelAttemptsAreNumbered,
   reservationsEndOnce,
@@ -38,6 +39,7 @@ const streamsSql = (after: number | null): string => `select ${EVENT_COLUMNS} fr
   order by workspace, stream_id, stream_version`;
 
 const SESSION_CHECKS = [
+  approvalsPrecedeCalls,
   sessionsBeginOnce,
   turnsEndOnce,
   toolCallsHaveOneOutcome,
