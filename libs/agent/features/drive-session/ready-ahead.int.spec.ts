@@ -111,4 +111,24 @@ describe('a model call', () => {
     );
     expect(given.outcome).toEqual({ kind: 'not_dispatched', reason: 'never_begun' });
   });
+
+  it('keeps what it has reserved when its request is repeated before the driver takes it', async () => {
+    let letGo: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    let accepted = 0;
+    const agent = world.process({
+      failpoint: (name) => (name === 'agent.turn.accepted' && ++accepted === 2 ? held : Promise.resolve()),
+    });
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    await world.ended(sessionId);
+    asked.settle.length = 0;
+    const first = submitTo(agent, { sessionId }, 'hi', { idempotencyKey: 'once' });
+    await until(() => accepted === 2);
+    const again = await submitTo(agent, { sessionId }, 'hi', { idempotencyKey: 'once' });
+    letGo();
+    expect((await first).turnId).toBe(again.turnId);
+    await world.ended(sessionId, 2);
+    await until(() => asked.settle.length > 0);
+    expect(asked.settle.map(({ outcome }) => outcome.kind)).toEqual(['used']);
+  });
 });

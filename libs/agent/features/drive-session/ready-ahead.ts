@@ -69,6 +69,8 @@ export const createReadyAhead = (
     coming: (fold, now) => {
       const call = fold?.state.open?.call ?? null;
       if (fold && call && call.reservationId === now?.reservationId) return;
+      // Its start is in the log: what became of another append, of a repeated request say, does not concern it.
+      if (ahead && ahead.reservationId === now?.reservationId) return;
       drop();
       if (fold && call) ahead = begin(fold, call);
     },
