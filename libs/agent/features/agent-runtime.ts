@@ -22,6 +22,7 @@ import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
 import type { SessionLanes } from './drive-session/session-lanes.js';
 import { createToolCatalog } from './drive-session/tool-catalog.js';
+import type { ToolRetries } from './drive-session/tool-retries.js';
 import { createBreakerStore } from './pause-providers/breaker-store.js';
 import { followBreakers } from './pause-providers/follow-breakers.js';
 import { createProviderBreakers } from './pause-providers/provider-breakers.js';
@@ -33,6 +34,8 @@ import type { ListAgents } from './list-agents/list-agents.handler.js';
 import { agentSessions } from './projections.js';
 import { findAbandoned } from './recover-sessions/find-abandoned.js';
 import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
+import { retryHere, whoeverRetries } from './retry-tools/who-retries.js';
+import type { RetryTool } from './retry-tools/retry-tool.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
 import { createSessionSnapshots } from './session-log/session-snapshots.js';
 import { createReadVersions } from './session-log/stream-versions.js';
@@ -79,6 +82,10 @@ export interface AgentRuntime {
   readonly forkSession: ForkSession;
   readonly listAgents: ListAgents;
   readonly approvals: ApprovalDesk;
+  /** Later tries of tool calls. */
+  readonly retryTool: RetryTool;
+  /** Who waits for the next try of a call, from now on; until then this process does. */
+  leaveRetriesTo(retries: ToolRetries): void;
   /** Takes over turns whose driver is gone, now; this process does so every second by itself. */
   takeOver(): Promise<void>;
   /** Sessions at work in this process. */
@@ -101,12 +108,14 @@ const publishAndTell =
 const toServices = (
   options: AgentRuntimeOptions,
   takesTurns: () => boolean,
-): Omit<LaneServices, 'approvalNews'> => {
+  own: Pick<LaneServices, 'retries' | 'approvalNews'>,
+): LaneServices => {
   const { config, pool, store, nats, logger, requests } = options;
   const { episodicWindow, contextTokens } = config.memory;
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
+    ...own,
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
     sandbox: createSandboxWatch(requests),
@@ -177,9 +186,11 @@ const observeTurns = (lanes: SessionLanes): (() => void) =>
 export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime => {
   const stopping = new AbortController();
   const drained = new AbortController();
-  const board = createApprovalBoard();
-  const services = { ...toServices(options, () => !stopping.signal.aborted), approvalNews: board.note };
+  const [board, retries] = [createApprovalBoard(), whoeverRetries()];
+  const waits = { retries, approvalNews: board.note };
+  const services = toServices(options, () => !stopping.signal.aborted, waits);
   const lanes = createSessionLanes(services, MAX_LANES);
+  const retryTool = retryHere(services, lanes, retries, stopping.signal);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;
   let unobserve: () => void = () => undefined;
@@ -210,6 +221,8 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     forkSession: createForkSession(services, lanes),
     listAgents: createListAgents(options.config, options.pool),
     approvals: createApprovalDesk(services, lanes, options.pool, board),
+    retryTool,
+    leaveRetriesTo: retries.leaveTo,
     takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
     pausedProviders: services.breakers.all,

@@ -25,6 +25,7 @@ import { workflowView } from './read-workflows/workflow-view.js';
 import { beginRun, createReconcileRuns } from './reconcile-runs/reconcile-runs.js';
 import { createApprovalWaits } from './tend-approval/approval-waits.js';
 import { sweepSchedules } from './reconcile-runs/schedules.js';
+import { createTemporalRetries } from './retry-tools/temporal-retries.js';
 import { createManageWorkflows } from './save-workflow/save-workflow.handler.js';
 import type { ManageWorkflows } from './save-workflow/save-workflow.handler.js';
 import { createStartRun } from './start-run/start-run.handler.js';
@@ -36,7 +37,10 @@ export interface RunsEngineOptions extends WorkflowHouse {
   readonly pool: pg.Pool;
   readonly nats: NatsLink;
   readonly requests: RequestClient;
-  readonly runtime: Pick<AgentRuntime, 'submitTurn' | 'cancelTurn' | 'takeOver' | 'approvals'>;
+  readonly runtime: Pick<
+    AgentRuntime,
+    'submitTurn' | 'cancelTurn' | 'takeOver' | 'approvals' | 'retryTool' | 'leaveRetriesTo'
+  >;
   readonly endings: TurnEndings;
   /** `host:port`; without it runs are accepted, and wait. */
   readonly temporalAddress: string | undefined;
@@ -94,13 +98,13 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
   const activities = createActivities({
     services,
     runTask: createRunTask({ ...services, submitTurn, cancelTurn, endings }),
+    ...{ retryTool: runtime.retryTool, tendApproval: runtime.approvals.tend },
     sweeps: {
       reconcileRuns: reconcile,
       sweepTurns: () => runtime.takeOver(),
       expireReservations: async () => (await requests.request(expireReservations, {})).ended,
       rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
     },
-    tendApproval: runtime.approvals.tend,
   });
 
   /** A server that was emptied has lost its schedules: then what waits there is begun again at once. */
@@ -127,9 +131,11 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
     });
     timer = setInterval(checkNow, options.checkMs ?? CHECK_MS);
   };
+  const retries = createTemporalRetries({ temporal, taskQueue, logger });
+  runtime.leaveRetriesTo(retries);
   const stop = async (): Promise<void> => {
     clearInterval(timer);
-    await Promise.all([worker?.stop(), worked.check]);
+    await Promise.all([worker?.stop(), worked.check, retries.stop()]);
     await temporal.close();
   };
   const begin: Engine['begin'] = (workspace, runId, firstAgent) => {

@@ -108,6 +108,8 @@ export const onceRequested = (callId = CALL_ID): SessionEvent =>
   });
 export const toolClaimed = (tryNumber = 1, callId = CALL_ID): SessionEvent =>
   event('ToolCallClaimed', { turnId: TURN, callId, tryNumber });
+export const toolDeferred = (reason: 'unsent' | 'lost'): SessionEvent =>
+  event('ToolCallDeferred', { turnId: TURN, callId: CALL_ID, reason, deferredAt: TIME, dueAt: TIME });
 export const toolCompleted = (callId = CALL_ID): SessionEvent =>
   event('ToolCallCompleted', {
     turnId: TURN,

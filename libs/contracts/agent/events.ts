@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
 import { event } from './event-shape.js';
 import { SessionForkedData } from './fork-events.js';
+import { ToolRetry } from '../sandbox/index.js';
 
 /** Tokens of one model call. `estimated` when the provider did not say, or said nonsense. */
 export const Usage = z.object({
@@ -133,6 +134,8 @@ export const ToolCallRequested = event('ToolCallRequested', {
   idempotent: z.boolean(),
   /** A `ToolCallClaimed` comes before its tries. Absent where none does: then the request is the claim, unless the tool is idempotent. */
   claims: z.boolean().optional(),
+  /** What the tool declares of its retries; absent: `DEFAULT_TOOL_RETRY` if it is idempotent, else one try. */
+  retry: ToolRetry.optional(),
 });
 /**
  * From here on the tool may have been reached. Committed before each try of a call that is not idempotent, so that
@@ -143,6 +146,19 @@ export const ToolCallClaimed = event('ToolCallClaimed', {
   callId: z.uuid(),
   /** From 1. */
   tryNumber: z.int().positive(),
+});
+/**
+ * A try gave no outcome, and there will be another: it certainly reached no tool, or the tool is idempotent. From here on
+ * the call is its Temporal workflow's (`tool/<callId>`), whoever drives the session.
+ */
+export const ToolCallDeferred = event('ToolCallDeferred', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /** `unsent`: no tool was reached. `lost`: the answer was. `timed_out`: the tool's time was over. */
+  reason: z.enum(['unsent', 'lost', 'timed_out']),
+  deferredAt: z.iso.datetime(),
+  /** The next try is not made before. */
+  dueAt: z.iso.datetime(),
 });
 /** The tool answered; `isError` when its own answer is an error. */
 export const ToolCallCompleted = event('ToolCallCompleted', {
@@ -188,6 +204,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ...APPROVAL_EVENTS,
   ToolCallRequested,
   ToolCallClaimed,
+  ToolCallDeferred,
   ToolCallCompleted,
   ToolCallFailed,
   ToolCallUnknown,
@@ -197,6 +214,9 @@ export const SessionEvent = z.discriminatedUnion('type', [
 ]);
 export type SessionEvent = z.infer<typeof SessionEvent>;
 export type SessionEventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>;
+
+/** Id of the Temporal workflow that tries a tool call again (contract §6). */
+export const toolWorkflowId = (callId: string): string => `tool/${callId}`;
 
 /** The event stream of a session, and the one that binds a session key (its id is a UUID made from the key). */
 export const sessionStream = (sessionId: string): string => `session-${sessionId}`;

@@ -185,6 +185,7 @@ const FOLDS: Folds = {
   TurnCancelRequested: silent,
   ToolCallRequested: silent,
   ToolCallClaimed: silent,
+  ToolCallDeferred: silent,
   ModelCallStarted: modelCallStarted,
   ModelCallCompleted: modelCallCompleted,
   ModelCallAborted: modelCallAborted,

@@ -7,7 +7,13 @@ export interface Lease {
 }
 
 export type LeaseAttempt =
-  { readonly acquired: true; readonly lease: Lease } | { readonly acquired: false; readonly owner: string };
+  | { readonly acquired: true; readonly lease: Lease }
+  | {
+      readonly acquired: false;
+      readonly owner: string;
+      /** The holder's. */
+      readonly epoch: number;
+    };
 
 /**
  * Rows with an owner, an epoch and an expiry by the database's clock: the lock across processes.

@@ -35,7 +35,8 @@ export const createMemoryLeaseStore = (clock: Clock = systemClock): MemoryLeaseS
       const key = keyOf(workspace, name);
       const row = rows.get(key);
       const alive = row !== undefined && row.owner !== null && row.expiresAt > clock.now();
-      if (alive && row.owner !== owner && row.owner !== null) return { acquired: false, owner: row.owner };
+      if (alive && row.owner !== owner && row.owner !== null)
+        return { acquired: false, owner: row.owner, epoch: row.epoch };
       const epoch = alive ? row.epoch : (row?.epoch ?? 0) + 1;
       rows.set(key, { workspace, owner, epoch, expiresAt: clock.now() + ttlMs });
       return { acquired: true, lease: { workspace, name, owner, epoch } };

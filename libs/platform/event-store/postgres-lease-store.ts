@@ -12,7 +12,7 @@ const ACQUIRE_SQL = `insert into leases as l (workspace, name, owner, epoch, exp
   where l.owner is null or l.owner = excluded.owner or l.expires_at <= clock_timestamp()
   returning epoch`;
 
-const HOLDER_SQL = 'select owner from leases where workspace = $1 and name = $2';
+const HOLDER_SQL = 'select owner, epoch from leases where workspace = $1 and name = $2';
 
 /** Rows are locked in the order in which an append locks them, so the two never wait in a circle. */
 const RENEW_SQL = `with held as (
@@ -46,12 +46,14 @@ const keyOf = ({ workspace, name }: { workspace: string; name: string }): string
 
 /** Leases as rows, judged by the database's clock alone. */
 export const createLeaseStore = (pool: pg.Pool): LeaseStore => {
-  const holderOf = async (workspace: string, name: string): Promise<string | null> => {
-    const { rows } = await run<{ owner: string | null }>(pool, 'antiphon_lease_holder', HOLDER_SQL, [
-      workspace,
-      name,
-    ]);
-    return rows[0]?.owner ?? null;
+  const holderOf = async (workspace: string, name: string) => {
+    const { rows } = await run<{ owner: string | null; epoch: string }>(
+      pool,
+      'antiphon_lease_holder',
+      HOLDER_SQL,
+      [workspace, name],
+    );
+    return { owner: rows[0]?.owner ?? null, epoch: Number(rows[0]?.epoch ?? 0) };
   };
 
   const acquire = async (
@@ -69,8 +71,8 @@ export const createLeaseStore = (pool: pg.Pool): LeaseStore => {
         ttlMs,
       ]);
       if (rows[0]) return { acquired: true, lease: { workspace, name, owner, epoch: Number(rows[0].epoch) } };
-      const holder = await holderOf(workspace, name);
-      if (holder !== null) return { acquired: false, owner: holder };
+      const { owner: holder, epoch } = await holderOf(workspace, name);
+      if (holder !== null) return { acquired: false, owner: holder, epoch };
     }
     throw bug('LOG.LEASE_CONTENDED', `lease ${name} kept changing hands`);
   };

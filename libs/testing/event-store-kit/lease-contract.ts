@@ -21,6 +21,7 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(await log.leases.acquire(workspace, 'a', 'two', HOUR)).toEqual({
         acquired: false,
         owner: 'one',
+        epoch: 1,
       });
       expect(epochOf(await log.leases.acquire(freshWorkspace(), 'a', 'two', HOUR))).toBe(1);
     });
@@ -52,6 +53,7 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(await log.leases.acquire(workspace, 'kept', 'two', HOUR)).toEqual({
         acquired: false,
         owner: 'one',
+        epoch: 1,
       });
     });
 
@@ -63,6 +65,7 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(await log.leases.acquire(workspace, 'a', 'two', HOUR)).toEqual({
         acquired: false,
         owner: 'one',
+        epoch: 1,
       });
       await log.leases.release({ workspace, name: 'a', owner: 'one', epoch: 1 });
       expect(epochOf(await log.leases.acquire(workspace, 'a', 'two', HOUR))).toBe(2);

@@ -41,6 +41,8 @@ const call = (callId: string, content: string, more: Partial<TurnToolCall> = {})
   claimed: false,
   tries: 0,
   approval: null,
+  retry: null,
+  deferred: null,
   content,
   isError: false,
   ...more,

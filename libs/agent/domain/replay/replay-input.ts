@@ -50,6 +50,12 @@ const askedOf = (event: Asked): SessionCommand => {
   return { type: 'CancelTurns', data, now };
 };
 
+const claimOf = ({ turnId, callId }: SessionEventOf<'ToolCallClaimed'>['data']): SessionCommand => ({
+  type: 'ClaimTools',
+  data: { turnId, callIds: [callId] },
+  now: '',
+});
+
 /** What came from outside as the command that recorded it; null for what the session itself decided. */
 export const inputOf = (
   event: SessionEvent,
@@ -67,10 +73,9 @@ export const inputOf = (
       return answerOf(event.data, sessionId, names);
     case 'ModelCallAborted':
       return failureOf(event.data);
-    case 'ToolCallClaimed': {
-      const { turnId, callId } = event.data;
-      return { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: '' };
-    }
+    case 'ToolCallClaimed':
+      return claimOf(event.data);
+    case 'ToolCallDeferred':
     case 'ToolCallCompleted':
     case 'ToolCallFailed':
     case 'ToolCallUnknown': {

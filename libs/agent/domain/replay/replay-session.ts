@@ -1,4 +1,5 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
+import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import { sessionDecider } from '../session/session.decider.js';
 import type { SessionState } from '../session/session-state.js';
 import { beginCommand, commandFor } from '../turn/follow-up.js';
@@ -45,12 +46,13 @@ const contextOf = (
   return {
     ...{ decider, policy, begins: 'any', now: String(times[0] ?? '') },
     reservationId: () => String(data['reservationId']),
-    toolRequest: ({ callId, name, input }) => ({
-      callId,
-      digest: names.toolDigestOf(name, input),
-      idempotencyKey: callId,
-      idempotent: data['callId'] === callId && data['idempotent'] === true,
-    }),
+    toolRequest: ({ callId, name, input }) => {
+      const digest = names.toolDigestOf(name, input);
+      const declared = data['callId'] === callId ? data : {};
+      const retry = declared['retry'] as ToolRetry | undefined;
+      const idempotent = declared['idempotent'] === true;
+      return { callId, digest, idempotencyKey: callId, idempotent, ...(retry ? { retry } : {}) };
+    },
   };
 };
 

@@ -66,6 +66,8 @@ const stepOf = ({
     claimed: false,
     tries: 0,
     approval: null,
+    retry: null,
+    deferred: null,
     content: '',
     isError: false,
   })),
@@ -79,10 +81,15 @@ const tryOf = (data: SessionEventOf<'ModelCallAborted'>['data']): FailedTry => {
   return { provider, model, reason, message, retryable, text };
 };
 
+const changed = (call: TurnToolCall, change: Parameters<typeof updateCall>[2]): TurnToolCall => ({
+  ...call,
+  ...(typeof change === 'function' ? change(call) : change),
+});
+
 const updateCall = (
   state: SessionState,
   { turnId, callId }: { turnId: string; callId: string },
-  change: Partial<TurnToolCall>,
+  change: Partial<TurnToolCall> | ((call: TurnToolCall) => Partial<TurnToolCall>),
 ): SessionState =>
   updateOpen(state, turnId, (turn) => ({
     ...turn,
@@ -90,7 +97,7 @@ const updateCall = (
       step.calls.some((call) => call.callId === callId)
         ? {
             ...step,
-            calls: step.calls.map((call) => (call.callId === callId ? { ...call, ...change } : call)),
+            calls: step.calls.map((call) => (call.callId === callId ? changed(call, change) : call)),
           }
         : step,
     ),
@@ -154,9 +161,20 @@ const folds: Folds = {
       idempotent: data.idempotent,
       idempotencyKey: data.idempotencyKey,
       claimed: !data.idempotent && data.claims !== true,
+      retry: data.retry ?? null,
     }),
   ToolCallClaimed: (state, { turnId, callId, tryNumber }) =>
     updateCall(state, { turnId, callId }, { claimed: true, tries: tryNumber }),
+  ToolCallDeferred: (state, data) =>
+    updateCall(state, data, ({ deferred }) => ({
+      claimed: false,
+      deferred: {
+        tries: (deferred?.tries ?? 0) + 1,
+        reached: (deferred?.reached ?? 0) + (data.reason === 'unsent' ? 0 : 1),
+        since: deferred?.since ?? data.deferredAt,
+        dueAt: data.dueAt,
+      },
+    })),
   ToolCallCompleted: (state, data) =>
     updateCall(state, data, { status: 'completed', content: data.content, isError: data.isError }),
   ToolCallFailed: (state, data) =>

@@ -18,6 +18,9 @@ export type ToolOutcome =
   | Omit<SessionEventOf<'ToolCallFailed'>, 'schemaVersion'>
   | Omit<SessionEventOf<'ToolCallUnknown'>, 'schemaVersion'>;
 
+/** A try of a tool call that is not its last. */
+export type ToolDeferral = Omit<SessionEventOf<'ToolCallDeferred'>, 'schemaVersion'>;
+
 export type StartSession = Command<
   'StartSession',
   Omit<SessionEventOf<'SessionStarted'>['data'], 'startedAt'>
@@ -37,7 +40,7 @@ export type RequestTools = Command<
     readonly turnId: string;
     readonly calls: readonly Pick<
       SessionEventOf<'ToolCallRequested'>['data'],
-      'callId' | 'digest' | 'idempotencyKey' | 'idempotent'
+      'callId' | 'digest' | 'idempotencyKey' | 'idempotent' | 'retry'
     >[];
   }
 >;
@@ -46,7 +49,10 @@ export type ClaimTools = Command<
   'ClaimTools',
   { readonly turnId: string; readonly callIds: readonly string[] }
 >;
-export type RecordToolOutcomes = Command<'RecordToolOutcomes', { readonly outcomes: readonly ToolOutcome[] }>;
+export type RecordToolOutcomes = Command<
+  'RecordToolOutcomes',
+  { readonly outcomes: readonly (ToolOutcome | ToolDeferral)[] }
+>;
 export type EndTurn = Command<
   'EndTurn',
   { readonly turnId: string } & (

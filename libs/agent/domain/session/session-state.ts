@@ -1,10 +1,22 @@
 import type { SessionEventOf, ToolCall, TurnPolicy } from '@antiphon/contracts/agent';
 import type { CallApproval } from './approval-state.js';
+import type { ToolRetry } from '@antiphon/contracts/sandbox';
 
 /** How much of what is over a fold keeps for later contexts: whole turns, and characters over all of them. */
 export interface RecentWindow {
   readonly turns: number;
   readonly chars: number;
+}
+
+/** Tries of a tool call that gave no outcome: its next one is not its driver's to make. */
+export interface DeferredCall {
+  readonly tries: number;
+  /** Of them, those that may have reached the tool. */
+  readonly reached: number;
+  /** When the first one failed, ISO 8601. */
+  readonly since: string;
+  /** When the next one is due. */
+  readonly dueAt: string;
 }
 
 /** A tool call of the open turn. `asked`: the model wants it, nothing was done about it yet. */
@@ -19,6 +31,8 @@ export interface TurnToolCall extends ToolCall {
   readonly tries: number;
   /** Null for a call that nobody was asked about. */
   readonly approval: CallApproval | null;
+  readonly retry: ToolRetry | null;
+  readonly deferred: DeferredCall | null;
   /** What the model is told: the tool's content, or why there is none. */
   readonly content: string;
   readonly isError: boolean;

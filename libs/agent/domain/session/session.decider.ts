@@ -140,7 +140,9 @@ const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): S
   );
   // `delete` answers true once: exactly one outcome a call.
   return data.outcomes
-    .filter((outcome) => waiting.delete(outcome.data.callId))
+    .filter(({ type, data: { callId } }) =>
+      type === 'ToolCallDeferred' ? waiting.has(callId) : waiting.delete(callId),
+    )
     .map((outcome) => ({ ...outcome, schemaVersion }));
 };
 

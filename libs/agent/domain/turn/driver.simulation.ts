@@ -1,5 +1,5 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import type { ToolOutcome } from '../session/session-command.js';
+import type { ToolDeferral, ToolOutcome } from '../session/session-command.js';
 import type { SessionCommand } from '../session/session-command.js';
 import { sessionDecider } from '../session/session.decider.js';
 import { NOW, started } from '../session/session.examples.js';
@@ -10,6 +10,7 @@ import { nextStep } from './next-step.js';
 import { simulateWords } from './words.simulation.js';
 import { emptyHands } from './step.js';
 import type { AgentPolicy, BeginCall, Hands, Step } from './step.js';
+import { waitBeforeRetry } from './tool-retry.js';
 
 /** Answers each question with a number below `bound`: the source of all chance in a simulation. */
 export type Choose = (bound: number) => number;
@@ -40,6 +41,7 @@ interface Acts {
   readonly giveUp: StepTable['give_up_tools'];
   readonly ask: StepTable['ask'];
   readonly answerAsked: StepTable['await_answers'];
+  readonly retry: StepTable['await_tools'];
   readonly request: StepTable['request_tools'];
   /** What needs nothing from outside follows from an append; after a foreign one it is caught up on here. */
   readonly catchUp: () => void;
@@ -54,10 +56,21 @@ const stepTable = ({ request, catchUp, ...acts }: Acts): StepTable => ({
   give_up_tools: acts.giveUp,
   ask: acts.ask,
   await_answers: acts.answerAsked,
+  await_tools: acts.retry,
   request_tools: (step) => (step.calls.some(({ approval }) => approval !== null) ? request(step) : catchUp()),
   complete: catchUp,
   cancel: catchUp,
   fail: catchUp,
+});
+
+const unknown = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+  type: 'ToolCallUnknown',
+  data: { turnId, callId, message: 'nobody knows' },
+});
+
+const cancelled = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
 });
 
 /** A driver over a log in memory, in which everything that can happen between two appends happens by choice. */
@@ -71,10 +84,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
   let ids = 0;
 
   const context: FollowUpContext = {
-    decider,
-    policy,
-    now: NOW,
-    begins: 'any',
+    ...{ decider, policy, now: NOW, begins: 'any' },
     reservationId: (attempt) => `r-${attempt}`,
     toolRequest: ({ callId, name }) => ({
       callId,
@@ -138,14 +148,6 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
       now: NOW,
     };
   };
-  const unknown = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
-    type: 'ToolCallUnknown',
-    data: { turnId, callId, message: 'nobody knows' },
-  });
-  const cancelled = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
-    type: 'ToolCallFailed',
-    data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
-  });
   const result = (turnId: string, call: TurnToolCall): ToolOutcome =>
     choose(4) === 0
       ? unknown(turnId, call)
@@ -167,6 +169,31 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     );
     return calls.filter(({ callId, idempotent }) => idempotent || claimed.has(callId));
   };
+  /** A try that may be repeated sometimes is, as often as the call's policy says. */
+  const tried = (turnId: string, call: TurnToolCall): ToolOutcome | ToolDeferral => {
+    const { callId, idempotent } = call;
+    if (choose(4) > 0) return result(turnId, call);
+    const reason = idempotent && choose(2) === 0 ? 'lost' : 'unsent';
+    // What certainly reached nobody was not made.
+    if (reason === 'unsent') dispatched.set(callId, (dispatched.get(callId) ?? 1) - 1);
+    const waitMs = waitBeforeRetry(call, { reason, waitedMs: choose(60_000), random: 0 });
+    if (waitMs === null) return reason === 'lost' ? unknown(turnId, call) : cancelled(turnId, call);
+    inFlight.delete(callId);
+    return { type: 'ToolCallDeferred', data: { turnId, callId, reason, deferredAt: NOW, dueAt: NOW } };
+  };
+  /** What the Temporal workflow of a call does when it is due, in whichever process, which may die on the way. */
+  const retry = (turnId: string, [call]: readonly TurnToolCall[]): void => {
+    if (!call) return;
+    const { callId, idempotent, claimed } = call;
+    const record = (outcome: ToolOutcome | ToolDeferral): void =>
+      commit({ type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now: NOW });
+    if (claimed) return record(unknown(turnId, call));
+    if (!idempotent) commit({ type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: NOW });
+    if (choose(4) === 0) return; // between claim and dispatch
+    dispatched.set(callId, (dispatched.get(callId) ?? 0) + 1);
+    if (choose(4) === 0) return; // between dispatch and outcome
+    record(tried(turnId, call));
+  };
   const runTools = ({ turnId, calls }: Extract<Step, { kind: 'run_tools' }>): void => {
     const toClaim = calls.filter(({ idempotent, claimed }) => !idempotent && !claimed);
     if (toClaim.length > 0) {
@@ -182,7 +209,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     if (choose(6) === 0) return crash(); // between dispatch and outcome
     const outcomes = calls
       .slice(0, 1 + choose(calls.length))
-      .map((call) => (sent.includes(call) ? result(turnId, call) : cancelled(turnId, call)));
+      .map((call) => (sent.includes(call) ? tried(turnId, call) : cancelled(turnId, call)));
     commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
   };
   const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'give_up_tools' }>): void =>
@@ -203,6 +230,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     abandonCall: ({ attempt }) => commit(failure(attempt, true)),
     runTools,
     giveUp,
+    retry: ({ turnId, calls }) => retry(turnId, calls),
     ask: (step) => commit(simulateWords(choose, policy).ask(step)),
     answerAsked: (step) => append(decider.decide(simulateWords(choose, policy).answer(step), state)),
     request: (step) => commit(simulateWords(choose, policy).request(step, context.toolRequest)),

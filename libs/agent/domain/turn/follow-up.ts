@@ -1,4 +1,5 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
+import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import type { SessionCommand } from '../session/session-command.js';
 import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
@@ -19,6 +20,7 @@ export interface FollowUpContext {
     readonly digest: string;
     readonly idempotencyKey: string;
     readonly idempotent: boolean;
+    readonly retry?: ToolRetry;
   };
 }
 
@@ -90,13 +92,7 @@ export const commandFor = (
     case 'cancel':
     case 'fail':
       return endCommand(step, now);
-    case 'idle':
-    case 'ask':
-    case 'await_answers':
-    case 'answer_call':
-    case 'abandon_call':
-    case 'run_tools':
-    case 'give_up_tools':
+    default:
       return null;
   }
 };

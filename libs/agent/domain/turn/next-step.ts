@@ -6,11 +6,18 @@ import type { AgentPolicy, Hands, Step } from './step.js';
 const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
   const { turnId } = turn;
   const pending = turn.steps.flatMap((step) => step.calls).filter((call) => call.status === 'requested');
-  const others = pending.filter(({ callId }) => !hands.calls.has(callId));
-  // A call of an idempotent tool leaves no trace of having been sent: made again it is harmless, ended it is unknown.
-  const lost = others.filter((call) => call.claimed || (call.idempotent && turn.cancelRequested));
+  const isOurs = ({ callId, deferred }: TurnToolCall): boolean => !deferred && hands.calls.has(callId);
+  const isLost = (call: TurnToolCall): boolean => {
+    if (isOurs(call)) return false;
+    // A call of an idempotent tool leaves no trace of having been sent: made again it is harmless, ended it is unknown.
+    if (turn.cancelRequested) return call.claimed || call.idempotent;
+    return call.claimed && !call.deferred;
+  };
+  const lost = pending.filter(isLost);
   if (lost.length > 0) return { kind: 'give_up_tools', turnId, calls: lost };
-  return pending.length > 0 ? { kind: 'run_tools', turnId, calls: pending } : null;
+  const calls = pending.filter(({ deferred }) => !deferred || turn.cancelRequested);
+  if (calls.length > 0) return { kind: 'run_tools', turnId, calls };
+  return pending.length > 0 ? { kind: 'await_tools', turnId, calls: pending } : null;
 };
 
 /** The calls of a step begin together, once every word that they need has been given. */

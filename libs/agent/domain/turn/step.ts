@@ -62,6 +62,8 @@ export type Step =
   | ToolsStep<'run_tools'>
   /** Requested by a driver that is gone, and not to be made twice. */
   | ToolsStep<'give_up_tools'>
+  /** Calls whose next try is due some time: there is nothing to do for the driver until then. */
+  | ToolsStep<'await_tools'>
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

@@ -1,11 +1,17 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { Context } from '@temporalio/activity';
-import type { ApprovalActivities, RunActivities, SweepActivities } from '@antiphon/agent-workflows';
+import type {
+  ApprovalActivities,
+  RunActivities,
+  SweepActivities,
+  ToolActivities,
+} from '@antiphon/agent-workflows';
 import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError, ErrorKind } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
+import type { RetryTool } from '../retry-tools/retry-tool.js';
 import { progressOf } from './run-task.js';
 import type { createRunTask } from './run-task.js';
 
@@ -62,6 +68,7 @@ const alive = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =
 export interface ActivityDeps {
   readonly services: WorkflowServices;
   readonly runTask: ReturnType<typeof createRunTask>;
+  readonly retryTool: RetryTool;
   readonly sweeps: SweepActivities;
   readonly tendApproval: ApprovalActivities['tendApproval'];
 }
@@ -70,9 +77,10 @@ export interface ActivityDeps {
 export const createActivities = ({
   services,
   runTask,
+  retryTool,
   sweeps,
   tendApproval,
-}: ActivityDeps): RunActivities & SweepActivities & ApprovalActivities => {
+}: ActivityDeps): RunActivities & ToolActivities & SweepActivities & ApprovalActivities => {
   const { logger, runs } = services;
   const within = <T>(name: string, work: () => Promise<T>) =>
     translated(logger, name, () => runWithContext(contextFrom('agent'), work));
@@ -86,6 +94,8 @@ export const createActivities = ({
     tendApproval: translated(logger, 'tendApproval', (approval) =>
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
     ),
+    readToolCall: translated(logger, 'readToolCall', (call) => retryTool.read(call)),
+    retryTool: translated(logger, 'retryTool', (call) => alive(() => retryTool.again(call))),
     reconcileRuns: within('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: within('sweepTurns', sweeps.sweepTurns),
     expireReservations: within('expireReservations', sweeps.expireReservations),

@@ -7,11 +7,12 @@ import protocol from '@temporalio/proto';
 import { ModelFailure } from '@antiphon/agent-domain';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import { createTestDatabase } from '@antiphon/testing';
-import { WORKSPACE, until } from '../testing/agent-world.js';
-import { RECORDED_RUNS } from '../testing/recorded-runs.js';
+import { transient } from '@antiphon/kernel';
+import { WORKSPACE, newAddress, submitTo, until } from '../testing/agent-world.js';
+import { RECORDED_RUNS, RECORDED_TOOLS } from '../testing/recorded-runs.js';
 import { createRunsWorld } from '../testing/runs-world.js';
 import type { RunsProcess, RunsWorld } from '../testing/runs-world.js';
-import { hangs, says } from '../testing/test-model.js';
+import { asksFor, hangs, says } from '../testing/test-model.js';
 
 jest.setTimeout(120_000);
 
@@ -35,17 +36,20 @@ describe('the Temporal workflow', () => {
     if (!record) Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
   });
 
-  it.each(Object.keys(RECORDED_RUNS))('replays every recorded history of a %s run', async (name) => {
-    const files = recorded().filter((file) => file.startsWith(`${name}.`));
-    expect(files).not.toEqual([]);
-    const histories = files.map((file) => ({
-      workflowId: file,
-      history: fromText(readFileSync(FOLDER + file, 'utf8')),
-    }));
-    const replays = Worker.runReplayHistories({ workflowBundle: { codePath } }, histories);
-    for await (const { workflowId, error } of replays)
-      expect([workflowId, error]).toEqual([workflowId, undefined]);
-  });
+  it.each([...Object.keys(RECORDED_RUNS), ...Object.keys(RECORDED_TOOLS)])(
+    'replays every recorded history: %s',
+    async (name) => {
+      const files = recorded().filter((file) => file.startsWith(`${name}.`));
+      expect(files).not.toEqual([]);
+      const histories = files.map((file) => ({
+        workflowId: file,
+        history: fromText(readFileSync(FOLDER + file, 'utf8')),
+      }));
+      const replays = Worker.runReplayHistories({ workflowBundle: { codePath } }, histories);
+      for await (const { workflowId, error } of replays)
+        expect([workflowId, error]).toEqual([workflowId, undefined]);
+    },
+  );
 
   it('does not replay a history that it would not have written', async () => {
     const file = recorded().find((name) => name.startsWith('chain.')) ?? '';
@@ -94,11 +98,39 @@ const recording = (): void => {
       await agent.engine.cancelRun({ workspace: WORKSPACE, caller: 'spec', runId });
     }
     await world.ended(agent, runId);
-    const handle = world.temporal.workflow.getHandle(`run/${runId}`);
+    await keep(name, `run/${runId}`);
+  });
+
+  it.each(Object.entries(RECORDED_TOOLS))('a tool call: %s', async (name, ends) => {
+    const left = [...ends];
+    const { responders, model } = world.agents;
+    const answer = responders.tool;
+    responders.tool = async (request) => {
+      const end = left.shift();
+      if (end === 'lost') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
+      const failed = {
+        outcome: 'failed',
+        code: 'TOOL.UNAVAILABLE',
+        message: 'no cell',
+        durationMs: 1,
+      } as const;
+      return end === 'unavailable' ? failed : answer(request);
+    };
+    model.reply = async ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? says('done') : asksFor({ name: 'echo' });
+    const { sessionId } = await submitTo(agent, { address: newAddress() });
+    const events = await world.agents.ended(sessionId);
+    responders.tool = answer;
+    const { data } = events.find(({ type }) => type === 'ToolCallRequested') ?? {};
+    await keep(name, `tool/${String(data?.['callId'])}`);
+  });
+
+  const keep = async (name: string, workflowId: string): Promise<void> => {
+    const handle = world.temporal.workflow.getHandle(workflowId);
     await handle.result();
     const history = toText(await handle.fetchHistory());
     mkdirSync(FOLDER, { recursive: true });
     writeFileSync(`${FOLDER}${name}.${record}.json`, `${history}\n`);
-  });
+  };
 };
 if (record) describe('recording', recording);

@@ -1,19 +1,16 @@
 import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { ToolCancel } from '@antiphon/contracts/sandbox';
 import type { z } from 'zod';
-import { backoffMs, clipText } from '@antiphon/agent-domain';
-import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { isAppError, toStorable, toStorableJson } from '@antiphon/kernel';
+import { clipText, retryOf, waitBeforeRetry } from '@antiphon/agent-domain';
+import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
-import { Stopped, throwIfStopped, unlessStopped, waitFor } from './stop.js';
+import { Stopped, throwIfStopped, unlessStopped } from './stop.js';
+import type { LaneServices } from './lane-services.js';
 import type { Work } from './work.js';
 
 type Reply = z.output<typeof callTool.reply>;
 
-/** Sendings of one call at most, and the wait before a repeat, in ms. */
-const MAX_SENDINGS = 3;
-/** How long a call waits for a sandbox that is not there. */
-const PATIENCE_MS = 30_000;
 /** An event holds 1 MiB of JSON. */
 const MAX_CONTENT_BYTES = 900_000;
 
@@ -47,10 +44,22 @@ export const unknownOutcome = (turnId: string, callId: string, why: string): Too
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
 const isGone = (error: unknown): boolean => codeOf(error) === 'MESSAGING.NO_RESPONDERS';
 
-const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
+/** What a try needs: of its driver, or of whoever tries again. */
+export interface ToolWork extends Pick<Work, 'services' | 'lane' | 'signal' | 'confirm'> {
+  /** Of the session's lease: the sandbox refuses one that is lower than it has seen. */
+  readonly epoch: () => number;
+}
+
+/** For the calls that a driver makes itself. */
+export const asToolWork = (work: Work): ToolWork => ({
+  ...work,
+  epoch: () => work.lane.lease.held()?.epoch ?? 0,
+});
+
+const send = async (work: ToolWork, call: TurnToolCall): Promise<Reply> => {
   const { services, lane, signal } = work;
   const { callId, name, input, idempotencyKey, approval } = call;
-  const epoch = lane.lease.held()?.epoch ?? 0;
+  const epoch = work.epoch();
   const { workspace, sessionId } = lane;
   const payload = {
     workspace,
@@ -75,7 +84,7 @@ const send = async (work: Work, call: TurnToolCall): Promise<Reply> => {
 };
 
 /** Every sandbox process hears it; the one that runs the call ends it. */
-const cancelSent = ({ services, lane }: Work, callId: string): void => {
+export const cancelSent = ({ services, lane }: Pick<Work, 'services' | 'lane'>, callId: string): void => {
   const { workspace, sessionId } = lane;
   if (!services.nats.isConnected()) return;
   const message: ToolCancel = { workspace, sessionId, callId, epoch: lane.lease.held()?.epoch ?? 0 };
@@ -85,44 +94,60 @@ const cancelSent = ({ services, lane }: Work, callId: string): void => {
 /** Records that a call's tool may have been reached from now on. */
 export type Claim = (callId: string) => Promise<void>;
 
-/** What a lost answer means: another sending with the same key where the tool allows it, else the end of knowledge. */
-type Next = { readonly again: 'unsent' | 'lost' } | { readonly outcome: ToolOutcome };
+/** How a try ended: with the call's outcome, or so that there may be another one, else with that outcome. */
+type Tried =
+  { readonly outcome: ToolOutcome } | { readonly again: DeferralReason; readonly otherwise: ToolOutcome };
 
-const afterError = (turnId: string, call: TurnToolCall, error: AppError): Next => {
-  const { callId, idempotent } = call;
-  if (isGone(error)) return { again: 'unsent' };
-  if (error.kind === 'transient' || error.kind === 'bug')
-    return idempotent ? { again: 'lost' } : { outcome: unknownOutcome(turnId, callId, error.message) };
-  if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
-  return { outcome: failed(turnId, callId, error.code, error.message) };
+const lostAnswer = (turnId: string, { callId, idempotent }: TurnToolCall, why: string): Tried =>
+  idempotent
+    ? { again: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') }
+    : { outcome: unknownOutcome(turnId, callId, why) };
+
+const unsent = (turnId: string, { callId }: TurnToolCall): Tried => {
+  const message = 'the sandbox could not be reached; the tool was not run';
+  return { again: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
 };
 
-const isClaimed = ({ lane }: Work, callId: string): boolean =>
+const afterError = (turnId: string, call: TurnToolCall, error: AppError): Tried => {
+  if (isGone(error)) return unsent(turnId, call);
+  if (error.kind === 'transient' || error.kind === 'bug') return lostAnswer(turnId, call, error.message);
+  if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
+  return { outcome: failed(turnId, call.callId, error.code, error.message) };
+};
+
+const afterReply = (turnId: string, call: TurnToolCall, reply: Reply): Tried => {
+  const code = reply.outcome === 'failed' ? reply.code : '';
+  if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
+  const outcome = toOutcome(turnId, call.callId, reply);
+  return code === 'TOOL.TIMEOUT' && call.idempotent && retryOf(call).onTimeout
+    ? { again: 'timed_out', otherwise: outcome }
+    : { outcome };
+};
+
+const isClaimed = ({ lane }: ToolWork, callId: string): boolean =>
   lane
     .fold()
     .state.open?.steps.some(({ calls }) => calls.some((call) => call.callId === callId && call.claimed)) ??
   false;
 
 /** Throws `Stopped` when a cancel came first. */
-const claimFirst = async (work: Work, { callId, idempotent }: TurnToolCall, claim: Claim): Promise<void> => {
+const claimFirst = async (
+  work: ToolWork,
+  { callId, idempotent }: TurnToolCall,
+  claim: Claim,
+): Promise<void> => {
   if (idempotent || isClaimed(work, callId)) return;
   await claim(callId);
   if (!isClaimed(work, callId)) throw new Stopped('cancelled');
 };
 
-const trySending = async (work: Work, turnId: string, call: TurnToolCall, claim: Claim): Promise<Next> => {
-  const { services, lane } = work;
-  // Nothing can be sent, so nothing is lost.
-  if (!services.nats.isConnected()) return { again: 'unsent' };
-  await claimFirst(work, call, claim);
-  await services.failpoint('agent.tool.claimed', lane.sessionId);
-  await work.confirm();
-  throwIfStopped(work.signal);
+const cancelledBefore = (turnId: string, callId: string): ToolOutcome =>
+  failed(turnId, callId, 'TOOL.CANCELLED', 'the turn was cancelled before the tool ran');
+
+const trySending = async (work: ToolWork, turnId: string, call: TurnToolCall): Promise<Tried> => {
   try {
-    await services.failpoint('agent.tool.dispatched', lane.sessionId);
-    const reply = await send(work, call);
-    if (reply.outcome === 'failed' && reply.code === 'TOOL.UNAVAILABLE') return { again: 'unsent' };
-    return { outcome: toOutcome(turnId, call.callId, reply) };
+    await work.services.failpoint('agent.tool.dispatched', work.lane.sessionId);
+    return afterReply(turnId, call, await send(work, call));
   } catch (error) {
     if (error instanceof Stopped && error.reason === 'cancelled') {
       cancelSent(work, call.callId);
@@ -133,35 +158,57 @@ const trySending = async (work: Work, turnId: string, call: TurnToolCall, claim:
   }
 };
 
-const unavailable = (turnId: string, callId: string): ToolOutcome =>
-  failed(turnId, callId, 'TOOL.UNAVAILABLE', 'the sandbox could not be reached; the tool was not run');
+const makeTry = async (work: ToolWork, turnId: string, call: TurnToolCall, claim: Claim): Promise<Tried> => {
+  const { services, lane, signal } = work;
+  try {
+    throwIfStopped(signal);
+    // Nothing can be sent, so nothing is lost.
+    if (!services.nats.isConnected()) return unsent(turnId, call);
+    await claimFirst(work, call, claim);
+    await services.failpoint('agent.tool.claimed', lane.sessionId);
+    await work.confirm();
+    throwIfStopped(signal);
+  } catch (error) {
+    if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
+    return { outcome: cancelledBefore(turnId, call.callId) };
+  }
+  return trySending(work, turnId, call);
+};
+
+const deferral = (
+  { clock }: Pick<LaneServices, 'clock'>,
+  turnId: string,
+  { callId }: TurnToolCall,
+  reason: DeferralReason,
+  waitMs: number,
+): ToolDeferral => {
+  const deferredAt = clock.now();
+  const at = (now: number): string => isoTime({ now: () => now });
+  return {
+    type: 'ToolCallDeferred',
+    data: { turnId, callId, reason, deferredAt: at(deferredAt), dueAt: at(deferredAt + waitMs) },
+  };
+};
 
 /**
- * Makes one tool call and answers its outcome. What provably reached no tool is sent again until the sandbox is
- * there, for half a minute; what may have been run is sent again, with the same key, only if the tool declares
- * that this is safe, and is claimed in the log first if not. Throws `Stopped` when the session is another's or this process ends: the outcome is not ours then.
+ * Makes one try of a tool call, claimed in the log first unless the tool is idempotent, and answers its outcome; or that
+ * there is to be another try, if the tool was certainly not reached or its policy allows one. Throws `Stopped` when the
+ * session is another's or this process ends: the outcome is not ours then.
  */
 export const makeToolCall = async (
-  work: Work,
+  work: ToolWork,
   turnId: string,
   call: TurnToolCall,
   claim: Claim,
-): Promise<ToolOutcome> => {
+): Promise<ToolOutcome | ToolDeferral> => {
+  const { clock, random } = work.services;
   // Claimed before it came here: whoever did so learned no outcome.
   if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
-  const patientUntil = performance.now() + PATIENCE_MS;
-  let sendings = 0;
-  try {
-    for (let round = 1; ; round++) {
-      const next = await trySending(work, turnId, call, claim);
-      if ('outcome' in next) return next.outcome;
-      if (next.again === 'lost' && ++sendings >= MAX_SENDINGS)
-        return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
-      if (performance.now() > patientUntil) return unavailable(turnId, call.callId);
-      await waitFor(Math.min(1_000, backoffMs(round, work.services.random()) / 4), work.signal);
-    }
-  } catch (error) {
-    if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
-    return failed(turnId, call.callId, 'TOOL.CANCELLED', 'the turn was cancelled before the tool ran');
-  }
+  const tried = await makeTry(work, turnId, call, claim);
+  if ('outcome' in tried) return tried.outcome;
+  const waitedMs = call.deferred ? clock.now() - Date.parse(call.deferred.since) : 0;
+  const waitMs = waitBeforeRetry(call, { reason: tried.again, waitedMs, random: random() });
+  return waitMs === null
+    ? tried.otherwise
+    : deferral(work.services, turnId, call, tried.again, Math.round(waitMs));
 };

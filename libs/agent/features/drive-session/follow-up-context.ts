@@ -43,11 +43,10 @@ export const followUpContext = (
   begins,
   // A new one for each decision: what was reserved for one that was not committed is not asked for again.
   reservationId: () => services.ids.next(),
-  toolRequest: ({ callId, name, input }) => ({
-    callId,
-    digest: toolDigestOf(name, input),
-    idempotencyKey: callId,
+  toolRequest: ({ callId, name, input }) => {
     // A tool that nobody knows is not run at all; what is not declared safe to repeat is not repeated.
-    idempotent: services.tools.known(lane.workspace, name)?.idempotent ?? false,
-  }),
+    const { idempotent = false, retry } = services.tools.known(lane.workspace, name) ?? {};
+    const digest = toolDigestOf(name, input);
+    return { callId, digest, idempotencyKey: callId, idempotent, ...(retry ? { retry } : {}) };
+  },
 });

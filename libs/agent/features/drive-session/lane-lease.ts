@@ -2,7 +2,14 @@ import { sessionLease } from '@antiphon/contracts/agent';
 import type { Lease } from '@antiphon/event-store';
 import type { LaneServices } from './lane-services.js';
 
-export type Claim = { readonly owned: true } | { readonly owned: false; readonly owner: string };
+export type Claim =
+  | { readonly owned: true }
+  | {
+      readonly owned: false;
+      readonly owner: string;
+      /** The owner's. */
+      readonly epoch: number;
+    };
 
 /** The lease of one session as this process knows it. */
 export interface LaneLease {
@@ -64,7 +71,9 @@ export const createLaneLease = (
       const askedAt = monotonic();
       const attempt = await leases.acquire(workspace, sessionLease(sessionId), owner, times.leaseMs);
       become(attempt.acquired ? attempt.lease : null, askedAt);
-      return attempt.acquired ? { owned: true } : { owned: false, owner: attempt.owner };
+      return attempt.acquired
+        ? { owned: true }
+        : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
     },
     confirm: async () => {
       // An answer that took longer to be read than a lease lives proves nothing.

@@ -11,6 +11,7 @@ import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import type { PublishFrames } from './live-frames.js';
 import type { SandboxWatch } from './sandbox-watch.js';
 import type { ToolCatalog } from './tool-catalog.js';
+import type { ToolRetries } from './tool-retries.js';
 
 /** Does nothing outside of tests; what it throws, or never answers, is what a death at that point looks like. */
 export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
@@ -50,6 +51,7 @@ export interface LaneServices {
   readonly requests: RequestClient;
   readonly tools: ToolCatalog;
   readonly sandbox: SandboxWatch;
+  readonly retries: ToolRetries;
   readonly breakers: ProviderBreakers;
   readonly publish: PublishFrames;
   readonly readVersions: ReadVersions;

@@ -1,6 +1,6 @@
-import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { createBatcher } from './batcher.js';
-import { makeToolCall } from './call-tool.js';
+import { asToolWork, makeToolCall } from './call-tool.js';
 import { recordedOutcome } from './recorded-tools.js';
 import { observeTool } from './turn-telemetry.js';
 import type { Work } from './work.js';
@@ -17,11 +17,14 @@ const refusal = ({ agent }: Work, turnId: string, { callId, name }: TurnToolCall
         data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
       };
 
+/** How a try of a call ends. */
+export type ToolEnd = ToolOutcome | ToolDeferral;
+
 /** What a step's calls leave in the log. */
 export interface ToolRecords {
   /** Claims calls of a turn, unless it is cancelled by then: the fold says which are claimed after this. */
   readonly claim: (callIds: readonly string[]) => Promise<void>;
-  readonly outcomes: (outcomes: readonly ToolOutcome[]) => Promise<void>;
+  readonly outcomes: (outcomes: readonly ToolEnd[]) => Promise<void>;
 }
 
 /**
@@ -46,7 +49,7 @@ export const runTools = async (
         fork?.purpose === 'whatif'
           ? await recordedOutcome(work, fork, turnId, toMake)
           : (refusal(work, turnId, toMake) ??
-            (await observeTool(toMake, () => makeToolCall(work, turnId, toMake, claim))));
+            (await observeTool(toMake, () => makeToolCall(asToolWork(work), turnId, toMake, claim))));
       await work.services.failpoint('agent.tool.answered', work.lane.sessionId);
       await record(outcome);
     }

@@ -158,6 +158,8 @@ export const createSessionDriver = (services: LaneServices, lane: SessionLane): 
       const { turnId } = turn;
       const about = turnContext(origins[turnId], { workspace, sessionId, turnId });
       retryAfterMs = await runWithContext(about, () => take(turn, step, retryAfterMs));
+      // Whoever makes the next try wakes this driver.
+      if (step.kind === 'await_tools') return;
     }
   };
 

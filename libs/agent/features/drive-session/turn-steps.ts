@@ -1,15 +1,17 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
-import type { BeginCall, SessionCommand, Step, ToolOutcome } from '@antiphon/agent-domain';
+import type { BeginCall, SessionCommand, Step } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import { askApprovals, requestApproved } from '../ask-approval/ask-approval.js';
 import { callModel } from './call-model.js';
 import type { CallResult } from './call-model.js';
-import { unknownOutcome } from './call-tool.js';
+import { cancelSent, unknownOutcome } from './call-tool.js';
 import { followUpContext } from './follow-up-context.js';
 import { toFailure } from './model-outcome.js';
 import { runTools } from './run-tools.js';
-import type { ToolRecords } from './run-tools.js';
+import type { ToolEnd, ToolRecords } from './run-tools.js';
+import type { SessionLane } from './session-lane.js';
 import { waitFor } from './stop.js';
+import type { ToolRetryRef } from './tool-retries.js';
 import type { Work } from './work.js';
 
 const LOST = 'the process that drove this turn was lost';
@@ -62,7 +64,7 @@ const beginCall = async (
 
 const recordOutcomes =
   ({ services }: Work, record: Record) =>
-  (outcomes: readonly ToolOutcome[]): Promise<void> =>
+  (outcomes: readonly ToolEnd[]): Promise<void> =>
     record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(services.clock) });
 
 const recordsOf = (work: Work, turnId: string, record: Record): ToolRecords => ({
@@ -78,6 +80,19 @@ const runCalls = async (work: Work, step: StepOf<'run_tools'>, record: Record): 
   await failpoint('agent.tool.recorded', work.lane.sessionId);
 };
 
+const retryRef = ({ workspace, sessionId, fold }: SessionLane, callId: string): ToolRetryRef => ({
+  workspace,
+  sessionId,
+  callId,
+  agentId: fold().state.started?.agentId ?? '',
+});
+
+/** Where it was another process that made the call, and it is still at it, the sandbox is told. */
+const giveUp = (work: Work, { turnId, calls }: StepOf<'give_up_tools'>, record: Record): Promise<void> => {
+  for (const { callId, deferred } of calls) if (deferred) cancelSent(work, callId);
+  return recordOutcomes(work, record)(calls.map(({ callId }) => unknownOutcome(turnId, callId, LOST)));
+};
+
 type SureStep = Exclude<Step, { kind: 'idle' | 'await_answers' | 'answer_call' }>;
 
 const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Record): Promise<void> => {
@@ -89,10 +104,10 @@ const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Recor
     case 'run_tools':
       return runCalls(work, step, record);
     case 'give_up_tools':
-      return recordOutcomes(
-        work,
-        record,
-      )(step.calls.map(({ callId }) => unknownOutcome(step.turnId, callId, LOST)));
+      return giveUp(work, step, record);
+    case 'await_tools':
+      for (const { callId } of step.calls) work.services.retries.begin(retryRef(work.lane, callId));
+      return Promise.resolve();
     case 'ask':
       return askApprovals(work, step, record);
     case 'request_tools':

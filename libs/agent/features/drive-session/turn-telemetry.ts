@@ -1,4 +1,4 @@
-import type { ModelUsage, OpenCall, ToolOutcome } from '@antiphon/agent-domain';
+import type { ModelUsage, OpenCall, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import {
   contextFrom,
@@ -169,7 +169,8 @@ export const observeCall = (
   });
 };
 
-const outcomeName = ({ type, data }: ToolOutcome): string => {
+const outcomeName = ({ type, data }: ToolOutcome | ToolDeferral): string => {
+  if (type === 'ToolCallDeferred') return 'deferred';
   if (type === 'ToolCallCompleted') return data.isError ? 'tool_error' : 'completed';
   return type === 'ToolCallFailed' ? data.code : 'unknown';
 };
@@ -177,8 +178,8 @@ const outcomeName = ({ type, data }: ToolOutcome): string => {
 /** A tool call as an `execute_tool` span and as a measurement. `name`: of a tool that the agent was given. */
 export const observeTool = (
   { name, callId }: { readonly name: string; readonly callId: string },
-  work: () => Promise<ToolOutcome>,
-): Promise<ToolOutcome> => {
+  work: () => Promise<ToolOutcome | ToolDeferral>,
+): Promise<ToolOutcome | ToolDeferral> => {
   const attributes: SpanAttributes = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': name,

@@ -30,11 +30,16 @@ export interface Responders {
   close(): void;
 }
 
-export const echoTool = (idempotent: boolean, name = 'echo'): ToolDescription => ({
+export const echoTool = (
+  idempotent: boolean,
+  name = 'echo',
+  retry?: ToolDescription['retry'],
+): ToolDescription => ({
   name,
   description: 'answers its input',
   inputSchema: { type: 'object' },
   idempotent,
+  ...(retry ? { retry } : {}),
   moduleDigest: 'digest',
   grants: [],
 });

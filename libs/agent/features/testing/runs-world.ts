@@ -31,6 +31,7 @@ export interface RunsWorld {
 
 const OPEN: ReadonlySet<string> = new Set(['running', 'cancelling']);
 const AGENTS = ['main', 'second'];
+const TOOLS = ['echo', 'once', 'quick'];
 
 /** The agents' world with Temporal's real server: a task queue of its own, so that specs do not take each other's work. */
 export const createRunsWorld = async (
@@ -44,7 +45,7 @@ export const createRunsWorld = async (
   const taskQueue = `spec-${randomBytes(4).toString('hex')}`;
   const alive = new Set<RunsProcess>();
   const [agent] = testConfig().agents;
-  const config = { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id })) };
+  const config = { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id, tools: TOOLS })) };
 
   const startProcess: RunsWorld['process'] = (options = {}) => {
     const { store, pool, nats } = agents;

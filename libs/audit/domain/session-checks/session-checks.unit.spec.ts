@@ -16,6 +16,7 @@ import {
   onceRequested,
   toolClaimed,
   toolCompleted,
+  toolDeferred,
   toolRequested,
   turnCancelled,
   turnCompleted,
@@ -105,6 +106,17 @@ describe('turns-end-once names', () => {
 });
 
 describe('tool-calls-have-one-outcome names', () => {
+  it('nothing where a try that reached no tool is followed by another', () => {
+    const tries = [
+      toolClaimed(),
+      toolDeferred('unsent'),
+      toolClaimed(2),
+      toolDeferred('unsent'),
+      toolClaimed(3),
+    ];
+    expect(run(toolCallsHaveOneOutcome, ...asked, onceRequested(), ...tries, toolCompleted())).toEqual([]);
+  });
+
   it('a call that is at work, as open', () =>
     expect(run(toolCallsHaveOneOutcome, ...asked, toolRequested())).toEqual([
       `open 5 tool call ${CALL_ID} has no outcome yet`,
@@ -150,6 +162,16 @@ describe('tool-calls-have-one-outcome names', () => {
       'one that was claimed twice',
       [...asked, onceRequested(), toolClaimed(), toolClaimed(2), toolCompleted()],
       `violation 7 tool call ${CALL_ID} is claimed twice for one try`,
+    ],
+    [
+      'one that may have run, and is made again all the same',
+      [...asked, onceRequested(), toolClaimed(), toolDeferred('lost')],
+      `violation 7 tool call ${CALL_ID} may have run, and is to be made again all the same`,
+    ],
+    [
+      'one that is made more often than its tool allows',
+      [...asked, toolRequested(), ...Array.from({ length: 3 }, () => toolDeferred('lost'))],
+      `violation 8 tool call ${CALL_ID} is to be made more than 3 times`,
     ],
     [
       'one that was claimed after its outcome',

@@ -3,6 +3,7 @@ import { open, violation } from '../audit-check.js';
 import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
 
 type Requested = SessionEventOf<'ToolCallRequested'>['data'];
+type Deferred = SessionEventOf<'ToolCallDeferred'>['data'];
 type Outcome = SessionEventOf<'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown'>;
 
 interface Waiting {
@@ -11,7 +12,14 @@ interface Waiting {
   /** Whether the tool may only be reached after a claim. */
   readonly claims: boolean;
   claimed: boolean;
+  readonly idempotent: boolean;
+  /** Tries that may have reached the tool, and more of which are to come. */
+  repeated: number;
+  readonly maxAttempts: number;
 }
+
+/** Of an idempotent tool that declares nothing. */
+const DEFAULT_ATTEMPTS = 3;
 
 /** Every tool call that was requested has exactly one outcome, after the request and before the next model call; what must be claimed first was. */
 export const toolCallsHaveOneOutcome: SessionCheck = {
@@ -26,10 +34,12 @@ export const toolCallsHaveOneOutcome: SessionCheck = {
     const done = new Set<string>();
     let calls = 0;
 
-    const request = ({ callId, turnId, attempt, claims = false }: Requested, at: EventPlace): Finding[] => {
+    const request = (data: Requested, at: EventPlace): Finding[] => {
+      const { callId, turnId, attempt, claims = false, idempotent, retry } = data;
       if (waiting.has(callId) || done.has(callId))
         return [violation(at, `tool call ${callId} was requested twice`)];
-      waiting.set(callId, { turnId, at, claims, claimed: false });
+      const maxAttempts = retry?.maxAttempts ?? DEFAULT_ATTEMPTS;
+      waiting.set(callId, { turnId, at, claims, claimed: false, idempotent, repeated: 0, maxAttempts });
       calls++;
       return attempt === asked.attempt && asked.callIds.has(callId)
         ? []
@@ -41,6 +51,18 @@ export const toolCallsHaveOneOutcome: SessionCheck = {
       if (call.claimed) return [violation(at, `tool call ${callId} is claimed twice for one try`)];
       call.claimed = true;
       return [];
+    };
+    const defer = ({ callId, reason }: Deferred, at: EventPlace): Finding[] => {
+      const call = waiting.get(callId);
+      if (!call) return [violation(at, `tool call ${callId} is put off, but waits for no outcome`)];
+      call.claimed = false;
+      if (reason === 'unsent') return [];
+      call.repeated++;
+      if (!call.idempotent)
+        return [violation(at, `tool call ${callId} may have run, and is to be made again all the same`)];
+      return call.repeated < call.maxAttempts
+        ? []
+        : [violation(at, `tool call ${callId} is to be made more than ${call.maxAttempts} times`)];
     };
     const settle = ({ type, data: { callId } }: Outcome, at: EventPlace): Finding[] => {
       if (done.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
@@ -72,6 +94,8 @@ export const toolCallsHaveOneOutcome: SessionCheck = {
           return request(event.data, place);
         case 'ToolCallClaimed':
           return claim(event.data.callId, place);
+        case 'ToolCallDeferred':
+          return defer(event.data, place);
         case 'ToolCallCompleted':
         case 'ToolCallFailed':
         case 'ToolCallUnknown':

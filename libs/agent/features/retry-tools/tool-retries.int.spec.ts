@@ -1,0 +1,211 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { transient } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import { WORKSPACE, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { echoTool } from '../testing/responders.js';
+import { createRunsWorld } from '../testing/runs-world.js';
+import type { RunsProcess, RunsWorld } from '../testing/runs-world.js';
+import { asksFor, says } from '../testing/test-model.js';
+
+jest.setTimeout(60_000);
+
+const QUICK = { maxAttempts: 2, backoffMs: 10, maxBackoffMs: 10, onTimeout: true };
+
+let world: RunsWorld;
+let agents: AgentWorld;
+let tool: 'echo' | 'once' | 'quick';
+let answer: AgentWorld['responders']['tool'];
+beforeAll(async () => {
+  world = await createRunsWorld(
+    await createTestDatabase(),
+    process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
+    process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
+  );
+  ({ agents } = world);
+  answer = agents.responders.tool;
+  agents.responders.tools = [echoTool(true), echoTool(false, 'once'), echoTool(true, 'quick', QUICK)];
+});
+beforeEach(() => {
+  tool = 'echo';
+  agents.responders.tool = answer;
+  agents.responders.asked.tool.length = 0;
+  agents.model.reply = async ({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === 'tool'
+      ? says(last.results.map(({ content }) => content).join(' '))
+      : asksFor({ name: tool, input: { canary: 'CANARY' } });
+  };
+});
+afterAll(() => world?.close());
+
+const lose = async (): Promise<never> => {
+  throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
+};
+const failing = (code: string) => async () =>
+  ({ outcome: 'failed', code, message: code, durationMs: 1 }) as const;
+/** The tool ends its tries so, one after the other, and answers from then on. */
+const ends = (...tries: AgentWorld['responders']['tool'][]): void => {
+  agents.responders.tool = (request) => (tries.shift() ?? answer)(request);
+};
+const keysAsked = (): string[] => agents.responders.asked.tool.map(({ idempotencyKey }) => idempotencyKey);
+
+const turnOf = async (process: TestProcess) => {
+  const { sessionId } = await submitTo(process, { address: newAddress() });
+  const events = await agents.ended(sessionId);
+  const about = events.filter(({ type }) => type.startsWith('ToolCall'));
+  const callId = String(about[0]?.data['callId']);
+  return {
+    sessionId,
+    callId,
+    types: about.map(({ type }) => type),
+    about,
+    text: events.at(-2)?.data['text'],
+  };
+};
+
+describe('a tool call whose first try failed', () => {
+  let agent: RunsProcess;
+  beforeAll(async () => {
+    agent = world.process();
+    await until(() => agent.engine.polling(), 30_000);
+  });
+  afterAll(() => agent.stop());
+
+  it('is made again by a Temporal workflow with the same key, if its tool is idempotent', async () => {
+    ends(lose, failing('TOOL.UNAVAILABLE'));
+    const { types, text, callId } = await turnOf(agent);
+    expect(types).toEqual(['ToolCallRequested', 'ToolCallDeferred', 'ToolCallDeferred', 'ToolCallCompleted']);
+    expect(text).toBe('{"canary":"CANARY"}');
+    expect(new Set(keysAsked())).toEqual(new Set([callId]));
+    const handle = world.temporal.workflow.getHandle(`tool/${callId}`);
+    await handle.result();
+    const { type, typedSearchAttributes } = await handle.describe();
+    expect(type).toBe('toolRetry');
+    expect(JSON.stringify(typedSearchAttributes.getAll())).toContain('AntiphonSession');
+    const history = await handle.fetchHistory();
+    const payloads = JSON.stringify(history, (_, value: unknown) =>
+      value instanceof Uint8Array ? Buffer.from(value).toString() : value,
+    );
+    expect(payloads).toContain(callId);
+    expect(payloads).not.toContain('CANARY');
+  });
+
+  it('is claimed anew for each try, if its tool is not, and certainly was not reached', async () => {
+    tool = 'once';
+    ends(failing('TOOL.UNAVAILABLE'));
+    const { types, about } = await turnOf(agent);
+    expect(types).toEqual([
+      'ToolCallRequested',
+      'ToolCallClaimed',
+      'ToolCallDeferred',
+      'ToolCallClaimed',
+      'ToolCallCompleted',
+    ]);
+    expect(about.flatMap(({ data }) => data['tryNumber'] ?? [])).toEqual([1, 2]);
+  });
+
+  it('is not made again, if its tool is not idempotent and may have been reached', async () => {
+    tool = 'once';
+    ends(lose);
+    expect((await turnOf(agent)).types).toEqual(['ToolCallRequested', 'ToolCallClaimed', 'ToolCallUnknown']);
+    expect(keysAsked()).toHaveLength(1);
+  });
+
+  it('is made as often as its tool declares, and no more', async () => {
+    tool = 'quick';
+    ends(lose, lose);
+    const { types, about } = await turnOf(agent);
+    expect(types).toEqual(['ToolCallRequested', 'ToolCallDeferred', 'ToolCallUnknown']);
+    expect(about[0]?.data['retry']).toEqual(QUICK);
+    expect(keysAsked()).toHaveLength(2);
+  });
+
+  it('is made again after its time was over only if its tool wants that', async () => {
+    tool = 'quick';
+    ends(failing('TOOL.TIMEOUT'), failing('TOOL.TIMEOUT'));
+    expect((await turnOf(agent)).types).toEqual(['ToolCallRequested', 'ToolCallDeferred', 'ToolCallFailed']);
+    expect(keysAsked()).toHaveLength(2);
+  });
+});
+
+describe('without Temporal', () => {
+  afterEach(() => agents.stopAll());
+
+  it('a call waits in the log, and whoever drives its session next has it made', async () => {
+    ends(lose);
+    const cut = world.process({ temporalAddress: '127.0.0.1:1' });
+    const { sessionId } = await submitTo(cut, { address: newAddress() });
+    await until(async () => (await agents.types(sessionId)).at(-1) === 'ToolCallDeferred');
+    await cut.stop();
+    const agent = world.process();
+    // Its worker has to start first.
+    await until(async () => (await agents.types(sessionId)).includes('TurnCompleted'), 40_000);
+    expect(await agents.types(sessionId)).toContain('ToolCallCompleted');
+    expect(keysAsked()).toHaveLength(2);
+    await agent.stop();
+  });
+});
+
+describe('a call that waits for its next try', () => {
+  const heldBack = (): TestProcess => {
+    const process = agents.process({ config: testConfig({ tools: ['once'] }) });
+    process.runtime.leaveRetriesTo({ begin: () => undefined });
+    return process;
+  };
+  const deferred = async (process: TestProcess) => {
+    ends(failing('TOOL.UNAVAILABLE'));
+    const { sessionId } = await submitTo(process, { address: newAddress() });
+    const events = await until(async () => {
+      const all = await agents.events(sessionId);
+      return all.at(-1)?.type === 'ToolCallDeferred' && all;
+    });
+    const callId = String(events.at(-1)?.data['callId']);
+    return { sessionId, call: { workspace: WORKSPACE, sessionId, callId } };
+  };
+  beforeEach(() => {
+    tool = 'once';
+  });
+  afterEach(() => agents.stopAll());
+
+  it('ends with its turn, without having been made', async () => {
+    const process = heldBack();
+    const { sessionId, call } = await deferred(process);
+    await process.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
+    const events = await agents.ended(sessionId);
+    expect(events.slice(-2)).toMatchObject([
+      { type: 'ToolCallFailed', data: { code: 'TOOL.CANCELLED' } },
+      { type: 'TurnCancelled' },
+    ]);
+    expect(await process.runtime.retryTool.again(call)).toEqual({ over: true, waitMs: 0 });
+    expect(keysAsked()).toHaveLength(1);
+  });
+
+  it('is unknown when whoever tried again is gone, and is not made a third time', async () => {
+    const process = heldBack();
+    const { sessionId, call } = await deferred(process);
+    let answerLate: () => void = () => undefined;
+    agents.responders.tool = (request) =>
+      new Promise((resolve) => (answerLate = () => resolve(answer(request))));
+    const lost = process.runtime.retryTool.again(call);
+    await until(() => keysAsked().length === 2);
+    expect(await process.runtime.retryTool.again(call)).toEqual({ over: true, waitMs: 0 });
+    answerLate();
+    await lost;
+    const types = (await agents.ended(sessionId)).map(({ type }) => type);
+    expect(types.filter((type) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toEqual([
+      'ToolCallUnknown',
+    ]);
+    expect(keysAsked()).toHaveLength(2);
+  });
+
+  it('is made by a process that does not drive its session, which tells the one that does', async () => {
+    const driver = heldBack();
+    const { sessionId, call } = await deferred(driver);
+    const other = heldBack();
+    await other.runtime.retryTool.again(call);
+    const events = await agents.ended(sessionId);
+    expect(events.at(-1)?.type).toBe('TurnCompleted');
+    expect(events.at(-1)?.metadata['epoch']).toBe(1);
+  });
+});
