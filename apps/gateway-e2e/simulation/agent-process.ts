@@ -213,7 +213,8 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
       return yield* commit(driver, record(step.calls.map((call) => unknown(step.turnId, call))));
     case 'ask':
     case 'await_answers':
-      throw new Error('nobody is to be asked here');
+    case 'await_tools':
+      throw new Error('nobody is to be asked here, and no call is put off');
     case 'request_tools':
     case 'complete':
     case 'cancel':

@@ -6,3 +6,4 @@ export { closedPort, startRawProvider } from './raw-provider.js';
 export type { RawProvider } from './raw-provider.js';
 export { anthropicMessage, anthropicStream, openAiCompletion, openAiStream } from './wire-formats.js';
 export type { MockReply } from './wire-formats.js';
+export { anthropicFaults, openAiFaults } from './message-faults.js';

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { seeded } from '@antiphon/testing/load';
+import type { Chance } from '@antiphon/testing/load';
+import { anthropicFaults } from '@antiphon/testing/providers';
+import type { LoggedEvent } from '../stack-under-test.js';
+import { antiphon } from '../stack-under-test.js';
+import { startKilledTools } from './killed-tools.js';
+import type { Kill, KilledTools } from './killed-tools.js';
+
+jest.setTimeout(1_200_000);
+
+/** 19 turns of 11 calls in one step, eight of them at a time. */
+const TURNS = 19;
+const CALLS = 11;
+const seed = Number(process.env['SEED'] ?? 209);
+
+const POINTS = [
+  'agent.tool.requested',
+  'agent.tool.claimed',
+  'agent.tool.dispatched',
+  'agent.tool.answered',
+  'agent.tool.recorded',
+  'sandbox.call.taken',
+  'sandbox.call.returned',
+] as const;
+const ONCE_A_STEP = new Set<string>(['agent.tool.requested', 'agent.tool.recorded']);
+const OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
+
+let tools: KilledTools;
+const log: LoggedEvent[] = [];
+let killed = 0;
+
+beforeAll(async () => {
+  tools = await startKilledTools();
+});
+afterAll(() => tools?.close());
+
+/** One death at a named step, and one while the target is at work. */
+const killsOf = (chance: Chance): Kill[] => {
+  const at = chance.pick(POINTS);
+  return [
+    { at, nth: ONCE_A_STEP.has(at) ? 1 : 1 + chance.below(CALLS - 2) },
+    { during: chance.pick<'agent' | 'sandbox'>(['agent', 'sandbox']), nth: 1 + chance.below(CALLS - 2) },
+  ];
+};
+
+describe('209 tool calls, with the agent and the sandbox killed at random points', () => {
+  it('end, each turn of them', async () => {
+    const chance = seeded(seed);
+    for (let turn = 0; turn < TURNS; turn++) {
+      const done = await tools.turn(CALLS, killsOf(chance));
+      log.push(...done.events);
+      killed += done.killed;
+      expect(done.events.at(-1)).toMatchObject({ type: 'TurnCompleted' });
+    }
+  });
+
+  it('have one outcome each, and no side effect twice, as the target counts them', async () => {
+    const requested = log.filter(({ type }) => type === 'ToolCallRequested');
+    expect(requested.length).toBe(TURNS * CALLS);
+    const ends = new Map<string, string[]>();
+    for (const { type, data } of log)
+      if (OUTCOME.test(type))
+        ends.set(String(data['callId']), [...(ends.get(String(data['callId'])) ?? []), type]);
+    const tally: Record<string, number> = {};
+    for (const { data } of requested) {
+      const key = String(data['idempotencyKey']);
+      const [outcome = '', ...more] = ends.get(String(data['callId'])) ?? [];
+      const acted = tools.target.asked.get(key) ?? 0;
+      expect([key, outcome !== '', more]).toEqual([key, true, []]);
+      if (data['idempotent'] === false) expect([key, acted <= 1]).toEqual([key, true]);
+      if (outcome === 'ToolCallCompleted') expect([key, acted >= 1]).toEqual([key, true]);
+      const name = `${data['idempotent'] === true ? 'idempotent' : 'once'} ${outcome}, acted ${acted}`;
+      tally[name] = (tally[name] ?? 0) + 1;
+    }
+    process.stdout.write(
+      `  seed ${seed}: ${requested.length} calls, ${killed} kills; ${JSON.stringify(tally)}\n`,
+    );
+    expect(killed).toBeGreaterThanOrEqual(TURNS);
+    // Both kinds were really made, and deaths really met some.
+    expect(tally).toMatchObject({
+      'once ToolCallCompleted, acted 1': expect.any(Number),
+      'once ToolCallUnknown, acted 1': expect.any(Number),
+      'idempotent ToolCallCompleted, acted 1': expect.any(Number),
+    });
+  });
+
+  it('leave requests to the provider that are all well-formed, and a log that the audit accepts', async () => {
+    for (const { seen } of tools.mock.calls) expect(anthropicFaults(seen.body)).toEqual([]);
+    const audit = await antiphon(tools.stack, ['audit']);
+    expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+  });
+});
