@@ -47,6 +47,7 @@ const createOutbox = (
   { connectionId }: { connectionId: string },
   buffers: SendBuffers,
   logger: Logger,
+  onTooSlow: () => void,
 ) => {
   let waiting: (() => void)[] = [];
   const wake = (): void => {
@@ -72,6 +73,7 @@ const createOutbox = (
       if (buffers.mayHold(connectionId, bytes)) return socket.send(JSON.stringify(message), onWritten);
       logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
       socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
+      onTooSlow();
     },
     room: (): Promise<void> | undefined =>
       socket.readyState === socket.OPEN && socket.bufferedAmount > BRISK_BYTES
@@ -88,7 +90,7 @@ export const createClientConnection = (
 ): ClientConnection => {
   const held = new Map<string | symbol, () => void>();
   const offsets = createBoundedMap<number>(MAX_OFFSETS);
-  const outbox = createOutbox(socket, identity, buffers, logger);
+  const outbox = createOutbox(socket, identity, buffers, logger, () => endHeld());
 
   const close = (code: number, reason: string): void => socket.close(code, reason);
   const send = (message: JsonValue): void => outbox.send(message, () => 'from the last offset');
@@ -123,10 +125,11 @@ export const createClientConnection = (
     return mine;
   };
 
-  socket.once('close', () => {
+  const endHeld = (): void => {
     for (const end of held.values()) end();
     held.clear();
-  });
+  };
+  socket.once('close', endHeld);
 
   return {
     ...identity,

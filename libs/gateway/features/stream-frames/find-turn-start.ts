@@ -6,6 +6,8 @@ import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 export interface FoldedTo {
   readonly version: number;
   readonly cursor: FrameCursor;
+  /** See `FramePage`. */
+  readonly openSince: number | null;
 }
 
 export type StreamReads = Pick<EventStore, 'readStream' | 'streamVersion'>;
@@ -64,5 +66,6 @@ export const findTurnStart = async (
   return {
     version: best.version - 1,
     cursor: { ...initialCursor, sessionId, agentId, attempt: best.attempt - 1 },
+    openSince: null,
   };
 };

@@ -8,8 +8,11 @@ import { findTurnStart, type FoldedTo, type StreamReads } from './find-turn-star
 /** Some frames of a session, in order. */
 export interface FramePage {
   readonly frames: readonly Frame[];
-  /** Whether a turn is at work behind them: more is to come by itself. */
-  readonly turnOpen: boolean;
+  /**
+   * When the attempt began that is at work behind them (ms since 1970, by the log's clock): its text may be sent already.
+   * null: no turn is at work.
+   */
+  readonly openSince: number | null;
 }
 
 /** The committed frames of sessions, derived from their event streams. */
@@ -26,12 +29,19 @@ export interface FrameLog {
 /** Events of one read: each may have 1 MiB. */
 const PAGE = 64;
 const MAX_CHECKPOINTS = 10_000;
-const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor };
+const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor, openSince: null };
 
 /** Events that this version does not know give no frames: a newer service may write them. */
 const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
   const parsed = SessionEvent.safeParse(upcast(recorded));
   return parsed.success ? framesOf(cursor, parsed.data) : { cursor, frames: [] };
+};
+
+const foldEvent = (at: FoldedTo, event: RecordedEvent): { at: FoldedTo; frames: readonly Frame[] } => {
+  const { cursor, frames } = framesOfRecorded(at.cursor, event);
+  const began = event.type === 'ModelCallStarted' ? Date.parse(event.recordedAt) : at.openSince;
+  const openSince = cursor.openTurnId === null ? null : began;
+  return { at: { version: event.streamVersion, cursor, openSince }, frames };
 };
 
 /**
@@ -72,9 +82,9 @@ export const createFrameLog = (store: StreamReads): FrameLog => {
       if (events.length === 0 && at.version === 0)
         throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
       for (const event of events) {
-        const { cursor, frames } = framesOfRecorded(at.cursor, event);
-        at = { version: event.streamVersion, cursor };
-        yield { at, frames };
+        const step = foldEvent(at, event);
+        at = step.at;
+        yield step;
       }
       if (events.length < PAGE) break;
       // A long session: what lies between its beginning and the turn that is asked for is passed over.
@@ -86,13 +96,13 @@ export const createFrameLog = (store: StreamReads): FrameLog => {
 
   return {
     framesAfter: async function* (workspace, sessionId, after) {
-      let turnOpen = false;
+      let openSince: number | null = null;
       for await (const { at, frames } of fold(workspace, sessionId, after)) {
-        turnOpen = at.cursor.openTurnId !== null;
+        openSince = at.openSince;
         const fresh = frames.filter(({ offset }) => offset > after);
-        if (fresh.length > 0) yield { frames: fresh, turnOpen };
+        if (fresh.length > 0) yield { frames: fresh, openSince };
       }
-      yield { frames: [], turnOpen };
+      yield { frames: [], openSince };
     },
     end: async (workspace, sessionId) => {
       let cursor = initialCursor;

@@ -7,8 +7,8 @@ import { createWaitingFrames } from './waiting-frames.js';
 export interface FrameSources {
   /** From the log: everything that is committed, read as it is delivered. */
   readonly committed: (after: number) => AsyncIterable<FramePage>;
-  /** From the short-lived `LIVE` stream: text of an attempt that still runs. */
-  readonly live: (after: number) => Promise<readonly LiveFrame[]>;
+  /** From the short-lived `LIVE` stream: text of an attempt that still runs, and began at `since` (ms). */
+  readonly live: (after: number, since: number) => Promise<readonly LiveFrame[]>;
 }
 
 export interface FrameReaderOptions extends FrameSources {
@@ -94,17 +94,23 @@ export const createFrameReader = (options: FrameReaderOptions): FrameReader => {
   };
 
   const fill = async (): Promise<void> => {
-    for await (const { frames, turnOpen } of options.committed(state.sequence?.last ?? 0)) {
-      await deliverInTime(frames);
+    let openSince: number | null = null;
+    for await (const page of options.committed(state.sequence?.last ?? 0)) {
+      await deliverInTime(page.frames);
       if (state.closed) return;
-      state.turnOpen = turnOpen;
+      openSince = page.openSince;
+      state.turnOpen = openSince !== null;
     }
-    for (const frame of await options.live(state.sequence?.last ?? 0)) {
+    if (openSince !== null) await fillFromLive(openSince);
+    drain();
+  };
+
+  const fillFromLive = async (since: number): Promise<void> => {
+    for (const frame of await options.live(state.sequence?.last ?? 0, since)) {
       const room = options.room?.();
       if (room) await room;
-      if (state.closed || accept(frame) === 'gap') break;
+      if (state.closed || accept(frame) === 'gap') return;
     }
-    drain();
   };
 
   const fillAll = async (): Promise<void> => {

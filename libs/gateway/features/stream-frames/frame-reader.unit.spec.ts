@@ -37,8 +37,8 @@ interface Setup {
 }
 /** Page by page, as the log is read. */
 async function* pagesOf(frames: readonly Frame[]): AsyncGenerator<FramePage> {
-  for (const frame of frames) yield { frames: [frame], turnOpen: frame.event !== 'done' };
-  yield { frames: [], turnOpen: (frames.at(-1)?.event ?? 'done') !== 'done' };
+  for (const frame of frames) yield { frames: [frame], openSince: frame.event === 'done' ? null : 1 };
+  yield { frames: [], openSince: (frames.at(-1)?.event ?? 'done') === 'done' ? null : 1 };
 }
 const readerOf = ({ after = 0, committed = [], live = [] }: Setup) => {
   const seen: Frame[] = [];

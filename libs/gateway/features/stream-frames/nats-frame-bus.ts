@@ -6,14 +6,21 @@ const LIVE_STREAM = 'LIVE';
 /** Frames of one session that are recalled at most; older text is in the log by then. */
 const MAX_RECALLED = 10_000;
 
-const recallFrom = async (manager: JetStreamManager, subject: string): Promise<string[]> => {
+/** The clocks of PostgreSQL and NATS may differ by so much. */
+const SKEW_MS = 10_000;
+
+const isNothingThere = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'message not found';
+
+const recallFrom = async (manager: JetStreamManager, subject: string, since: number): Promise<string[]> => {
   const texts: string[] = [];
-  const batch = await manager.direct.getBatch(LIVE_STREAM, {
-    seq: 1,
-    next_by_subj: subject,
-    batch: MAX_RECALLED,
-  });
-  for await (const message of batch) texts.push(message.string());
+  const wanted = { start_time: new Date(since - SKEW_MS), next_by_subj: subject, batch: MAX_RECALLED };
+  try {
+    for await (const message of await manager.direct.getBatch(LIVE_STREAM, wanted))
+      texts.push(message.string());
+  } catch (error) {
+    if (!isNothingThere(error)) throw error;
+  }
   return texts;
 };
 
@@ -32,6 +39,6 @@ export const createNatsFrameBus = (link: NatsLink): FrameBus => {
       return () => subscription.unsubscribe();
     },
     onReconnect: (listener) => link.onReconnect(listener),
-    recall: async (subject) => (link.isConnected() ? recallFrom(await managed(), subject) : []),
+    recall: async (subject, since) => (link.isConnected() ? recallFrom(await managed(), subject, since) : []),
   };
 };

@@ -7,8 +7,8 @@ import type { FrameLog } from './frame-log.js';
 export interface FrameBus {
   /** Calls back with each message's text; answers the function that ends the subscription. */
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
-  /** What `LIVE` still holds of a subject, oldest first. */
-  recall(subject: string): Promise<readonly string[]>;
+  /** What `LIVE` still holds of a subject from a time on (ms), oldest first. */
+  recall(subject: string, since: number): Promise<readonly string[]>;
   /** Calls back when it is there again after an outage: what was sent meanwhile did not come. */
   onReconnect(listener: () => void): () => void;
 }
@@ -116,8 +116,13 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     return feed;
   };
 
-  const recallLive = async (workspace: string, sessionId: string, after: number): Promise<LiveFrame[]> => {
-    const texts = await bus.recall(liveSubject(workspace, sessionId));
+  const recallLive = async (
+    workspace: string,
+    sessionId: string,
+    after: number,
+    since: number,
+  ): Promise<LiveFrame[]> => {
+    const texts = await bus.recall(liveSubject(workspace, sessionId), since);
     const frames = texts.map(parseLive).filter((frame): frame is LiveFrame => frame !== undefined);
     return frames.filter((frame) => frame.offset > after).sort((a, b) => a.offset - b.offset);
   };
@@ -146,7 +151,7 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
         ...(room ? { room } : {}),
         onError,
         committed: (from) => log.framesAfter(workspace, sessionId, from),
-        live: (from) => recallLive(workspace, sessionId, from),
+        live: (from, since) => recallLive(workspace, sessionId, from, since),
       });
       const follower: Follower = { reader, turnId };
       feed.followers.add(follower);
