@@ -1,3 +1,4 @@
+export { askAgain } from './ask-again.js';
 export { HandleRequest } from './handle-request.js';
 export { createLogHint, onLogHint } from './log-hint.js';
 export { connectNats, inboxPrefix } from './nats-link.js';

@@ -3,7 +3,7 @@ import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
 import type { ModelPrompt } from '@antiphon/agent-domain';
 import type { CallToReady } from './ready-call.js';
 import { isAppError } from '@antiphon/kernel';
-import { askAgain } from './ask-again.js';
+import { askAgain } from '@antiphon/messaging';
 import { Stopped, untilAnswered } from './stop.js';
 
 /** Below this a call is refused instead of capped. */

@@ -2,7 +2,7 @@ import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { Remembered } from '@antiphon/agent-domain';
 import type { AgentConfig } from '@antiphon/config';
-import { askAgain } from './ask-again.js';
+import { askAgain } from '@antiphon/messaging';
 import type { LaneServices } from './lane-services.js';
 import type { SessionLane } from './session-lane.js';
 

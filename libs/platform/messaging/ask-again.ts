@@ -1,5 +1,5 @@
 import { isAppError } from '@antiphon/kernel';
-import type { RequestOptions } from '@antiphon/messaging';
+import type { RequestOptions } from './request-client.js';
 
 /** Far longer than an answer takes, far shorter than a turn may stand still for a process that has died. */
 const SOON_MS = 2_000;
