@@ -120,7 +120,10 @@ describe('a model call', () => {
       failpoint: (name) => (name === 'agent.turn.accepted' && ++accepted === 2 ? held : Promise.resolve()),
     });
     const { sessionId } = await submitTo(agent, { address: newAddress() });
-    await world.ended(sessionId);
+    const [start] = (await world.ended(sessionId)).filter(({ type }) => type === 'ModelCallStarted');
+    await until(() =>
+      asked.settle.some(({ reservationId }) => reservationId === start?.data['reservationId']),
+    );
     asked.settle.length = 0;
     const first = submitTo(agent, { sessionId }, 'hi', { idempotencyKey: 'once' });
     await until(() => accepted === 2);
