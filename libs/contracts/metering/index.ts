@@ -168,7 +168,13 @@ export const reserveBudget = defineRequest({
 export type ReserveBudgetRequest = z.infer<typeof reserveBudget.request>;
 export type ReserveBudgetReply = z.infer<typeof reserveBudget.reply>;
 
-/** The outcome of an attempt, as its event in the session says it. Idempotent; a later one changes nothing. */
+/** The reason of `not_dispatched` for a reservation that no call cites: metering looks into the log before it believes that. */
+export const NEVER_BEGUN = 'never_begun';
+
+/**
+ * The outcome of an attempt, as its event in the session says it. Idempotent; a later one changes nothing.
+ * `METERING.CALL_BEGUN` (conflict): given back as never begun, while a call that has begun cites it.
+ */
 export const settleBudget = defineRequest({
   subject: 'cmd.metering.budget.settle',
   request: z.strictObject({

@@ -69,7 +69,7 @@ export const openMetering = async () => {
       store,
       endReservations,
       reserve: createReserveBudget({ ledger, endReservations, clock, limits }),
-      settle: createSettleBudget(ledger),
+      settle: createSettleBudget(ledger, endReservations),
       read: createReadBudgets(pool, clock, limits),
     };
   };

@@ -102,7 +102,7 @@ const rollProvider: Provider = {
     reserveProvider,
     readProvider,
     rollProvider,
-    { provide: SETTLE_BUDGET, inject: [BUDGET_LEDGER], useFactory: createSettleBudget },
+    { provide: SETTLE_BUDGET, inject: [BUDGET_LEDGER, END_RESERVATIONS], useFactory: createSettleBudget },
     MeteringLifecycle,
   ],
 })

@@ -78,8 +78,10 @@ const failureOf = (attempt: Attempt, error: unknown): CallResult => {
   }
   if (error instanceof ModelFailure) return result(error, error.retryAfterMs);
   if (!isAppError(error)) work.services.logger.error({ err: error }, 'a model call failed unexpectedly');
-  const { message } = toAppError(error);
-  return result({ reason: 'dependency_failed', message, dispatched: attempt.dispatched, retryable: false });
+  const { code, message } = toAppError(error);
+  // It was given back, and then its call turned out to be in the log: the next try has a reservation of its own.
+  const retryable = code === 'METERING.RESERVATION_ENDED' && !attempt.dispatched;
+  return result({ reason: 'dependency_failed', message, dispatched: attempt.dispatched, retryable });
 };
 
 const overflowed = (cause: unknown): ModelFailure => {

@@ -4,7 +4,7 @@ import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import { ModelFailure } from '@antiphon/agent-domain';
 import type { ModelFailureDetails } from '@antiphon/agent-domain';
-import { rejected, transient } from '@antiphon/kernel';
+import { conflict, rejected, transient } from '@antiphon/kernel';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says, streams, USAGE } from '../testing/test-model.js';
@@ -181,6 +181,25 @@ describe('a model call', () => {
       type: 'TurnFailed',
       data: { code: 'TURN.DEPENDENCY_FAILED', message: 'memory will not' },
     });
+  });
+});
+
+describe('a reservation that has ended before its call was made', () => {
+  it('is not called on: the next try has another one', async () => {
+    const granting = world.responders.reserve;
+    const ended = new Set<string>();
+    world.responders.reserve = async (request) => {
+      if (ended.size === 0) ended.add(request.reservationId);
+      if (ended.has(request.reservationId))
+        throw conflict('METERING.RESERVATION_ENDED', 'it was given back', { data: { status: 'released' } });
+      return granting(request);
+    };
+    const { events, last } = await turn();
+    expect(last).toMatchObject({ type: 'TurnCompleted' });
+    const [first, second] = events.filter(({ type }) => type === 'ModelCallStarted');
+    expect(ended.has(first?.data['reservationId'] as string)).toBe(true);
+    expect(second?.data).toMatchObject({ attempt: 2 });
+    expect(events.find(({ type }) => type === 'ModelCallAborted')?.data).toMatchObject({ dispatched: false });
   });
 });
 

@@ -1,4 +1,4 @@
-import { settleBudget } from '@antiphon/contracts/metering';
+import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { OpenCall } from '@antiphon/agent-domain';
 import type { SessionFold } from '../session-log/session-fold.js';
 import { agentOf } from './follow-up-context.js';
@@ -44,7 +44,7 @@ export const createReadyAhead = (
     // What was not answered, or not to us, may have been reserved all the same.
     const reservation = await ready.then((call) => call.reservation).catch(() => null);
     if (reservation?.granted === false) return;
-    const outcome = { kind: 'not_dispatched' as const, reason: 'never_begun' };
+    const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
     const settle = () => services.requests.request(settleBudget, { workspace, reservationId, outcome });
     await untilAnswered(settle, AbortSignal.timeout(GIVE_BACK_MS), services.logger);
   };

@@ -1,10 +1,13 @@
 import type pg from 'pg';
 import type { EventStore } from '@antiphon/event-store';
-import { isoTime } from '@antiphon/kernel';
+import { NEVER_BEGUN } from '@antiphon/contracts/metering';
+import type { CallOutcome, SettleBudgetReply } from '@antiphon/contracts/metering';
+import { conflict, isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { BudgetLedger } from '../keep-ledger/ledger.js';
 import { findOutcome } from './find-outcome.js';
-import { openInScope, openLongest } from './open-reservations.js';
+import { statusOf } from '../keep-ledger/status-of.js';
+import { openInScope, openLongest, openOne } from './open-reservations.js';
 import type { OpenRow } from './open-reservations.js';
 import { createRounds } from './shared-rounds.js';
 
@@ -21,7 +24,12 @@ export interface EndReservations {
    * time is over without one. Answers how many ended. Callers that come together share one look that began after them.
    */
   inScope(workspace: string, scopeKey: string): Promise<number>;
-  /** The same for everything that has expired, and for what has been open longest, in every workspace. */
+  /**
+   * Takes back what no call has cited, and answers how the reservation stands then. What its holder believes is not
+   * enough: an append whose answer was lost may have begun the call. Throws `METERING.CALL_BEGUN` where it is at work.
+   */
+  takeBack(workspace: string, reservationId: string): Promise<SettleBudgetReply['status']>;
+  /** As `inScope`, for everything that has expired, and for what has been open longest, in every workspace. */
   sweep(): Promise<number>;
 }
 
@@ -42,13 +50,27 @@ const eachAtOnce = async <T>(items: readonly T[], work: (item: T) => Promise<boo
   return done;
 };
 
+const UNBEGUN: CallOutcome = { kind: 'not_dispatched', reason: NEVER_BEGUN };
+
+const takeBack = async (
+  { pool, store, ledger }: EndReservationsDeps,
+  workspace: string,
+  reservationId: string,
+): Promise<SettleBudgetReply['status']> => {
+  const open = await openOne(pool, workspace, reservationId);
+  const found = open ? await findOutcome(store, open) : 'never_begun';
+  if (found === 'at_work')
+    throw conflict('METERING.CALL_BEGUN', `a call has begun that cites reservation ${reservationId}`);
+  const outcome = typeof found === 'string' ? UNBEGUN : found;
+  return statusOf(await ledger.submit(workspace, { type: 'Settle', reservationId, outcome }), reservationId);
+};
+
 const endOne = async ({ store, ledger }: EndReservationsDeps, open: OpenRow): Promise<boolean> => {
   const { workspace, reservationId } = open;
   const found = await findOutcome(store, open);
   // Until it expires the commit that cites it may still be on its way.
   if (found === 'overtaken' || (found === 'never_begun' && open.expired)) {
-    const outcome = { kind: 'not_dispatched', reason: 'never_begun' } as const;
-    await ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
+    await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: UNBEGUN });
   } else if (typeof found !== 'string')
     await ledger.submit(workspace, { type: 'Settle', reservationId, outcome: found });
   else if (open.expired) await ledger.submit(workspace, { type: 'Expire', reservationId });
@@ -65,6 +87,7 @@ export const createEndReservations = (deps: EndReservationsDeps): EndReservation
   });
   return {
     inScope: (workspace, scopeKey) => rounds(JSON.stringify([workspace, scopeKey])),
+    takeBack: (workspace, reservationId) => takeBack(deps, workspace, reservationId),
     sweep: async () => end(await openLongest(pool, isoTime(clock), MAX_LOOK, MAX_OLD)),
   };
 };

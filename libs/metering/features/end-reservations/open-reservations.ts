@@ -17,6 +17,8 @@ interface Row {
 const COLUMNS = 'workspace, reservation_id, session_id, attempt';
 const OF_SCOPE_SQL = `select ${COLUMNS}, open_until <= $4::timestamptz as expired from budget_reservations
   where workspace = $1 and open_until is not null and $2 = any (scope_keys) order by open_until limit $3`;
+const ONE_SQL = `select ${COLUMNS}, false as expired from budget_reservations
+  where workspace = $1 and reservation_id = $2 and open_until is not null`;
 const LONGEST_SQL = `(select ${COLUMNS}, true as expired from budget_reservations
     where open_until <= $1::timestamptz order by open_until limit $2)
   union all
@@ -54,3 +56,11 @@ export const openLongest = (
   expired: number,
   others: number,
 ): Promise<OpenRow[]> => read(pool, 'budget_open_longest', LONGEST_SQL, [now, expired, others]);
+
+/** A reservation, if it is open. */
+export const openOne = async (
+  pool: pg.Pool,
+  workspace: string,
+  reservationId: string,
+): Promise<OpenRow | undefined> =>
+  (await read(pool, 'budget_open_one', ONE_SQL, [workspace, reservationId]))[0];

@@ -10,7 +10,7 @@ export interface SweepRunner {
 
 /** Sweeps every `everyMs`, one sweep at a time; a failed one is logged and tried again at the next turn. */
 export const createSweepRunner = (
-  endReservations: EndReservations,
+  endReservations: Pick<EndReservations, 'sweep'>,
   logger: Logger,
   everyMs: number,
 ): SweepRunner => {

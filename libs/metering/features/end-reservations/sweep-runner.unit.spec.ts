@@ -17,7 +17,7 @@ it('sweeps again after a failure, says so, and waits for a sweep at work when it
     third();
     return new Promise((resolve) => (release = resolve));
   };
-  const runner = createSweepRunner({ sweep, inScope: () => Promise.resolve(0) }, logger, 1);
+  const runner = createSweepRunner({ sweep }, logger, 1);
   runner.start();
   await thirdBegun;
   let stopped = false;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { NEVER_BEGUN } from '@antiphon/contracts/metering';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 
@@ -73,6 +74,25 @@ describe('settling', () => {
     expect(new Set(await Promise.all(told))).toEqual(new Set(['settled']));
     expect(await types(request.reservationId)).toEqual(['BudgetReserved', 'BudgetSettled']);
     expect(metering.lines.filter((line) => line['message'] === 'token record')).toHaveLength(1);
+  });
+
+  it('takes back as never begun only what no call in the log cites, whatever its holder believes', async () => {
+    const { reserve, settle } = metering.start();
+    const [begun, unbegun, over] = [metering.request(), metering.request(), metering.request()];
+    await Promise.all([begun, unbegun, over].map(reserve));
+    await metering.sessionSays(begun.sessionId, callStarted(begun));
+    await metering.sessionSays(over.sessionId, callStarted(over), callCompleted(over, 10, 5));
+    const giveBack = ({ reservationId }: { reservationId: string }) =>
+      settle(settlement(reservationId, { kind: 'not_dispatched', reason: NEVER_BEGUN }));
+    await expect(giveBack(begun)).rejects.toMatchObject({ code: 'METERING.CALL_BEGUN', kind: 'conflict' });
+    expect(await types(begun.reservationId)).toEqual(['BudgetReserved']);
+    await expect(settle(settlement(begun.reservationId, used(10, 5)))).resolves.toBe('settled');
+    expect([await giveBack(unbegun), await giveBack(unbegun), await giveBack(over)]).toEqual([
+      'released',
+      'released',
+      'settled',
+    ]);
+    expect(await giveBack(metering.request())).toBe('missing');
   });
 
   it('says that a reservation is missing', async () => {
