@@ -129,6 +129,7 @@ export const createFrameReader = (options: FrameReaderOptions): FrameReader => {
   };
 
   const catchUp = (): Promise<void> => {
+    if (state.closed) return Promise.resolve();
     if (state.filling) state.again = true;
     return (state.filling ??= fillAll()
       .catch(onFailure)

@@ -38,6 +38,10 @@ export const createNatsFrameBus = (link: NatsLink): FrameBus => {
       });
       return () => subscription.unsubscribe();
     },
+    subscribed: async () => {
+      // Whoever waits for an answer while the connection is lost hears of it when it is back (onReconnect).
+      if (link.isConnected()) await link.connection.flush().catch(() => undefined);
+    },
     onReconnect: (listener) => link.onReconnect(listener),
     recall: async (subject, since) => (link.isConnected() ? recallFrom(await managed(), subject, since) : []),
   };

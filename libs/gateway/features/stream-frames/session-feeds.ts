@@ -7,6 +7,8 @@ import type { FrameLog } from './frame-log.js';
 export interface FrameBus {
   /** Calls back with each message's text; answers the function that ends the subscription. */
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
+  /** Settles once the server knows of every subscription so far (one round trip), or cannot be asked. */
+  subscribed(): Promise<void>;
   /** What `LIVE` still holds of a subject from a time on (ms), oldest first. */
   recall(subject: string, since: number): Promise<readonly string[]>;
   /** Calls back when it is there again after an outage: what was sent meanwhile did not come. */
@@ -36,6 +38,8 @@ export interface SessionFeeds {
 const END_GRACE_MS = 50;
 /** How often a waiting reader that hears nothing looks into the log: live frames and hints are not durable. */
 const QUIET_MS = 1_000;
+/** NATS answers within a millisecond; where it does not, the past is shown without it, and looked at again when it has. */
+const SUBSCRIBED_MS = 250;
 /** A feed stays subscribed for a while, so that the next turn finds it. */
 const LINGER_MS = 30_000;
 
@@ -47,6 +51,8 @@ interface Follower {
 interface Feed {
   readonly followers: Set<Follower>;
   readonly end: () => void;
+  /** Settles once NATS knows of its subscriptions; null: nobody has asked yet. */
+  subscribed: Promise<void> | null;
   heardAt: number;
   /** Highest that was heard: who sends under a lower one has lost the session, and is not heard any more. */
   epoch: number;
@@ -92,7 +98,7 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
       if (turnId !== undefined) onEnd(feed, turnId);
     });
     const end = () => (endLive(), endEvents());
-    const feed: Feed = { followers, end, heardAt: now(), epoch: 0, linger: null };
+    const feed: Feed = { followers, end, subscribed: null, heardAt: now(), epoch: 0, linger: null };
     return feed;
   };
 
@@ -127,6 +133,14 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     return frames.filter((frame) => frame.offset > after).sort((a, b) => a.offset - b.offset);
   };
 
+  /** First NATS has to know of the subscription, then the past is read: what comes meanwhile would be in neither. */
+  const readPast = (feed: Feed, reader: FrameReader): void => {
+    const look = (): void => void reader.catchUp();
+    const impatient = setTimeout(look, SUBSCRIBED_MS).unref();
+    feed.subscribed ??= bus.subscribed();
+    void feed.subscribed.finally(() => (clearTimeout(impatient), look()));
+  };
+
   /** Whoever waits for something must not depend on a hint; who follows a session in which nothing happens costs nothing. */
   const lookAfter = ({ heardAt, followers }: Feed): void => {
     if (now() - heardAt < QUIET_MS) return;
@@ -134,7 +148,10 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
       if (turnId !== undefined || reader.expectsMore()) void reader.catchUp();
   };
   const lookAfterAll = (): void => {
-    for (const { followers } of feeds.values()) for (const { reader } of followers) void reader.catchUp();
+    for (const feed of feeds.values()) {
+      feed.subscribed = null;
+      for (const { reader } of feed.followers) readPast(feed, reader);
+    }
   };
   const endReconnects = bus.onReconnect(lookAfterAll);
   const lookAfterQuietOnes = setInterval(() => [...feeds.values()].forEach(lookAfter), QUIET_MS).unref();
@@ -155,7 +172,7 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
       });
       const follower: Follower = { reader, turnId };
       feed.followers.add(follower);
-      if (options.catchUp) void reader.catchUp();
+      if (options.catchUp) readPast(feed, reader);
       return () => leave(key, feed, follower);
     },
     close: () => {

@@ -41,7 +41,8 @@ export interface ResumeWorld {
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
   /** `LIVE` keeps nothing of what it had. */
   forgetLive(): Promise<void>;
-  gateway(limits?: SendLimits): Promise<ResumeGateway>;
+  /** One that reaches NATS at another address if need be: through a link that a spec holds up. */
+  gateway(limits?: SendLimits, natsUrl?: string): Promise<ResumeGateway>;
   close(): Promise<void>;
 }
 
@@ -68,8 +69,8 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     ends.push(async () => (await store.close(), await pool.end()));
     return store;
   };
-  const link = async (service: string) => {
-    const connected = await connectNats({ url: natsUrl, service, logger: silentLogger });
+  const link = async (service: string, url = natsUrl) => {
+    const connected = await connectNats({ url, service, logger: silentLogger });
     ends.push(() => connected.drain());
     return connected;
   };
@@ -120,7 +121,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       while ((await manager.streams.info('LIVE')).state.last_seq < sent) await nats.connection.flush();
     },
     forgetLive: async () => void (await manager.streams.purge('LIVE')),
-    gateway: async (limits) => {
+    gateway: async (limits, url) => {
       const store = storeFor('gateway');
       let reads = 0;
       const counted: Pick<EventStore, 'readStream' | 'streamVersion'> = {
@@ -128,7 +129,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         streamVersion: (...args) => (reads++, store.streamVersion(...args)),
       };
       const frameLog = createFrameLog(counted);
-      const bus = createNatsFrameBus(await link('gateway'));
+      const bus = createNatsFrameBus(await link('gateway', url));
       const feeds = createSessionFeeds(bus, frameLog, () => systemClock.now());
       ends.push(() => feeds.close());
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger });
