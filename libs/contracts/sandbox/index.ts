@@ -1,32 +1,22 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
+import { ToolRetry } from './tool-policy.js';
+
+export {
+  DEFAULT_TOOL_RETRY,
+  MAX_TOOL_ATTEMPTS,
+  MAX_TOOL_BACKOFF_MS,
+  MAX_TOOL_TIMEOUT_MS,
+  MIN_TOOL_BACKOFF_MS,
+  MIN_TOOL_TIMEOUT_MS,
+  ToolRetry,
+  narrowRetry,
+  parseToolPolicy,
+} from './tool-policy.js';
+export type { DeclaredToolPolicy, RetryCaps, ToolPolicyResult } from './tool-policy.js';
 
 export const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
-
-/** How a tool's calls are tried again after a try that may be repeated: of one that is idempotent, or that reached no tool. */
-export const ToolRetry = z
-  .object({
-    /** Tries that may have reached the tool; those that certainly did not are not counted. */
-    maxAttempts: z.int().min(1).max(10),
-    /** Before the second try; twice as long before each further one. */
-    backoffMs: z.int().min(10).max(60_000),
-    maxBackoffMs: z.int().min(10).max(600_000),
-    /** Whether a call that ran out of its time is tried again. */
-    onTimeout: z.boolean(),
-  })
-  .refine(({ backoffMs, maxBackoffMs }) => backoffMs <= maxBackoffMs, {
-    path: ['maxBackoffMs'],
-    message: 'must not be less than the first backoff',
-  });
-export type ToolRetry = z.infer<typeof ToolRetry>;
-/** What holds for an idempotent tool that declares nothing; any other is tried once. */
-export const DEFAULT_TOOL_RETRY: ToolRetry = {
-  maxAttempts: 3,
-  backoffMs: 500,
-  maxBackoffMs: 30_000,
-  onTimeout: false,
-};
 
 /** What a plug-in's `describe()` says of one tool, as providers are told it. */
 export const ToolDescription = z.object({
@@ -36,7 +26,10 @@ export const ToolDescription = z.object({
   inputSchema: z.record(z.string(), z.json()),
   /** Only an idempotent tool may be called again when its outcome was lost. */
   idempotent: z.boolean(),
+  /** What it declares, within what the operator allows; absent where neither says anything. */
   retry: ToolRetry.optional(),
+  /** For one try: what the tool declares, at most what the operator allows. */
+  timeoutMs: z.int().positive().optional(),
   moduleDigest: z.string(),
   /** What its module may do, sorted. */
   grants: z.array(z.string()).default([]),

@@ -90,8 +90,11 @@ export interface PluginConfig {
   readonly kind: 'tool' | 'channel';
   /** Typed capability strings such as `http:api.example.com`; unknown types are refused when the file is read. */
   readonly capabilities: readonly string[];
+  /** For one try of a call, at most: its tool may declare less. */
   readonly timeoutMs: number;
   readonly memoryMb: number;
+  /** What its tool may declare of its retries at most; null: whatever a tool may declare. */
+  readonly retry: { readonly maxAttempts: number | null; readonly maxBackoffMs: number | null };
 }
 
 export interface BindingConfig {

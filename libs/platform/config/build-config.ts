@@ -68,6 +68,7 @@ const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
   capabilities: item.capabilities,
   timeoutMs: item.timeout_ms,
   memoryMb: item.memory_mb,
+  retry: { maxAttempts: item.retry.max_attempts, maxBackoffMs: item.retry.max_backoff_ms },
 });
 
 const price = (item: Item<'prices'>): PriceConfig => ({

@@ -1,44 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './defaults.js';
-import { usdToMicro } from './money.js';
-
-/** What a key takes, in words and as a line to copy; shown with each error and in the reference file. */
-export interface Hint {
-  readonly expected: string;
-  readonly example: string;
-}
-export const hints = z.registry<Hint>();
-
-const hint = <T extends z.ZodType>(schema: T, expected: string, example: string): T => {
-  hints.add(schema, { expected, example });
-  return schema;
-};
-
-const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
-const TOOL = /^[A-Za-z0-9_-]{1,64}$/;
-const NAME_RULE = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';
-
-const name = (example: string) => hint(z.string().regex(NAME), NAME_RULE, example);
-const text = (what: string, example: string, max = 64 * 1024) =>
-  hint(z.string().min(1).max(max), `${what} (a string that is not empty)`, example);
-const int = (min: number, max: number, what: string, example: string) =>
-  hint(z.int().min(min).max(max), `${what}: an integer from ${min} to ${max}`, example);
-const bool = (what: string, example: string) => hint(z.boolean(), `${what}: true or false`, example);
-const usd = (what: string, example: string) =>
-  hint(
-    z.custom<unknown>((value) => usdToMicro(value) !== null).transform((value) => usdToMicro(value) ?? 0),
-    `${what}: US dollars, 0 or more, at most six decimals, no exponent`,
-    example,
-  );
-const tokens = (what: string, example: string) =>
-  hint(
-    z.int().min(0).max(Number.MAX_SAFE_INTEGER),
-    `${what} in tokens: an integer, 0 or more, where 0 means spend nothing`,
-    example,
-  );
-const names = (what: string, pattern: RegExp, example: string) =>
-  hint(z.array(hint(z.string().regex(pattern), what, example)), `a list of ${what}`, example);
+import { NAME, TOOL, bool, hint, int, name, names, text, tokens, usd } from './key-hints.js';
 
 const Gateway = z.strictObject({
   host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
@@ -137,6 +100,21 @@ const Agent = z.strictObject({
   ).default([]),
 });
 
+const attempts = int(1, 10, 'tries of a call that may have reached its tool, at most', 'max_attempts = 3')
+  .nullable()
+  .default(null);
+const longestBackoff = int(10, 600_000, 'milliseconds between two tries, at most', 'max_backoff_ms = 30000')
+  .nullable()
+  .default(null);
+/** A section that is absent gets its keys' defaults. */
+const NOTHING = {};
+
+const PluginRetry = hint(
+  z.strictObject({ max_attempts: attempts, max_backoff_ms: longestBackoff }),
+  'a table with max_attempts and max_backoff_ms',
+  '[plugins.retry]',
+).prefault(NOTHING);
+
 const Plugin = z.strictObject({
   name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
   // Needed unless the name is that of a bundled plug-in (check-rules.ts).
@@ -149,12 +127,13 @@ const Plugin = z.strictObject({
     /^[^]{1,300}$/,
     'capabilities = ["http:api.example.com"]',
   ).default([]),
-  timeout_ms: int(1, 60_000, 'milliseconds for one call', 'timeout_ms = 5000').default(
+  timeout_ms: int(1, 60_000, 'milliseconds for one try of a call, at most', 'timeout_ms = 5000').default(
     defaults.DEFAULT_PLUGIN_TIMEOUT_MS,
   ),
   memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').default(
     defaults.DEFAULT_PLUGIN_MEMORY_MB,
   ),
+  retry: PluginRetry,
 });
 
 const place = (what: string, example: string) => text(what, example, 200).optional();
@@ -211,8 +190,6 @@ const Retention = z.strictObject({
   ),
 });
 
-/** A section that is absent gets its keys' defaults. */
-const NOTHING = {};
 const section = <T extends z.ZodType>(schema: T, key: string) =>
   hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
 const list = <T extends z.ZodType>(schema: T, key: string) =>

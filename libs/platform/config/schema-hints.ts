@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { KeyPath } from './config-problem.js';
-import { ConfigFile, hints } from './config.schema.js';
-import type { Hint } from './config.schema.js';
+import { ConfigFile } from './config.schema.js';
+import { hints } from './key-hints.js';
+import type { Hint } from './key-hints.js';
 
 type Node = z.core.$ZodType;
 

@@ -9,9 +9,8 @@ import type { Layer } from './cell/wall.js';
 import { systemEgress } from './http/egress.port.js';
 import type { EgressPorts } from './http/egress.port.js';
 import { createVettedClient } from './http/vetted-client.js';
-import { loadPlugins } from './plugins/load-plugins.js';
-import { grantsOf } from './plugins/load-plugins.js';
-import type { PluginEntry } from './plugins/load-plugins.js';
+import { grantsOf, loadPlugins } from './plugins/load-plugins.js';
+import type { LoadedPlugin, PluginEntry } from './plugins/load-plugins.js';
 import { pluginSources } from './plugins/plugin-source.js';
 import { createTrialBench } from './plugins/trial-bench.js';
 import { createCellPool } from './pool/cell-pool.js';
@@ -53,19 +52,20 @@ const CPU_FACTOR = 4;
 
 const defaultCells = (): number => Math.min(MAX_CELLS, Math.max(MIN_CELLS, availableParallelism()));
 
+const toolOf = (plugin: LoadedPlugin): ToolDescription => {
+  const { source, image, policy } = plugin;
+  const { description, inputSchema, idempotent } = plugin.description;
+  return {
+    ...{ name: source.name, description, inputSchema, idempotent },
+    ...(policy.retry ? { retry: policy.retry } : {}),
+    timeoutMs: policy.timeoutMs,
+    moduleDigest: image.digest,
+    grants: grantsOf(plugin),
+  } as ToolDescription;
+};
+
 const toolsOf = (entries: readonly PluginEntry[]): ToolDescription[] =>
-  entries.flatMap(({ plugin }) =>
-    plugin?.source.kind === 'tool'
-      ? [
-          {
-            name: plugin.source.name,
-            ...plugin.description,
-            moduleDigest: plugin.image.digest,
-            grants: grantsOf(plugin),
-          } as ToolDescription,
-        ]
-      : [],
-  );
+  entries.flatMap(({ plugin }) => (plugin?.source.kind === 'tool' ? [toolOf(plugin)] : []));
 
 const limitsOf = (sources: readonly { readonly memoryMb: number; readonly timeoutMs: number }[]) => {
   const longest = Math.max(...sources.map(({ timeoutMs }) => timeoutMs));

@@ -69,8 +69,8 @@ const cellSpan = (name: string): SpanStart => ({
 
 const httpFor = (
   client: VettedClient,
-  { http, name, capabilities, timeoutMs }: PluginSource,
-  idempotencyKey: string,
+  { http, name, capabilities }: PluginSource,
+  { timeoutMs, idempotencyKey }: { readonly timeoutMs: number; readonly idempotencyKey: string },
 ): ServeHttp | null =>
   http
     ? client.forCall({ plugin: name, hosts: grantedHosts(capabilities), timeoutMs, idempotencyKey })
@@ -105,9 +105,9 @@ const createRun =
         failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),
       );
     const { image, source } = tool;
-    const { timeoutMs } = source;
+    const { timeoutMs } = tool.policy;
     const listener = inCallersContext(tool.listener);
-    const http = httpFor(client, source, idempotencyKey);
+    const http = httpFor(client, source, { timeoutMs, idempotencyKey });
     const settings = { call_id: callId, idempotency_key: idempotencyKey };
     const job = { plugin: name, image, entry: ENTRY, input, settings, timeoutMs, listener, signal };
     const end = await withSpan(cellSpan(name), async (span) => {
@@ -131,29 +131,36 @@ const logReply = (
   else logger.warn({ ...fields, code: reply.code, reason: reply.message }, 'a tool call failed');
 };
 
+/** A reply, and whether the same call again is answered with it, or is run: where nothing was, or where that does no harm. */
+interface Answer {
+  readonly reply: CallToolReply;
+  readonly keep: boolean;
+}
+
+const isFinal = (reply: CallToolReply, mayRepeat: boolean): boolean =>
+  reply.outcome === 'completed' ||
+  (reply.code !== 'TOOL.UNAVAILABLE' && !(mayRepeat && reply.code === 'TOOL.TIMEOUT'));
+
 /** Makes the use case behind `cmd.sandbox.tool.call`: fence first, then at most one run for each call id. */
 export const createCallTool = (options: CallToolOptions): CallTool => {
   const run = createRun(options);
   const fence = createSessionFence();
   const running = new Map<string, AbortController>();
-  const calls = createRememberedCalls<CallToolReply>({
+  const calls = createRememberedCalls<Answer>({
     maxCalls: MAX_REMEMBERED_CALLS,
     maxBytes: MAX_REMEMBERED_BYTES,
-    sizeOf: (reply) => (reply.outcome === 'completed' ? reply.content.length : reply.message.length),
-    keep: (reply) => reply.outcome === 'completed' || reply.code !== 'TOOL.UNAVAILABLE',
+    sizeOf: ({ reply }) => (reply.outcome === 'completed' ? reply.content : reply.message).length,
+    keep: ({ keep }) => keep,
   });
-  const runCancellable = async (
-    key: string,
-    request: CallToolRequest,
-    input: Buffer,
-  ): Promise<CallToolReply> => {
+  const runCancellable = async (key: string, request: CallToolRequest, input: Buffer): Promise<Answer> => {
     const controller = new AbortController();
     running.set(key, controller);
     await failpoint('sandbox.call.taken');
     const reply = await run(request, input, controller.signal).finally(() => running.delete(key));
     await failpoint('sandbox.call.returned');
     logReply(options.logger, request, reply);
-    return reply;
+    const mayRepeat = findTool(options.entries, request.name)?.description.idempotent ?? false;
+    return { reply, keep: isFinal(reply, mayRepeat) };
   };
   return {
     call: async (request) => {
@@ -161,7 +168,8 @@ export const createCallTool = (options: CallToolOptions): CallTool => {
       fence.check(workspace, sessionId, epoch);
       const input = Buffer.from(JSON.stringify(request.input));
       const key = callKey(request);
-      return calls.once(key, fingerprintOf(name, input), () => runCancellable(key, request, input));
+      const run = () => runCancellable(key, request, input);
+      return (await calls.once(key, fingerprintOf(name, input), run)).reply;
     },
     cancel: ({ workspace, sessionId, callId, epoch }) => {
       fence.check(workspace, sessionId, epoch);

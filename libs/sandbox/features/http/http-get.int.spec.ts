@@ -43,7 +43,15 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const capabilities = HOSTS.map((host) => `http:${host}`);
   const plugins = [
-    { name: 'http-get', path: null, kind: 'tool' as const, capabilities, timeoutMs: 5_000, memoryMb: 16 },
+    {
+      name: 'http-get',
+      path: null,
+      kind: 'tool' as const,
+      capabilities,
+      timeoutMs: 5_000,
+      memoryMb: 16,
+      retry: { maxAttempts: null, maxBackoffMs: null },
+    },
   ];
   box = await startSandbox([], {}, { bundledDirectory: await bundledPlugins(), plugins, egress });
 });

@@ -8,6 +8,8 @@ import type { ModuleImage } from '../cell/run-in-cell.js';
 import { createPluginLog } from './plugin-log.js';
 import { readPluginFile } from './plugin-source.js';
 import type { PluginSource } from './plugin-source.js';
+import { cappedKeys, policyWithin } from './tool-policy.js';
+import type { ToolPolicy } from './tool-policy.js';
 import type { TrialBench } from './trial-bench.js';
 
 /** A plug-in that may be called. */
@@ -15,6 +17,7 @@ export interface LoadedPlugin {
   readonly source: PluginSource;
   readonly image: ModuleImage;
   readonly description: PluginDescription;
+  readonly policy: ToolPolicy;
   readonly listener: CellListener;
 }
 
@@ -55,17 +58,26 @@ const tryLoad = async (
   const listener = createPluginLog(source.name, logger);
   const { describes } = verdict;
   const trial = await bench.attempt({ name: source.name, image, describes, listener });
-  return trial.ok
-    ? { source, image, description: trial.description, listener }
-    : reject(trial.reason, digest);
+  if (!trial.ok) return reject(trial.reason, digest);
+  const { description } = trial;
+  return { source, image, description, policy: policyWithin(description, source), listener };
+};
+
+/** The operator's word goes before the tool's, and is not kept silently. */
+const sayCapped = ({ source, description, policy }: LoadedPlugin, logger: Logger): void => {
+  const keys = cappedKeys(description, policy);
+  if (keys.length === 0) return;
+  const text = `a plug-in declares more than its configuration allows, and is held to that; allow it with ${keys.join(', ')}`;
+  logger.warn({ plugin: source.name, ...policy }, text);
 };
 
 const loadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry => {
   const { source, image } = plugin;
   const { name, kind, capabilities } = source;
   const fields = { plugin: name, kind, digest: image.digest };
-  if (kind === 'tool') logger.info(fields, 'a plug-in is loaded');
+  if (kind === 'tool') logger.info({ ...fields, ...plugin.policy }, 'a plug-in is loaded');
   else logger.warn(fields, 'a channel plug-in is loaded, but no endpoint calls it yet');
+  sayCapped(plugin, logger);
   const tools = kind === 'tool' ? [name] : [];
   const view: PluginView = {
     name,

@@ -32,6 +32,7 @@ const bundled = (directory: string, name: string): PluginSource => ({
   capabilities: [],
   timeoutMs: name === HTTP_GET ? HTTP_TIMEOUT_MS : DEFAULT_TIMEOUT_MS,
   memoryMb: DEFAULT_MEMORY_MB,
+  retry: { maxAttempts: null, maxBackoffMs: null },
   bundled: true,
   http: name === HTTP_GET,
 });

@@ -1,3 +1,4 @@
+import { parseToolPolicy } from '@antiphon/contracts/sandbox';
 import { parseDescription, undescribed } from '@antiphon/sandbox-domain';
 import type { DescriptionResult, PluginDescription, RunEnd } from '@antiphon/sandbox-domain';
 import type { Cell } from '../cell/cell-process.js';
@@ -37,7 +38,7 @@ const attemptIn = async (
   const input = new Uint8Array(0);
   const end = await runInCell(cell, { plugin: name, image, entry: 'describe', input, timeoutMs, listener });
   return end.end === 'returned' && end.status === 0 && end.error === null
-    ? parseDescription(end.output)
+    ? parseDescription(end.output, parseToolPolicy)
     : describeEnd('describe()', end);
 };
 

@@ -44,6 +44,15 @@ const tool = (
   wat(`(module ${PRELUDE} ${memory} (data (i32.const 0) "${data}") ${HELPERS} ${rest}
     (func (export "handle_tool_call") (result i32) (local $i i32) ${body}))`);
 
+/** A tool that says `declares` of itself; called, it logs a line and never comes back. */
+const endless = (declares: object): Uint8Array => {
+  const text = JSON.stringify({ description: 'Never ends.', ...declares });
+  return tool(`(call $log_info (call $block (i32.const 0) (i32.const 3))) (loop $l (br $l)) (i32.const 0)`, {
+    data: `ran${text.replaceAll('"', '\\22')}`,
+    rest: `(func (export "describe") (result i32) (call $say (i32.const 3) (i32.const ${text.length})) (i32.const 0))`,
+  });
+};
+
 const OK = '(i32.const 0)';
 const LOOP = '(loop $l (br $l))';
 /** Without imports and helpers, as the corpus has them. */
@@ -127,5 +136,16 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'no-export': bare('(func (export "nope"))'),
   'bad-describe': bare(`${handler(OK)} (func (export "describe") (result i32) (i32.const 0))`),
   'describe-loop': bare(`${handler(OK)} (func (export "describe") (result i32) ${LOOP} ${OK})`),
+  patient: endless({
+    idempotent: true,
+    timeout_ms: 250,
+    retry: { max_attempts: 4, backoff_ms: 50, max_backoff_ms: 800, on_timeout: true },
+  }),
+  'declares-nothing': endless({ idempotent: true }),
+  once: endless({ timeout_ms: 250 }),
+  'retry-too-often': endless({ idempotent: true, retry: { max_attempts: 99 } }),
+  'retry-unsafe': endless({ retry: { max_attempts: 2 } }),
+  'retry-misspelt': endless({ idempotent: true, retry: { max_attempts: 2, backof_ms: 5 } }),
+  'timeout-too-long': endless({ timeout_ms: 3_600_000 }),
   'not-wasm': new TextEncoder().encode('#!/bin/sh\necho x'),
 };

@@ -47,6 +47,7 @@ export const pluginAt = (path: string, more: Partial<PluginConfig> & { name: str
   capabilities: [],
   timeoutMs: 5_000,
   memoryMb: 16,
+  retry: { maxAttempts: null, maxBackoffMs: null },
   ...more,
 });
 
