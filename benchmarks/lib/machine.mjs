@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import { setTimeout as wait } from 'node:timers/promises';
 
 const versionOf = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
 
@@ -35,17 +34,3 @@ const PEERS = [
 
 export const describePeers = () =>
   Object.fromEntries(PEERS.map((name) => [name, versionOf(`../node_modules/${name}/package.json`)]));
-
-const cpuTimes = () => {
-  const times = os.cpus().map(({ times: one }) => one);
-  const sum = (pick) => times.reduce((total, one) => total + pick(one), 0);
-  return { idle: sum(({ idle }) => idle), all: sum((one) => Object.values(one).reduce((a, b) => a + b, 0)) };
-};
-
-/** The share of the processors that others use, over two seconds in which we do nothing. */
-export const busyShare = async () => {
-  const before = cpuTimes();
-  await wait(2_000);
-  const after = cpuTimes();
-  return 1 - (after.idle - before.idle) / (after.all - before.all);
-};

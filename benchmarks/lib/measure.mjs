@@ -1,21 +1,20 @@
 import { benchAppend } from '../parts/append.mjs';
+import { benchFirstFrame } from '../parts/first-frame.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
 import { benchRoute } from '../parts/route.mjs';
 import { benchSandbox } from '../parts/sandbox.mjs';
 import { benchTurn } from '../parts/turn.mjs';
 import { readSettings } from './databases.mjs';
-import { describeMachine, describePeers, busyShare } from './machine.mjs';
+import { describeMachine, describePeers } from './machine.mjs';
+import { watchOthers } from './others.mjs';
 import { startMockProvider } from './processes.mjs';
-import { renderReport } from './report.mjs';
+import { renderReport, TOO_BUSY } from './report.mjs';
 import { startStack } from './stack.mjs';
 import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
-/** Of the processors, in use by others before we begin: more than that is told in the report. */
-const MAX_BUSY = 0.1;
-
-const NEEDS_STACK = ['append', 'projections', 'turn', 'start'];
+const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'start'];
 /** Measured beside others' software. */
 const NEEDS_PEERS = ['append', 'turn'];
 
@@ -32,6 +31,7 @@ const BENCHES = {
   append: benchAppend,
   projections: benchProjections,
   turn: benchTurn,
+  'first-frame': benchFirstFrame,
   start: benchStart,
 };
 
@@ -51,41 +51,61 @@ const withStack = async (providerUrl, work) => {
   }
 };
 
+/** What the parts found, and which share of the processors others used during each. */
 const runParts = async (parts, context) => {
-  const results = {};
-  for (const part of parts) {
-    console.log(`measuring ${part} …`);
-    results[part] = await BENCHES[part](context);
+  const own = () => [process.pid, ...(context.stack?.pids() ?? [])];
+  const watch = watchOthers(own);
+  const [results, others] = [{}, {}];
+  try {
+    for (const part of parts) {
+      console.log(`measuring ${part} …`);
+      watch.take();
+      results[part] = await BENCHES[part](context);
+      others[part] = watch.take();
+      warnIfBusy(others[part]);
+    }
+  } finally {
+    watch.close();
   }
-  return results;
+  return { results, others };
 };
+
+const warnIfBusy = (share) => {
+  if (share > TOO_BUSY)
+    console.error(
+      `others used ${Math.round(share * 100)} % of the processors meanwhile: these figures do not count`,
+    );
+};
+
+const runWithinStack = (parts, context) =>
+  withStack(context.providerUrl, async (stack) => {
+    const settings = await readSettings(stack.adminUrl());
+    if (settings.fsync !== 'on')
+      throw new Error('PostgreSQL runs without fsync: its figures would be worth nothing');
+    return { settings, ...(await runParts(parts, { ...context, stack, adminUrl: stack.adminUrl() })) };
+  });
+
+const peersOf = (parts, { 'first-frame': firstFrame }) => ({
+  ...(parts.some((part) => NEEDS_PEERS.includes(part)) && describePeers()),
+  ...(firstFrame && { litellm: firstFrame.version }),
+});
 
 /** Measures the parts that are wanted; `failed` are the verdicts that miss what they must be. */
 export const measure = async ({ parts, quick }) => {
-  const share = await busyShare();
   const provider = await startMockProvider();
   const context = { providerUrl: provider.url, quick };
+  const within = parts.filter((part) => NEEDS_STACK.includes(part));
   try {
     const alone = await runParts(
       parts.filter((part) => !NEEDS_STACK.includes(part)),
       context,
     );
-    const within = parts.filter((part) => NEEDS_STACK.includes(part));
-    let settings;
-    const withIt =
-      within.length === 0
-        ? {}
-        : await withStack(provider.url, async (stack) => {
-            settings = await readSettings(stack.adminUrl());
-            if (settings.fsync !== 'on')
-              throw new Error('PostgreSQL runs without fsync: its figures would be worth nothing');
-            return runParts(within, { ...context, stack, adminUrl: stack.adminUrl() });
-          });
-    const results = { ...alone, ...withIt };
+    const withIt = within.length === 0 ? {} : await runWithinStack(within, context);
+    const results = { ...alone.results, ...withIt.results };
+    const others = { ...alone.others, ...withIt.others };
     const verdicts = verdictsOf(results);
-    const peers = within.some((part) => NEEDS_PEERS.includes(part)) ? describePeers() : undefined;
-    const busy = share > MAX_BUSY ? share : undefined;
-    const markdown = renderReport({ machine: describeMachine(), peers, settings, results, verdicts, busy });
+    const about = { machine: describeMachine(), peers: peersOf(parts, results), settings: withIt.settings };
+    const markdown = renderReport({ ...about, results, verdicts, others });
     return { markdown, failed: verdicts.filter(({ holds }) => !holds) };
   } finally {
     provider.close();

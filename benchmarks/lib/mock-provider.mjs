@@ -1,7 +1,9 @@
 // A model that answers at once, over HTTP, in OpenAI's and in Anthropic's format: what is measured around it is the
-// runtime's own time. A user message that has `TOOLS=n` is answered with n tool calls, one a step, then with text.
+// runtime's own time. A user message that has `TOOLS=n` is answered with n tool calls, one a step, then with text; for
+// one that has `PACE=n` the words come one after another, n milliseconds apart.
 // Run as a process of its own, so that it takes no turn on a subject's event loop; prints its port.
 import { createServer } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 
 const WORDS = Array.from({ length: 20 }, (_, index) => ` word${index}`);
 const INPUT_TOKENS = 100;
@@ -13,10 +15,15 @@ const isResult = (message) =>
   message.role === 'tool' ||
   (Array.isArray(message.content) && message.content.some(({ type }) => type === 'tool_result'));
 
+const questionOf = (messages) =>
+  messages.findLastIndex((message) => message.role === 'user' && !isResult(message));
+const wishOf = (messages, name) =>
+  Number(new RegExp(`${name}=(\\d+)`).exec(textOf(messages[questionOf(messages)]?.content))?.[1] ?? 0);
+
 /** Which tool call is due, or null for text. */
 const plan = ({ messages, tools }) => {
-  const question = messages.findLastIndex((message) => message.role === 'user' && !isResult(message));
-  const wanted = Number(/TOOLS=(\d+)/.exec(textOf(messages[question]?.content))?.[1] ?? 0);
+  const question = questionOf(messages);
+  const wanted = wishOf(messages, 'TOOLS');
   const done = messages.slice(question + 1).filter(isResult).length;
   if (done >= wanted || !tools?.length) return null;
   return {
@@ -74,6 +81,16 @@ const anthropic = (body, tool) => {
   ].map(event);
 };
 
+/** The head of the answer goes out with its first word. */
+const writePaced = async (response, pieces, paceMs) => {
+  response.write(pieces.slice(0, 2).join(''));
+  for (const piece of pieces.slice(2)) {
+    await wait(paceMs);
+    response.write(piece);
+  }
+  response.end();
+};
+
 const server = createServer((request, response) => {
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
@@ -83,7 +100,10 @@ const server = createServer((request, response) => {
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
     const format = request.url.endsWith('/messages') ? anthropic : openAi;
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
-    response.end(format(body, plan(body)).join(''));
+    const pieces = format(body, plan(body));
+    const paceMs = wishOf(body.messages, 'PACE');
+    if (paceMs > 0) void writePaced(response, pieces, paceMs);
+    else response.end(pieces.join(''));
   });
 });
 server.keepAliveTimeout = 60_000;

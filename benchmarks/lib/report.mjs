@@ -1,5 +1,8 @@
 import { show } from './stats.mjs';
 
+/** Of the processors, used by others while we measure: with more than that, figures do not count. */
+export const TOO_BUSY = 0.3;
+
 const table = (head, rows) => {
   const line = (cells) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
@@ -17,6 +20,7 @@ const NAMES = {
   'antiphon-turn': 'Antiphon',
   langgraph: 'LangGraph.js + PostgreSQL',
   'bare-provider': 'provider calls alone',
+  litellm: 'LiteLLM',
   antiphon: 'Antiphon',
   raw: 'raw SQL',
   emmett: 'Emmett',
@@ -29,6 +33,16 @@ const sections = {
       ['scenario', 'subject', 'n', 'p50', 'p90', 'p99', 'turns/s'],
       rows.map((row) => [row.name, NAMES[row.subject], ...spread(row.ms), show(row.turnsPerSecond)]),
     ),
+  ],
+  'first-frame': ({ rows, unmeasured }) => [
+    'From a request to the first of its text, in milliseconds',
+    [
+      ...(unmeasured ? [`**LiteLLM was not measured: ${unmeasured}.**`] : []),
+      table(
+        ['subject', 'n', 'p50', 'p90', 'p99'],
+        rows.map(({ subject, ms }) => [NAMES[subject], ...spread(ms)]),
+      ),
+    ].join('\n\n'),
   ],
   append: (rows) => [
     'Appending, in milliseconds an append',
@@ -97,20 +111,33 @@ const pairs = (record) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(' · ');
 
+const percent = (share) => `${Math.round(share * 100)} %`;
+
+/** How busy others kept the machine, and what of it spoils the figures. */
+const othersLines = (others) => {
+  const known = Object.entries(others).filter(([, share]) => share !== undefined);
+  if (known.length === 0) return [];
+  const spoilt = known.filter(([, share]) => share > TOO_BUSY).map(([part]) => part);
+  return [
+    `- Others used of the processors meanwhile: ${known.map(([part, share]) => `${part} ${percent(share)}`).join(' · ')}`,
+    ...(spoilt.length > 0
+      ? [
+          `- **The machine was busy: the figures of ${spoilt.join(', ')} do not count. Run it again with nothing else running.**`,
+        ]
+      : []),
+  ];
+};
+
 /** The whole report in Markdown. */
-export const renderReport = ({ machine, peers, settings, results, verdicts, busy }) => {
+export const renderReport = ({ machine, peers, settings, results, verdicts, others }) => {
   const parts = Object.entries(sections).filter(([name]) => results[name] !== undefined);
   return [
     '# Results',
     'Written by `npm run bench`; both sides of every comparison ran in turn, in one run, on one machine and one PostgreSQL server.',
     `- Machine: ${pairs(machine)}`,
-    ...(peers ? [`- Peers: ${pairs(peers)}`] : []),
+    ...(Object.keys(peers).length > 0 ? [`- Peers: ${pairs(peers)}`] : []),
     ...(settings ? [`- PostgreSQL: ${pairs(settings)}`] : []),
-    ...(busy
-      ? [
-          `- **Others used ${Math.round(busy * 100)} % of the processors before the run began: the figures are no better than that.**`,
-        ]
-      : []),
+    ...othersLines(others),
     '',
     verdictSection(verdicts),
     ...parts.flatMap(([name, render]) => {

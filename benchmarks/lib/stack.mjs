@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -104,7 +104,9 @@ export const startStack = async (providerUrl) => {
     return performance.now() - from;
   };
   const down = () => command('stop.cjs', [], env, 60_000);
+  /** None while it is down. */
   const pids = () => {
+    if (!existsSync(join(home, 'stack.json'))) return [];
     const { supervisor, services, engines } = readStack();
     const entries = [...Object.values(services).flat(), ...Object.values(engines)];
     return [supervisor.pid, ...entries.map(({ pid }) => pid)].filter(Boolean);
@@ -116,6 +118,7 @@ export const startStack = async (providerUrl) => {
     throw error;
   }
   return {
+    pids,
     gatewayUrl: () => readStack().urls.gateway,
     adminUrl: () => readFileSync(resolve(home, readStack().credentials.databaseUrlFile), 'utf8').trim(),
     /** NATS, as the operator. */

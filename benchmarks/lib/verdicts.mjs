@@ -49,6 +49,25 @@ const turnVerdicts = (rows) => [
   ),
 ];
 
+/** Nothing was measured: that does not pass for a figure that holds. */
+const unmeasured = (what, { must, goal, sign = '≤' }) => ({
+  what,
+  value: 'not measured',
+  must: `– (${sign} ${show(must)})`,
+  goal: `– (${sign} ${show(goal)})`,
+  holds: false,
+});
+
+const firstFrameVerdicts = ({ rows, unmeasured: why }) =>
+  ['p50', 'p99'].map((quantile) => {
+    const what = `first text after the request, less the provider's own, ${quantile}, beside LiteLLM`;
+    const limits = { must: 1 / 3, goal: 1 / 5 };
+    if (why !== undefined) return unmeasured(what, limits);
+    const at = (name) => rows.find(({ subject }) => subject === name).ms[quantile];
+    const bare = at('bare-provider');
+    return verdict(what, (at('antiphon-turn') - bare) / (at('litellm') - bare), limits);
+  });
+
 const appendRatio = (rows, scenario, peer) => {
   const rate = (name) => find(rows, scenario, 'contender', name).eventsPerSecond;
   return rate('antiphon') / rate(peer);
@@ -119,11 +138,12 @@ const startVerdicts = ({ startMs, idleMiB }) => [
 ];
 
 /** All verdicts that the measured parts allow. */
-export const verdictsOf = ({ turn, append, projections, route, sandbox, start }) => [
-  ...(turn ? turnVerdicts(turn) : []),
-  ...(append ? appendVerdicts(append) : []),
-  ...(projections ? projectionVerdicts(projections) : []),
-  ...(route ? routeVerdicts(route) : []),
-  ...(sandbox ? sandboxVerdicts(sandbox) : []),
-  ...(start ? startVerdicts(start) : []),
+export const verdictsOf = (results) => [
+  ...(results.turn ? turnVerdicts(results.turn) : []),
+  ...(results['first-frame'] ? firstFrameVerdicts(results['first-frame']) : []),
+  ...(results.append ? appendVerdicts(results.append) : []),
+  ...(results.projections ? projectionVerdicts(results.projections) : []),
+  ...(results.route ? routeVerdicts(results.route) : []),
+  ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
+  ...(results.start ? startVerdicts(results.start) : []),
 ];
