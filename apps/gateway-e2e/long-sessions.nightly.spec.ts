@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
-import { auditUntilQuiet } from '@antiphon/testing/faults';
+import { until } from '@antiphon/testing';
+import { HISTORY_BYTES, auditUntilQuiet, readHistories } from '@antiphon/testing/faults';
 import { percentile, startLoad } from '@antiphon/testing/load';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
@@ -11,7 +12,9 @@ jest.setTimeout(1_800_000);
 
 const TURNS = Number(process.env['ANTIPHON_LONG_TURNS'] ?? 10_000);
 /** So many turns are compared, early in the session and at its end. */
-const WINDOW = 200;
+const WINDOW = Math.min(500, Math.floor(TURNS / 4));
+/** A session is young for so many turns. */
+const YOUNG = 25;
 const CALLS = 100;
 const CALLS_A_STEP = 2;
 /** Characters of what each call is given, and gives back; a token is about four. */
@@ -112,23 +115,69 @@ describe('a long turn', () => {
 });
 
 describe('a long session', () => {
+  /** One turn, ms. */
+  const timed = async (peer: string, content: string): Promise<number> => {
+    const askedAt = performance.now();
+    const frames = await say(peer, content).done();
+    if (statusOf(frames) !== 'completed') throw new Error(`"${content}" ended ${statusOf(frames)}`);
+    return performance.now() - askedAt;
+  };
+  const message = (nth: number): string => `message ${nth}: my number is ${nth}`;
+
+  /** The session's turns `first` to `last`, by turns with those of sessions that are young: the machine's moods come to both. */
+  const compare = async (first: number, last: number) => {
+    const own: number[] = [];
+    const young: number[] = [];
+    for (let nth = first; nth <= last; nth++) {
+      const [peer, isNew] = [
+        `young-${Math.floor((nth - first) / YOUNG)}-${first}`,
+        (nth - first) % YOUNG === 0,
+      ];
+      const besides = await timed(peer, message(nth));
+      // The first one begins a session as well.
+      if (!isNew) young.push(besides);
+      own.push(await timed('turns', message(nth)));
+    }
+    const p50 = percentile(own, 0.5);
+    report(
+      `turns ${first} to ${last}: p50 ${p50.toFixed(1)} ms, p95 ${percentile(own, 0.95).toFixed(1)} ms; ` +
+        `of young sessions p50 ${percentile(young, 0.5).toFixed(1)} ms, p95 ${percentile(young, 0.95).toFixed(1)} ms`,
+    );
+    return p50 / percentile(young, 0.5);
+  };
+
   it(`of ${TURNS} turns: the last ones take as long as the first ones`, async () => {
     script = ({ user }) => ({ text: ['You said: ', user] });
-    const took: number[] = [];
-    for (let nth = 1; nth <= TURNS; nth++) {
-      const askedAt = performance.now();
-      const frames = await say('turns', `message ${nth}: my number is ${nth}`).done();
-      took.push(performance.now() - askedAt);
-      if (statusOf(frames) !== 'completed') throw new Error(`turn ${nth} ended ${statusOf(frames)}`);
-    }
-    const early = took.slice(100, 100 + WINDOW);
-    const late = took.slice(-WINDOW);
-    const figures = (list: readonly number[]) =>
-      `p50 ${percentile(list, 0.5).toFixed(1)} ms, p95 ${percentile(list, 0.95).toFixed(1)} ms`;
+    for (let nth = 1; nth <= 100; nth++) await timed('turns', message(nth));
+    const early = await compare(101, 100 + WINDOW);
+    for (let nth = 101 + WINDOW; nth <= TURNS - WINDOW; nth++) await timed('turns', message(nth));
+    const late = await compare(TURNS - WINDOW + 1, TURNS);
     report(
-      `turns 101 to ${100 + WINDOW}: ${figures(early)}; the last ${WINDOW} of ${TURNS}: ${figures(late)}`,
+      `a turn of the session over one of a young session: ${early.toFixed(2)} at ${100 + WINDOW} turns, ` +
+        `${late.toFixed(2)} at ${TURNS}: ${(late / early).toFixed(2)} ×`,
     );
-    expect(percentile(late, 0.5)).toBeLessThan(percentile(early, 0.5) * 2);
+    expect(late / early).toBeLessThan(1.25);
+  });
+
+  it('goes on in a process that has not seen it, as soon as a young one does', async () => {
+    const pid = stack.stackJson().services.agent[0]?.pid ?? 0;
+    process.kill(pid, 'SIGKILL');
+    await until(() => {
+      const [agent] = stack.stackJson().services.agent;
+      return agent?.state === 'ready' && agent.pid !== pid;
+    }, 60_000);
+    const first = await timed('young-0-101', message(1));
+    const own = await timed('turns', message(TURNS + 1));
+    report(
+      `after the agent's death, its first turn: ${own.toFixed(0)} ms; of a young one: ${first.toFixed(0)} ms`,
+    );
+    expect(own).toBeLessThan(first * 2 + 1_000);
+  });
+
+  it('leaves no Temporal history near 2 MB', async () => {
+    const { histories, largest } = await readHistories(stack);
+    report(`${histories} Temporal histories; the largest: ${JSON.stringify(largest)}`);
+    expect(largest.bytes).toBeLessThan(HISTORY_BYTES);
   });
 
   it('leaves a log that the audit accepts', async () => {

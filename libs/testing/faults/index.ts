@@ -6,3 +6,5 @@ export { forgetNats, nextFault } from './stack-faults.js';
 export type { Fault } from './stack-faults.js';
 export { startEngineProxy } from './engine-proxy.js';
 export type { EngineProxy } from './engine-proxy.js';
+export { HISTORY_BYTES, readHistories } from './temporal-histories.js';
+export type { Histories, HistorySize } from './temporal-histories.js';

@@ -1,0 +1,50 @@
+import { Client, Connection } from '@temporalio/client';
+import type { WorkflowExecutionInfo } from '@temporalio/client';
+import type { TestStack } from '../engines/start-stack.js';
+
+/** What no history may come near: Temporal's own limit is 50 MB, and it warns from 10 on. */
+export const HISTORY_BYTES = 2_000_000;
+
+export interface HistorySize {
+  readonly workflowId: string;
+  readonly type: string;
+  readonly bytes: number;
+  readonly events: number;
+}
+
+export interface Histories {
+  readonly histories: number;
+  readonly largest: HistorySize;
+}
+
+/** Temporal lists its own schedules' workflows only when asked for them. */
+const EVERYTHING = ['', "TemporalNamespaceDivision = 'TemporalScheduler'"];
+const NONE: HistorySize = { workflowId: '', type: '', bytes: 0, events: 0 };
+
+/** The list lags, and does not know the size of what is open. */
+const sizeOf = async (client: Client, { workflowId, runId }: WorkflowExecutionInfo): Promise<HistorySize> => {
+  const handle = client.workflow.getHandle(workflowId, runId);
+  const { type, historySize = 0, historyLength } = await handle.describe();
+  return { workflowId, type, bytes: historySize, events: historyLength };
+};
+
+const sizesOf = async (client: Client, query: string): Promise<HistorySize[]> => {
+  const sizes: HistorySize[] = [];
+  for await (const execution of client.workflow.list({ query })) sizes.push(await sizeOf(client, execution));
+  return sizes;
+};
+
+/** The sizes of all histories that Temporal keeps for a stack, as it counts them. */
+export const readHistories = async ({
+  temporalAddress,
+}: Pick<TestStack, 'temporalAddress'>): Promise<Histories> => {
+  const connection = await Connection.connect({ address: temporalAddress });
+  const client = new Client({ connection, namespace: 'antiphon' });
+  try {
+    const sizes = (await Promise.all(EVERYTHING.map((query) => sizesOf(client, query)))).flat();
+    const largest = sizes.reduce((most, size) => (size.bytes > most.bytes ? size : most), NONE);
+    return { histories: sizes.length, largest };
+  } finally {
+    await connection.close();
+  }
+};
