@@ -18,13 +18,19 @@ export const epochChanged = (projection: string, epoch: number, logEpoch: number
   });
 
 const HOLD_SQL = `select c.position, c.epoch, h.epoch as log_epoch
-  from projection_checkpoints c, log_head h where c.name = $1 and h.id = 1 for update of c skip locked`;
+  from projection_checkpoints c, log_head h where c.name = $1 and h.id = 1 for update of c`;
 
-/** Holds the checkpoint where it is for this transaction and answers its position; null when another process has it. */
-export const holdCheckpoint = async (client: pg.ClientBase, name: string): Promise<number | null> => {
-  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(HOLD_SQL, [
-    name,
-  ]);
+/**
+ * Holds the checkpoint where it is for this transaction and answers its position. Null: there is none, or another process
+ * has it and this one does not wait, no longer than the connection's `lock_timeout`.
+ */
+export const holdCheckpoint = async (
+  client: pg.ClientBase,
+  name: string,
+  { wait }: { readonly wait: boolean },
+): Promise<number | null> => {
+  const text = wait ? HOLD_SQL : `${HOLD_SQL} skip locked`;
+  const { rows } = await client.query<{ position: string; epoch: string; log_epoch: string }>(text, [name]);
   const row = rows[0];
   if (row === undefined) return null;
   if (row.epoch !== row.log_epoch && Number(row.position) > 0)

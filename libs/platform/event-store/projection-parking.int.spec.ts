@@ -126,6 +126,24 @@ describe('an event that a projection cannot handle', () => {
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
+  it('is tried again by a replay that finds the projection at work, which waits for its turn', async () => {
+    const bad = freshStream();
+    start([]);
+    await append(bad, {}, { mark: 'poison' });
+    await givenUp();
+    const busy = await pool.connect();
+    await busy.query('begin');
+    await busy.query('select from projection_checkpoints where name = $1 for update', [counts.name]);
+    const replayed = replayParked({ ...counts, pool, retryDelaysMs: [] }, { streamId: bad });
+    await until(async () => {
+      const { rows } = await admin.query(`select from pg_locks where not granted`);
+      return rows.length > 0;
+    });
+    await busy.query('commit');
+    busy.release();
+    expect(await replayed).toMatchObject({ replayed: 0, stillParked: [{ streamId: bad, tries: 2 }] });
+  });
+
   it('is replayed by anybody after the fix, and the rows are then what a rebuild makes', async () => {
     const [bad, worse, good] = [freshStream(), freshStream(), freshStream()];
     outcome = (mark) => (mark === 'toxic' ? new Error('toxic') : undefined);

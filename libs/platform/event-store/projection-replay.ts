@@ -95,17 +95,24 @@ const stayParked = async (
   return { workspace, streamId, position: event.position, tries, triedAgain: delay !== null, error };
 };
 
-/** `skipped`: another process has the checkpoint, or has tried this stream meanwhile. */
-const replayOne = (source: Replaying, row: ParkedRow): Promise<'replayed' | 'skipped' | StillParked> =>
+const FRESH_SQL = `select workspace, stream_id, position, tries from projection_parked where ${KEY}`;
+
+/**
+ * `skipped`: there is nothing to be tried any more; or it is one that is due, and another process has the checkpoint or
+ * has tried it meanwhile. Whoever asks for a replay waits instead: a busy projection's checkpoint is held most of the time.
+ */
+const replayOne = (
+  source: Replaying,
+  seen: ParkedRow,
+  due: boolean,
+): Promise<'replayed' | 'skipped' | StillParked> =>
   inTransaction(source.pool, async (client) => {
-    const checkpoint = await holdCheckpoint(client, source.name);
+    const checkpoint = await holdCheckpoint(client, source.name, { wait: !due });
     if (checkpoint === null) return 'skipped';
-    const key = [source.name, row.workspace, row.stream_id];
-    const { rowCount } = await client.query(
-      `select from projection_parked where ${KEY} and position = $4 and tries = $5`,
-      [...key, row.position, row.tries],
-    );
-    if (rowCount === 0) return 'skipped';
+    const key = [source.name, seen.workspace, seen.stream_id];
+    const [row] = (await client.query<ParkedRow>(FRESH_SQL, key)).rows;
+    if (row === undefined) return 'skipped';
+    if (due && (row.position !== seen.position || row.tries !== seen.tries)) return 'skipped';
     const poisoned = await applyUntilPoison(client, source, await missedEvents(client, row, checkpoint));
     if (poisoned) return stayParked(client, source, row, poisoned);
     await client.query(`delete from projection_parked where ${KEY}`, key);
@@ -117,7 +124,7 @@ const PARKED_SQL = `select workspace, stream_id, position, tries from projection
   order by position`;
 
 /**
- * Tries parked streams again, each in a transaction of its own: after a fix, what it missed is applied. Where another
+ * Tries parked streams again, each in a transaction of its own, beside whoever moves the projection: after a fix, what it missed is applied. Where another
  * event of the stream cannot be handled, what is before it stays applied.
  */
 export const replayParked = async (
@@ -128,7 +135,7 @@ export const replayParked = async (
   const stillParked: StillParked[] = [];
   let replayed = 0;
   for (const row of rows) {
-    const outcome = await replayOne(source, row);
+    const outcome = await replayOne(source, row, due);
     if (outcome === 'replayed') replayed++;
     else if (outcome !== 'skipped') stillParked.push(outcome);
   }
