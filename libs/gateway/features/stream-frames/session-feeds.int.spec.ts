@@ -33,7 +33,7 @@ beforeAll(async () => {
   store = createMemoryEventStore();
   const bus = createNatsFrameBus(nats);
   // The suite's server has no LIVE stream of ours: what it would recall is tested on the reader.
-  const withoutLive = { ...bus, recall: () => Promise.resolve([]) };
+  const withoutLive = { ...bus, recall: () => Promise.resolve() };
   feeds = createSessionFeeds(withoutLive, createFrameLog(store), () => Date.now());
 });
 afterAll(async () => {

@@ -1,7 +1,8 @@
-import { LiveFrame, liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
+import { liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
 import { eventSubject } from '@antiphon/contracts/log';
 import { createFrameReader, type FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import type { FrameLog } from './frame-log.js';
+import { createLiveRecalls, parseLive, type LiveRecalls } from './live-recalls.js';
 
 /** What the feeds need of the message bus. */
 export interface FrameBus {
@@ -9,8 +10,8 @@ export interface FrameBus {
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
   /** Settles once the server knows of every subscription so far (one round trip), or cannot be asked. */
   subscribed(): Promise<void>;
-  /** What `LIVE` still holds of a subject from a time on (ms), oldest first. */
-  recall(subject: string, since: number): Promise<readonly string[]>;
+  /** Calls back with what `LIVE` still holds of a subject from a time on (ms), oldest first; settles at its end. */
+  recall(subject: string, since: number, each: (text: string) => void): Promise<void>;
   /** Calls back when it is there again after an outage: what was sent meanwhile did not come. */
   onReconnect(listener: () => void): () => void;
 }
@@ -51,6 +52,7 @@ interface Follower {
 interface Feed {
   readonly followers: Set<Follower>;
   readonly end: () => void;
+  readonly recalls: LiveRecalls;
   /** Settles once NATS knows of its subscriptions; null: nobody has asked yet. */
   subscribed: Promise<void> | null;
   heardAt: number;
@@ -58,14 +60,6 @@ interface Feed {
   epoch: number;
   linger: NodeJS.Timeout | null;
 }
-
-const parseLive = (text: string): LiveFrame | undefined => {
-  try {
-    return LiveFrame.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined; // Not a frame of ours: nothing to deliver, and the log has what counts.
-  }
-};
 
 /** The turn that an event ends, if it is a terminal one. */
 const endedTurn = (text: string): string | undefined => {
@@ -86,7 +80,8 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
   const open = (workspace: string, sessionId: string): Feed => {
     const followers = new Set<Follower>();
     const stream = { workspace, category: 'session', streamId: sessionStream(sessionId) };
-    const endLive = bus.subscribe(liveSubject(workspace, sessionId), (text) => {
+    const live = liveSubject(workspace, sessionId);
+    const endLive = bus.subscribe(live, (text) => {
       feed.heardAt = now();
       const frame = parseLive(text);
       if (!frame || frame.epoch < feed.epoch) return;
@@ -98,7 +93,9 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
       if (turnId !== undefined) onEnd(feed, turnId);
     });
     const end = () => (endLive(), endEvents());
-    const feed: Feed = { followers, end, subscribed: null, heardAt: now(), epoch: 0, linger: null };
+    const recalls = createLiveRecalls((since, each) => bus.recall(live, since, each));
+    const state = { subscribed: null, heardAt: now(), epoch: 0, linger: null };
+    const feed: Feed = { followers, end, recalls, ...state };
     return feed;
   };
 
@@ -120,17 +117,6 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
     if (feed.linger) clearTimeout(feed.linger);
     feed.linger = null;
     return feed;
-  };
-
-  const recallLive = async (
-    workspace: string,
-    sessionId: string,
-    after: number,
-    since: number,
-  ): Promise<LiveFrame[]> => {
-    const texts = await bus.recall(liveSubject(workspace, sessionId), since);
-    const frames = texts.map(parseLive).filter((frame): frame is LiveFrame => frame !== undefined);
-    return frames.filter((frame) => frame.offset > after).sort((a, b) => a.offset - b.offset);
   };
 
   /** First NATS has to know of the subscription, then the past is read: what comes meanwhile would be in neither. */
@@ -168,7 +154,7 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
         ...(room ? { room } : {}),
         onError,
         committed: (from) => log.framesAfter(workspace, sessionId, from),
-        live: (from, since) => recallLive(workspace, sessionId, from, since),
+        live: feed.recalls.after,
       });
       const follower: Follower = { reader, turnId };
       feed.followers.add(follower);
