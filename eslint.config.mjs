@@ -20,6 +20,7 @@ export default tseslint.config(
       'benchmarks/node_modules/',
       'coverage/',
       'plugins/**/assembly/',
+      'examples/plugins/**/assembly/',
     ],
   },
   {

@@ -1,9 +1,10 @@
-// Builds the bundled plug-ins with npm packages alone: AssemblyScript sources to plugins/dist/<name>.wasm.
+// Builds the bundled plug-ins, or those whose folders it is given, with npm packages alone: AssemblyScript sources to
+// plugins/dist/<name>.wasm.
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const HERE = import.meta.dirname;
@@ -12,19 +13,22 @@ const DIST = join(HERE, 'dist');
 const PLUGINS = ['echo', 'calculator', 'http-get'];
 const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
 
-const sourcesOf = async (name) => {
-  const folder = join(HERE, name, 'assembly');
+/** A plug-in's sources: of a bundled one beside this script. */
+const assemblyOf = (plugin) => join(plugin.includes('/') ? resolve(plugin) : join(HERE, plugin), 'assembly');
+
+const sourcesOf = async (plugin) => {
+  const folder = assemblyOf(plugin);
   return (await readdir(folder)).sort().map((file) => join(folder, file));
 };
 
 /** What a built file depends on: its sources, the shared ones, this script, and the toolchain's versions. */
-const stampOf = async (name) => {
+const stampOf = async (plugin) => {
   const require = createRequire(import.meta.url);
   const toolchain = ['assemblyscript/package.json', '@extism/as-pdk/package.json'].map((id) =>
     require.resolve(id),
   );
   const files = [
-    ...(await sourcesOf(name)),
+    ...(await sourcesOf(plugin)),
     ...(await sourcesOf('shared')),
     fileURLToPath(import.meta.url),
     ...toolchain,
@@ -45,9 +49,10 @@ const isFresh = async (name, stamp) => {
   return (await readFile(stampFile, 'utf8')) === stamp;
 };
 
-const compile = async (name) => {
+const compile = async (plugin) => {
+  const name = basename(plugin);
   const { default: asc } = await import('assemblyscript/asc');
-  const entry = relative(ROOT, join(HERE, name, 'assembly', 'index.ts'));
+  const entry = relative(ROOT, join(assemblyOf(plugin), 'index.ts'));
   // Written aside and renamed, so that a build that is killed leaves no half module behind.
   const partial = join(DIST, `${name}.${process.pid}.partial.wasm`);
   const args = [entry, '--baseDir', ROOT, '--outFile', relative(ROOT, partial), ...OPTIONS];
@@ -57,20 +62,23 @@ const compile = async (name) => {
 };
 
 /** Builds what is not up to date; answers the folder with the modules. */
-export const buildPlugins = async () => {
+export const buildPlugins = async (plugins = PLUGINS) => {
   await mkdir(DIST, { recursive: true });
-  for (const name of PLUGINS) {
-    const stamp = await stampOf(name);
+  for (const plugin of plugins) {
+    const name = basename(plugin);
+    const stamp = await stampOf(plugin);
     if (await isFresh(name, stamp)) continue;
-    await compile(name);
+    await compile(plugin);
     await writeFile(join(DIST, `${name}.stamp`), stamp);
   }
   return DIST;
 };
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const folder = await buildPlugins();
-  for (const name of PLUGINS) {
+  const given = process.argv.slice(2);
+  const plugins = given.length > 0 ? given : PLUGINS;
+  const folder = await buildPlugins(plugins);
+  for (const name of plugins.map((plugin) => basename(plugin))) {
     const bytes = await readFile(join(folder, `${name}.wasm`));
     process.stdout.write(
       `${name}.wasm  ${bytes.length} bytes  sha256 ${createHash('sha256').update(bytes).digest('hex')}\n`,

@@ -136,6 +136,8 @@ export const ToolCallRequested = event('ToolCallRequested', {
   claims: z.boolean().optional(),
   /** What the tool declares of its retries; absent: `DEFAULT_TOOL_RETRY` if it is idempotent, else one try. */
   retry: ToolRetry.optional(),
+  /** For one try, where the agent is held to less than the tool's own time. */
+  timeoutMs: z.int().positive().optional(),
 });
 /**
  * From here on the tool may have been reached. Committed before each try of a call that is not idempotent, so that

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
-import { ToolRetry } from './tool-policy.js';
+import { MAX_TOOL_TIMEOUT_MS, ToolRetry } from './tool-policy.js';
 
 export {
   DEFAULT_TOOL_RETRY,
@@ -58,6 +58,8 @@ export const callTool = defineRequest({
     input: z.json(),
     /** The same for each attempt at this call; the tool gets it, and so do the hosts that it asks. */
     idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
+    /** The caller wants no more than this for the call; it never gets more than the tool's own time. */
+    timeoutMs: z.int().positive().max(MAX_TOOL_TIMEOUT_MS).optional(),
     /** What somebody agreed to: another module, or one with other grants, is not run (`TOOL.CHANGED`). */
     approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
   }),

@@ -64,6 +64,8 @@ export interface AgentConfig {
   readonly fallback: { readonly provider: string; readonly model: string } | null;
   /** Tools without a rule are called without asking. */
   readonly approvals: readonly ApprovalRule[];
+  /** Tools without one are called as their plug-ins are allowed to be. */
+  readonly toolLimits: readonly ToolLimit[];
 }
 
 export const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;
@@ -81,6 +83,16 @@ export interface ApprovalRule {
   readonly escalateAfterMs: number | null;
   readonly escalateTo: (typeof APPROVER_ROLES)[number];
   readonly answerBy: (typeof APPROVER_ROLES)[number];
+}
+
+/** What an agent's calls of a tool are held to, where the tool is allowed more; null: no less than that. */
+export interface ToolLimit {
+  /** `*`: every tool of the agent that has no limits of its own. */
+  readonly tool: string;
+  /** For one try. */
+  readonly timeoutMs: number | null;
+  readonly maxAttempts: number | null;
+  readonly maxBackoffMs: number | null;
 }
 
 export interface PluginConfig {

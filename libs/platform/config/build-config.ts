@@ -6,6 +6,7 @@ import type {
   PluginConfig,
   PriceConfig,
   ProviderConfig,
+  ToolLimit,
 } from './antiphon-config.js';
 import type { ConfigFile } from './config.schema.js';
 import { DEFAULT_KEY_ENV, DEFAULT_MODELS, defaultAgent, defaultProvider } from './defaults.js';
@@ -44,6 +45,13 @@ const approval = (item: Item<'agents'>['approvals'][number]): ApprovalRule => {
   };
 };
 
+const toolLimit = (item: Item<'agents'>['tool_limits'][number]): ToolLimit => ({
+  tool: item.tool,
+  timeoutMs: item.timeout_ms,
+  maxAttempts: item.max_attempts,
+  maxBackoffMs: item.max_backoff_ms,
+});
+
 const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): AgentConfig => ({
   id: item.id,
   name: item.name ?? item.id,
@@ -59,6 +67,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
   position: item.position,
   fallback: item.fallback,
   approvals: item.approvals.map(approval),
+  toolLimits: item.tool_limits.map(toolLimit),
 });
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({

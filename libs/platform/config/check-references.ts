@@ -54,13 +54,17 @@ const checkAgents = (list: ProblemList, file: File, builtInProvider: string): vo
   }
 };
 
-/** A rule for a tool that the agent does not have is a mistake that would leave another tool unguarded. */
-const checkApprovals = (list: ProblemList, file: File): void => {
+/** A rule for a tool that the agent does not have is a mistake that would leave another tool unguarded, or unlimited. */
+const checkToolRules = (
+  list: ProblemList,
+  file: File,
+  { key, what }: { readonly key: 'approvals' | 'tool_limits'; readonly what: string },
+): void => {
   for (const agent of entriesOf(file, 'agents')) {
-    const rules = entriesOf(agent.table, 'approvals').map((entry) => {
+    const rules = entriesOf(agent.table, key).map((entry) => {
       return { ...entry, path: [...agent.path, ...entry.path] };
     });
-    checkUnique(list, rules, 'tool', 'approval rule for the tool');
+    checkUnique(list, rules, 'tool', `${what} for the tool`);
     const tools = ['*', ...textsOf(agent.table, 'tools')];
     for (const { table, path } of rules)
       checkExists(list, [...path, 'tool'], textOf(table, 'tool'), tools, 'tool');
@@ -104,6 +108,7 @@ export const checkReferences = (
   checkUnique(list, agents, 'id', 'agent');
   checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
   checkAgents(list, file, builtIn.provider);
-  checkApprovals(list, file);
+  checkToolRules(list, file, { key: 'approvals', what: 'approval rule' });
+  checkToolRules(list, file, { key: 'tool_limits', what: 'limit' });
   checkBindings(list, file, agents.length === 0 ? [builtIn.agent] : namesOf(agents, 'id'));
 };

@@ -42,11 +42,13 @@ const Fallback = hint(
 );
 
 const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
+const guarded = () =>
+  hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"');
 const role = (what: string, example: string) =>
   hint(z.enum(APPROVER_ROLES), `${what}: one of ${APPROVER_ROLES.join(', ')}`, example);
 const Approval = hint(
   z.strictObject({
-    tool: hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"'),
+    tool: guarded(),
     ask: hint(
       z.enum(APPROVAL_MODES),
       'always; unsafe (unless the tool says that it may be called twice); or never',
@@ -69,6 +71,25 @@ const Approval = hint(
   }),
   'a table in double brackets, [[agents.approvals]]',
   '[[agents.approvals]]',
+);
+
+const attempts = int(1, 10, 'tries of a call that may have reached its tool, at most', 'max_attempts = 3')
+  .nullable()
+  .default(null);
+const longestBackoff = int(10, 600_000, 'milliseconds between two tries, at most', 'max_backoff_ms = 30000')
+  .nullable()
+  .default(null);
+const ToolLimit = hint(
+  z.strictObject({
+    tool: guarded(),
+    timeout_ms: int(10, 60_000, 'milliseconds for one try of a call, at most', 'timeout_ms = 1000')
+      .nullable()
+      .default(null),
+    max_attempts: attempts,
+    max_backoff_ms: longestBackoff,
+  }),
+  'a table in double brackets, [[agents.tool_limits]]',
+  '[[agents.tool_limits]]',
 );
 
 const Agent = z.strictObject({
@@ -98,14 +119,13 @@ const Agent = z.strictObject({
     'tables in double brackets, [[agents.approvals]]',
     '[[agents.approvals]]',
   ).default([]),
+  tool_limits: hint(
+    z.array(ToolLimit),
+    'tables in double brackets, [[agents.tool_limits]]',
+    '[[agents.tool_limits]]',
+  ).default([]),
 });
 
-const attempts = int(1, 10, 'tries of a call that may have reached its tool, at most', 'max_attempts = 3')
-  .nullable()
-  .default(null);
-const longestBackoff = int(10, 600_000, 'milliseconds between two tries, at most', 'max_backoff_ms = 30000')
-  .nullable()
-  .default(null);
 /** A section that is absent gets its keys' defaults. */
 const NOTHING = {};
 

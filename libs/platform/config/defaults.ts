@@ -62,4 +62,5 @@ export const defaultAgent = (provider: ProviderConfig, model: string): AgentConf
   position: null,
   fallback: null,
   approvals: [],
+  toolLimits: [],
 });

@@ -3,6 +3,7 @@ export type {
   AgentConfig,
   AntiphonConfig,
   ApprovalRule,
+  ToolLimit,
   BindingConfig,
   BudgetConfig,
   PluginConfig,

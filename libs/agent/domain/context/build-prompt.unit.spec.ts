@@ -42,6 +42,7 @@ const call = (callId: string, content: string, more: Partial<TurnToolCall> = {})
   tries: 0,
   approval: null,
   retry: null,
+  timeoutMs: null,
   deferred: null,
   content,
   isError: false,

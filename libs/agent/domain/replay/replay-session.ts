@@ -50,8 +50,10 @@ const contextOf = (
       const digest = names.toolDigestOf(name, input);
       const declared = data['callId'] === callId ? data : {};
       const retry = declared['retry'] as ToolRetry | undefined;
+      const timeoutMs = declared['timeoutMs'] as number | undefined;
+      const policy = { ...(retry ? { retry } : {}), ...(timeoutMs ? { timeoutMs } : {}) };
       const idempotent = declared['idempotent'] === true;
-      return { callId, digest, idempotencyKey: callId, idempotent, ...(retry ? { retry } : {}) };
+      return { callId, digest, idempotencyKey: callId, idempotent, ...policy };
     },
   };
 };

@@ -67,6 +67,7 @@ const stepOf = ({
     tries: 0,
     approval: null,
     retry: null,
+    timeoutMs: null,
     deferred: null,
     content: '',
     isError: false,
@@ -162,6 +163,7 @@ const folds: Folds = {
       idempotencyKey: data.idempotencyKey,
       claimed: !data.idempotent && data.claims !== true,
       retry: data.retry ?? null,
+      timeoutMs: data.timeoutMs ?? null,
     }),
   ToolCallClaimed: (state, { turnId, callId, tryNumber }) =>
     updateCall(state, { turnId, callId }, { claimed: true, tries: tryNumber }),

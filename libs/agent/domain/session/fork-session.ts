@@ -32,7 +32,7 @@ const toPast = (turn: RecalledTurn): PastTurn => ({
     calls: step.calls.map((call) => ({
       ...call,
       ...{ idempotent: false, idempotencyKey: '', claimed: false, tries: 0, approval: null },
-      ...{ retry: null, deferred: null },
+      ...{ retry: null, timeoutMs: null, deferred: null },
     })),
   })),
 });

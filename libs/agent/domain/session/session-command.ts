@@ -40,7 +40,7 @@ export type RequestTools = Command<
     readonly turnId: string;
     readonly calls: readonly Pick<
       SessionEventOf<'ToolCallRequested'>['data'],
-      'callId' | 'digest' | 'idempotencyKey' | 'idempotent' | 'retry'
+      'callId' | 'digest' | 'idempotencyKey' | 'idempotent' | 'retry' | 'timeoutMs'
     >[];
   }
 >;

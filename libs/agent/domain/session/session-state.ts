@@ -32,6 +32,8 @@ export interface TurnToolCall extends ToolCall {
   /** Null for a call that nobody was asked about. */
   readonly approval: CallApproval | null;
   readonly retry: ToolRetry | null;
+  /** For one try, where the tool's own time is more; else null. */
+  readonly timeoutMs: number | null;
   readonly deferred: DeferredCall | null;
   /** What the model is told: the tool's content, or why there is none. */
   readonly content: string;

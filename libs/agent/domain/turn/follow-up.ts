@@ -21,6 +21,7 @@ export interface FollowUpContext {
     readonly idempotencyKey: string;
     readonly idempotent: boolean;
     readonly retry?: ToolRetry;
+    readonly timeoutMs?: number;
   };
 }
 

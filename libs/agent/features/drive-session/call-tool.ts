@@ -58,7 +58,7 @@ export const asToolWork = (work: Work): ToolWork => ({
 
 const send = async (work: ToolWork, call: TurnToolCall): Promise<Reply> => {
   const { services, lane, signal } = work;
-  const { callId, name, input, idempotencyKey, approval } = call;
+  const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
   const epoch = work.epoch();
   const { workspace, sessionId } = lane;
   const payload = {
@@ -69,6 +69,7 @@ const send = async (work: ToolWork, call: TurnToolCall): Promise<Reply> => {
     name,
     input: toStorableJson(input) as typeof input,
     idempotencyKey,
+    ...(timeoutMs ? { timeoutMs } : {}),
     ...(approval ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } } : {}),
   };
   const reply = services.requests.request(callTool, payload);

@@ -4,6 +4,7 @@ import { guardedTools } from '../ask-approval/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
 import type { LaneServices } from './lane-services.js';
 import { toolDigestOf } from './names.js';
+import { callPolicy } from './tool-limits.js';
 
 export const agentOf = ({ config }: LaneServices, agentId: string | undefined): AgentConfig | null =>
   config.agents.find(({ id }) => id === agentId) ?? null;
@@ -45,8 +46,9 @@ export const followUpContext = (
   reservationId: () => services.ids.next(),
   toolRequest: ({ callId, name, input }) => {
     // A tool that nobody knows is not run at all; what is not declared safe to repeat is not repeated.
-    const { idempotent = false, retry } = services.tools.known(lane.workspace, name) ?? {};
+    const known = services.tools.known(lane.workspace, name) ?? { idempotent: false };
+    const policy = callPolicy(agentOf(services, state.started?.agentId), name, known);
     const digest = toolDigestOf(name, input);
-    return { callId, digest, idempotencyKey: callId, idempotent, ...(retry ? { retry } : {}) };
+    return { callId, digest, idempotencyKey: callId, idempotent: known.idempotent, ...policy };
   },
 });

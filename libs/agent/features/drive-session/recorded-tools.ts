@@ -9,6 +9,8 @@ import type { Work } from './work.js';
 
 type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown' }>;
 
+type Refusal = Extract<SessionEvent, { type: 'ApprovalDenied' | 'ApprovalExpired' | 'ApprovalVoided' }>;
+
 /** A tool call of the origin, and what came of it. */
 interface RecordedCall {
   readonly name: string;
@@ -22,7 +24,28 @@ const MAX_SHOWN = 5;
 const ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
 const OUTCOMES: ReadonlySet<string> = new Set(['ToolCallCompleted', 'ToolCallFailed', 'ToolCallUnknown']);
 
+const REFUSALS: ReadonlySet<string> = new Set(['ApprovalDenied', 'ApprovalExpired', 'ApprovalVoided']);
+
 const isOutcome = (event: SessionEvent): event is Outcome => OUTCOMES.has(event.type);
+
+const isRefusal = (event: SessionEvent): event is Refusal => REFUSALS.has(event.type);
+
+/** A call that nobody agreed to was never made; that it was refused, and with which words, is what came of it. */
+const refused = ({ data: { turnId, callId, message } }: Refusal): Outcome => ({
+  type: 'ToolCallFailed',
+  schemaVersion: 1,
+  data: { turnId, callId, code: 'TOOL.DENIED', message },
+});
+
+const note = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
+  if (event.type === 'ToolCallRequested' || event.type === 'ApprovalRequested') {
+    const { callId, name, input } = event.data;
+    calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
+  }
+  const outcome = isRefusal(event) ? refused(event) : isOutcome(event) ? event : null;
+  const call = outcome && calls.get(outcome.data.callId);
+  if (call) call.outcome = outcome;
+};
 
 /** The tool calls of one turn of the origin, in the order in which they were asked for. */
 const callsOfTurn = async (
@@ -38,12 +61,7 @@ const callsOfTurn = async (
     for (const { event } of page) {
       if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
       if (ENDS.has(event.type)) return [...calls.values()];
-      if (event.type === 'ToolCallRequested') {
-        const { callId, name, input } = event.data;
-        calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
-      }
-      const call = isOutcome(event) ? calls.get(event.data.callId) : undefined;
-      if (call && isOutcome(event)) call.outcome = event;
+      note(calls, event);
     }
     if (page.length < PAGE) return [...calls.values()];
   }

@@ -1,11 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import type { ApprovalRule } from '@antiphon/config';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
 import { replayRecord } from '../replay-session/replay-record.js';
-import { createAgentWorld, newAddress, submitTo, testConfig, WORKSPACE } from '../testing/agent-world.js';
+import {
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  until,
+  WORKSPACE,
+} from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 import type { ForkSessionRequest } from './fork-session.handler.js';
@@ -137,6 +145,41 @@ describe('a what-if', () => {
     expect(world.responders.asked.reserve.slice(reserved)).toHaveLength(4);
     expect(own[1]?.data).toMatchObject({ purpose: 'whatif', choice: { provider: 'first', model: 'bigger' } });
     expect(await world.events(sessionId)).toEqual(events);
+    expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
+  });
+
+  it('is told that a call was denied, in the words of who denied it, and asks nobody again', async () => {
+    const asks: ApprovalRule = {
+      tool: '*',
+      ask: 'always',
+      expiresAfterMs: 60_000,
+      escalateAfterMs: null,
+      escalateTo: 'admin',
+      answerBy: 'member',
+    };
+    const guarded = world.process({ config: testConfig({ approvals: [asks] }) });
+    const { runtime } = guarded;
+    const { sessionId } = await submitTo(guarded, { address: newAddress() }, 'tool a');
+    const [waiting] = await until(async () => {
+      const query = { workspace: WORKSPACE, status: 'pending' as const, sessionId, limit: 5 };
+      const { approvals } = await runtime.approvals.list(query);
+      return approvals.length > 0 && approvals;
+    });
+    await runtime.approvals.answer({
+      ...{ workspace: WORKSPACE, approvalId: waiting!.id, decision: 'deny', reason: 'not on a Sunday' },
+      approver: { caller: 'ada', role: 'operator', agentId: null },
+    });
+    await world.ended(sessionId);
+    const made = await runtime.forkSession({
+      ...{ workspace: WORKSPACE, caller: 'spec', sessionId, model: 'bigger', whatIf: { turns: 1 } },
+    });
+    const own = await world.ended(made.sessionId);
+    expect(own.filter(({ type }) => type.startsWith('Approval'))).toEqual([]);
+    expect(own.find(({ type }) => type === 'ToolCallFailed')?.data).toMatchObject({
+      code: 'TOOL.DENIED',
+      message: expect.stringContaining('not on a Sunday'),
+    });
+    expect(own.at(-1)?.type).toBe('TurnCompleted');
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
   });
 

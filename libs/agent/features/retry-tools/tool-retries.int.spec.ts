@@ -129,6 +129,21 @@ describe('a tool call whose first try failed', () => {
   });
 });
 
+describe('an agent whose configuration allows less than a tool declares', () => {
+  afterEach(() => agents.stopAll());
+
+  it('has its calls made so: fewer tries, and less time, as their requests say', async () => {
+    tool = 'quick';
+    ends(lose);
+    const limit = { tool: 'quick', timeoutMs: 700, maxAttempts: 1, maxBackoffMs: null };
+    const process = agents.process({ config: testConfig({ tools: ['quick'], toolLimits: [limit] }) });
+    const { types, about } = await turnOf(process);
+    expect(types).toEqual(['ToolCallRequested', 'ToolCallUnknown']);
+    expect(about[0]?.data).toMatchObject({ retry: { ...QUICK, maxAttempts: 1 }, timeoutMs: 700 });
+    expect(agents.responders.asked.tool).toMatchObject([{ name: 'quick', timeoutMs: 700 }]);
+  });
+});
+
 describe('without Temporal', () => {
   afterEach(() => agents.stopAll());
 

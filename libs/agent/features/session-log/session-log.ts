@@ -9,7 +9,7 @@ import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
 import type { SessionSnapshots } from './session-snapshots.js';
 
 /** Raise it when the form of `SessionFold` or the meaning of its fields changes. */
-const FOLD_FORM = 5;
+const FOLD_FORM = 6;
 const PAGE = 1_000;
 /** Events folded from the log before a load leaves a snapshot behind. */
 export const SNAPSHOT_EVERY = 500;

@@ -36,6 +36,7 @@ const AGENT: AgentConfig = {
   position: null,
   fallback: null,
   approvals: [],
+  toolLimits: [],
 };
 
 export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => ({

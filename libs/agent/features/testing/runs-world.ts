@@ -3,6 +3,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { RunView } from '@antiphon/contracts/agent';
 import { createRequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import type { AgentRuntimeOptions } from '../agent-runtime.js';
 import { createTurnEndings } from '../carry-out-run/turn-endings.js';
 import { createRunsEngine } from '../runs-engine.js';
 import type { RunsEngine, RunsEngineOptions } from '../runs-engine.js';
@@ -20,7 +21,10 @@ export interface RunsWorld {
   readonly agents: AgentWorld;
   readonly temporal: Client;
   readonly taskQueue: string;
-  process(options?: Partial<RunsEngineOptions>): RunsProcess;
+  process(
+    options?: Partial<RunsEngineOptions>,
+    runtime?: Pick<Partial<AgentRuntimeOptions>, 'times'>,
+  ): RunsProcess;
   /** Starts a definition in that process; answers the run's id. */
   start(process: RunsProcess, source: string, inputs?: Record<string, string>): Promise<string>;
   view(process: RunsProcess, runId: string): Promise<RunView>;
@@ -31,7 +35,7 @@ export interface RunsWorld {
 
 const OPEN: ReadonlySet<string> = new Set(['running', 'cancelling']);
 const AGENTS = ['main', 'second'];
-const TOOLS = ['echo', 'once', 'quick'];
+const TOOLS = ['echo', 'once', 'quick', 'patient'];
 
 /** The agents' world with Temporal's real server: a task queue of its own, so that specs do not take each other's work. */
 export const createRunsWorld = async (
@@ -47,12 +51,16 @@ export const createRunsWorld = async (
   const [agent] = testConfig().agents;
   const config = { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id, tools: TOOLS })) };
 
-  const startProcess: RunsWorld['process'] = (options = {}) => {
+  const startProcess: RunsWorld['process'] = (options = {}, runtime = {}) => {
     const { store, pool, nats } = agents;
     const own = options.config ?? config;
     const house = { config: own, store, pool, nats, logger: silentLogger, clock: systemClock, ids: uuidIds };
     const endings = createTurnEndings(house);
-    const process = agents.process({ config: own, turnEnded: (sessionId) => endings.note(sessionId) });
+    const process = agents.process({
+      ...runtime,
+      config: own,
+      turnEnded: (sessionId) => endings.note(sessionId),
+    });
     const engine = createRunsEngine({
       ...house,
       requests: createRequestClient(nats),

@@ -86,7 +86,7 @@ const isApproved = (tool: LoadedPlugin, approved: CallToolRequest['approved']): 
 const createRun =
   ({ entries, pool, http: client }: CallToolOptions) =>
   async (
-    { name, callId, idempotencyKey, approved }: CallToolRequest,
+    { name, callId, idempotencyKey, approved, timeoutMs: wanted = Infinity }: CallToolRequest,
     input: Buffer,
     signal: AbortSignal,
   ): Promise<CallToolReply> => {
@@ -105,7 +105,7 @@ const createRun =
         failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),
       );
     const { image, source } = tool;
-    const { timeoutMs } = tool.policy;
+    const timeoutMs = Math.min(tool.policy.timeoutMs, wanted);
     const listener = inCallersContext(tool.listener);
     const http = httpFor(client, source, { timeoutMs, idempotencyKey });
     const settings = { call_id: callId, idempotency_key: idempotencyKey };

@@ -46,6 +46,12 @@ describe('the policy that a plug-in declares', () => {
     });
   });
 
+  it('gives way to a caller that wants less time, and never to one that wants more', async () => {
+    const within = async (timeoutMs: number) => (await box.call('patient', {}, { timeoutMs })) as object;
+    expect(await within(100)).toMatchObject({ message: expect.stringContaining('within 100 ms') });
+    expect(await within(60_000)).toMatchObject({ message: expect.stringContaining('within 250 ms') });
+  });
+
   it('has a call that ran out of its time run again under the same id, if its tool is idempotent', async () => {
     const callId = randomUUID();
     const before = runsOf('patient');

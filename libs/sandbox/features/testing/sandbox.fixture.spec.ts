@@ -20,7 +20,7 @@ export interface TestSandbox {
   readonly call: (
     name: string,
     input?: unknown,
-    more?: { callId?: string; approved?: CallToolRequest['approved'] },
+    more?: Partial<Pick<CallToolRequest, 'callId' | 'approved' | 'timeoutMs'>>,
   ) => Promise<CallToolReply>;
   readonly cancel: (callId: string) => void;
   readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
@@ -71,9 +71,9 @@ export const startSandbox = async (
   return {
     sandbox,
     log,
-    call: (name, input = {}, { callId = randomUUID(), approved } = {}) => {
+    call: (name, input = {}, { callId = randomUUID(), approved, timeoutMs } = {}) => {
       const key = { idempotencyKey: callId, callId };
-      return sandbox.calls.call({ ...session, ...key, name, input: input as never, approved });
+      return sandbox.calls.call({ ...session, ...key, name, input: input as never, approved, timeoutMs });
     },
     cancel: (callId) => sandbox.calls.cancel({ ...session, callId }),
     view: (name) => sandbox.plugins.find((candidate) => candidate.name === name),
