@@ -3,6 +3,7 @@ import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, createAgentRuntime } from './agent-runtime.js';
 import type { AgentRuntime } from './agent-runtime.js';
+import { readRetention } from './archive-events/retention.js';
 import { ApprovalsController } from './answer-approval/approvals.controller.js';
 import { createTurnEndings } from './carry-out-run/turn-endings.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
@@ -35,7 +36,8 @@ const createEngine = (platform: AgentPlatform, runtime: AgentRuntime, endings: T
   const house = { config, store, pool, nats, requests, logger, clock, ids };
   // As readServiceEnv reads it: an empty variable is a missing one.
   const temporalAddress = env['ANTIPHON_TEMPORAL_ADDRESS'] || undefined;
-  return createRunsEngine({ ...house, runtime, endings, temporalAddress, identity: identity.id });
+  const retention = readRetention(env, config);
+  return createRunsEngine({ ...house, runtime, endings, temporalAddress, retention, identity: identity.id });
 };
 
 /** Begins to drive once everything is there; on the way out, what runs is brought to its end or handed over. */

@@ -11,6 +11,8 @@ import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { ensureSchedules, openTemporal, runWorker } from '@antiphon/temporal';
 import type { RunningWorker, TemporalLink } from '@antiphon/temporal';
 import type { AgentRuntime } from './agent-runtime.js';
+import { createArchiveOldEvents } from './archive-events/archive-old-events.js';
+import type { Retention } from './archive-events/retention.js';
 import { createCancelRun } from './cancel-run/cancel-run.handler.js';
 import type { CancelRun } from './cancel-run/cancel-run.handler.js';
 import { createActivities } from './carry-out-run/activities.js';
@@ -45,6 +47,8 @@ export interface RunsEngineOptions extends WorkflowHouse {
   /** `host:port`; without it runs are accepted, and wait. */
   readonly temporalAddress: string | undefined;
   readonly taskQueue?: string;
+  /** Which old events leave, and where to; without it all stay. */
+  readonly retention?: Retention | null;
   /** As Temporal shows this worker. */
   readonly identity: string;
   /** How often this process looks whether Temporal still has its schedules, in ms. */
@@ -87,30 +91,33 @@ const noEngine: Engine = {
 
 const bundlePath = (): string => createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
 
+const sweepsOf = ({ runtime, requests }: RunsEngineOptions) => ({
+  sweepTurns: () => runtime.takeOver(),
+  expireReservations: async () => (await requests.request(expireReservations, {})).ended,
+  rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
+});
+
 const createEngine = (options: RunsEngineOptions, services: WorkflowServices, address: string): Engine => {
-  const { runtime, requests, logger, endings, pool, taskQueue = TASK_QUEUE } = options;
+  const { runtime, logger, endings, pool, taskQueue = TASK_QUEUE, retention = null } = options;
   const { submitTurn, cancelTurn } = runtime;
   const temporal: TemporalLink = openTemporal(address);
   const reconcileRuns = createReconcileRuns({ services, pool, temporal, taskQueue, cancelTurn });
   const waits = createApprovalWaits({ temporal, taskQueue, pool, logger });
   runtime.approvals.follow(waits.note);
   const reconcile = async (): Promise<number> => (await waits.reconcile()) + (await reconcileRuns());
+  const archiveOldEvents = createArchiveOldEvents({ ...services, retention });
   const activities = createActivities({
     services,
     runTask: createRunTask({ ...services, submitTurn, cancelTurn, endings }),
-    ...{ retryTool: runtime.retryTool, tendApproval: runtime.approvals.tend },
-    sweeps: {
-      reconcileRuns: reconcile,
-      sweepTurns: () => runtime.takeOver(),
-      expireReservations: async () => (await requests.request(expireReservations, {})).ended,
-      rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
-    },
+    ...{ retryTool: runtime.retryTool, tendApproval: runtime.approvals.tend, archiveOldEvents },
+    sweeps: { ...sweepsOf(options), reconcileRuns: reconcile },
   });
 
+  const schedules = sweepSchedules(taskQueue, { archives: retention !== null });
   /** A server that was emptied has lost its schedules: then what waits there is begun again at once. */
   const check = async (): Promise<void> => {
     try {
-      const made = await ensureSchedules(temporal, sweepSchedules(taskQueue));
+      const made = await ensureSchedules(temporal, schedules);
       if (made > 0)
         logger.info({ schedules: made, open: await reconcile() }, 'Temporal was given its schedules');
     } catch (error) {

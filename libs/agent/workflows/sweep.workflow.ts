@@ -10,19 +10,30 @@ export interface SweepActivities {
   expireReservations(): Promise<number>;
   /** Has metering bring the day and the month that are over to their final sums. Answers how many reservations ended. */
   rollBudgetPeriods(): Promise<number>;
+  /** Lets the oldest event streams leave that retention does not keep, to one file. Answers how many events left; 0: none are left. */
+  archiveOldEvents(): Promise<number>;
 }
 export type SweepName = keyof SweepActivities;
 export interface SweepInput {
   readonly what: SweepName;
 }
 
-const activities = proxyActivities<SweepActivities>({
-  startToCloseTimeout: '30s',
-  // The next firing of the schedule is the next attempt.
-  retry: { initialInterval: '1s', maximumAttempts: 3 },
+// The next firing of the schedule is the next attempt.
+const retry = { initialInterval: '1s', maximumAttempts: 3 } as const;
+
+const activities = proxyActivities<SweepActivities>({ startToCloseTimeout: '30s', retry });
+// A file of many events takes its time; a process that dies is noticed by its silence.
+const { archiveOldEvents } = proxyActivities<Pick<SweepActivities, 'archiveOldEvents'>>({
+  startToCloseTimeout: '30m',
+  heartbeatTimeout: '10s',
+  retry,
 });
+
+/** Of one firing: what is left then is the next one's. */
+const MAX_FILES = 50;
 
 /** One firing of a schedule. */
 export async function sweep({ what }: SweepInput): Promise<void> {
-  await activities[what]();
+  if (what !== 'archiveOldEvents') return void (await activities[what]());
+  for (let files = 0; files < MAX_FILES; files++) if ((await archiveOldEvents()) === 0) return;
 }

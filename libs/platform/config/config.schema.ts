@@ -202,9 +202,12 @@ const Features = z.strictObject({
 });
 
 const Retention = z.strictObject({
-  events_days: int(1, 36_500, 'days before old events are archived', 'events_days = 30').default(
-    defaults.DEFAULT_RETENTION_DAYS,
-  ),
+  events_days: int(
+    0,
+    36_500,
+    'days before old events may be archived, where 0 means never',
+    'events_days = 30',
+  ).default(defaults.DEFAULT_RETENTION_DAYS),
   metrics_days: int(1, 36_500, 'days before old metrics go', 'metrics_days = 30').default(
     defaults.DEFAULT_RETENTION_DAYS,
   ),

@@ -55,13 +55,19 @@ const beforeOf = (text: string): ArchiveOptions['before'] => {
 const renderArchived = ({ file, streams, events }: Archived): string =>
   `${file}: ${events} events of ${streams} event streams`;
 
-const archive = (context: CommandContext, options: FolderOption & { before: string }): Promise<void> =>
+interface ArchiveCommandOptions extends FolderOption {
+  readonly before: string;
+  readonly workspace?: string;
+}
+
+const archive = (context: CommandContext, options: ArchiveCommandOptions): Promise<void> =>
   onDatabase(context, async (pool) => {
     const before = beforeOf(options.before);
     const folder = archiveFolder(options, context);
+    const what = { rules: REST_RULES, before, workspace: options.workspace };
     const archives: Archived[] = [];
     for (;;) {
-      const made = await archiveEvents({ pool, folder, rules: REST_RULES, before });
+      const made = await archiveEvents({ pool, folder, ...what });
       if (made === null) break;
       archives.push(made);
       if (!context.output.json) process.stderr.write(`${renderArchived(made)}\n`);
@@ -108,24 +114,23 @@ const withFolder = (command: Command): Command =>
     'where the files are (default: ANTIPHON_ARCHIVE_FOLDER, else `archives` in the home)',
   );
 
+const ARCHIVE_HELP = [
+  '\nWhat is at work stays, and so do definitions and what session keys mean. Keep the files: the audit reads them.',
+  '\nExamples:',
+  '  antiphon events archive --before 2026-01-01',
+  '  antiphon events archive --before 1500000 --folder /mnt/archive',
+  '  antiphon events archive --before 2026-01-01 --workspace acme',
+].join('\n');
+
 /** `antiphon events archive|archives|restore` */
 export const addArchive = (events: Command, context: ContextOf): void => {
   withFolder(
     events.command('archive').description('let old event streams that are at rest leave the log to files'),
   )
     .requiredOption('--before <date|position>', 'only streams whose last event is older')
-    .addHelpText(
-      'after',
-      [
-        '\nWhat is at work stays, and so do definitions and what session keys mean. Keep the files: the audit reads them.',
-        '\nExamples:',
-        '  antiphon events archive --before 2026-01-01',
-        '  antiphon events archive --before 1500000 --folder /mnt/archive',
-      ].join('\n'),
-    )
-    .action((options: FolderOption & { before: string }, command: Command) =>
-      archive(context(command), options),
-    );
+    .option('--workspace <name>', 'only streams of this workspace (default: of all)')
+    .addHelpText('after', ARCHIVE_HELP)
+    .action((options: ArchiveCommandOptions, command: Command) => archive(context(command), options));
   events
     .command('archives')
     .description('the files that events have left to')

@@ -10,6 +10,7 @@ import { isAppError, notFound, toAppError } from '@antiphon/kernel';
 import type { AppError, ErrorKind } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { contextFrom, runWithContext } from '@antiphon/observability';
+import type { ArchiveOldEvents } from '../archive-events/archive-old-events.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
 import type { RetryTool } from '../retry-tools/retry-tool.js';
 import { progressOf } from './run-task.js';
@@ -69,7 +70,8 @@ export interface ActivityDeps {
   readonly services: WorkflowServices;
   readonly runTask: ReturnType<typeof createRunTask>;
   readonly retryTool: RetryTool;
-  readonly sweeps: SweepActivities;
+  readonly sweeps: Omit<SweepActivities, 'archiveOldEvents'>;
+  readonly archiveOldEvents: ArchiveOldEvents;
   readonly tendApproval: ApprovalActivities['tendApproval'];
 }
 
@@ -79,6 +81,7 @@ export const createActivities = ({
   runTask,
   retryTool,
   sweeps,
+  archiveOldEvents,
   tendApproval,
 }: ActivityDeps): RunActivities & ToolActivities & SweepActivities & ApprovalActivities => {
   const { logger, runs } = services;
@@ -100,5 +103,6 @@ export const createActivities = ({
     sweepTurns: within('sweepTurns', sweeps.sweepTurns),
     expireReservations: within('expireReservations', sweeps.expireReservations),
     rollBudgetPeriods: within('rollBudgetPeriods', sweeps.rollBudgetPeriods),
+    archiveOldEvents: translated(logger, 'archiveOldEvents', () => alive(archiveOldEvents)),
   };
 };

@@ -87,7 +87,13 @@ export const createRunsWorld = async (
   };
   const view = ({ engine }: RunsProcess, runId: string) => engine.getRun({ workspace: WORKSPACE, runId });
   const removeSchedules = async (): Promise<void> => {
-    for (const name of ['reconcile-runs', 'sweep-turns', 'expire-reservations', 'roll-budget-periods'])
+    for (const name of [
+      'reconcile-runs',
+      'sweep-turns',
+      'expire-reservations',
+      'roll-budget-periods',
+      'archive-old-events',
+    ])
       await temporal.schedule
         .getHandle(`${taskQueue}/${name}`)
         .delete()

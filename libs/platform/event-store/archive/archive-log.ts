@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { inTransaction } from '@antiphon/database';
+import { inTransaction, isConnectionLost } from '@antiphon/database';
 import { writeArchiveFile } from './archive-file.js';
 import { findStreamsAtRest } from './streams-at-rest.js';
 import type { LeavingStream, RestRule } from './streams-at-rest.js';
@@ -13,8 +13,12 @@ export interface ArchiveOptions {
   readonly rules: readonly RestRule[];
   /** Only event streams whose last event lies before this time (ISO 8601), or at this position or before it. */
   readonly before: { readonly time: string } | { readonly position: number };
+  /** Only event streams of this workspace. */
+  readonly workspace?: string | undefined;
   /** Events of one file. */
   readonly maxEvents?: number;
+  /** Stops the writing of the file; then nothing leaves, and the call rejects with its reason. */
+  readonly signal?: AbortSignal;
 }
 
 /** One file of events that have left the log. */
@@ -50,7 +54,12 @@ const columnsOf = (streams: readonly LeavingStream[]): unknown[] => [
   streams.map(({ toVersion }) => toVersion),
 ];
 
-async function* linesOf(client: pg.ClientBase, streams: readonly LeavingStream[], cut: number) {
+async function* linesOf(
+  client: pg.ClientBase,
+  streams: readonly LeavingStream[],
+  cut: number,
+  signal: AbortSignal | undefined,
+) {
   await client.query(
     `declare leaving no scroll cursor for
        select to_jsonb(e)::text as line
@@ -61,6 +70,7 @@ async function* linesOf(client: pg.ClientBase, streams: readonly LeavingStream[]
     [...columnsOf(streams), cut],
   );
   for (;;) {
+    signal?.throwIfAborted();
     const { rows } = await client.query<{ line: string }>(`fetch ${PAGE} from leaving`);
     if (rows.length === 0) return;
     yield rows.map(({ line }) => line);
@@ -80,16 +90,14 @@ const write = (options: ArchiveOptions): Promise<Written | null> =>
     const [head] = rows;
     const cutPosition = Math.min(await cutOf(client, options.before), Number(head?.last));
     const archiveId = head?.id ?? '';
-    const leaving = await findStreamsAtRest(
-      client,
-      options.rules,
-      cutPosition,
-      options.maxEvents ?? MAX_EVENTS,
-    );
+    const leaving = await findStreamsAtRest(client, {
+      ...{ rules: options.rules, cut: cutPosition, workspace: options.workspace },
+      maxEvents: options.maxEvents ?? MAX_EVENTS,
+    });
     if (leaving.length === 0) return null;
     const name = `events-${String(cutPosition).padStart(12, '0')}-${archiveId}.jsonl.gz`;
     const header = { kind: 'antiphon-archive', format: 1, archiveId, cutPosition } as const;
-    const lines = linesOf(client, leaving, cutPosition);
+    const lines = linesOf(client, leaving, cutPosition, options.signal);
     const sha256 = await writeArchiveFile(join(options.folder, name), header, lines);
     const events = leaving.reduce((sum, stream) => sum + stream.events, 0);
     return { archiveId, file: name, cutPosition, streams: leaving.length, events, leaving, sha256 };
@@ -108,7 +116,8 @@ const takeOut = (pool: pg.Pool, { archiveId, file, sha256, cutPosition, leaving 
 /**
  * Writes the oldest event streams at rest to one file, and takes them out of the log once it is on the disk. Answers
  * null when there is nothing to archive. Appends and reads go on meanwhile. Rejects with `DATABASE.…` or `LOG.UNAVAILABLE`;
- * then nothing has left: also when a stream has grown meanwhile (transient).
+ * then nothing has left: also when a stream has grown meanwhile (transient). Only where the connection broke may they
+ * have left all the same; the file stays for that.
  */
 export const archiveEvents = async (options: ArchiveOptions): Promise<Archived | null> => {
   const written = await write(options);
@@ -116,7 +125,9 @@ export const archiveEvents = async (options: ArchiveOptions): Promise<Archived |
   try {
     await takeOut(options.pool, written);
   } catch (error) {
-    await rm(join(options.folder, written.file), { force: true });
+    // Nobody knows whether it was committed where the connection broke: then the file may be all that there is of them.
+    if (!isConnectionLost((error as Error).cause))
+      await rm(join(options.folder, written.file), { force: true });
     throw error;
   }
   const { archiveId, file, cutPosition, streams, events } = written;

@@ -128,6 +128,44 @@ describe('an archive', () => {
     expect(await append(freshStream(), 1)).toMatchObject({ firstPosition: 13 });
   });
 
+  it('takes only what is of one workspace, when it is named', async () => {
+    const [here, there] = [freshStream(), freshStream()];
+    await append(here, 2);
+    await store.append({ workspace: 'other', streams: [toStream(there, 0, 3)] });
+    await append(freshStream(), 1);
+    const what = { pool: agent, folder, rules: RULES, before: { position: 5 } };
+    expect(await archiveEvents({ ...what, workspace: 'nobody' })).toBeNull();
+    expect(await archiveEvents({ ...what, workspace: 'other' })).toMatchObject({ streams: 1, events: 3 });
+    expect(await store.readStream(W, here)).toHaveLength(2);
+    await expect(store.readStream('other', there)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+  });
+
+  it('keeps its file when the answer to the take-out is lost, since the events may have left', async () => {
+    const { old, cut } = await fill();
+    const before = await everything();
+    // The commit goes through; what tells so never arrives.
+    const cutOff = createPool({ url: database.urlFor('agent'), applicationName: 'cut-off', max: 1 });
+    cutOff.on('connect', (client) => {
+      const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
+      const losing = async (...given: unknown[]): Promise<unknown> => {
+        const answer = await query(...given);
+        const { rows } = await admin.query('select from log_archives');
+        if (given[0] === 'commit' && rows.length > 0)
+          throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+        return answer;
+      };
+      client.query = losing as never;
+    });
+    await expect(
+      archiveEvents({ pool: cutOff, folder, rules: RULES, before: { position: cut } }),
+    ).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });
+    await cutOff.end();
+    await expect(store.readStream(W, old)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    const [made] = await listArchives(admin);
+    await restoreArchive(admin, folder, made!.archiveId);
+    expect(await everything()).toEqual(before);
+  });
+
   it('leaves nothing out while others append', async () => {
     const streams = Array.from({ length: 40 }, () => freshStream());
     await Promise.all(streams.map((stream) => append(stream, 3)));

@@ -29,12 +29,12 @@ const isAtRest = ({ category, pairs }: RestRule): string => {
 const isKept = ({ keeps }: RestRule): string[] =>
   keeps === null ? [] : [`not starts_with(e.stream_id, ${pg.escapeLiteral(keeps)})`];
 
-/** $1: the position up to which events may leave; $2: how many at most, but one stream at least. */
+/** $1: the position up to which events may leave; $2: how many at most, but one stream at least; $3: a workspace, or null. */
 const streamsSql = (rules: readonly RestRule[]): string => `with old as (
     select e.workspace, e.stream_id, min(e.stream_version) as from_version, max(e.stream_version) as to_version,
       count(*) as events, max(e.position) as last
     from events e
-    where ${[`e.position <= $1`, `e.category in (${list(rules.map(({ category }) => category))})`, ...rules.flatMap(isKept)].join(' and ')}
+    where ${[`e.position <= $1`, `($3::text is null or e.workspace = $3)`, `e.category in (${list(rules.map(({ category }) => category))})`, ...rules.flatMap(isKept)].join(' and ')}
     group by e.workspace, e.stream_id, e.category
     having ${rules.map(isAtRest).join(' and ')}
   ), leaving as (
@@ -57,14 +57,20 @@ interface Row {
   readonly events: string;
 }
 
+export interface AtRest {
+  readonly rules: readonly RestRule[];
+  /** The position behind which streams have nothing. */
+  readonly cut: number;
+  readonly workspace: string | undefined;
+  readonly maxEvents: number;
+}
+
 /** Event streams that have nothing after a position, and nothing begun that has not ended; the oldest ones first. */
 export const findStreamsAtRest = async (
   client: pg.ClientBase,
-  rules: readonly RestRule[],
-  cut: number,
-  maxEvents: number,
+  { rules, cut, workspace, maxEvents }: AtRest,
 ): Promise<LeavingStream[]> => {
-  const { rows } = await client.query<Row>(streamsSql(rules), [cut, maxEvents]);
+  const { rows } = await client.query<Row>(streamsSql(rules), [cut, maxEvents, workspace ?? null]);
   return rows.map((row) => ({
     workspace: row.workspace,
     streamId: row.stream_id,

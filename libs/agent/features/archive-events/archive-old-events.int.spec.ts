@@ -1,0 +1,180 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import { listArchives, restoreArchive, verifyChain } from '@antiphon/event-store';
+import { renderMetrics, silentLogger, systemClock } from '@antiphon/observability';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { newAddress, submitTo, until } from '../testing/agent-world.js';
+import { createRunsWorld } from '../testing/runs-world.js';
+import type { RunsProcess, RunsWorld } from '../testing/runs-world.js';
+import { createArchiveOldEvents } from './archive-old-events.js';
+
+jest.setTimeout(60_000);
+
+const DYING = fileURLToPath(new URL('fixtures/archive-and-die.mjs', import.meta.url));
+const DAYS = 30;
+
+let database: TestDatabase;
+let world: RunsWorld;
+let admin: pg.Pool;
+let folder: string;
+let agent: RunsProcess;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+  world = await createRunsWorld(
+    database,
+    process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
+    process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
+  );
+});
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'antiphon-retention-'));
+  agent = world.process({ retention: { folder, days: DAYS } });
+});
+afterEach(async () => {
+  await agent.stop();
+  for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
+  await rm(folder, { recursive: true });
+});
+afterAll(async () => {
+  await admin?.end();
+  await world?.close();
+});
+
+/** All of the log so far becomes so much older. Times are no part of the hash; else only the clock could do it. */
+const age = (days: number): Promise<unknown> =>
+  admin.query(`set session_replication_role = replica;
+    update events set recorded_at = recorded_at - interval '${days} days';
+    set session_replication_role = default`);
+const talk = async (address = newAddress()): Promise<string> => {
+  const { sessionId } = await submitTo(agent, { address });
+  await world.agents.ended(sessionId);
+  return sessionId;
+};
+/** The projection has everything: what it has not seen stays. */
+const projected = () =>
+  until(async () => {
+    const { rows } = await admin.query(
+      `select from projection_checkpoints having min(position) < (select max(position) from events)`,
+    );
+    return rows.length === 0;
+  });
+const hasLeft = (sessionId: string): Promise<boolean> =>
+  world.agents.events(sessionId).then(
+    () => false,
+    (error: { code: string }) => error.code === 'LOG.ARCHIVED',
+  );
+const fire = async (): Promise<void> => {
+  const handle = world.temporal.schedule.getHandle(`${world.taskQueue}/archive-old-events`);
+  await until(
+    () =>
+      handle.describe().then(
+        () => true,
+        () => false,
+      ),
+    30_000,
+  );
+  const { info } = await handle.describe();
+  await handle.trigger();
+  const fired = await until(async () => {
+    const now = (await handle.describe()).info;
+    return now.numActionsTaken > info.numActionsTaken && now.recentActions.at(-1);
+  }, 30_000);
+  if (fired.action.type !== 'startWorkflow') throw new Error('the schedule did nothing');
+  await world.temporal.workflow.getHandle(fired.action.workflow.workflowId).result();
+};
+const sweepHere = () =>
+  createArchiveOldEvents({
+    ...{ pool: world.agents.pool, clock: systemClock, logger: silentLogger },
+    retention: { folder, days: DAYS },
+  })(new AbortController().signal);
+
+describe('retention', () => {
+  it('lets old conversations leave by a schedule, and young ones stay', async () => {
+    const [old, older] = [await talk(), await talk()];
+    await age(DAYS + 2);
+    const young = await talk();
+    await age(DAYS - 2);
+    const newest = await talk();
+    await projected();
+    await fire();
+    expect(await Promise.all([old, older, young, newest].map(hasLeft))).toEqual([true, true, false, false]);
+    const [archive, ...more] = await listArchives(admin);
+    expect(more).toEqual([]);
+    expect(await readdir(folder)).toEqual([archive?.file]);
+    expect((await renderMetrics()).text).toContain(`antiphon_log_archived_events_total ${archive?.events}`);
+    await fire();
+    expect(await listArchives(admin)).toHaveLength(1);
+  });
+
+  it('lets an address whose conversation has left begin anew, and its old session say where it is', async () => {
+    const address = newAddress();
+    const first = await talk(address);
+    await age(DAYS + 2);
+    await talk();
+    await projected();
+    await sweepHere();
+    // One that remembers the session would go on with it.
+    await agent.stop();
+    agent = world.process();
+    await expect(submitTo(agent, { sessionId: first })).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    const second = await talk(address);
+    expect(second).not.toBe(first);
+    const [started] = await world.agents.events(second);
+    expect(started).toMatchObject({ type: 'SessionStarted', data: { previousSessionId: first } });
+  });
+
+  it('comes to the same when it is killed between the file and the log', async () => {
+    const [old, open] = [await talk(), await talk()];
+    await age(DAYS + 2);
+    await talk();
+    await projected();
+    const before = await world.agents.store.readLog({ after: 0, limit: 1_000 });
+    const holder = await admin.connect();
+    await holder.query('begin; set local idle_in_transaction_session_timeout = 0');
+    await holder.query('select from stream_heads where stream_id = $1 for update', [`session-${old}`]);
+    const time = new Date(systemClock.now() - DAYS * 86_400_000).toISOString();
+    const dying = spawn(process.execPath, [DYING, database.urlFor('agent'), folder, time], {
+      stdio: 'inherit',
+    });
+    await until(async () => (await readdir(folder)).some((name) => name.endsWith('.gz')), 30_000);
+    dying.kill('SIGKILL');
+    await once(dying, 'exit');
+    await holder.query('rollback');
+    holder.release();
+    expect([await hasLeft(old), await hasLeft(open)]).toEqual([false, false]);
+    // What the dead process had asked for may still hold its locks.
+    const left = await until(() => sweepHere().catch(() => 0), 30_000);
+    expect([await hasLeft(old), await hasLeft(open)]).toEqual([true, true]);
+    expect(await sweepHere()).toBe(0);
+    const archives = await listArchives(admin);
+    expect(archives.map(({ events }) => events)).toEqual([left]);
+    expect(await readdir(folder)).toHaveLength(2);
+    await restoreArchive(admin, folder, archives[0]!.archiveId);
+    expect(await world.agents.store.readLog({ after: 0, limit: 1_000 })).toEqual(before);
+    for (const sessionId of [old, open])
+      expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ whole: true });
+  });
+
+  it('stops when its process is told to, and nothing has left', async () => {
+    const old = await talk();
+    await age(DAYS + 2);
+    await talk();
+    await projected();
+    const sweep = createArchiveOldEvents({
+      ...{ pool: world.agents.pool, clock: systemClock, logger: silentLogger },
+      retention: { folder, days: DAYS },
+    });
+    await expect(sweep(AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping');
+    expect([await hasLeft(old), await readdir(folder), await listArchives(admin)]).toEqual([false, [], []]);
+  });
+});
