@@ -119,6 +119,8 @@ export const startStack = async (providerUrl) => {
   }
   return {
     pids,
+    /** `stack.json` as it is now. */
+    read: readStack,
     gatewayUrl: () => readStack().urls.gateway,
     adminUrl: () => readFileSync(resolve(home, readStack().credentials.databaseUrlFile), 'utf8').trim(),
     /** NATS, as the operator. */

@@ -5,6 +5,7 @@ import type { JsonValue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { WebSocket } from 'ws';
 import { rpcError } from './rpc-error.js';
+import { gatherFrames } from './gather-frames.js';
 import { BRISK_BYTES } from './send-buffers.js';
 import type { SendBuffers } from './send-buffers.js';
 
@@ -49,6 +50,7 @@ const createOutbox = (
   logger: Logger,
   onTooSlow: () => void,
 ) => {
+  const gather = gatherFrames(socket);
   let waiting: (() => void)[] = [];
   const wake = (): void => {
     if (waiting.length === 0) return;
@@ -70,7 +72,10 @@ const createOutbox = (
     send: (message: JsonValue, resumeAt: () => string): void => {
       if (socket.readyState !== socket.OPEN) return;
       const bytes = socket.bufferedAmount;
-      if (buffers.mayHold(connectionId, bytes)) return socket.send(JSON.stringify(message), onWritten);
+      if (buffers.mayHold(connectionId, bytes)) {
+        gather();
+        return socket.send(JSON.stringify(message), onWritten);
+      }
       logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
       socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
       onTooSlow();

@@ -1,0 +1,140 @@
+// What a turn costs each process: processor time, voluntary context switches and, where they can be counted, transactions.
+// `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n] [--sessions n] [--turns n] [--rounds n] [--peer] [--profile folder]`,
+// after a build. Processor time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the same
+// rounds; `--profile` leaves a V8 profile of each Node process, with the window of the measurement in `window.json`.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { createDatabases } from './lib/databases.mjs';
+import { costOf, familyOf } from './lib/process-cost.mjs';
+import { startMockProvider, startSubject } from './lib/processes.mjs';
+import { startStack } from './lib/stack.mjs';
+import { median, summarize } from './lib/stats.mjs';
+
+const { values } = parseArgs({
+  options: {
+    tools: { type: 'string', default: '0' },
+    sessions: { type: 'string', default: '1' },
+    turns: { type: 'string', default: '200' },
+    rounds: { type: 'string', default: '3' },
+    warm: { type: 'string', default: '20' },
+    peer: { type: 'boolean', default: false },
+    profile: { type: 'string' },
+  },
+});
+const tools = Number(values.tools);
+const sessions = Number(values.sessions);
+const turns = Math.ceil(Number(values.turns) / sessions);
+const rounds = Number(values.rounds);
+
+/** The services and engines by name; a service's own children (cells, backends) count as it. */
+const groupsOf = (entries) =>
+  Object.entries(entries).flatMap(([name, entry]) => [entry].flat().map(({ pid }) => [name, pid]));
+
+const readCosts = (stack) => {
+  const { services, engines } = stack.read();
+  const groups = groupsOf({ ...services, ...engines }).filter(([, pid]) => pid);
+  return new Map(groups.map(([name, pid]) => [name, costOf(familyOf(pid))]));
+};
+
+const readServer = async (client) => {
+  const { rows } = await client.query(
+    `select (select sum(xact_commit) from pg_stat_database)::int as commits, (select wal_bytes from pg_stat_wal)::float as wal,
+       (select sum(fsyncs) from pg_stat_io where object = 'wal')::float as syncs`,
+  );
+  return rows[0];
+};
+
+const profiled = async (folder, start) => {
+  if (folder === undefined) return start();
+  const dir = resolve(folder);
+  mkdirSync(dir, { recursive: true });
+  process.env.NODE_OPTIONS = `--cpu-prof --cpu-prof-interval=250 --cpu-prof-dir=${dir}`;
+  const stack = await start();
+  delete process.env.NODE_OPTIONS;
+  return stack;
+};
+
+const provider = await startMockProvider();
+const stack = await profiled(values.profile, () => startStack(provider.url));
+const databases = await createDatabases(stack.adminUrl(), ['langgraph']);
+const client = new pg.Client({ connectionString: stack.adminUrl() });
+await client.connect();
+const subjects = [await startSubject('antiphon-turn', { gatewayUrl: stack.gatewayUrl() })];
+if (values.peer)
+  subjects.push(
+    await startSubject('langgraph', { providerUrl: provider.url, databaseUrl: databases.url('langgraph') }),
+    await startSubject('bare-provider', { providerUrl: provider.url }),
+  );
+for (const subject of subjects)
+  await subject.call('turns', { tools, sessions: 32, turns: Number(values.warm), tag: 'warm' });
+const micros = () => Number(process.hrtime.bigint() / 1_000n);
+
+const ours = [];
+const latencies = new Map(subjects.map(({ name }) => [name, []]));
+const rates = new Map(subjects.map(({ name }) => [name, []]));
+const window = { from: micros(), to: 0 };
+for (let round = -1; round < rounds; round += 1)
+  for (const subject of subjects) {
+    const isOurs = subject === subjects[0];
+    const server = isOurs && (await readServer(client));
+    const before = readCosts(stack);
+    const outcome = await subject.call('turns', { tools, sessions, turns, tag: `r${round + 1}` });
+    const after = readCosts(stack);
+    const serverAfter = isOurs && (await readServer(client));
+    if (round < 0) continue;
+    latencies.get(subject.name).push(...outcome.latencies);
+    rates.get(subject.name).push((outcome.latencies.length / outcome.ms) * 1_000);
+    if (!isOurs) continue;
+    const count = outcome.latencies.length;
+    const row = { server: {} };
+    for (const key of ['commits', 'wal', 'syncs']) row.server[key] = (serverAfter[key] - server[key]) / count;
+    for (const [name, cost] of after)
+      row[name] = {
+        cpuMs: (cost.cpuMs - before.get(name).cpuMs) / count,
+        switches: (cost.switches - before.get(name).switches) / count,
+      };
+    row.client = { cpuMs: outcome.cpuMs / count, switches: 0 };
+    ours.push(row);
+  }
+window.to = micros();
+
+const names = Object.keys(ours[0]).filter((name) => name !== 'server');
+const cpu = (name) => median(ours.map((row) => row[name].cpuMs));
+console.log(
+  `tools ${tools} · sessions ${sessions} · ${turns * sessions} turns × ${rounds}; a turn, medians of the rounds:`,
+);
+for (const name of names.toSorted((a, b) => cpu(b) - cpu(a)))
+  console.log(
+    `  ${name.padEnd(12)} ${cpu(name).toFixed(2).padStart(6)} CPU-ms  ${median(
+      ours.map((row) => row[name].switches),
+    )
+      .toFixed(1)
+      .padStart(6)} switches`,
+  );
+const whole = names.filter((name) => name !== 'client').reduce((sum, name) => sum + cpu(name), 0);
+console.log(`  ${'all'.padEnd(12)} ${whole.toFixed(2).padStart(6)} CPU-ms, without the client`);
+const server = (key) => median(ours.map((row) => row.server[key]));
+console.log(
+  `  PostgreSQL: ${server('commits').toFixed(1)} transactions, ${server('syncs').toFixed(2)} WAL syncs, ${(server('wal') / 1_024).toFixed(1)} KiB of WAL`,
+);
+for (const { name } of subjects) {
+  const { p50, p90 } = summarize(latencies.get(name));
+  console.log(
+    `  ${name.padEnd(16)} p50 ${p50.toFixed(2)} ms · p90 ${p90.toFixed(2)} ms · ${median(rates.get(name)).toFixed(1)} turns/s`,
+  );
+}
+if (values.peer) {
+  const [own, peer, bare] = subjects.map(({ name }) => summarize(latencies.get(name)).p50);
+  console.log(
+    `  added to the provider call, beside LangGraph.js: ${((own - bare) / (peer - bare)).toFixed(2)} ×`,
+  );
+}
+if (values.profile) writeFileSync(join(values.profile, 'window.json'), JSON.stringify(window));
+
+for (const subject of subjects) await subject.close();
+await client.end();
+await databases.drop();
+await stack.stop();
+provider.close();
