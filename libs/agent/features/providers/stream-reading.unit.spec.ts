@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { ModelFailure, type ModelAnswer, type ModelRequest } from '@antiphon/agent-domain';
 import { anthropicStream, openAiStream, type MockReply } from '@antiphon/testing/providers';
@@ -9,18 +10,14 @@ import type { Flight } from './transport/flight.js';
 import type { ProviderFetch } from './transport/http-fetch.js';
 import { DEFAULT_PROVIDER_LIMITS } from './transport/limits.js';
 
-/** The wire within this process: the vendor's SDK reads exactly these chunks, without a socket. */
+/** The wire within this process: exactly these chunks, without a socket. */
 const wireOf =
   (chunks: readonly Uint8Array[]): ProviderFetch =>
   (_url, init) => {
-    (init as unknown as { flight: Flight }).flight.connected();
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        for (const chunk of chunks) controller.enqueue(chunk);
-        controller.close();
-      },
-    });
-    return Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } }));
+    const { flight } = init as unknown as { flight: Flight };
+    flight.connected();
+    flight.answer = Readable.from(chunks);
+    return Promise.resolve(new Response('', { headers: { 'content-type': 'text/event-stream' } }));
   };
 
 type Format = 'anthropic' | 'openai';

@@ -5,7 +5,8 @@ import { createAnswerBuilder } from '../transport/answer-builder.js';
 import type { Flight } from '../transport/flight.js';
 import { carryFlight, type ProviderFetch } from '../transport/http-fetch.js';
 import { boundOfBody } from '../transport/input-bound.js';
-import { runCall, type CallEnvironment } from '../transport/run-call.js';
+import { readStream, type StreamReader } from '../transport/read-stream.js';
+import { runCall, streamedFailure, type CallEnvironment } from '../transport/run-call.js';
 import { createAnthropicReader, type AnthropicReader } from './anthropic-answer.js';
 import { renderAnthropic } from './anthropic-request.js';
 
@@ -36,22 +37,24 @@ const createClient = async (options: AnthropicOptions): Promise<Anthropic> => {
   });
 };
 
-const readStream = async (
-  events: AsyncIterable<unknown>,
-  reader: AnthropicReader,
-  flight: Flight,
-): Promise<void> => {
+/** The events that make a message; others, such as pings, are signs of life. */
+const PARTS = /^(?:message|content_block)_/;
+
+const errorOf = (data: string): unknown => {
   try {
-    for await (const event of events) {
-      reader.event(event);
-      if (reader.isComplete()) flight.finishing();
-    }
-  } catch (error) {
-    // What breaks after the model's own end takes nothing from the answer.
-    if (!reader.isComplete()) throw error;
+    return JSON.parse(data) as unknown;
+  } catch {
+    return data;
   }
-  if (flight.failure !== null) throw flight.failure;
 };
+
+const streamReader = (reader: AnthropicReader, environment: CallEnvironment): StreamReader => ({
+  take: ({ event, data }) => {
+    if (event === 'error') throw streamedFailure(errorOf(data), environment);
+    if (event !== null && PARTS.test(event)) reader.event(JSON.parse(data));
+  },
+  isComplete: reader.isComplete,
+});
 
 /** Calls Anthropic's Messages API, or what speaks its format at `baseUrl` (without `/v1`). */
 export const createAnthropicAdapter = (
@@ -67,7 +70,11 @@ export const createAnthropicAdapter = (
       const { messages } = await load();
       const fetchOptions = carryFlight(flight);
       if (request.streaming)
-        await readStream(await messages.create({ ...body, stream: true }, { fetchOptions }), reader, flight);
+        await readStream(
+          () => messages.create({ ...body, stream: true }, { fetchOptions }).asResponse(),
+          flight,
+          streamReader(reader, options),
+        );
       else reader.message(await messages.create(body, { fetchOptions }));
       return reader.finish();
     };

@@ -5,8 +5,10 @@ import type { ProviderAdapter } from '../provider-adapter.js';
 import { createAnswerBuilder } from '../transport/answer-builder.js';
 import type { Flight } from '../transport/flight.js';
 import { carryFlight, type ProviderFetch } from '../transport/http-fetch.js';
+import { fieldsOf } from '../transport/fields.js';
 import { boundOfBody } from '../transport/input-bound.js';
-import { runCall, type CallEnvironment } from '../transport/run-call.js';
+import { readStream, type StreamReader } from '../transport/read-stream.js';
+import { runCall, streamedFailure, type CallEnvironment } from '../transport/run-call.js';
 import { createOpenAiReader, type OpenAiReader } from './openai-answer.js';
 import { renderOpenAi, type OpenAiDialect } from './openai-request.js';
 
@@ -36,21 +38,20 @@ const createClient = async (options: OpenAiOptions): Promise<OpenAI> => {
   });
 };
 
-const readStream = async (
-  chunks: AsyncIterable<unknown>,
-  reader: OpenAiReader,
-  flight: Flight,
-): Promise<void> => {
-  try {
-    for await (const chunk of chunks) {
+/** Events as this format has them: each is a chunk, an error has a field of its own, and the end is told. */
+const streamReader = (reader: OpenAiReader, environment: CallEnvironment): StreamReader => {
+  let ended = false;
+  return {
+    take: ({ data }) => {
+      ended ||= data.startsWith('[DONE]');
+      if (ended) return;
+      const chunk = JSON.parse(data) as unknown;
+      const error = fieldsOf(chunk)?.['error'];
+      if (error) throw streamedFailure(error, environment);
       reader.chunk(chunk);
-      if (reader.isComplete()) flight.finishing();
-    }
-  } catch (error) {
-    // What breaks after the model's own end takes nothing from the answer.
-    if (!reader.isComplete()) throw error;
-  }
-  if (flight.failure !== null) throw flight.failure;
+    },
+    isComplete: reader.isComplete,
+  };
 };
 
 /** Some compatible servers refuse the option that makes a stream end with its usage. */
@@ -76,9 +77,9 @@ export const createOpenAiAdapter = (
       const fetchOptions = carryFlight(flight);
       if (request.streaming)
         await readStream(
-          await completions.create({ ...body, ...usageOption, stream: true }, { fetchOptions }),
-          reader,
+          () => completions.create({ ...body, ...usageOption, stream: true }, { fetchOptions }).asResponse(),
           flight,
+          streamReader(reader, options),
         );
       else reader.completion(await completions.create(body, { fetchOptions }));
       return reader.finish();

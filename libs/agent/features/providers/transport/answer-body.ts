@@ -1,6 +1,8 @@
-import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { brokenAnswer, cutAnswer, unreachable } from './failure.js';
 import type { Flight } from './flight.js';
+import { createServerEvents } from './server-events.js';
+import type { ServerEvent } from './server-events.js';
 
 /** After the model has finished, a well-behaved stream has this little left; more is not worth the connection. */
 const MAX_LEFTOVER_BYTES = 64 * 1024;
@@ -16,7 +18,7 @@ const guardSize = (flight: Flight): ((bytes: number) => void) => {
 };
 
 /** Lets the rest of a finished answer run off, so that its connection can carry the next call. */
-const runOff = (incoming: IncomingMessage, flight: Flight): void => {
+const runOff = (incoming: Readable, flight: Flight): void => {
   let left = MAX_LEFTOVER_BYTES;
   const giveUp = setTimeout(() => incoming.destroy(), flight.limits.afterFinishMs);
   giveUp.unref();
@@ -29,49 +31,54 @@ const runOff = (incoming: IncomingMessage, flight: Flight): void => {
   incoming.resume();
 };
 
-/** The body as a web stream for the vendor's SDK: sized, timed, and errored with the flight's own failure. */
-export const answerStream = (incoming: IncomingMessage, flight: Flight): ReadableStream<Uint8Array> => {
-  const count = guardSize(flight);
-  let open = true;
-  return new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        const close = (): void => {
-          if (!open) return;
-          open = false;
-          if (flight.failure === null) controller.close();
-          else controller.error(flight.failure);
-        };
-        incoming.on('data', (chunk: Buffer) => {
-          count(chunk.length);
-          if (!open) return;
-          controller.enqueue(chunk);
-          if ((controller.desiredSize ?? 0) <= 0) incoming.pause();
-        });
-        incoming.once('end', close);
-        incoming.on('error', (error) => {
-          if (!flight.finished) flight.fail(cutAnswer(error));
-          close();
-        });
-        flight.onStop(close);
-      },
-      pull: () => void incoming.resume(),
-      cancel: () => {
-        open = false;
-        if (flight.finished) runOff(incoming, flight);
-        else incoming.destroy();
-      },
-    },
-    { highWaterMark: 64 },
-  );
-};
+/**
+ * Reads a streamed answer to its end: sized, timed, and rejected with the flight's own failure, or with what `onEvent`
+ * throws. `onEvent` is called within the read of the socket that brought the event.
+ */
+export const readEvents = (
+  incoming: Readable,
+  flight: Flight,
+  onEvent: (event: ServerEvent) => void,
+): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const count = guardSize(flight);
+    const events = createServerEvents(onEvent);
+    let open = true;
+    const close = (error?: unknown): void => {
+      if (!open) return;
+      open = false;
+      const why = flight.failure ?? error;
+      if (why === undefined) resolve();
+      else reject(why);
+    };
+    const breakOff = (error: unknown): void => {
+      close(error);
+      if (flight.finished) runOff(incoming, flight);
+      else incoming.destroy();
+    };
+    incoming.on('data', (chunk: Buffer) => {
+      count(chunk.length);
+      if (!open) return;
+      try {
+        events.take(chunk);
+      } catch (error) {
+        breakOff(error);
+      }
+    });
+    incoming.once('end', () => close());
+    incoming.on('error', (error) => {
+      if (!flight.finished) flight.fail(cutAnswer(error));
+      close();
+    });
+    flight.onStop(() => close());
+  });
 
 /**
  * Reads a body of at most `limit` bytes into memory. With `cut`, what is beyond the limit, or does not come, is
  * left out; without, it fails the flight, and the promise rejects with its failure.
  */
 export const readBody = (
-  incoming: IncomingMessage,
+  incoming: Readable,
   flight: Flight,
   { limit, cut }: { limit: number; cut: boolean },
 ): Promise<Buffer> =>

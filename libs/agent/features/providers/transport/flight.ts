@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ModelFailure } from '@antiphon/agent-domain';
 import { cancelled, timedOut } from './failure.js';
 import type { ProviderLimits } from './limits.js';
@@ -24,6 +25,8 @@ export interface Flight {
   readonly dispatched: boolean;
   /** Set by the transport when the provider answered with something else than a 2xx. */
   refusal: HttpRefusal | null;
+  /** Set by the transport: the body of a streamed 2xx, which the adapter reads past the SDK. */
+  answer: Readable | null;
   /** True once the model has finished, so that nothing but the usage and the end is still to come. */
   readonly finished: boolean;
   connected(): void;
@@ -105,6 +108,7 @@ export const startFlight = (streaming: boolean, limits: ProviderLimits, signal: 
     limits,
     streaming,
     refusal: null,
+    answer: null,
     get failure() {
       return state.failure;
     },

@@ -2,7 +2,7 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { ModelFailure } from '@antiphon/agent-domain';
 import { nestsDeeperThan } from '@antiphon/kernel';
-import { answerStream, readBody } from './answer-body.js';
+import { readBody } from './answer-body.js';
 import { codesOf, messageOf, parseJson } from './error-body.js';
 import { brokenAnswer, cutAnswer, unreachable } from './failure.js';
 import type { Flight } from './flight.js';
@@ -74,7 +74,7 @@ const watchConnection = (request: ClientRequest, secure: boolean, flight: Flight
   });
 };
 
-const respond = (body: ReadableStream<Uint8Array> | string, status: number, type: string): Response =>
+const respond = (body: string, status: number, type: string): Response =>
   new Response(body, { status, headers: { 'content-type': type } });
 
 const mediaTypeOf = (incoming: IncomingMessage): string =>
@@ -129,8 +129,10 @@ const toResponse = async (incoming: IncomingMessage, flight: Flight): Promise<Re
   if (encoding !== 'identity')
     throw brokenAnswer(`the provider compressed its answer (${encoding}) unasked`, { retryable: false });
   const type = mediaTypeOf(incoming);
-  if (flight.streaming && (type === 'text/event-stream' || type === ''))
-    return respond(answerStream(incoming, flight), 200, 'text/event-stream');
+  if (flight.streaming && (type === 'text/event-stream' || type === '')) {
+    flight.answer = incoming;
+    return respond('', 200, 'text/event-stream');
+  }
   if (!flight.streaming && (isJson(type) || type === '')) return wholeResponse(incoming, flight, 200);
   return wrongTypeResponse(incoming, flight, type);
 };
