@@ -4,6 +4,7 @@ import { transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { gatherWrites } from './gather-writes.js';
+import { spareErrors } from './spare-errors.js';
 
 /** The one connection of a process to NATS, and whether it stands right now. */
 export interface NatsLink {
@@ -127,6 +128,7 @@ export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> =
   const connection = await connectBefore(Date.now() + connectTimeoutMs, options);
   const watch: Watch = { connected: true, lost: new Set(), back: new Set() };
   void follow(connection, watch, logger);
+  spareErrors(connection);
   const writeAtOnce = gatherWrites(connection);
   const closed = connection.closed().then((reason) => {
     watch.connected = false;
