@@ -38,6 +38,8 @@ export const StatusView = z.object({
   /** Null when the service that knows did not answer. */
   plugins: z.array(z.json()).nullable(),
   sessions: z.int().nonnegative().nullable(),
+  /** What of this is only remembered, because an engine or a service is down. */
+  stale: z.array(z.enum(['plugins', 'sessions'])),
   features: z.record(z.string(), z.boolean()),
   /** Where Temporal shows its workflows; null when nobody said. */
   temporalUi: z.string().nullable(),
@@ -79,7 +81,13 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
     method: 'get',
     path: '/api/v1/agents',
     summary: 'The configured agents.',
-    reply: { schema: z.object({ agents: z.array(AgentView), nextCursor: z.string().nullable() }) },
+    reply: {
+      schema: z.object({
+        agents: z.array(AgentView),
+        nextCursor: z.string().nullable(),
+        stale: z.literal(true).optional(),
+      }),
+    },
   },
   {
     method: 'get',

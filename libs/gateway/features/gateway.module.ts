@@ -1,5 +1,6 @@
 import { Module, type Provider } from '@nestjs/common';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { listPlugins } from '@antiphon/contracts/sandbox';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { createRouter } from '@antiphon/gateway-domain';
@@ -42,8 +43,10 @@ import { sessionResume } from './resume-session/session-resume.js';
 import { chatSend, sessionSend } from './send-message/send-message.js';
 import { gatherStatus } from './show-status/gather-status.js';
 import { GatewayHealthController } from './show-status/health.controller.js';
+import { rememberAnswers } from './show-status/remembered.js';
 import { countSessions } from './show-status/session-count.js';
 import { providerInUse } from './show-status/provider-in-use.js';
+import { EngineTeller } from './tell-engines/engine-teller.js';
 import { createFrameLog, type FrameLog } from './stream-frames/frame-log.js';
 import { ServeReferenceController } from './serve-reference/serve-reference.controller.js';
 import { createNatsFrameBus } from './stream-frames/nats-frame-bus.js';
@@ -65,11 +68,14 @@ const statusProvider: Provider = {
   ): Status => {
     const deps = {
       requests,
-      workspace: DEFAULT_WORKSPACE,
       version: identity.version,
       uptimeMs: () => clock.now() - identity.startedAt,
       ownHealth: () => health.report(),
-      sessionCount: () => countSessions(pool, DEFAULT_WORKSPACE),
+      plugins: rememberAnswers(async () => {
+        const { plugins } = await requests.request(listPlugins, { workspace: DEFAULT_WORKSPACE });
+        return plugins as unknown as JsonValue;
+      }),
+      sessionCount: rememberAnswers(() => countSessions(pool, DEFAULT_WORKSPACE)),
       features: { ...config.features },
       provider: providerInUse(config),
       temporalUi: env['ANTIPHON_TEMPORAL_UI_URL'] || null,
@@ -139,6 +145,7 @@ const methodsProvider: Provider = {
     },
     statusProvider,
     methodsProvider,
+    EngineTeller,
     SocketLifecycle,
   ],
 })

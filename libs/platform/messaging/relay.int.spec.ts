@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jetstream } from '@nats-io/jetstream';
+import { DiscardPolicy, jetstream } from '@nats-io/jetstream';
 import type { JetStreamManager } from '@nats-io/jetstream';
 import type pg from 'pg';
 import { createPool } from '@antiphon/database';
@@ -277,6 +277,25 @@ describe('relay', () => {
     start('memory-1', { leases: everybodyLeads });
     start('memory-2', { leases: everybodyLeads });
     for (let round = 0; round < 10; round++) await append(20);
+    const events = await untilRelayed();
+    expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
+  });
+
+  it('waits while EVENTS takes nothing more, and loses nothing', async () => {
+    start('memory-1');
+    await append(20);
+    await untilRelayed();
+    const { config, state } = await manager.streams.info('EVENTS');
+    await manager.streams.update('EVENTS', {
+      ...config,
+      discard: DiscardPolicy.New,
+      max_msgs: state.messages,
+    });
+    await append(20);
+    await append(20);
+    await until(async () => (await store.headPosition()) > state.last_seq);
+    expect(await lastSequence()).toBe(state.last_seq);
+    await manager.streams.update('EVENTS', { ...config, discard: DiscardPolicy.Old, max_msgs: -1 });
     const events = await untilRelayed();
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });

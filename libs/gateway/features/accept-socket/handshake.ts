@@ -1,5 +1,5 @@
 import { ConnectParams, LIMITS, PROTOCOL_VERSION, RPC } from '@antiphon/contracts/gateway';
-import type { Clock, JsonValue } from '@antiphon/kernel';
+import type { JsonValue } from '@antiphon/kernel';
 import { nestsDeeperThan } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { RawData, WebSocket } from 'ws';
@@ -24,7 +24,6 @@ export interface HandshakeOptions {
   readonly authenticated: boolean;
   readonly capabilities: readonly string[];
   readonly logger: Logger;
-  readonly clock: Clock;
   /** Called once, when the client may speak; each later message goes there. */
   readonly onReady: () => (text: string, bytes: number) => void;
 }

@@ -1,9 +1,9 @@
 import type { Server } from 'node:http';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Clock, Ids } from '@antiphon/kernel';
+import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { CLOCK, IDS, LOGGER } from '@antiphon/service-host';
+import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import { createClientConnection } from '../answer-rpc/client-connection.js';
 import type { MethodTable } from '../answer-rpc/rpc-method.js';
@@ -12,6 +12,7 @@ import { createRpcSession } from '../answer-rpc/rpc-session.js';
 import type { TokenGate } from '../authenticate/token-gate.js';
 import { METHODS, SESSION_FEEDS, TOKEN_GATE, WORKSPACE } from '../gateway.tokens.js';
 import type { SessionFeeds } from '../stream-frames/session-feeds.js';
+import { EngineTeller } from '../tell-engines/engine-teller.js';
 import { shakeHands } from './handshake.js';
 import { attachSocketServer } from './socket-server.js';
 import type { SocketPeer } from './socket-server.js';
@@ -35,7 +36,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     @Inject(WORKSPACE) private readonly workspace: string,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
-    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(EngineTeller) private readonly engines: EngineTeller,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -55,7 +56,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
   }
 
   private greet(socket: WebSocket, { address, authenticated, traceparent }: SocketPeer): void {
-    const { gate, logger, ids, clock, methods, workspace } = this;
+    const { gate, logger, ids, methods, workspace, engines } = this;
     const connection = createClientConnection(
       socket,
       { connectionId: ids.next(), address },
@@ -65,7 +66,10 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     const who = { workspace, caller: caller(gate), traceparent };
     const session = createRpcSession({ connection, methods, ...who, logger, ids });
     const capabilities = [...methods.keys()];
-    const onReady = () => session.receive;
-    shakeHands({ socket, connection, gate, authenticated, capabilities, logger, clock, onReady });
+    const onReady = () => {
+      engines.keepTold(connection);
+      return session.receive;
+    };
+    shakeHands({ socket, connection, gate, authenticated, capabilities, logger, onReady });
   }
 }

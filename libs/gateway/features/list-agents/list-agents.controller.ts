@@ -4,25 +4,27 @@ import { notFound } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { GatewayRequests } from '../gateway-requests.port.js';
 import { WORKSPACE } from '../gateway.tokens.js';
+import { rememberAnswers, type Remembered } from '../show-status/remembered.js';
 
 /** `GET /api/v1/agents` and `/:id`: read-only in this version; agents come from the configuration. */
 @Controller('api/v1/agents')
 export class ListAgentsController {
-  constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(WORKSPACE) private readonly workspace: string,
-  ) {}
+  private readonly agents: () => Promise<Remembered<AgentView[]>>;
+
+  constructor(@Inject(REQUESTS) requests: GatewayRequests, @Inject(WORKSPACE) workspace: string) {
+    this.agents = rememberAnswers(async () => (await requests.request(listAgents, { workspace })).agents);
+  }
 
   @Get()
-  async list(): Promise<{ agents: AgentView[]; nextCursor: null }> {
-    const { agents } = await this.requests.request(listAgents, { workspace: this.workspace });
-    return { agents, nextCursor: null };
+  async list(): Promise<{ agents: AgentView[]; nextCursor: null; stale?: true }> {
+    const { value, stale } = await this.agents();
+    return { agents: value, nextCursor: null, ...(stale ? { stale } : {}) };
   }
 
   @Get(':id')
   async get(@Param('id') id: string): Promise<AgentView> {
-    const { agents } = await this.requests.request(listAgents, { workspace: this.workspace });
-    const agent = agents.find((candidate) => candidate.id === id);
+    const { value } = await this.agents();
+    const agent = value.find((candidate) => candidate.id === id);
     if (!agent) throw notFound('GATEWAY.AGENT_NOT_FOUND', 'there is no agent with this id');
     return agent;
   }

@@ -1,4 +1,5 @@
 import { SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
+import { EngineNews } from '@antiphon/contracts/gateway';
 import type { SocketMethod } from '@antiphon/contracts/reference';
 import type { JsonObject } from '@antiphon/kernel';
 import { jsonSchemaOf } from './json-schema.js';
@@ -59,6 +60,12 @@ const ERROR: JsonObject = {
   },
 };
 
+const ENGINE_NEWS: JsonObject = {
+  name: 'engine news',
+  summary: 'An engine that the gateway needs cannot be reached, or can be again. Comes unasked.',
+  payload: jsonSchemaOf(EngineNews, 'output'),
+};
+
 const ref = (path: string): JsonObject => ({ $ref: path });
 
 /** AsyncAPI 3 of `/ws`, made from the contracts that check the frames. */
@@ -71,27 +78,35 @@ export const asyncApiDocument = (version: string): JsonObject => ({
       messages: Object.fromEntries([
         ...SOCKET_METHODS.map((method) => [keyOf(method.name), requestMessage(method)] as const),
         ...SOCKET_METHODS.map((method) => [`${keyOf(method.name)}_answer`, answerMessage(method)] as const),
+        ['engine_news', ENGINE_NEWS],
         ['error', { name: 'error answer', payload: ref('#/components/schemas/Error') }],
       ]),
     },
   },
-  operations: Object.fromEntries(
-    SOCKET_METHODS.map(({ name, summary }) => [
-      keyOf(name),
-      {
-        action: 'receive',
-        summary,
-        channel: ref('#/channels/ws'),
-        messages: [ref(`#/channels/ws/messages/${keyOf(name)}`)],
-        reply: {
+  operations: {
+    engine_news: {
+      action: 'send',
+      channel: ref('#/channels/ws'),
+      messages: [ref('#/channels/ws/messages/engine_news')],
+    },
+    ...Object.fromEntries(
+      SOCKET_METHODS.map(({ name, summary }) => [
+        keyOf(name),
+        {
+          action: 'receive',
+          summary,
           channel: ref('#/channels/ws'),
-          messages: [
-            ref(`#/channels/ws/messages/${keyOf(name)}_answer`),
-            ref('#/channels/ws/messages/error'),
-          ],
+          messages: [ref(`#/channels/ws/messages/${keyOf(name)}`)],
+          reply: {
+            channel: ref('#/channels/ws'),
+            messages: [
+              ref(`#/channels/ws/messages/${keyOf(name)}_answer`),
+              ref('#/channels/ws/messages/error'),
+            ],
+          },
         },
-      },
-    ]),
-  ),
+      ]),
+    ),
+  },
   components: { schemas: { StreamFrame: streamFrame(), Error: ERROR } },
 });

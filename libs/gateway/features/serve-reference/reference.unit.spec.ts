@@ -82,11 +82,12 @@ describe('the reference', () => {
     });
   });
 
-  it('is AsyncAPI 3 with an operation for each method', () => {
+  it('is AsyncAPI 3 with an operation for each method, and what comes unasked', () => {
     const document = asyncApiDocument('0.1.0') as { asyncapi: string; operations: JsonObject };
     expect(document.asyncapi).toBe('3.0.0');
     expect(deadRefs(document)).toEqual([]);
-    expect(Object.keys(document.operations)).toHaveLength(SOCKET_METHODS.length);
+    expect(Object.keys(document.operations)).toHaveLength(SOCKET_METHODS.length + 1);
+    expect(document.operations).toMatchObject({ engine_news: { action: 'send' } });
   });
 
   it('is a page that loads nothing and runs nothing', () => {

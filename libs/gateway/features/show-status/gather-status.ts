@@ -1,16 +1,16 @@
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
-import { listPlugins } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
 import type { GatewayRequests } from '../gateway-requests.port.js';
+import type { Remembered } from './remembered.js';
 
 export interface StatusDeps {
   readonly requests: GatewayRequests;
-  readonly workspace: string;
   readonly version: string;
   /** Milliseconds since this gateway started. */
   readonly uptimeMs: () => number;
   readonly ownHealth: () => Promise<HealthReport>;
-  readonly sessionCount: () => Promise<number>;
+  readonly plugins: () => Promise<Remembered<JsonValue>>;
+  readonly sessionCount: () => Promise<Remembered<number>>;
   readonly features: Readonly<Record<string, boolean>>;
   /** Where Temporal shows its workflows, null when nobody said. */
   readonly temporalUi: string | null;
@@ -43,14 +43,16 @@ const enginesOf = (
   return engines;
 };
 
-const orUnknown = async <T>(ask: Promise<T>): Promise<T | null> => ask.catch(() => null);
+/** Null where nobody can tell, nor ever could. */
+const orUnknown = async <T>(ask: Promise<Remembered<T>>): Promise<Remembered<T | null>> =>
+  ask.catch(() => ({ value: null, stale: false }));
 
 /** Everything that `status` and `/api/v1/health` tell, asked of all services side by side. */
 export const gatherStatus = async (deps: StatusDeps): Promise<Record<string, JsonValue>> => {
-  const { requests, workspace, version, uptimeMs, features, provider, temporalUi } = deps;
+  const { version, uptimeMs, features, provider, temporalUi } = deps;
   const [reports, plugins, sessions] = await Promise.all([
     Promise.all(SERVICES.map((service) => healthOf(deps, service))),
-    orUnknown(requests.request(listPlugins, { workspace })),
+    orUnknown(deps.plugins()),
     orUnknown(deps.sessionCount()),
   ]);
   const services = Object.fromEntries(
@@ -63,8 +65,9 @@ export const gatherStatus = async (deps: StatusDeps): Promise<Record<string, Jso
     provider: { ...provider },
     services: services as unknown as JsonValue,
     engines: enginesOf(reports),
-    plugins: (plugins?.plugins ?? null) as unknown as JsonValue,
-    sessions,
+    plugins: plugins.value,
+    sessions: sessions.value,
+    stale: Object.entries({ plugins, sessions }).flatMap(([name, { stale }]) => (stale ? [name] : [])),
     temporalUi,
     features: { ...features },
   };
