@@ -24,6 +24,8 @@ export const FAILPOINTS = [
   'agent.run.accepted',
   'agent.run.begun',
   'agent.run.cancelled',
+  'agent.approval.asked',
+  'agent.approval.answered',
   'agent.task.claimed',
   'agent.task.submitted',
   'agent.task.started',

@@ -1,7 +1,7 @@
 import type { FailpointName } from '@antiphon/kernel';
 
-/** What the stack is doing when it comes by the point: a turn with a tool call, a run of two tasks, a run's cancel. */
-export type Job = 'turn' | 'run' | 'cancel';
+/** What the stack is doing when it comes by the point: a turn with a tool call, one whose call somebody is asked about, a run of two tasks, a run's cancel. */
+export type Job = 'turn' | 'approval' | 'run' | 'cancel';
 
 export interface FaultCase {
   readonly point: FailpointName;
@@ -28,6 +28,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
   ...during('turn', 'log.batch.taken', 'log.batch.committed'),
   ...during('turn', 'projection.batch.read', 'projection.rows.written', 'projection.batch.committed'),
   ...during('turn', 'relay.batch.read', 'relay.batch.published'),
+  ...during('approval', 'agent.approval.asked', 'agent.approval.answered'),
   ...during('run', 'agent.run.accepted', 'agent.run.begun'),
   ...during('run', 'agent.task.claimed', 'agent.task.submitted', 'agent.task.started'),
   ...during('run', 'agent.task.answered', 'agent.task.recorded'),

@@ -9,6 +9,7 @@ import type { TakenRun, TakenTurn, Verdict } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 import type { TestStack } from '@antiphon/testing/stack';
 import type { FailpointName } from '@antiphon/kernel';
+import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, approvalFaults } from './approval-job.js';
 import type { Fault, Job } from './fault-cases.js';
 
 export interface SweptCase {
@@ -92,9 +93,30 @@ const anyGateway = (stack: TestStack): (() => string) => {
   return () => gateways[next++ % gateways.length] ?? stack.gatewayUrl;
 };
 
+/** Turns of so many sessions at once; of the guarded agent, with somebody who answers. */
+const doTurns = async (stack: TestStack, name: string, guarded: boolean): Promise<TakenTurn[]> => {
+  const gateway = anyGateway(stack);
+  const talk = async (i: number): Promise<TakenTurn> => {
+    const door = openDoor(() => `${gateway().replace(/^http/, 'ws')}/ws`);
+    const key = `${name}-${i}`;
+    const command = { key, peer: `p${i}`, content: `/tool echo {"of":"${key}"}` };
+    const turn = sendTurn(door, command, undefined, guarded ? { agent: GUARDED_AGENT } : {});
+    return turn.finally(() => door.drop());
+  };
+  let over = false;
+  const answering = guarded ? answerApprovals(gateway, () => over) : undefined;
+  const turns = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => talk(i))).finally(() => {
+    over = true;
+  });
+  await answering;
+  const faults = guarded ? await approvalFaults(stack, turns) : [];
+  if (faults.length > 0) throw new Error(faults.join('\n'));
+  return turns;
+};
+
 const doJob = async (stack: TestStack, job: Job, name: string): Promise<Taken> => {
   const gateway = anyGateway(stack);
-  if (job !== 'turn') {
+  if (job === 'run' || job === 'cancel') {
     const keys = Array.from({ length: 2 }, (_, i) => `${name}-${i}`);
     const runs = keys.map((key) =>
       carryOutRun(gateway, {
@@ -103,13 +125,7 @@ const doJob = async (stack: TestStack, job: Job, name: string): Promise<Taken> =
     );
     return { turns: [], runs: await Promise.all(runs) };
   }
-  const talk = async (i: number): Promise<TakenTurn> => {
-    const door = openDoor(() => `${gateway().replace(/^http/, 'ws')}/ws`);
-    const key = `${name}-${i}`;
-    const content = `/tool echo {"of":"${key}"}`;
-    return sendTurn(door, { key, peer: `p${i}`, content }).finally(() => door.drop());
-  };
-  return { turns: await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => talk(i))), runs: [] };
+  return { turns: await doTurns(stack, name, job === 'approval'), runs: [] };
 };
 
 const breakAt = async (plan: Plan, { point, fault, stillMs }: SweptCase): Promise<void> => {
@@ -135,7 +151,11 @@ export const createSweepWorld = async (): Promise<SweepWorld> => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-sweep-'));
   const plan = createPlan(folder);
   const env = { FAILPOINTS: `@${plan.path}` };
-  const stack = await startStack({ config: CHAOS_CONFIG, env, scale: { gateway: 2, agent: 2 } });
+  const stack = await startStack({
+    config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
+    env,
+    scale: { gateway: 2, agent: 2 },
+  });
   const all: Taken = { turns: [], runs: [] };
   let cases = 0;
   /** What was done before the point was come by is done again: the point may be one that not every job comes by. */

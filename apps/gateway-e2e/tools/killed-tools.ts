@@ -8,6 +8,7 @@ import { startMockModel } from '@antiphon/testing/providers';
 import type { MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startStack } from '@antiphon/testing/stack';
+import type { Chance } from '@antiphon/testing/load';
 import { eventually, readEvents } from '../stack-under-test.js';
 import type { LoggedEvent } from '../stack-under-test.js';
 import { TARGET_HOST, startCountingTarget } from './counting-target.js';
@@ -24,23 +25,71 @@ export type Kill =
   | { readonly at: string; readonly nth: number }
   | { readonly during: 'agent' | 'sandbox'; readonly nth: number };
 
+export interface AskedTool {
+  readonly name: string;
+  readonly input: Readonly<Record<string, string>>;
+}
+
 export interface KilledTools {
   readonly stack: TestStack;
   readonly target: CountingTarget;
   readonly mock: MockModel;
-  /** Has the model ask for so many calls in one step, under these kills; the turn's tool events once it has ended. */
+  /** Has the model ask for so many calls in one step, or for these, under these kills; the turn's events once it has ended. */
   turn(
-    calls: number,
+    calls: number | readonly AskedTool[],
     kills: readonly Kill[],
   ): Promise<{ readonly events: readonly LoggedEvent[]; readonly killed: number }>;
   close(): Promise<void>;
 }
 
+const POINTS = [
+  'agent.tool.requested',
+  'agent.tool.claimed',
+  'agent.tool.dispatched',
+  'agent.tool.answered',
+  'agent.tool.recorded',
+  'sandbox.call.taken',
+  'sandbox.call.returned',
+] as const;
+const ONCE_A_STEP = new Set<string>(['agent.tool.requested', 'agent.tool.recorded']);
+
+/** Of a turn of so many calls: one death at a named step, and one while the target is at work. */
+export const killsOf = (chance: Chance, calls: number): Kill[] => {
+  const at = chance.pick(POINTS);
+  return [
+    { at, nth: ONCE_A_STEP.has(at) ? 1 : 1 + chance.below(calls - 2) },
+    { during: chance.pick<'agent' | 'sandbox'>(['agent', 'sandbox']), nth: 1 + chance.below(calls - 2) },
+  ];
+};
+
+const OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
+
+/** How these calls ended, and how often their target acted for them; throws when one has not ended once, or acted twice and may not. */
+export const tallyOf = (log: readonly LoggedEvent[], target: CountingTarget): Record<string, number> => {
+  const tally: Record<string, number> = {};
+  for (const { data } of log.filter(({ type }) => type === 'ToolCallRequested')) {
+    const ends = log.filter((event) => OUTCOME.test(event.type) && event.data['callId'] === data['callId']);
+    const [outcome = '', ...more] = ends.map(({ type }) => type);
+    const acted = target.asked.get(String(data['idempotencyKey'])) ?? 0;
+    const name = `${data['idempotent'] === true ? 'idempotent' : 'once'} ${outcome}, acted ${acted}`;
+    const wrong =
+      outcome === '' ||
+      more.length > 0 ||
+      (data['idempotent'] === false && acted > 1) ||
+      (outcome === 'ToolCallCompleted' && acted === 0);
+    if (wrong) throw new Error(`call ${String(data['callId'])}: ${name}${more.join(' and ')}`);
+    tally[name] = (tally[name] ?? 0) + 1;
+  }
+  return tally;
+};
+
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le');
 
 /** `http-get` itself, and the same without saying that it is idempotent: a key of the same length that nobody reads. */
 const modules = (): { readonly same: Buffer; readonly once: Buffer } => {
-  execFileSync(process.execPath, [join(ROOT, 'plugins/build.mjs')]);
+  const build = join(ROOT, 'plugins/build.mjs');
+  execFileSync(process.execPath, [build]);
+  execFileSync(process.execPath, [build, join(ROOT, 'examples/plugins/primes')]);
   const same = readFileSync(join(ROOT, 'plugins/dist/http-get.wasm'));
   const once = Buffer.from(same);
   utf16('"idempotenT":true}').copy(once, once.indexOf(utf16('"idempotent":true}')));
@@ -67,7 +116,23 @@ id = "main"
 name = "Main"
 provider = "anthropic"
 model = "claude-sonnet-4"
-tools = ${JSON.stringify(TOOLS)}
+tools = ${JSON.stringify([...TOOLS, 'primes'])}
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+
+[[agents]]
+id = "careful"
+provider = "scripted"
+tools = ["calculator"]
+
+[[agents.approvals]]
+tool = "calculator"
+
+[[plugins]]
+name = "primes"
+path = "${join(ROOT, 'plugins/dist/primes.wasm')}"
 
 ${TOOLS.map(plugin).join('\n')}`;
 };
@@ -96,19 +161,25 @@ const killNow = (stack: TestStack, service: 'agent' | 'sandbox'): boolean => {
   return true;
 };
 
+/** So many calls that act on the target, of each kind of tool in turn. */
+const acting = (of: string, calls: number): AskedTool[] =>
+  Array.from({ length: calls }, (_, i) => ({
+    name: TOOLS[i % TOOLS.length] ?? '',
+    input: { url: `http://${TARGET_HOST}/act?of=${encodeURIComponent(of)}&n=${i}` },
+  }));
+
 /** A stack whose tools act on a target over HTTP, and whose processes die when they are told to. */
 export const startKilledTools = async (): Promise<KilledTools> => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-killed-'));
   const target = await startCountingTarget();
-  let wanted = 0;
+  let wanted: number | readonly AskedTool[] = 0;
   const mock = await startMockModel(({ toolResults, user }) =>
     toolResults.length > 0
       ? { text: ['all done'] }
       : {
-          tools: Array.from({ length: wanted }, (_, i) => ({
+          tools: (typeof wanted === 'number' ? acting(user, wanted) : wanted).map((asked, i) => ({
+            ...asked,
             id: `call_${i}`,
-            name: TOOLS[i % TOOLS.length] ?? '',
-            input: { url: `http://${TARGET_HOST}/act?of=${encodeURIComponent(user)}&n=${i}` },
           })),
         },
   );

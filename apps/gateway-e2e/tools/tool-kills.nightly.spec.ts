@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { seeded } from '@antiphon/testing/load';
-import type { Chance } from '@antiphon/testing/load';
 import { anthropicFaults } from '@antiphon/testing/providers';
 import type { LoggedEvent } from '../stack-under-test.js';
 import { antiphon } from '../stack-under-test.js';
-import { startKilledTools } from './killed-tools.js';
-import type { Kill, KilledTools } from './killed-tools.js';
+import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
+import type { KilledTools } from './killed-tools.js';
 
 jest.setTimeout(1_200_000);
 
@@ -13,18 +12,6 @@ jest.setTimeout(1_200_000);
 const TURNS = 19;
 const CALLS = 11;
 const seed = Number(process.env['SEED'] ?? 209);
-
-const POINTS = [
-  'agent.tool.requested',
-  'agent.tool.claimed',
-  'agent.tool.dispatched',
-  'agent.tool.answered',
-  'agent.tool.recorded',
-  'sandbox.call.taken',
-  'sandbox.call.returned',
-] as const;
-const ONCE_A_STEP = new Set<string>(['agent.tool.requested', 'agent.tool.recorded']);
-const OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
 
 let tools: KilledTools;
 const log: LoggedEvent[] = [];
@@ -35,20 +22,11 @@ beforeAll(async () => {
 });
 afterAll(() => tools?.close());
 
-/** One death at a named step, and one while the target is at work. */
-const killsOf = (chance: Chance): Kill[] => {
-  const at = chance.pick(POINTS);
-  return [
-    { at, nth: ONCE_A_STEP.has(at) ? 1 : 1 + chance.below(CALLS - 2) },
-    { during: chance.pick<'agent' | 'sandbox'>(['agent', 'sandbox']), nth: 1 + chance.below(CALLS - 2) },
-  ];
-};
-
 describe('209 tool calls, with the agent and the sandbox killed at random points', () => {
   it('end, each turn of them', async () => {
     const chance = seeded(seed);
     for (let turn = 0; turn < TURNS; turn++) {
-      const done = await tools.turn(CALLS, killsOf(chance));
+      const done = await tools.turn(CALLS, killsOf(chance, CALLS));
       log.push(...done.events);
       killed += done.killed;
       expect(done.events.at(-1)).toMatchObject({ type: 'TurnCompleted' });
@@ -58,21 +36,7 @@ describe('209 tool calls, with the agent and the sandbox killed at random points
   it('have one outcome each, and no side effect twice, as the target counts them', async () => {
     const requested = log.filter(({ type }) => type === 'ToolCallRequested');
     expect(requested.length).toBe(TURNS * CALLS);
-    const ends = new Map<string, string[]>();
-    for (const { type, data } of log)
-      if (OUTCOME.test(type))
-        ends.set(String(data['callId']), [...(ends.get(String(data['callId'])) ?? []), type]);
-    const tally: Record<string, number> = {};
-    for (const { data } of requested) {
-      const key = String(data['idempotencyKey']);
-      const [outcome = '', ...more] = ends.get(String(data['callId'])) ?? [];
-      const acted = tools.target.asked.get(key) ?? 0;
-      expect([key, outcome !== '', more]).toEqual([key, true, []]);
-      if (data['idempotent'] === false) expect([key, acted <= 1]).toEqual([key, true]);
-      if (outcome === 'ToolCallCompleted') expect([key, acted >= 1]).toEqual([key, true]);
-      const name = `${data['idempotent'] === true ? 'idempotent' : 'once'} ${outcome}, acted ${acted}`;
-      tally[name] = (tally[name] ?? 0) + 1;
-    }
+    const tally = tallyOf(log, tools.target);
     process.stdout.write(
       `  seed ${seed}: ${requested.length} calls, ${killed} kills; ${JSON.stringify(tally)}\n`,
     );

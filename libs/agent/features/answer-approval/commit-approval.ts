@@ -1,5 +1,5 @@
 import type { SessionCommand } from '@antiphon/agent-domain';
-import { isAppError } from '@antiphon/kernel';
+import { failpoint, isAppError } from '@antiphon/kernel';
 import type { LaneServices } from '../drive-session/lane-services.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 
@@ -20,6 +20,7 @@ export const commitApproval = async (
       if (!isAppError(error) || error.code !== 'LOG.FENCED' || round === MAX_ROUNDS) throw error;
       continue;
     }
+    await failpoint('agent.approval.answered');
     if (lane.lease.held()) driver.kick();
     else if (!claim.owned) lanes.hint(claim.owner, workspace, sessionId);
     return;

@@ -1,7 +1,7 @@
 import type { SessionCommand, Step, TurnToolCall } from '@antiphon/agent-domain';
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
-import { isoTime } from '@antiphon/kernel';
+import { failpoint, isoTime } from '@antiphon/kernel';
 import { followUpContext } from '../drive-session/follow-up-context.js';
 import { approvalIdOf } from '../drive-session/names.js';
 import { untilAnswered } from '../drive-session/stop.js';
@@ -63,6 +63,7 @@ export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Reco
     return rule && work.agent?.tools.includes(call.name) ? [toAsk(work, call, rule, tools, now)] : [];
   });
   await record({ type: 'AskApprovals', data: { turnId: step.turnId, approvals }, now });
+  await failpoint('agent.approval.asked');
   tellAsked(work, approvals);
 };
 

@@ -11,7 +11,7 @@ import { asksFor, says } from '../testing/test-model.js';
 jest.setTimeout(60_000);
 
 /** Long enough that Temporal can lose its store meanwhile. */
-const PATIENT = { maxAttempts: 2, backoffMs: 10_000, maxBackoffMs: 10_000, onTimeout: false };
+const PATIENT = { maxAttempts: 2, backoffMs: 6_000, maxBackoffMs: 6_000, onTimeout: false };
 
 let world: RunsWorld;
 let agents: AgentWorld;

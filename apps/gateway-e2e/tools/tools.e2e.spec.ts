@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { seeded } from '@antiphon/testing/load';
+import type { ApprovalView, RunView } from '@antiphon/contracts/agent';
+import { antiphon, eventually, readEvents } from '../stack-under-test.js';
+import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
+import type { KilledTools } from './killed-tools.js';
+
+jest.setTimeout(180_000);
+
+/** One turn of the 209 calls of the nightly run. */
+const CALLS = 8;
+const seed = Number(process.env['ANTIPHON_TEST_SEED'] ?? Date.now() % 1_000_000);
+
+let tools: KilledTools;
+beforeAll(async () => {
+  tools = await startKilledTools();
+});
+afterAll(() => tools?.close());
+
+describe('a plug-in that declares its time and its retries', () => {
+  const POLICY = { maxAttempts: 3, backoffMs: 100, maxBackoffMs: 1_000, onTimeout: true };
+  const count = (below: string) => tools.turn([{ name: 'primes', input: { below } }], []);
+
+  it('has its calls made by them: three tries of half a second each, and then no more', async () => {
+    const { events } = await count('999999999999');
+    const about = events.filter(({ type }) => type.startsWith('ToolCall'));
+    expect(about[0]?.data).toMatchObject({ idempotent: true, retry: POLICY });
+    expect(about.slice(1)).toMatchObject([
+      { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
+      { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
+      { type: 'ToolCallFailed', data: { code: 'TOOL.TIMEOUT', message: expect.stringContaining('500 ms') } },
+    ]);
+    expect(events.at(-1)?.type).toBe('TurnCompleted');
+  });
+});
+
+describe('a run one of whose tasks waits for somebody to agree to a tool call', () => {
+  const CAREFUL = {
+    name: 'careful',
+    nodes: [
+      { id: 'ask', agent: 'careful', prompt: '/tool calculator {"expression":"40 + 2"}' },
+      { id: 'after', agent: 'careful', needs: ['ask'], prompt: 'after {{nodes.ask.output}}' },
+    ],
+  };
+  const http = async <T>(path: string, body?: unknown): Promise<T> => {
+    const headers = { 'content-type': 'application/json' };
+    const post = body === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(body) };
+    const answer = await fetch(`${tools.stack.gatewayUrl}/api/v1${path}`, post);
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as T;
+  };
+  const show = (id: string) => http<RunView>(`/runs/${id}`);
+  const ask = async () => {
+    const { id } = await http<RunView>('/runs', { workflow: CAREFUL });
+    const approval = await eventually('the question', async () => {
+      const [first] = (await show(id)).tasks;
+      const { approvals } = await http<{ approvals: ApprovalView[] }>('/approvals?status=pending');
+      return approvals.find(({ sessionId }) => sessionId === first?.sessionId);
+    });
+    return { id, approval };
+  };
+  const answer = (approvalId: string, decision: 'approve' | 'deny') =>
+    eventually('an agent that takes the answer', () =>
+      http(`/approvals/${approvalId}/answer`, { decision }).catch(() => undefined),
+    );
+  const ended = (id: string) =>
+    eventually(
+      'the end of the run',
+      async () => {
+        const run = await show(id).catch(() => undefined);
+        return run && run.status !== 'running' ? run : undefined;
+      },
+      90_000,
+    );
+  const about = async (sessionId: string): Promise<string[]> =>
+    (await readEvents(tools.stack, { stream: `session-${sessionId}` }))
+      .map(({ type }) => type)
+      .filter((type) => /^(Approval|ToolCall)/.test(type));
+
+  it('goes on after the answer, also when the agent is killed with -9 while it waits', async () => {
+    const { id, approval } = await ask();
+    process.kill(tools.stack.stackJson().services.agent[0]?.pid ?? 0, 'SIGKILL');
+    await answer(approval.id, 'approve');
+    const { tasks } = await ended(id);
+    expect(tasks.map(({ status }) => status)).toEqual(['completed', 'completed']);
+    expect(tasks[1]?.output).toContain('42');
+    expect(await about(approval.sessionId)).toEqual([
+      ...['ApprovalRequested', 'ApprovalGranted', 'ToolCallRequested', 'ToolCallCompleted'],
+    ]);
+  });
+
+  it('goes on without the call when it is denied', async () => {
+    const { id, approval } = await ask();
+    await answer(approval.id, 'deny');
+    expect((await ended(id)).status).toBe('completed');
+    expect(await about(approval.sessionId)).toEqual(['ApprovalRequested', 'ApprovalDenied']);
+  });
+});
+
+describe(`tool calls while the agent and the sandbox are killed, by seed ${seed}`, () => {
+  it('end once, and no side effect is there twice, as the target counts them', async () => {
+    const { events, killed } = await tools.turn(CALLS, killsOf(seeded(seed), CALLS));
+    expect(events.at(-1)?.type).toBe('TurnCompleted');
+    const tally = tallyOf(events, tools.target);
+    expect(Object.values(tally).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
+    expect(killed).toBeGreaterThanOrEqual(1);
+  });
+
+  it('leave a log that the audit accepts', async () => {
+    const audit = await antiphon(tools.stack, ['audit']);
+    expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+  });
+});
