@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
 import { until } from '@antiphon/testing';
 import { HISTORY_BYTES, auditUntilQuiet, readHistories } from '@antiphon/testing/faults';
-import { percentile, startLoad } from '@antiphon/testing/load';
+import { percentile } from '@antiphon/testing/load';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
 import { CANARY_KEY, twoVendors } from './stack-under-test.js';
@@ -47,47 +46,6 @@ const report = (figures: string): void => void process.stdout.write(`${figures}\
 const say = (peer: string, content: string) =>
   client.stream('chat.send', { channel: 'test', account: 'long', peer, content, agent: 'gpt' });
 const statusOf = (frames: readonly { data: unknown }[]) => (frames.at(-1)?.data as { status: string }).status;
-
-describe('a session whose provider hangs', () => {
-  const talk = async (forMs: number) => {
-    const load = startLoad({ wsUrls: [stack.wsUrl], sessions: 8, agent: 'gpt', pauseMs: 20 });
-    await sleep(forMs);
-    await load.stop();
-    return load.done.map(({ askedAt, doneAt }) => doneAt - askedAt);
-  };
-
-  it('does not slow the others', async () => {
-    script = async ({ user }) => {
-      if (user === 'wedge') await new Promise(() => undefined);
-      await sleep(20);
-      return { text: ['You said: ', user] };
-    };
-    await talk(3_000);
-    const free: number[] = [];
-    const beside: number[] = [];
-    // By turns, so that the machine's moods come to both sides.
-    for (let round = 0; round < 4; round++) {
-      free.push(...(await talk(5_000)));
-      const wedged = Array.from({ length: 16 }, (_, nth) => say(`wedge-${round}-${nth}`, 'wedge'));
-      const accepted = await Promise.all(
-        wedged.map((stream) => stream.until('accepted', ({ event }) => event === 'accepted')),
-      );
-      beside.push(...(await talk(5_000)));
-      for (const { data } of accepted)
-        await client.call('session.cancel', { sessionId: (data as { sessionId: string }).sessionId });
-      expect(await Promise.all(wedged.map(async (stream) => statusOf(await stream.done())))).toEqual(
-        wedged.map(() => 'cancelled'),
-      );
-    }
-    const [without, with16] = [percentile(free, 0.95), percentile(beside, 0.95)];
-    report(
-      `p95 of a turn: ${without.toFixed(1)} ms (${free.length} turns), beside 16 wedged sessions ` +
-        `${with16.toFixed(1)} ms (${beside.length}): ${(with16 / without).toFixed(2)} ×`,
-    );
-    // Asked for are 1.1; a shared machine's noise is more than that.
-    expect(with16).toBeLessThan(without * 1.5);
-  });
-});
 
 describe('a long turn', () => {
   it(`of ${CALLS} tool calls, over 200,000 tokens of context, completes`, async () => {
