@@ -37,7 +37,7 @@ describe(`${DROPS} drops of clients over three gateways, by the chance of seed $
     seen = await dropClients({ stack, chance, sessions: 8, drops: DROPS, killEvery: 100 });
     const sum = (of: (one: SessionSeen) => number): number => seen.reduce((all, one) => all + of(one), 0);
     process.stdout.write(
-      `seed ${seed}: ${sum(({ drops }) => drops)} drops, ${sum(({ frames }) => frames)} frames, ` +
+      `seed ${seed}: ${sum(({ drops }) => drops)} drops in mid-stream, ${sum(({ frames }) => frames)} frames, ` +
         `${sum(({ restarts }) => restarts)} restarts in ${seen.length} sessions\n`,
     );
     for (const { dropped, uninterrupted } of seen) expect(dropped).toBe(uninterrupted);

@@ -11,7 +11,7 @@ export interface DropsOptions {
   readonly chance: Chance;
   /** Sessions that are spoken in side by side. */
   readonly sessions: number;
-  /** Cuts of clients' connections, over all sessions. */
+  /** Cuts of clients' connections that had brought frames, over all sessions. */
   readonly drops: number;
   /** kill -9 of an agent process each time that so many clients were cut. */
   readonly killEvery: number;
@@ -121,7 +121,7 @@ const settle = async ({ sessionId, steady, dropping }: Readers): Promise<Session
     lastOffset: end,
     frames: steady.frames.length,
     restarts: steady.frames.filter(({ event }) => event === 'restart').length,
-    drops: dropping.drops(),
+    drops: dropping.dropsInStream(),
     uninterrupted: assembleFrames(steady.frames),
     dropped: assembleFrames(dropping.frames),
   };
@@ -154,7 +154,7 @@ export const dropClients = async (options: DropsOptions): Promise<SessionSeen[]>
   const door = openDoor(() => stack.wsUrl);
   const readers: Readers[] = [];
   let failed = false;
-  const dropped = (): number => readers.reduce((sum, { dropping }) => sum + dropping.drops(), 0);
+  const dropped = (): number => readers.reduce((sum, { dropping }) => sum + dropping.dropsInStream(), 0);
   const mayGoOn = (): boolean => !failed && dropped() < drops;
   const begin = (sessionId: string): void => void readers.push(readTwice(stack, chance, sessionId));
   try {
@@ -180,6 +180,6 @@ export const readAgain = async (
       const { dropping, steady } = readTwice(stack, chance, sessionId);
       await dropping.until(lastOffset);
       await Promise.all([dropping.stop(), steady.stop()]);
-      return { sessionId, drops: dropping.drops(), assembled: assembleFrames(dropping.frames) };
+      return { sessionId, drops: dropping.dropsInStream(), assembled: assembleFrames(dropping.frames) };
     }),
   );

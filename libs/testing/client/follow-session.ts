@@ -22,6 +22,8 @@ export interface FollowedSession {
   readonly frames: readonly StreamedFrame[];
   /** Connections that have ended so far. */
   drops(): number;
+  /** Those of them that had brought frames. */
+  dropsInStream(): number;
   /** What no client may see: an offset that does not grow, an answer that is an error. */
   readonly problems: readonly string[];
   /** Settles once a frame with this offset or a later one has come; throws with the first problem. */
@@ -70,6 +72,7 @@ export const followSession = ({ sessionId, door, cut, after = 0 }: FollowOptions
   const problems: string[] = [];
   let last = after;
   let drops = 0;
+  let inStream = 0;
   let stopped = false;
   let current: WebSocket | null = null;
 
@@ -85,9 +88,11 @@ export const followSession = ({ sessionId, door, cut, after = 0 }: FollowOptions
       const next = cut();
       const params = { sessionId, after: last };
       const request = JSON.stringify({ id: 1, method: 'session.resume', params });
+      const before = frames.length;
       const opened = await visit(door(), request, next, onMessage, (socket) => (current = socket));
       if (stopped) return;
       if (next === null) problems.push('a connection ended that nobody had cut');
+      if (frames.length > before) inStream++;
       if (opened) drops++;
       else await pause(AGAIN_MS);
     }
@@ -98,6 +103,7 @@ export const followSession = ({ sessionId, door, cut, after = 0 }: FollowOptions
     frames,
     problems,
     drops: () => drops,
+    dropsInStream: () => inStream,
     until: async (offset, timeoutMs = 60_000) => {
       const deadline = performance.now() + timeoutMs;
       while (last < offset && problems.length === 0) {
