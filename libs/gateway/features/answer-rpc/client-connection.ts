@@ -50,7 +50,7 @@ const createOutbox = (
   logger: Logger,
   onTooSlow: () => void,
 ) => {
-  const gather = gatherFrames(socket);
+  const gather = gatherFrames(socket, BRISK_BYTES);
   let waiting: (() => void)[] = [];
   const wake = (): void => {
     if (waiting.length === 0) return;
@@ -71,11 +71,9 @@ const createOutbox = (
     /** `resumeAt`: what a client that is closed for it is told. */
     send: (message: JsonValue, resumeAt: () => string): void => {
       if (socket.readyState !== socket.OPEN) return;
+      gather();
       const bytes = socket.bufferedAmount;
-      if (buffers.mayHold(connectionId, bytes)) {
-        gather();
-        return socket.send(JSON.stringify(message), onWritten);
-      }
+      if (buffers.mayHold(connectionId, bytes)) return socket.send(JSON.stringify(message), onWritten);
       logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
       socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
       onTooSlow();

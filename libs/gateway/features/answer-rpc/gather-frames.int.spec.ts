@@ -4,6 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { gatherFrames } from './gather-frames.js';
 
+const MOST_BYTES = 64 * 1024;
+
 let server: WebSocketServer;
 beforeAll(async () => {
   server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
@@ -42,7 +44,7 @@ describe('frames to a client', () => {
   it('of one round of the event loop leave in one write, in their order, and those of the next in another', async () => {
     const { client, socket, texts } = await open();
     const writes = countWrites(socket);
-    const gather = gatherFrames(socket);
+    const gather = gatherFrames(socket, MOST_BYTES);
     for (const text of ['0', '1', '2', '3']) {
       gather();
       socket.send(text);
@@ -58,9 +60,27 @@ describe('frames to a client', () => {
     client.terminate();
   });
 
+  it('that are more than may wait leave before its end: a client that reads holds little', async () => {
+    const { client, socket, texts } = await open();
+    const writes = countWrites(socket);
+    const gather = gatherFrames(socket, MOST_BYTES);
+    const large = 'x'.repeat(MOST_BYTES / 4);
+    let most = 0;
+    for (let i = 0; i < 40; i++) {
+      gather();
+      most = Math.max(most, socket.bufferedAmount);
+      socket.send(large);
+    }
+    await until(client, texts, 40);
+    expect(texts.every((text) => text === large)).toBe(true);
+    expect(most).toBeLessThan(MOST_BYTES);
+    expect(writes()).toBeLessThanOrEqual(11);
+    client.terminate();
+  });
+
   it('that are followed by the end of the connection still arrive', async () => {
     const { client, socket, texts } = await open();
-    gatherFrames(socket)();
+    gatherFrames(socket, MOST_BYTES)();
     socket.send('last words');
     socket.close(1013, 'too slow');
     const [code] = (await once(client, 'close')) as [number];
@@ -69,7 +89,7 @@ describe('frames to a client', () => {
 
   it('to a connection that is gone are nobody’s', async () => {
     const { client, socket } = await open();
-    const gather = gatherFrames(socket);
+    const gather = gatherFrames(socket, MOST_BYTES);
     gather();
     socket.terminate();
     await once(client, 'close');
