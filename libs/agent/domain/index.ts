@@ -53,7 +53,7 @@ export { beginCommand, followUps, mayBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
 export { emptyHands } from './turn/step.js';
-export { retryOf, waitBeforeRetry } from './turn/tool-retry.js';
+export { longestWait, retryOf, waitBeforeRetry } from './turn/tool-retry.js';
 export type { DeferralReason } from './turn/tool-retry.js';
 export type { AgentPolicy, BeginCall, Hands, ModelChoice, Step } from './turn/step.js';
 export { MAX_BACKOFF_MS, MAX_CALLS_PER_STEP, backoffMs } from './turn/turn-policy.js';

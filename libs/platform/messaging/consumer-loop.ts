@@ -91,7 +91,7 @@ export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
   const run = async (): Promise<void> => {
     const manager = await managerOf(link.connection);
     for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
-      const startedAt = Date.now();
+      const startedAt = performance.now();
       try {
         if (link.isConnected()) await consume(manager);
       } catch (error) {
@@ -102,7 +102,7 @@ export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
         );
       }
       consuming = false;
-      if (Date.now() - startedAt > 2 * PULL_MS) failures = 0;
+      if (performance.now() - startedAt > 2 * PULL_MS) failures = 0;
       if (!stopping) await nap.wait(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
     }
   };

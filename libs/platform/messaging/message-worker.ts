@@ -133,7 +133,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
   const retry = (message: JsMsg, delayMs: number, excused: boolean): void => {
     if (excused) ledger.excuse(message.seq);
     if (order === 'subject') {
-      const retryAt = Date.now() + delayMs;
+      const retryAt = performance.now() + delayMs;
       ledger.hold(message.subject, message.seq, retryAt, retryAt + ackWaitMs);
     }
     message.nak(delayMs);
@@ -186,7 +186,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
 
   const attempt = async (message: JsMsg): Promise<void> => {
     const meta = metaOf(message);
-    const wait = order === 'subject' ? ledger.heldFor(message.subject, meta.sequence, Date.now()) : 0;
+    const wait = order === 'subject' ? ledger.heldFor(message.subject, meta.sequence, performance.now()) : 0;
     if (wait > 0) return retry(message, wait, true);
     if (!isWanted(message)) return succeed(message);
     const relax = stayAlive(link, message, ackWaitMs);

@@ -71,7 +71,7 @@ const connectBefore = async (deadline: number, options: NatsLinkOptions): Promis
   try {
     return await connectOnce(options);
   } catch (cause) {
-    if (isAuthError(cause) || Date.now() + RETRY_MS > deadline)
+    if (isAuthError(cause) || performance.now() + RETRY_MS > deadline)
       throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached', { cause });
     options.logger.warn({ err: cause }, 'NATS cannot be reached yet; trying again');
   }
@@ -125,7 +125,7 @@ const follow = async (connection: NatsConnection, watch: Watch, logger: Logger):
  */
 export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> => {
   const { logger, service, connectTimeoutMs = 30_000 } = options;
-  const connection = await connectBefore(Date.now() + connectTimeoutMs, options);
+  const connection = await connectBefore(performance.now() + connectTimeoutMs, options);
   const watch: Watch = { connected: true, lost: new Set(), back: new Set() };
   void follow(connection, watch, logger);
   spareErrors(connection);

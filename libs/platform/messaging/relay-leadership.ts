@@ -23,11 +23,12 @@ export interface Leadership {
 
 export const createLeadership = ({ leases, name, owner, leaseMs, logger }: LeadershipOptions): Leadership => {
   let lease: Lease | null = null;
-  // Counted from before the question: the database's clock started later, so this end is never the later one.
+  // Counted from before the question: the database's clock started later, so this end is never the later one. By a clock
+  // that nobody sets: one that is put back would let this process lead on after its lease.
   let validUntil = 0;
 
   const renew = async (held: Lease): Promise<void> => {
-    const asked = Date.now();
+    const asked = performance.now();
     const lost = await leases.renew([held], leaseMs);
     if (lost.length === 0) validUntil = asked + leaseMs;
     else lease = null;
@@ -41,9 +42,9 @@ export const createLeadership = ({ leases, name, owner, leaseMs, logger }: Leade
   const timer = setInterval(renewOrWarn, Math.floor(leaseMs / 3));
 
   return {
-    leads: () => lease !== null && Date.now() < validUntil,
+    leads: () => lease !== null && performance.now() < validUntil,
     campaign: async () => {
-      const asked = Date.now();
+      const asked = performance.now();
       const attempt = await leases.acquire(DEFAULT_WORKSPACE, name, owner, leaseMs);
       if (!attempt.acquired) return false;
       lease = attempt.lease;

@@ -93,14 +93,14 @@ export const createEventPublisher = (link: NatsLink, logger: Logger): EventPubli
   const tryBatch = async (messages: readonly Prepared[]): Promise<boolean> => {
     const [first, ...rest] = messages;
     const last = rest.pop();
-    if (Date.now() < batchesFrom || first === undefined || last === undefined) return false;
+    if (performance.now() < batchesFrom || first === undefined || last === undefined) return false;
     try {
       await publishBatch(client, first, rest, last);
       return true;
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Servers before 2.14 refuse message ids within a batch.
-      batchesFrom = Date.now() + BATCH_PAUSE_MS;
+      batchesFrom = performance.now() + BATCH_PAUSE_MS;
       logger.info(
         { err: error, events: messages.length },
         'a batch of events was refused; sending them one by one',

@@ -71,13 +71,13 @@ export const startRelay = (options: RelayOptions): Relay => {
   const lead = async (target: RelayTarget): Promise<void> => {
     let reached = await alignStream(target, log, logger);
     position = reached;
-    for (let checkAt = Date.now() + pollMs; goesOn();) {
+    for (let checkAt = performance.now() + pollMs; goesOn();) {
       reached = await catchUp(reached);
       await nap.wait(pollMs);
-      if (!goesOn() || Date.now() < checkAt) continue;
+      if (!goesOn() || performance.now() < checkAt) continue;
       // A stream that somebody deleted, or that another leader went on with, does not say so by itself.
       if ((await lastSequence(target)) !== reached) return;
-      checkAt = Date.now() + pollMs;
+      checkAt = performance.now() + pollMs;
     }
   };
 

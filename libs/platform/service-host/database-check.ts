@@ -12,12 +12,13 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export const waitForDatabase = async (
   pool: pg.Pool,
   logger: Logger,
-  deadline = Date.now() + PATIENCE_MS,
+  deadline = performance.now() + PATIENCE_MS,
 ): Promise<void> => {
   try {
     return await assertDurable(pool);
   } catch (error) {
-    if (!isAppError(error) || error.kind !== 'transient' || Date.now() + RETRY_MS > deadline) throw error;
+    if (!isAppError(error) || error.kind !== 'transient' || performance.now() + RETRY_MS > deadline)
+      throw error;
     logger.warn({ err: error }, 'the database cannot be reached yet; trying again');
   }
   await pause(RETRY_MS);

@@ -8,3 +8,5 @@ export { startEngineProxy } from './engine-proxy.js';
 export type { EngineProxy } from './engine-proxy.js';
 export { HISTORY_BYTES, readHistories } from './temporal-histories.js';
 export type { Histories, HistorySize } from './temporal-histories.js';
+export { createWrongClocks } from './wrong-clocks.js';
+export type { WrongClocks } from './wrong-clocks.js';

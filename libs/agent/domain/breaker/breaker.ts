@@ -19,10 +19,15 @@ export interface BreakerState {
 /** `closed`: it is asked. `open`: it is left alone. `due`: one trial call may be made. `probing`: that call is on its way. */
 export type BreakerView = 'closed' | 'open' | 'due' | 'probing';
 
+/** A time that lies further ahead than it was set for is another clock's, or was set before this one was put back. */
+const isAhead = (time: number, now: number, setForMs: number): boolean =>
+  time > now && time <= now + setForMs;
+
 export const breakerView = (state: BreakerState | undefined, now: number): BreakerView => {
   if (!state || state.openUntil === null) return 'closed';
-  if (state.openUntil > now) return 'open';
-  return state.probeUntil !== null && state.probeUntil > now ? 'probing' : 'due';
+  if (isAhead(state.openUntil, now, BREAKER_PAUSE_MS)) return 'open';
+  const { probeUntil } = state;
+  return probeUntil !== null && isAhead(probeUntil, now, BREAKER_PROBE_MS) ? 'probing' : 'due';
 };
 
 /** Why a provider is not asked now, as decisions about a turn see it. */

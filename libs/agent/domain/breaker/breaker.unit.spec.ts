@@ -37,6 +37,9 @@ describe('a breaker', () => {
     [{ failures: 5, openUntil: 101, probeUntil: null }, 'open'],
     [{ failures: 5, openUntil: 100, probeUntil: null }, 'due'],
     [{ failures: 5, openUntil: 90, probeUntil: 101 }, 'probing'],
+    // Set by a clock that goes ahead of this one, or before this one was put back.
+    [{ failures: 5, openUntil: 60_101, probeUntil: null }, 'due'],
+    [{ failures: 5, openUntil: 90, probeUntil: 60_101 }, 'due'],
     [{ failures: 5, openUntil: 90, probeUntil: 100 }, 'due'],
   ] as const)('%j is %s', (state, view) => expect(breakerView(state, 100)).toBe(view));
 });

@@ -8,6 +8,8 @@ export type DeferralReason = SessionEventOf<'ToolCallDeferred'>['data']['reason'
 export const SANDBOX_PATIENCE_MS = 30_000;
 const FIRST_UNSENT_MS = 250;
 const MAX_UNSENT_MS = 2_000;
+/** More tries than that patience has room for: it ends as well when a clock is put back meanwhile. */
+const MAX_UNSENT_TRIES = 40;
 
 /** The policy of a call whose tool declares none. */
 const undeclared = (idempotent: boolean): ToolRetry => ({
@@ -21,6 +23,10 @@ export const retryOf = ({ retry, idempotent }: Pick<TurnToolCall, 'retry' | 'ide
   retry ?? undeclared(idempotent);
 
 const growing = (first: number, most: number, times: number): number => Math.min(most, first * 2 ** times);
+
+/** The most that a call ever waits for its next try, ms, whatever clocks say of when that is due. */
+export const longestWait = (call: Pick<TurnToolCall, 'retry' | 'idempotent'>): number =>
+  Math.max(MAX_UNSENT_MS, retryOf(call).maxBackoffMs);
 
 export interface FailedTool {
   readonly reason: DeferralReason;
@@ -42,7 +48,9 @@ export const waitBeforeRetry = (
   const { tries = 0, reached = 0 } = call.deferred ?? {};
   const jitter = 0.5 + random / 2;
   if (reason === 'unsent')
-    return waitedMs > SANDBOX_PATIENCE_MS ? null : growing(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
+    return waitedMs > SANDBOX_PATIENCE_MS || tries >= MAX_UNSENT_TRIES
+      ? null
+      : growing(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
   const { maxAttempts, backoffMs, maxBackoffMs } = retryOf(call);
   return reached + 1 >= maxAttempts ? null : growing(backoffMs, maxBackoffMs, reached) * jitter;
 };

@@ -17,7 +17,7 @@ export interface BreakerStore {
   /** Counts a failure. Null when it does not count: the provider is paused, and the call was not its present trial. */
   fail(key: BreakerKey, failure: FailedCall): Promise<BreakerRow | null>;
   /** Takes the trial call of a provider whose pause is over; null when another has it, or the provider is closed or paused. */
-  claimProbe(key: BreakerKey, probe: { id: string; now: number; until: number }): Promise<BreakerRow | null>;
+  claimProbe(key: BreakerKey, probe: Probe): Promise<BreakerRow | null>;
   /** The trial call says nothing after all: another may be made at once. */
   giveUpProbe(key: BreakerKey, id: string): Promise<void>;
   /**
@@ -25,6 +25,14 @@ export interface BreakerStore {
    * Answers whether a pause ended.
    */
   succeed(key: BreakerKey, call: { at: number; probeId: string | null }): Promise<boolean>;
+}
+
+export interface Probe {
+  readonly id: string;
+  readonly now: number;
+  readonly until: number;
+  /** No pause ends later, unless another clock set it. */
+  readonly pausedUntilAtMost: number;
 }
 
 export interface FailedCall {
@@ -50,7 +58,8 @@ const FAIL_SQL = `insert into provider_breakers as b (workspace, provider, failu
   where b.open_until is null or b.probe_id = $4::uuid
   returning ${COLUMNS}`;
 const CLAIM_SQL = `update provider_breakers set probe_id = $3, probe_until = $5
-  where workspace = $1 and provider = $2 and open_until <= $4 and (probe_until is null or probe_until <= $4)
+  where workspace = $1 and provider = $2 and (open_until <= $4 or open_until > $6)
+    and (probe_until is null or probe_until <= $4 or probe_until > $5)
   returning ${COLUMNS}`;
 const GIVE_UP_SQL = `update provider_breakers set probe_id = null, probe_until = null
   where workspace = $1 and provider = $2 and probe_id = $3`;
@@ -78,8 +87,10 @@ export const createBreakerStore = (pool: pg.Pool): BreakerStore => {
       const values = [workspace, provider, at(now), probeId, limit, at(pauseUntil)];
       return (await run<BreakerRow>('fail', FAIL_SQL, values))[0] ?? null;
     },
-    claimProbe: async ({ workspace, provider }, { id, now, until }) =>
-      (await run<BreakerRow>('claim', CLAIM_SQL, [workspace, provider, id, at(now), at(until)]))[0] ?? null,
+    claimProbe: async ({ workspace, provider }, { id, now, until, pausedUntilAtMost }) => {
+      const values = [workspace, provider, id, at(now), at(until), at(pausedUntilAtMost)];
+      return (await run<BreakerRow>('claim', CLAIM_SQL, values))[0] ?? null;
+    },
     giveUpProbe: async ({ workspace, provider }, id) => {
       await run('give_up', GIVE_UP_SQL, [workspace, provider, id]);
     },

@@ -125,7 +125,8 @@ export const createProviderBreakers = (options: BreakerOptions): ProviderBreaker
   };
   const claim = async (key: BreakerKey): Promise<Admission | null> => {
     const now = clock.now();
-    const probe = { id: ids.next(), now, until: now + BREAKER_PROBE_MS };
+    const until = { until: now + BREAKER_PROBE_MS, pausedUntilAtMost: now + BREAKER_PAUSE_MS };
+    const probe = { id: ids.next(), now, ...until };
     const row = await store.claimProbe(key, probe);
     if (!row) return null;
     known.put(row);

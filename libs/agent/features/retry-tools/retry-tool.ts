@@ -1,4 +1,4 @@
-import { followUps } from '@antiphon/agent-domain';
+import { followUps, longestWait } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
@@ -53,7 +53,9 @@ export const createRetryTool = (services: LaneServices, lanes: SessionLanes): Re
     const waiting = waitingCall(lane.fold().state, callId);
     if (!waiting) return OVER;
     const dueAt = Date.parse(waiting.call.deferred?.dueAt ?? '');
-    return { over: false, waitMs: Math.max(0, dueAt - clock.now()) };
+    // Another process wrote when it is due, by its own clock.
+    const waitMs = Math.min(Math.max(0, dueAt - clock.now()), longestWait(waiting.call));
+    return { over: false, waitMs };
   };
 
   /** Also without the lease: the driver may be another process, which is told. */
