@@ -33,7 +33,7 @@ import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
 import { agentSessions } from './projections.js';
 import { findAbandoned } from './recover-sessions/find-abandoned.js';
-import { onDriverHint, takeOverAbandoned } from './recover-sessions/recover-sessions.js';
+import { onDriverHint, takeOverAbandoned, untilIdle } from './recover-sessions/recover-sessions.js';
 import { retryHere, whoeverRetries } from './retry-tools/who-retries.js';
 import type { RetryTool } from './retry-tools/retry-tool.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
@@ -49,6 +49,8 @@ export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
 /** Folds of sessions kept in memory. */
 const MAX_LANES = 2_000;
 const KEEP_UP_MS = 250;
+/** What has time is begun once turns that were left behind have had so long for themselves. */
+const RESUME_FIRST_MS = 1_000;
 /** A fold keeps this much of recent turns for each token of a context: more would never be shown. */
 const CHARS_PER_CONTEXT_TOKEN = 8;
 
@@ -92,7 +94,8 @@ export interface AgentRuntime {
   working(): number;
   /** Providers that are not asked now. */
   readonly pausedProviders: ProviderBreakers['all'];
-  start(): void;
+  /** Resolves when turns that a dead process left behind have ended, or have had a second for themselves. */
+  start(): Promise<void>;
   /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -159,13 +162,16 @@ const recover = async (
   lanes: SessionLanes,
   sweepMs: number,
   stopping: AbortSignal,
+  swept: () => void,
 ): Promise<void> => {
   const { nats, owner, logger } = options;
   const unsubscribe = onDriverHint(nats, owner, lanes, logger);
   const sweep = () =>
-    takeOver(options, lanes).catch((error: unknown) =>
-      logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
-    );
+    takeOver(options, lanes)
+      .catch((error: unknown) =>
+        logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
+      )
+      .then(swept);
   await repeat(sweep, sweepMs, stopping);
   unsubscribe();
 };
@@ -196,15 +202,18 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   let unobserve: () => void = () => undefined;
   let stopped: Promise<void> | null = null;
 
-  const start = (): void => {
+  const start = async (): Promise<void> => {
+    const swept = Promise.withResolvers<void>();
     projection = projectSessions(options);
     unobserve = observeTurns(lanes);
     running = Promise.all([
-      recover(options, lanes, services.times.sweepMs, stopping.signal),
+      recover(options, lanes, services.times.sweepMs, stopping.signal, swept.resolve),
       // Turns that are running when the process is told to stop need their leases until they have ended.
       repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
       followBreakers(services, drained.signal),
     ]);
+    await swept.promise;
+    await untilIdle(lanes, RESUME_FIRST_MS);
   };
   const stop = async (): Promise<void> => {
     stopping.abort();

@@ -57,8 +57,8 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     health.addFact('pausedProviders', () => this.runtime.pausedProviders().map((pause) => ({ ...pause })));
     health.addFact('workingSessions', () => this.runtime.working());
     health.addFact('temporalWorker', () => (this.runs.polling() ? 'polling' : 'waiting'));
-    this.runtime.start();
-    this.runs.start();
+    // Temporal's SDK keeps the processor busy for a while, in which turns that wait for this process would stand still.
+    this.runs.start(this.runtime.start());
   }
 
   async onModuleDestroy(): Promise<void> {

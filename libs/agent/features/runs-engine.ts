@@ -66,7 +66,8 @@ export interface RunsEngine extends Lists {
   getRun(request: z.output<typeof getRun.request>): Promise<RunView>;
   /** Whether this process takes work from Temporal now. */
   polling(): boolean;
-  start(): void;
+  /** Takes work from Temporal once `first` is over. */
+  start(first?: Promise<void>): void;
   /** Takes no more work from Temporal; what is at work is tried again by whoever polls next. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -181,9 +182,9 @@ export const createRunsEngine = (options: RunsEngineOptions): RunsEngine => {
       workflowView((await services.workflows.read(workspace, workflowId)).state),
     getRun: async ({ workspace, runId }) => runView((await services.runs.read(workspace, runId)).state),
     polling: engine.polling,
-    start: () => {
+    start: (first = Promise.resolve()) => {
       projection = project(options);
-      engine.start();
+      void first.then(() => stopped ?? engine.start());
     },
     stop: () => (stopped ??= stop()),
   };

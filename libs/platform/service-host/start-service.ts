@@ -118,7 +118,7 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
 const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
   addPlatformChecks(platform);
   const unobserve = observePlatform(platform);
-  const closeTemporal = definition.temporal ? await addTemporalCheck(platform) : () => Promise.resolve();
+  const closeTemporal = definition.temporal ? addTemporalCheck(platform) : () => Promise.resolve();
   const endStreams = await keepOwnStreams(platform, definition.keeps ?? []);
   const app = await createApp(definition, platform);
   const server = new RequestServer({ link: platform.nats, logger: platform.logger });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { driverHintSubject } from '@antiphon/contracts/agent';
 import { WorkspaceId } from '@antiphon/contracts/log';
 import { z } from 'zod';
@@ -31,6 +32,15 @@ export const takeOverAbandoned = async (
     }
   };
   await Promise.all(Array.from({ length: PARALLEL }, take));
+};
+
+/** Between two looks at whether sessions are still at work, ms. */
+const LOOK_MS = 20;
+
+/** Resolves when no session is at work, or after so many ms. */
+export const untilIdle = async (lanes: Pick<SessionLanes, 'working'>, withinMs: number): Promise<void> => {
+  const deadline = performance.now() + withinMs;
+  while (lanes.working() > 0 && performance.now() < deadline) await sleep(LOOK_MS);
 };
 
 /** Listens for the other agent processes: a session that this one drives was added to. Answers how to stop. */

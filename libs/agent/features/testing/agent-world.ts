@@ -139,7 +139,7 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
       times: { leaseMs: 3_000, sweepMs: 50 },
       ...options,
     });
-    runtime.start();
+    void runtime.start();
     alive.add(runtime);
     const kill = () => {
       life.kill();
