@@ -11,7 +11,7 @@ import type {
 import { checkConversation } from './check-conversation.js';
 import { askMetering, outcomeOf } from './metering-process.js';
 import type { Fiber, Process } from './scheduler.js';
-import { LEASE_TICKS, NOW, ask, decider } from './world.js';
+import { LEASE_TICKS, ask, decider } from './world.js';
 import type { Appended, Lease, Session, World } from './world.js';
 
 /** A driver's knowledge of the session that it has the lease of. */
@@ -26,7 +26,7 @@ interface Driver {
 const contextOf = (world: World, { id }: Session): FollowUpContext => ({
   decider,
   policy: world.policy,
-  now: NOW,
+  now: world.timeOfDay(),
   begins: 'any',
   // Of the attempt alone, as the agent names it by what is being named: a second driver asks for its own.
   reservationId: () => world.id(),
@@ -76,19 +76,19 @@ const settle = ({ world, process }: Driver, event: SessionEvent): void => {
 
 type Failure = Extract<SessionCommand, { type: 'RecordFailure' }>['data'];
 
-const failure = (attempt: number, more: Partial<Failure>): SessionCommand => ({
+const failure = (world: World, attempt: number, more: Partial<Failure>): SessionCommand => ({
   type: 'RecordFailure',
   data: {
     ...{ attempt, reason: 'provider_error', message: 'it failed', dispatched: true, retryable: true },
     ...{ text: '', thought: '', frames: [], usage: null, ...more },
   },
-  now: NOW,
+  now: world.timeOfDay(),
 });
 
 const INPUT_BOUND = 100;
 const OUTPUT_BOUND = 200;
 
-const answer = ({ choose, id }: World, attempt: number): SessionCommand => ({
+const answer = ({ choose, id, timeOfDay }: World, attempt: number): SessionCommand => ({
   type: 'RecordAnswer',
   data: {
     ...{
@@ -104,7 +104,7 @@ const answer = ({ choose, id }: World, attempt: number): SessionCommand => ({
     })),
     usage: { inputTokens: choose(INPUT_BOUND), outputTokens: choose(OUTPUT_BOUND), estimated: false },
   },
-  now: NOW,
+  now: timeOfDay(),
 });
 
 /** Null when the session is another's by now. */
@@ -126,7 +126,8 @@ function* callModel(
     // Only who has the session may wait for metering.
     else if (!world.store.confirm(session, lease)) return null;
   }
-  if (!granted) return failure(attempt, { reason: 'budget_refused', dispatched: false, retryable: false });
+  if (!granted)
+    return failure(world, attempt, { reason: 'budget_refused', dispatched: false, retryable: false });
   yield;
   if (!world.store.confirm(session, lease)) return null;
   const { open } = session.state;
@@ -141,7 +142,7 @@ function* callModel(
   yield;
   world.outside.billed.push({ session: session.id, attempt, reservationId });
   yield;
-  if (world.choose(4) === 0) return failure(attempt, { retryable: world.choose(3) > 0 });
+  if (world.choose(4) === 0) return failure(world, attempt, { retryable: world.choose(3) > 0 });
   return answer(world, attempt);
 }
 
@@ -158,10 +159,10 @@ const tooLate = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
 });
 
-const record = (outcomes: readonly ToolOutcome[]): SessionCommand => ({
+const record = (world: World, outcomes: readonly ToolOutcome[]): SessionCommand => ({
   type: 'RecordToolOutcomes',
   data: { outcomes },
-  now: NOW,
+  now: world.timeOfDay(),
 });
 
 /** Of this state, whether a call's claim is in the log. */
@@ -175,7 +176,11 @@ function* makeCall(driver: Driver, turnId: string, call: TurnToolCall): Fiber<To
   // Claimed before: whoever did so has learned no outcome.
   if (!call.idempotent && call.claimed) return unknown(turnId, call);
   if (!call.idempotent) {
-    const claim: SessionCommand = { type: 'ClaimTools', data: { turnId, callIds: [call.callId] }, now: NOW };
+    const claim: SessionCommand = {
+      type: 'ClaimTools',
+      data: { turnId, callIds: [call.callId] },
+      now: world.timeOfDay(),
+    };
     if (!(yield* commit(driver, claim))) return null;
     if (!isClaimed(session, call)) return tooLate(turnId, call);
   }
@@ -190,7 +195,7 @@ function* makeCall(driver: Driver, turnId: string, call: TurnToolCall): Fiber<To
 function* runTools(driver: Driver, { turnId, calls }: Extract<Step, { kind: 'run_tools' }>): Fiber<boolean> {
   for (const call of calls) {
     const outcome = yield* makeCall(driver, turnId, call);
-    if (!outcome || !(yield* commit(driver, record([outcome])))) return false;
+    if (!outcome || !(yield* commit(driver, record(driver.world, [outcome])))) return false;
   }
   return true;
 }
@@ -206,11 +211,17 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
       return command !== null && (yield* commit(driver, command));
     }
     case 'abandon_call':
-      return yield* commit(driver, failure(step.call.attempt, { reason: 'driver_lost' }));
+      return yield* commit(driver, failure(world, step.call.attempt, { reason: 'driver_lost' }));
     case 'run_tools':
       return yield* runTools(driver, step);
     case 'give_up_tools':
-      return yield* commit(driver, record(step.calls.map((call) => unknown(step.turnId, call))));
+      return yield* commit(
+        driver,
+        record(
+          world,
+          step.calls.map((call) => unknown(step.turnId, call)),
+        ),
+      );
     case 'ask':
     case 'await_answers':
     case 'await_tools':
@@ -262,8 +273,8 @@ function* accept(world: World, request: Request, told: (turnId: string) => void)
     const turnId = world.id();
     const command: SessionCommand =
       'key' in request
-        ? { type: 'RequestTurn', data: { turnId, content: request.key }, now: NOW }
-        : { type: 'CancelTurns', data: {}, now: NOW };
+        ? { type: 'RequestTurn', data: { turnId, content: request.key }, now: world.timeOfDay() }
+        : { type: 'CancelTurns', data: {}, now: world.timeOfDay() };
     const decided = decider.decide(command, session.state);
     yield;
     const claim = 'key' in request ? { claim: { key: request.key, turnId } } : {};

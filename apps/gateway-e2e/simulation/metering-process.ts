@@ -1,13 +1,13 @@
 import { decideBatch } from '@antiphon/metering-domain';
 import type { LedgerAnswer, LedgerCommand } from '@antiphon/metering-domain';
-import { ask, NOW } from './world.js';
+import { ask } from './world.js';
 import type { World } from './world.js';
 import type { Fiber, Process } from './scheduler.js';
 
 /** Metering: each command in one transaction; its process may die before or after, and the answer with it. */
 function* serve(world: World, command: LedgerCommand, answer: (value: LedgerAnswer) => void): Fiber {
   yield;
-  const rules = { limits: world.limits, priceOf: () => null, now: NOW };
+  const rules = { limits: world.limits, priceOf: () => null, now: world.timeOfDay() };
   const [decision] = decideBatch(world.ledger.snapshot(), [command], rules);
   if (!decision || 'error' in decision) {
     if (decision && decision.error.kind !== 'conflict') world.violations.push(decision.error.message);

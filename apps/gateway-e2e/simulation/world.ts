@@ -96,6 +96,11 @@ const createStore = (now: () => number): Store => {
   };
 };
 
+const MINUTE = 60_000;
+/** Noon of the last day of a month, and by how much a process's clock may be wrong when it looks; right at best. */
+const NOON = Date.UTC(2026, 10, 30, 12);
+const WRONG_BY = [0, 5 * MINUTE, -5 * MINUTE, 60 * MINUTE, -60 * MINUTE, 12 * 60 * MINUTE];
+
 /** What the outside world did, which no crash of ours undoes. */
 export interface Outside {
   /** Tokens that the provider used, by reservation and order of the calls. */
@@ -117,6 +122,8 @@ export interface World extends Scheduler {
   readonly violations: string[];
   readonly processes: Process[];
   id(): string;
+  /** The time of day as a process sees it, ISO 8601: clocks differ, and each jumps back and ahead, past the month's end. */
+  timeOfDay(): string;
   /** False once the simulation comes to its rest: nothing breaks any more. */
   chaos: boolean;
 }
@@ -142,11 +149,10 @@ export const createWorld = (choose: Choose, limits: BudgetLimits): World => {
     violations: [],
     processes: [],
     id: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
+    timeOfDay: () => new Date(NOON + (WRONG_BY[choose(WRONG_BY.length)] ?? 0)).toISOString(),
     chaos: true,
   };
 };
-
-export const NOW = '2026-11-21T12:00:00.000Z';
 
 /** Sends a request to whoever answers it, and waits a while for the answer; null when none came. */
 export function* ask<T>(
