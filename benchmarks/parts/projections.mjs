@@ -37,6 +37,7 @@ export const benchProjections = async ({ stack, quick }) => {
     const rounds = [];
     for (let round = 0; round < rebuilds; round += 1) rounds.push(await reader.call('rebuild'));
     return {
+      wantedPerSecond: RATE,
       eventsPerSecond,
       lag: lags.map(([name, samples]) => ({ name, ms: summarize(samples) })),
       rebuild: rounds[0].map((_, index) => best(rounds.map((round) => round[index]))),
