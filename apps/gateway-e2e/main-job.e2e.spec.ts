@@ -260,6 +260,10 @@ describe('the main job', () => {
     await expect(client.call('session.resume', { sessionId, after: 0 })).rejects.toMatchObject({
       rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
     });
+    // Files are folded along: no row of any projection has to be given up, or taken on trust.
+    const compared = await antiphon(stack, ['projections', 'rebuild', '--all', '--compare']);
+    expect([compared.code, compared.stderr]).toEqual([0, '']);
+    expect(compared.stdout).toContain('\n0 rows differ\n');
     const again = await client.stream('chat.send', toPeer('archived', 'and again')).done();
     expect(again.at(-1)?.data).toMatchObject({ status: 'completed' });
     expect(JSON.parse((await antiphon(stack, ['audit', '--live', '--json'])).stdout)).toMatchObject({

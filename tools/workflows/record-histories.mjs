@@ -12,10 +12,12 @@ if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {
 }
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const jest = `${root}node_modules/jest/bin/jest.js`;
-const spec = 'libs/agent/features/carry-out-run/histories.int.spec.ts';
+const specs = ['carry-out-run/histories', 'archive-events/archive-old-events'].map(
+  (spec) => `libs/agent/features/${spec}.int.spec.ts`,
+);
 const { status } = spawnSync(
   process.execPath,
-  [jest, '--selectProjects', 'int', '-t', 'recording', '--', spec],
+  [jest, '--selectProjects', 'int', '-t', 'recording|by a schedule', '--', ...specs],
   {
     cwd: root,
     stdio: 'inherit',

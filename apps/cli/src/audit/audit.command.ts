@@ -67,7 +67,7 @@ const audit = async (context: CommandContext, options: AuditCommandOptions): Pro
   const told = { pool, ...toldOf(context, options) };
   try {
     const ofLog = await auditLog({
-      ...{ ...told, trusted, projections: file?.since ? [] : auditedProjections(pool) },
+      ...{ ...told, trusted, projections: file?.since ? [] : auditedProjections(pool, told.archives) },
       ...(file?.since ? { since: file.since } : {}),
     });
     const report = engines === null ? ofLog.report : await auditEngines(engines, told, ofLog.report);

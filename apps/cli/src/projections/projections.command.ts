@@ -13,11 +13,19 @@ import type { Command } from 'commander';
 import type pg from 'pg';
 import { findDatabase } from '../audit/database-address.js';
 import type { CommandContext, ContextOf } from '../command-context.js';
+import { archiveFolder } from '../events/archive.command.js';
 import { allProjections, projectionNamed } from './all-projections.js';
 
 interface RebuildOptions {
   readonly all?: boolean;
   readonly compare?: boolean;
+  readonly archives?: string;
+}
+
+/** What is folded, and where what has left the log is. */
+interface Chosen {
+  readonly definitions: readonly ProjectionDefinition[];
+  readonly archives: string;
 }
 
 const onDatabase = async (
@@ -73,25 +81,25 @@ const renderRebuilt = ({ name, position, events, changed, parked, heldMs }: Rebu
 const compare = async (
   { output }: CommandContext,
   pool: pg.Pool,
-  chosen: readonly ProjectionDefinition[],
+  { definitions, archives }: Chosen,
 ): Promise<void> => {
   let differing = 0;
-  for (const definition of chosen) {
-    const compared = await compareProjection(pool, definition);
+  for (const definition of definitions) {
+    const compared = await compareProjection(pool, definition, { archives });
     differing += compared.differing;
     output.line(compared, `${renderComparison(compared)}\n`.trimEnd());
   }
-  if (chosen.length > 1) output.piece(`${differing} rows differ\n`);
+  if (definitions.length > 1) output.piece(`${differing} rows differ\n`);
   if (differing > 0) process.exitCode = 1;
 };
 
 const rebuild = async (
   { output }: CommandContext,
   pool: pg.Pool,
-  chosen: readonly ProjectionDefinition[],
+  { definitions, archives }: Chosen,
 ): Promise<void> => {
-  for (const definition of chosen) {
-    const rebuilt = await rebuildProjection(pool, definition);
+  for (const definition of definitions) {
+    const rebuilt = await rebuildProjection(pool, definition, { archives });
     output.line(rebuilt, renderRebuilt(rebuilt));
   }
 };
@@ -120,12 +128,18 @@ export const addProjections = (program: Command, context: ContextOf): void => {
     .description('fold a projection anew beside live traffic, and change the rows that differ at once')
     .option('--all', 'every projection, one after another')
     .option('--compare', 'change nothing: say which rows differ from the log; exits 1 if any does')
+    .option(
+      '--archives <folder>',
+      'where the files of archived events are, which are folded along (default: as `antiphon events archive`)',
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  antiphon projections rebuild agent-sessions\n  antiphon projections rebuild --all --compare',
     )
     .action((name: string | undefined, options: RebuildOptions, command: Command) => {
-      const chosen = chosenOf(name, options);
+      const { archives } = options;
+      const folder = archiveFolder(archives === undefined ? {} : { folder: archives }, context(command));
+      const chosen = { definitions: chosenOf(name, options), archives: folder };
       const work = options.compare === true ? compare : rebuild;
       return onDatabase(context(command), (pool) => work(context(command), pool, chosen));
     });

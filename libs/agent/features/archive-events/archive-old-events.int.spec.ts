@@ -1,10 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import protocol from '@temporalio/proto';
+import { Worker } from '@temporalio/worker';
 import type pg from 'pg';
 import { createPool } from '@antiphon/database';
 import { listArchives, restoreArchive, verifyChain } from '@antiphon/event-store';
@@ -20,6 +23,10 @@ jest.setTimeout(60_000);
 
 const DYING = fileURLToPath(new URL('fixtures/archive-and-die.mjs', import.meta.url));
 const DAYS = 30;
+/** Set: what the workflow of this spec leaves is kept, to be replayed by every later version. */
+const record = process.env['ANTIPHON_RECORD_HISTORIES'];
+const HISTORIES = fileURLToPath(new URL('../../workflows/histories/', import.meta.url));
+const { History } = protocol.temporal.api.history.v1;
 
 let database: TestDatabase;
 let world: RunsWorld;
@@ -73,7 +80,7 @@ const hasLeft = (sessionId: string): Promise<boolean> =>
     () => false,
     (error: { code: string }) => error.code === 'LOG.ARCHIVED',
   );
-const fire = async (): Promise<void> => {
+const fire = async (): Promise<string> => {
   const handle = world.temporal.schedule.getHandle(`${world.taskQueue}/archive-old-events`);
   await until(
     () =>
@@ -90,7 +97,17 @@ const fire = async (): Promise<void> => {
     return now.numActionsTaken > info.numActionsTaken && now.recentActions.at(-1);
   }, 30_000);
   if (fired.action.type !== 'startWorkflow') throw new Error('the schedule did nothing');
-  await world.temporal.workflow.getHandle(fired.action.workflow.workflowId).result();
+  const { workflowId } = fired.action.workflow;
+  await world.temporal.workflow.getHandle(workflowId).result();
+  return workflowId;
+};
+const keep = async (name: string, workflowId: string): Promise<void> => {
+  if (!record) return;
+  const as = { enums: String, longs: String, bytes: String };
+  const fetched = await world.temporal.workflow.getHandle(workflowId).fetchHistory();
+  const anonymous = (key: string, value: unknown): unknown => (key === 'identity' ? 'recorded' : value);
+  const history = History.toObject(History.fromObject(fetched as object), as);
+  await writeFile(`${HISTORIES}${name}.${record}.json`, `${JSON.stringify(history, anonymous, 1)}\n`);
 };
 const sweepHere = () =>
   createArchiveOldEvents({
@@ -106,14 +123,24 @@ describe('retention', () => {
     await age(DAYS - 2);
     const newest = await talk();
     await projected();
-    await fire();
+    await keep('sweep-archived', await fire());
     expect(await Promise.all([old, older, young, newest].map(hasLeft))).toEqual([true, true, false, false]);
     const [archive, ...more] = await listArchives(admin);
     expect(more).toEqual([]);
     expect(await readdir(folder)).toEqual([archive?.file]);
     expect((await renderMetrics()).text).toContain(`antiphon_log_archived_events_total ${archive?.events}`);
-    await fire();
+    await keep('sweep-nothing-old', await fire());
     expect(await listArchives(admin)).toHaveLength(1);
+  });
+
+  it('replays every recorded history of its Temporal workflow', async () => {
+    const codePath = createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
+    const files = (await readdir(HISTORIES)).filter((name) => name.startsWith('sweep-'));
+    expect(files.length).toBeGreaterThanOrEqual(record ? 0 : 2);
+    for (const file of files) {
+      const history = History.fromObject(JSON.parse(await readFile(HISTORIES + file, 'utf8')) as object);
+      await Worker.runReplayHistory({ workflowBundle: { codePath } }, history, file);
+    }
   });
 
   it('lets an address whose conversation has left begin anew, and its old session say where it is', async () => {

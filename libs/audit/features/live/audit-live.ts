@@ -7,7 +7,7 @@ import type { About, AuditReport, CheckReport } from '../audit-report.js';
 import { consumersKeepUp, findLaggards } from './consumers-keep-up.js';
 import { compareRelay, relayEqualsTheLog } from './relay-equals-log.js';
 import { settleWithin } from './settle.js';
-import { compareWorkflows, workflowsEqualTheLog } from './workflows-equal-runs.js';
+import { compareWorkflows, workflowsEqualTheLog } from './workflows-equal-log.js';
 
 export interface LiveAuditOptions {
   /** Connects as the superuser, or as `antiphon_reader`. */
@@ -21,6 +21,8 @@ export interface LiveAuditOptions {
   readonly after?: number | null;
   /** Of the workflows to look at; default all of the namespace. */
   readonly taskQueue?: string;
+  /** How long Temporal may lack what the log opens, or hold what it has ended, before that is broken; default 180,000 ms. */
+  readonly reconcileMs?: number;
   /** How long what differs may take to come right, default 10,000 ms. */
   readonly patienceMs?: number;
   readonly onProgress?: (step: string) => void;
@@ -43,14 +45,22 @@ const reportOf = (about: About, strict: boolean, { findings, checked }: Found): 
  * keep up, and that Temporal waits for what is open in the log. Rejects when an engine cannot be reached.
  */
 export const auditLive = async (options: LiveAuditOptions): Promise<CheckReport[]> => {
-  const { pool, nats, temporal, taskQueue, after = null, strictQuiesced: strict = false } = options;
+  const {
+    pool,
+    nats,
+    temporal,
+    taskQueue,
+    reconcileMs,
+    after = null,
+    strictQuiesced: strict = false,
+  } = options;
   const { onProgress = () => undefined, patienceMs = 10_000 } = options;
   const settled = settleWithin(patienceMs);
   onProgress('comparing JetStream with the log');
   const relay = await compareRelay(pool, nats, settled, after);
   const laggards = await findLaggards(nats, settled);
   onProgress('comparing Temporal with the log');
-  const workflows = await compareWorkflows(pool, temporal, settled, taskQueue);
+  const workflows = await compareWorkflows({ pool, temporal, taskQueue, reconcileMs }, settled);
   return [
     reportOf(relayEqualsTheLog, strict, relay),
     reportOf(consumersKeepUp, strict, laggards),

@@ -1,5 +1,4 @@
 import pg from 'pg';
-import { archivedBefore } from '../log-reader.js';
 import { compareTable } from './compare-rows.js';
 import type { RowDifference } from './compare-rows.js';
 import { foldInBatches, foldWithin } from './fold-log.js';
@@ -7,6 +6,8 @@ import type { Fold } from './fold-log.js';
 import type { ProjectionDefinition } from './projection-definition.js';
 import { readProgress } from './projection-progress.js';
 import { withShadowTables } from './shadow-tables.js';
+import { readArchivesAlong, requireWholeLog } from './whole-log.js';
+import type { ReadAlong } from './whole-log.js';
 
 export interface ProjectionComparison {
   readonly name: string;
@@ -21,7 +22,12 @@ export interface ProjectionComparison {
   readonly first: readonly RowDifference[];
 }
 
-export interface CompareOptions {
+export interface FoldOptions {
+  /** Folder of the files of archived events, which are folded along; without it nothing may have left the log. */
+  readonly archives?: string | undefined;
+}
+
+export interface CompareOptions extends FoldOptions {
   /** Of `pg_export_snapshot()`: what is compared is what its transaction sees. */
   readonly snapshot?: string;
 }
@@ -50,11 +56,11 @@ const compareHere = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
   from: Fold,
+  along: ReadAlong,
 ): Promise<ProjectionComparison> => {
-  const { position, base } = await readProgress(client, definition);
-  // What has left meanwhile may have left before it was folded.
-  if (base > 0) throw archivedBefore(base);
+  const { position } = await readProgress(client, definition);
   const { events } = await foldWithin(client, definition, from, position);
+  await requireWholeLog(client, along);
   for (const { name } of definition.tables)
     await client.query(`analyze pg_temp.${pg.escapeIdentifier(name)}`);
   let [rows, differing] = [0, 0];
@@ -71,21 +77,25 @@ const compareHere = async (
 /**
  * Folds the log anew, in small batches beside live traffic, and holds every row of the projection against it, on one
  * snapshot: rows, checkpoint and log of the same moment, without a lock. Writes nothing but temporary tables.
- * Rejects with an AppError when the database cannot be read, when the handler writes elsewhere (`DATABASE.FORBIDDEN`), and
- * when events have been archived (`LOG.ARCHIVED`): then nobody can fold the whole log.
+ * Rejects with an AppError when the database cannot be read, when the handler writes elsewhere (`DATABASE.FORBIDDEN`), when
+ * events have left to files that it was not given, or leave meanwhile (`LOG.ARCHIVED`), and when a file is not the one that
+ * was written (`LOG.ARCHIVE_DAMAGED`).
  */
 export const compareProjection = (
   pool: pg.Pool,
   definition: ProjectionDefinition,
-  { snapshot }: CompareOptions = {},
+  { snapshot, archives }: CompareOptions = {},
 ): Promise<ProjectionComparison> =>
   withShadowTables(pool, definition, async (client) => {
+    const early = snapshot === undefined ? await readArchivesAlong(client, archives) : null;
     const target = async () => (await readProgress(client, definition)).position;
     const fold =
       snapshot === undefined ? await foldUntilNear(client, definition, target) : { position: 0, events: 0 };
     await client.query('begin isolation level repeatable read');
     if (snapshot !== undefined) await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
-    const compared = await compareHere(client, definition, fold);
+    // A snapshot that was taken elsewhere shows nothing that this connection had read before.
+    const along = early ?? (await readArchivesAlong(client, archives));
+    const compared = await compareHere(client, definition, fold, along);
     await client.query('rollback');
     return compared;
   });

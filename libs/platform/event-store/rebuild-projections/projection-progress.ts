@@ -10,8 +10,6 @@ export interface ProjectionProgress {
   /** Where the log ends, and its epoch. */
   readonly head: number;
   readonly logEpoch: number;
-  /** Events before it may have been archived. */
-  readonly base: number;
   /** Streams that it has stopped at. */
   readonly parked: number;
   /** When the checkpoint moved last, ISO 8601; null without one. */
@@ -23,12 +21,11 @@ interface ProgressRow {
   readonly epoch: string | null;
   readonly head: string;
   readonly log_epoch: string;
-  readonly base: string;
   readonly parked: string;
   readonly updated_at: Date | null;
 }
 
-const PROGRESS_SQL = `select c.position, c.epoch, c.updated_at, h.epoch as log_epoch, h.base_position as base,
+const PROGRESS_SQL = `select c.position, c.epoch, c.updated_at, h.epoch as log_epoch,
     greatest(h.base_position, coalesce((select max(position) from events), 0)) as head,
     (select count(*) from public.projection_parked where projection = $1) as parked
   from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1`;
@@ -47,7 +44,6 @@ export const readProgress = async (
     epoch: row.epoch === null ? null : Number(row.epoch),
     head,
     logEpoch: Number(row.log_epoch),
-    base: Number(row.base),
     parked: Number(row.parked),
     movedAt: row.updated_at?.toISOString() ?? null,
   };

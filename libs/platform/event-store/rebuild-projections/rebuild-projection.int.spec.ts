@@ -1,18 +1,24 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { appendFile, copyFile, mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type pg from 'pg';
 import { createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
 import {
+  archiveEvents,
   compareProjection,
   compareProjections,
   createPostgresEventStore,
   type EventStore,
   type EventStorePg,
   type HandleEvents,
+  listArchives,
   listProjections,
   type ProjectionDefinition,
   rebuildProjection,
+  restoreArchive,
   type RunningProjection,
   runProjection,
 } from '@antiphon/event-store';
@@ -205,12 +211,77 @@ describe('a rebuild', () => {
     });
   });
 
-  it('refuses to fold a log of which a part is archived', async () => {
-    await admin.query('update log_head set base_position = 5');
-    await expect(compareProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
-    await expect(rebuildProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
-    await admin.query('update log_head set base_position = 0');
-    expect((await compareProjection(admin, counts)).differing).toBe(0);
+  describe('of a log of which a part is archived', () => {
+    const pairs = [{ begins: ['Began'], ends: ['Ended'] }];
+    const rules = [{ category: 'session', keeps: null, pairs }];
+    let archives: string;
+    beforeEach(async () => {
+      archives = await mkdtemp(join(tmpdir(), 'antiphon-rebuild-'));
+      for (const position of [100, 900])
+        expect(await archiveEvents({ pool, folder: archives, rules, before: { position } })).not.toBeNull();
+    });
+    afterEach(async () => {
+      for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, archives, archiveId);
+      await rm(archives, { recursive: true });
+    });
+
+    it('is refused without its files, and with one that was changed', async () => {
+      await expect(compareProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+      await expect(rebuildProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+      const file = (await listArchives(admin))[0]?.file ?? '';
+      await copyFile(join(archives, file), join(archives, 'kept'));
+      await appendFile(join(archives, file), 'x');
+      const damaged = { code: 'LOG.ARCHIVE_DAMAGED' };
+      await expect(compareProjection(admin, counts, { archives })).rejects.toMatchObject(damaged);
+      await expect(rebuildProjection(admin, counts, { archives })).rejects.toMatchObject(damaged);
+      await rename(join(archives, 'kept'), join(archives, file));
+    });
+
+    it('folds its files along, beside the log', async () => {
+      const head = await store.headPosition();
+      expect(await compareProjection(admin, counts, { archives })).toMatchObject({
+        ...{ events: head, differing: 0 },
+      });
+      const audit = await admin.connect();
+      await audit.query('begin isolation level repeatable read, read only');
+      const exported = await audit.query<{ snapshot: string }>('select pg_export_snapshot() as snapshot');
+      const { snapshot } = exported.rows[0]!;
+      expect(await compareProjection(admin, counts, { archives, snapshot })).toMatchObject({
+        ...{ events: head, differing: 0 },
+      });
+      await audit.query('rollback');
+      audit.release();
+      const { rows } = await admin.query<{ stream_id: string }>(
+        'select stream_id from archived_streams limit 1',
+      );
+      await admin.query('update spec_counts set events = events + 1 where stream_id = $1', [
+        rows[0]?.stream_id,
+      ]);
+      expect((await compareProjection(admin, counts, { archives })).first).toMatchObject([
+        { key: rows[0], kind: 'other', columns: ['events'] },
+      ]);
+      expect(await rebuildProjection(admin, counts, { archives })).toMatchObject({
+        events: head,
+        changed: 1,
+      });
+      expect((await compareProjection(admin, counts, { archives })).differing).toBe(0);
+    });
+
+    it('is refused when more leaves while it folds, and then begun again', async () => {
+      let left = false;
+      const leaving: HandleEvents = async (client, events) => {
+        await count(client, events);
+        if (left) return;
+        left = true;
+        await archiveEvents({ pool, folder: archives, rules, before: { position: 1_100 } });
+      };
+      const during = { ...counts, handle: leaving };
+      await expect(rebuildProjection(admin, during, { archives })).rejects.toMatchObject({
+        code: 'LOG.ARCHIVED',
+      });
+      expect(left).toBe(true);
+      expect(await rebuildProjection(admin, during, { archives })).toMatchObject({ changed: 0 });
+    });
   });
 
   it('compares on the snapshot that it is given', async () => {

@@ -1,12 +1,14 @@
 import type pg from 'pg';
-import { archivedBefore } from '../log-reader.js';
 import { foldUntilNear } from './compare-projection.js';
+import type { FoldOptions } from './compare-projection.js';
 import { mendTable } from './compare-rows.js';
 import { foldWithin } from './fold-log.js';
 import type { Fold } from './fold-log.js';
 import type { ProjectionDefinition } from './projection-definition.js';
 import { readProgress } from './projection-progress.js';
 import { liveTable, withShadowTables } from './shadow-tables.js';
+import { readArchivesAlong, requireWholeLog } from './whole-log.js';
+import type { ReadAlong } from './whole-log.js';
 
 export interface RebuiltProjection {
   readonly name: string;
@@ -51,13 +53,13 @@ const swap = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
   from: Fold,
+  along: ReadAlong,
 ): Promise<RebuiltProjection> => {
   const heldFrom = performance.now();
   const { name, tables, writtenWithAppend } = definition;
   await client.query('begin; reset role');
   await hold(client, definition);
-  const { position: live, epoch, head, logEpoch, base } = await readProgress(client, definition);
-  if (base > 0) throw archivedBefore(base);
+  const { position: live, epoch, head, logEpoch } = await readProgress(client, definition);
   await client.query('set local role antiphon_reader');
   const fold = await foldWithin(
     client,
@@ -65,6 +67,7 @@ const swap = async (
     from,
     epoch === logEpoch ? Math.max(live, from.position) : head,
   );
+  await requireWholeLog(client, along);
   await client.query('reset role');
   let changed = 0;
   for (const table of tables) changed += await mendTable(client, table);
@@ -77,17 +80,20 @@ const swap = async (
 /**
  * Makes a projection anew from the log. It is folded into temporary tables in small batches beside live traffic; then,
  * in one transaction that keeps the projection still, the rest is folded and the rows that differ are changed: readers
- * see the old rows until it commits, and the new ones after, never some of each. Needs the database's owner. Rejects with `LOG.ARCHIVED` when a part of the log has left.
+ * see the old rows until it commits, and the new ones after, never some of each. Needs the database's owner. Rejects with `LOG.ARCHIVED`
+ * when a part of the log has left to files that it was not given, or leaves meanwhile.
  */
 export const rebuildProjection = (
   pool: pg.Pool,
   definition: ProjectionDefinition,
+  { archives }: FoldOptions = {},
 ): Promise<RebuiltProjection> =>
   withShadowTables(pool, definition, async (client) => {
+    const along = await readArchivesAlong(client, archives);
     const fold = await foldUntilNear(
       client,
       definition,
       async () => (await readProgress(client, definition)).head,
     );
-    return swap(client, definition, fold);
+    return swap(client, definition, fold, along);
   });
