@@ -25,6 +25,8 @@ describe('a process that is broken at a failpoint', () => {
     const swept = await world.sweep({ fault, point, job, stillMs: STILL_MS });
     accepted += swept.accepted;
     resumed.push(swept.resumedMs);
+    const took = `${swept.accepted} accepted, all ended after ${Math.round(swept.resumedMs)} ms`;
+    process.stdout.write(`  ${fault} at ${point}: ${swept.verdict.first ?? took}\n`);
     expect(swept.verdict).toMatchObject(nothingWrong);
   });
 

@@ -32,7 +32,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * (a collector's own key with it) its process must know; the cells, which run that code, have no environment at all.
  */
 const FOR_SANDBOX =
-  /^(PATH|HOME|TMPDIR|LANG|LC_ALL|TZ|ANTIPHON_LOG_LEVEL|NODE_OPTIONS|OTEL_[A-Z_]+|NODE_EXTRA_CA_CERTS)$/;
+  /^(PATH|HOME|TMPDIR|LANG|LC_ALL|TZ|ANTIPHON_LOG_LEVEL|NODE_OPTIONS|OTEL_[A-Z_]+|NODE_EXTRA_CA_CERTS|FAILPOINTS)$/;
 
 /** Meant for whoever starts the stack; a service has its own credentials and addresses. */
 const NOT_FOR_SERVICES = /^(npm_|INIT_CWD$|ANTIPHON_DATABASE_URL$|ANTIPHON_NATS_URL$|NODE_CHANNEL_)/;

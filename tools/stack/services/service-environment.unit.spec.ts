@@ -25,6 +25,7 @@ const environment = (service: 'agent' | 'sandbox') =>
       ANTHROPIC_API_KEY: 'sk-1',
       ANTIPHON_DATABASE_URL: 'postgresql://owner:all@db/antiphon',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
+      FAILPOINTS: '@/tmp/plan',
       npm_config_registry: 'x',
     },
   );
@@ -51,8 +52,10 @@ describe('the environment of a service', () => {
     expect(environment('sandbox')['PATH']).toBe('/bin');
   });
 
-  it('tells every service where traces go', () => {
-    for (const service of ['agent', 'sandbox'] as const)
+  it('tells every service where traces go, and where it is to be broken', () => {
+    for (const service of ['agent', 'sandbox'] as const) {
       expect(environment(service)['OTEL_EXPORTER_OTLP_ENDPOINT']).toBe('http://127.0.0.1:4318');
+      expect(environment(service)['FAILPOINTS']).toBe('@/tmp/plan');
+    }
   });
 });
