@@ -4,6 +4,7 @@ import { createBoundedMap } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { WebSocket } from 'ws';
+import { createFrameText } from './frame-text.js';
 import { rpcError } from './rpc-error.js';
 import { gatherFrames } from './gather-frames.js';
 import { BRISK_BYTES } from './send-buffers.js';
@@ -69,11 +70,11 @@ const createOutbox = (
 
   return {
     /** `resumeAt`: what a client that is closed for it is told. */
-    send: (message: JsonValue, resumeAt: () => string): void => {
+    send: (text: () => string, resumeAt: () => string): void => {
       if (socket.readyState !== socket.OPEN) return;
       gather();
       const bytes = socket.bufferedAmount;
-      if (buffers.mayHold(connectionId, bytes)) return socket.send(JSON.stringify(message), onWritten);
+      if (buffers.mayHold(connectionId, bytes)) return socket.send(text(), onWritten);
       logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
       socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
       onTooSlow();
@@ -84,6 +85,9 @@ const createOutbox = (
         : undefined,
   };
 };
+
+/** One for all connections of a process: what they share is told to them in a row. */
+const frameText = createFrameText();
 
 export const createClientConnection = (
   socket: WebSocket,
@@ -96,7 +100,11 @@ export const createClientConnection = (
   const outbox = createOutbox(socket, identity, buffers, logger, () => endHeld());
 
   const close = (code: number, reason: string): void => socket.close(code, reason);
-  const send = (message: JsonValue): void => outbox.send(message, () => 'from the last offset');
+  const send = (message: JsonValue): void =>
+    outbox.send(
+      () => JSON.stringify(message),
+      () => 'from the last offset',
+    );
 
   const offsetFor = (sessionId: string, offset: number | null): number => {
     const highest = Math.max(offsets.get(sessionId) ?? 0, offset ?? 0);
@@ -140,15 +148,13 @@ export const createClientConnection = (
     answer: (id, result) => send({ id: id ?? null, result }),
     fail: (id, error, requestId) =>
       send({ id: id ?? null, error: rpcError(error, requestId) as unknown as JsonValue }),
-    frame: (id, sessionId, { event, data, offset }) => {
+    frame: (id, sessionId, frame) => {
       const before = offsets.get(sessionId) ?? 0;
-      const message = {
-        id: id ?? null,
-        event,
-        data: data as JsonValue,
-        offset: offsetFor(sessionId, offset),
-      };
-      outbox.send(message, () => `session ${sessionId} after ${before}`);
+      const offset = offsetFor(sessionId, frame.offset);
+      outbox.send(
+        () => frameText(id, frame, offset),
+        () => `session ${sessionId} after ${before}`,
+      );
     },
     hold,
     inOrder,
