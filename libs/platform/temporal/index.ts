@@ -1,5 +1,6 @@
 export { openTemporal, TEMPORAL_NAMESPACE } from './temporal-link.js';
 export type { TemporalLink } from './temporal-link.js';
+export { openWorkflows } from './open-workflows.js';
 export { ensureSchedules } from './schedules.js';
 export type { ScheduleSpec } from './schedules.js';
 export { signalWorkflow, startWorkflowOnce } from './start-workflow.js';

@@ -64,8 +64,8 @@ const waits = async () => {
   );
   return { sessionId, approvalId: String(asked.data['approvalId']) };
 };
-const answer = (approvalId: string) =>
-  agent.runtime.approvals.answer({
+const answer = (approvalId: string, { runtime }: Pick<RunsProcess, 'runtime'> = agent) =>
+  runtime.approvals.answer({
     ...{ workspace: WORKSPACE, approvalId, decision: 'approve', reason: '' },
     approver: { caller: 'ada', role: 'operator', agentId: null },
   });
@@ -77,6 +77,11 @@ const isRunning = (approvalId: string) =>
       ({ status }) => status.name === 'RUNNING',
       () => false,
     );
+/** What Temporal lists as open, which follows what is by a moment. */
+const isListed = async (approvalId: string): Promise<boolean> => {
+  const query = `WorkflowId = 'approval/${approvalId}' and ExecutionStatus = 'Running'`;
+  return (await world.temporal.workflow.count(query)).count > 0;
+};
 const historyOf = async (approvalId: string): Promise<string> => {
   const as = { enums: String, longs: String, bytes: String };
   const fetched = History.fromObject((await workflow(approvalId).fetchHistory()) as object);
@@ -126,11 +131,32 @@ describe('Temporal', () => {
     const { sessionId, approvalId } = await waits();
     await until(() => isRunning(approvalId));
     await workflow(approvalId).terminate('lost');
+    await until(async () => !(await isListed(approvalId)));
     await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).delete();
     await until(() => isRunning(approvalId), 30_000);
     await answer(approvalId);
     await world.agents.ended(sessionId);
     await workflow(approvalId).result();
+  });
+});
+
+describe('a Temporal that missed an answer', () => {
+  it('is told it by the reconciler, however long ago it was, and not of approvals that wait', async () => {
+    await begin(long);
+    const [waiting, closed] = [await waits(), await waits()];
+    for (const { approvalId } of [waiting, closed]) await until(() => isListed(approvalId));
+    // This process has no Temporal, as all of them while it is away.
+    const without = world.agents.process({ config: long });
+    await answer(closed.approvalId, without);
+    await world.agents.ended(closed.sessionId);
+    const longAgo = `update agent_approvals set closed_at = closed_at - interval '1 day' where approval_id = $1 and closed_at is not null`;
+    await until(async () => (await world.agents.pool.query(longAgo, [closed.approvalId])).rowCount === 1);
+    expect(await isRunning(closed.approvalId)).toBe(true);
+    await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).trigger();
+    await workflow(closed.approvalId).result();
+    expect(await historyOf(waiting.approvalId)).not.toContain('approvalClosed');
+    await answer(waiting.approvalId);
+    await workflow(waiting.approvalId).result();
   });
 });
 

@@ -20,7 +20,7 @@ const OURS = /^(?:run|approval|tool)\//;
 const STUCK_ATTEMPTS = 4;
 /** Each costs a question to the server. */
 const MAX_DESCRIBED = 1_000;
-/** The reconciler looks once a minute, and tells what was closed again for three. */
+/** The reconciler looks once a minute; one round may fail, and one be skipped. */
 const RECONCILE_MS = 180_000;
 
 interface OpenWorkflow {
