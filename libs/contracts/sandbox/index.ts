@@ -45,6 +45,25 @@ export const listTools = defineRequest({
 
 export const MAX_TOOL_OUTPUT_BYTES = 1024 * 1024;
 
+/** How a call ended. */
+export const ToolReply = z.discriminatedUnion('outcome', [
+  z.object({
+    outcome: z.literal('completed'),
+    content: z.string(),
+    isError: z.boolean(),
+    moduleDigest: z.string(),
+    durationMs: z.number(),
+  }),
+  z.object({
+    outcome: z.literal('failed'),
+    /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
+    code: z.string(),
+    message: z.string(),
+    durationMs: z.number(),
+  }),
+]);
+export type ToolReply = z.output<typeof ToolReply>;
+
 /** Runs one tool call in a fresh instance. The same `callId` again joins the first one's answer while it is remembered. */
 export const callTool = defineRequest({
   subject: 'cmd.sandbox.tool.call',
@@ -63,23 +82,22 @@ export const callTool = defineRequest({
     /** What somebody agreed to: another module, or one with other grants, is not run (`TOOL.CHANGED`). */
     approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
   }),
-  reply: z.discriminatedUnion('outcome', [
-    z.object({
-      outcome: z.literal('completed'),
-      content: z.string(),
-      isError: z.boolean(),
-      moduleDigest: z.string(),
-      durationMs: z.number(),
-    }),
-    z.object({
-      outcome: z.literal('failed'),
-      /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
-      code: z.string(),
-      message: z.string(),
-      durationMs: z.number(),
-    }),
-  ]),
+  reply: ToolReply,
   timeoutMs: 65_000,
+});
+
+/**
+ * Where a call is whose answer is late. Every sandbox process hears it, outside of the queue group, and only one that has
+ * the call, or remembers how it ended, answers: if none does, the call or its answer is lost.
+ */
+export const findCall = defineRequest({
+  subject: 'cmd.sandbox.call.find',
+  request: z.strictObject({ workspace: WorkspaceId, sessionId: z.uuid(), callId: z.uuid() }),
+  reply: z.discriminatedUnion('state', [
+    z.object({ state: z.literal('running') }),
+    z.object({ state: z.literal('ended'), reply: ToolReply }),
+  ]),
+  timeoutMs: 1_000,
 });
 
 /**

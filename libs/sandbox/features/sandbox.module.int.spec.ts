@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { healthContract } from '@antiphon/contracts/messaging';
-import { TOOL_CANCEL_SUBJECT, callTool, listPlugins, listTools } from '@antiphon/contracts/sandbox';
+import { TOOL_CANCEL_SUBJECT, callTool, findCall, listPlugins, listTools } from '@antiphon/contracts/sandbox';
 import { connectNats, createRequestClient } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, silentLogger } from '@antiphon/observability';
@@ -39,6 +39,7 @@ describe('the sandbox service', () => {
   let database: TestDatabase;
   let server: TestNatsServer;
   let running: RunningService;
+  let other: RunningService | undefined;
   let link: NatsLink;
   let client: RequestClient;
   const log: LogEntry[] = [];
@@ -70,7 +71,7 @@ describe('the sandbox service', () => {
 
   afterAll(async () => {
     await link.drain();
-    await running.stop();
+    await Promise.all([running.stop(), other?.stop()]);
     await Promise.all([database.drop(), server.remove(), rm(folder, { recursive: true })]);
   });
 
@@ -132,6 +133,21 @@ describe('the sandbox service', () => {
       return ended;
     });
     expect(await reply).toMatchObject({ outcome: 'failed', code: 'TOOL.CANCELLED' });
+  });
+
+  it('says where a call is, beside another process that never heard of it', async () => {
+    other = await startIn(folder);
+    const call = request('loop');
+    const { sessionId, callId, epoch } = call;
+    const about = { workspace, sessionId, callId };
+    const find = () => client.request(findCall, about);
+    await expect(find()).rejects.toMatchObject({ code: 'MESSAGING.TIMEOUT' });
+    const reply = client.request(callTool, call);
+    await until(async () => (await find().catch(() => null))?.state === 'running');
+    link.connection.publish(TOOL_CANCEL_SUBJECT, JSON.stringify({ ...about, epoch }));
+    const ended = await reply;
+    expect(ended).toMatchObject({ outcome: 'failed', code: 'TOOL.CANCELLED' });
+    expect(await find()).toEqual({ state: 'ended', reply: ended });
   });
 
   it('reports its cells, layers and plug-ins', async () => {

@@ -7,6 +7,7 @@ import type { HealthRegistry } from '@antiphon/service-host';
 import { transient } from '@antiphon/kernel';
 import { CallToolController } from './call-tool/call-tool.controller.js';
 import { CancelCallListener } from './cancel-call/cancel-call.listener.js';
+import { FindCallListener } from './find-call/find-call.listener.js';
 import { ListPluginsController } from './list-plugins/list-plugins.controller.js';
 import { ListToolsController } from './list-tools/list-tools.controller.js';
 import { SANDBOX, createSandbox } from './sandbox.js';
@@ -35,6 +36,7 @@ export class SandboxModule implements OnApplicationShutdown {
       controllers: [CallToolController, ListToolsController, ListPluginsController],
       providers: [
         CancelCallListener,
+        FindCallListener,
         {
           provide: SANDBOX,
           inject: [CONFIG, LOGGER, HEALTH],

@@ -1,15 +1,13 @@
 import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
-import type { ToolCancel } from '@antiphon/contracts/sandbox';
-import type { z } from 'zod';
+import type { ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
 import { clipText, retryOf, waitBeforeRetry } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
-import { Stopped, throwIfStopped, unlessStopped } from './stop.js';
+import { unlessLost } from './lost-call.js';
+import { Stopped, throwIfStopped } from './stop.js';
 import type { LaneServices } from './lane-services.js';
 import type { Work } from './work.js';
-
-type Reply = z.output<typeof callTool.reply>;
 
 /** An event holds 1 MiB of JSON. */
 const MAX_CONTENT_BYTES = 900_000;
@@ -21,7 +19,7 @@ const storableContent = (content: string): string => {
   return clipText(storable, Math.floor((storable.length * MAX_CONTENT_BYTES) / bytes));
 };
 
-const toOutcome = (turnId: string, callId: string, reply: Reply): ToolOutcome => {
+const toOutcome = (turnId: string, callId: string, reply: ToolReply): ToolOutcome => {
   if (reply.outcome === 'failed') return failed(turnId, callId, reply.code, reply.message);
   const { content, isError, moduleDigest, durationMs } = reply;
   return {
@@ -56,7 +54,7 @@ export const asToolWork = (work: Work): ToolWork => ({
   epoch: () => work.lane.lease.held()?.epoch ?? 0,
 });
 
-const send = async (work: ToolWork, call: TurnToolCall): Promise<Reply> => {
+const send = async (work: ToolWork, call: TurnToolCall): Promise<ToolReply> => {
   const { services, lane, signal } = work;
   const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
   const epoch = work.epoch();
@@ -73,15 +71,7 @@ const send = async (work: ToolWork, call: TurnToolCall): Promise<Reply> => {
     ...(approval ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } } : {}),
   };
   const reply = services.requests.request(callTool, payload);
-  let unwatch: () => void = () => undefined;
-  // What was on its way to a process that has died is answered by nobody.
-  const gone = new Promise<never>((_, reject) => (unwatch = services.sandbox.onGone(reject)));
-  try {
-    return await unlessStopped(Promise.race([reply, gone]), signal);
-  } finally {
-    unwatch();
-    reply.catch(() => undefined);
-  }
+  return unlessLost(services, { workspace, sessionId, callId }, reply, signal);
 };
 
 /** Every sandbox process hears it; the one that runs the call ends it. */
@@ -116,7 +106,7 @@ const afterError = (turnId: string, call: TurnToolCall, error: AppError): Tried 
   return { outcome: failed(turnId, call.callId, error.code, error.message) };
 };
 
-const afterReply = (turnId: string, call: TurnToolCall, reply: Reply): Tried => {
+const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Tried => {
   const code = reply.outcome === 'failed' ? reply.code : '';
   if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
   const outcome = toOutcome(turnId, call.callId, reply);

@@ -3,7 +3,7 @@ import type { RequestContract } from '@antiphon/contracts/messaging';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { assembleContext, believedFacts } from '@antiphon/contracts/memory';
 import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
-import { callTool, listTools } from '@antiphon/contracts/sandbox';
+import { callTool, findCall, listTools } from '@antiphon/contracts/sandbox';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { NatsLink } from '@antiphon/messaging';
 import { isAppError } from '@antiphon/kernel';
@@ -23,6 +23,9 @@ export interface Responders {
   believed: (request: In<typeof believedFacts>) => Promise<Out<typeof believedFacts>>;
   reserve: (request: In<typeof reserveBudget>) => Promise<Out<typeof reserveBudget>>;
   tool: (request: In<typeof callTool>) => Promise<Out<typeof callTool>>;
+  healthy: () => Promise<Out<ReturnType<typeof healthContract>>>;
+  /** Null: this sandbox process does not know the call, and is silent. */
+  find: (request: In<typeof findCall>) => Promise<Out<typeof findCall> | null>;
   tools: ToolDescription[];
   /** No sandbox process is there any more; what it was doing is never answered. */
   stopSandbox(): Promise<void>;
@@ -48,13 +51,13 @@ export const createResponders = (link: NatsLink): Responders => {
   const { connection } = link;
   const serve = <Request extends z.ZodType, Reply extends z.ZodType>(
     contract: RequestContract<Request, Reply>,
-    answer: (request: z.output<Request>) => Promise<z.input<Reply>>,
+    answer: (request: z.output<Request>) => Promise<z.input<Reply> | null>,
   ) =>
     connection.subscribe(contract.subject, {
       callback: (_error, message) => {
         const request = contract.request.parse(message.json());
         answer(request).then(
-          (result) => message.respond(JSON.stringify({ ok: true, result })),
+          (result) => result !== null && message.respond(JSON.stringify({ ok: true, result })),
           (error: unknown) => {
             if (!isAppError(error)) throw error;
             const { kind, code, message: text, data } = error;
@@ -82,6 +85,11 @@ export const createResponders = (link: NatsLink): Responders => {
       moduleDigest: 'digest',
       durationMs: 1,
     }),
+    healthy: async () => ({
+      ...{ service: 'sandbox' as const, healthy: true, version: '0' },
+      ...{ pid: 1, uptimeMs: 1, checks: [] },
+    }),
+    find: async () => ({ state: 'running' as const }),
     tools: [echoTool(true)],
     startSandbox: async () => {
       sandbox = [
@@ -90,14 +98,8 @@ export const createResponders = (link: NatsLink): Responders => {
           responders.asked.tool.push(request);
           return responders.tool(request);
         }),
-        serve(healthContract('sandbox'), async () => ({
-          service: 'sandbox' as const,
-          healthy: true,
-          pid: 1,
-          uptimeMs: 1,
-          version: '0',
-          checks: [],
-        })),
+        serve(findCall, (request) => responders.find(request)),
+        serve(healthContract('sandbox'), () => responders.healthy()),
       ];
       await connection.flush();
     },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_TOOL_OUTPUT_BYTES } from '@antiphon/contracts/sandbox';
-import type { ToolCancel, callTool } from '@antiphon/contracts/sandbox';
+import type { ToolCancel, callTool, findCall } from '@antiphon/contracts/sandbox';
 import { failpoint, transient } from '@antiphon/kernel';
 import { failed, grantedHosts, outcomeOf } from '@antiphon/sandbox-domain';
 import type { ToolOutcome } from '@antiphon/sandbox-domain';
@@ -19,6 +19,8 @@ import { createSessionFence } from './session-fence.js';
 
 export type CallToolRequest = z.output<typeof callTool.request>;
 export type CallToolReply = z.input<typeof callTool.reply>;
+export type FindCallRequest = z.output<typeof findCall.request>;
+export type FoundCall = z.input<typeof findCall.reply>;
 
 export interface CallTool {
   /**
@@ -26,6 +28,8 @@ export interface CallTool {
    * stops meanwhile; how a tool fails is a reply.
    */
   readonly call: (request: CallToolRequest) => Promise<CallToolReply>;
+  /** Where a call is; null: not here. */
+  readonly find: (request: FindCallRequest) => Promise<FoundCall | null>;
   /** Ends a call that is waiting or running here, as `TOOL.CANCELLED`; anything else is left alone. */
   readonly cancel: (cancel: ToolCancel) => void;
 }
@@ -170,6 +174,11 @@ export const createCallTool = (options: CallToolOptions): CallTool => {
       const key = callKey(request);
       const run = () => runCancellable(key, request, input);
       return (await calls.once(key, fingerprintOf(name, input), run)).reply;
+    },
+    find: async (request) => {
+      const known = calls.find(callKey(request));
+      if (!known?.ended) return known && { state: 'running' };
+      return { state: 'ended', reply: (await known.answer).reply };
     },
     cancel: ({ workspace, sessionId, callId, epoch }) => {
       fence.check(workspace, sessionId, epoch);

@@ -13,6 +13,8 @@ export interface RememberedCallsOptions<Answer> {
 export interface RememberedCalls<Answer> {
   /** `fingerprint` tells calls apart: the same id with another one is `TOOL.CALL_ID_REUSED` (conflict). */
   readonly once: (callId: string, fingerprint: string, run: () => Promise<Answer>) => Promise<Answer>;
+  /** What is known of a call id; null: nothing, or nothing any more. */
+  readonly find: (callId: string) => { readonly ended: boolean; readonly answer: Promise<Answer> } | null;
 }
 
 interface Entry<Answer> {
@@ -56,6 +58,10 @@ export const createRememberedCalls = <Answer>(
       if (known.fingerprint !== fingerprint)
         throw conflict('TOOL.CALL_ID_REUSED', 'this call id was used for another call');
       return known.answer;
+    },
+    find: (callId) => {
+      const known = calls.get(callId);
+      return known ? { ended: known.bytes !== null, answer: known.answer } : null;
     },
   };
 };
