@@ -32,8 +32,11 @@ export interface ClientConnection {
   hold(end: () => void, key?: string): () => void;
   /** Runs work of one key after another, in the order of the calls: what a client sends in a row happens in a row. */
   inOrder<T>(key: string, work: () => Promise<T>): Promise<T>;
-  /** Settles when the client has read on, or is gone; undefined when there is room: what can wait is sent no faster. */
-  room(): Promise<void> | undefined;
+  /**
+   * Settles when the client has read on, or is gone; undefined when there is room: what can wait of a session is sent no
+   * faster. A client that reads nothing for half a minute then is closed: it would be waited for without end.
+   */
+  room(sessionId: string): Promise<void> | undefined;
   close(code: number, reason: string): void;
 }
 
@@ -42,6 +45,9 @@ const MAX_OFFSETS = 1_000;
 
 /** 1013: try again later; a reason has 123 bytes at most. */
 const CLOSE_SLOW = 1013;
+
+/** How long a client that is waited for may read nothing. */
+const STALLED_MS = 30_000;
 
 /** What is sent and not read: a client that does not read is closed, and its streams can be resumed. */
 const createOutbox = (
@@ -53,12 +59,18 @@ const createOutbox = (
 ) => {
   const gather = gatherFrames(socket, BRISK_BYTES);
   let waiting: (() => void)[] = [];
+  let written = 0;
+  let watch: NodeJS.Timeout | undefined;
+  const isFull = (): boolean => socket.readyState === socket.OPEN && socket.bufferedAmount > BRISK_BYTES;
   const wake = (): void => {
+    clearTimeout(watch);
+    watch = undefined;
     if (waiting.length === 0) return;
     for (const go of waiting) go();
     waiting = [];
   };
   const onWritten = (): void => {
+    written++;
     if (socket.bufferedAmount > BRISK_BYTES) return;
     buffers.forget(connectionId);
     wake();
@@ -68,6 +80,21 @@ const createOutbox = (
     wake();
   });
 
+  const tooSlow = (bytes: number, resumeAt: string): void => {
+    logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
+    socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt}`);
+    onTooSlow();
+  };
+  const watchOver = (resumeAt: () => string): void => {
+    const [before, held] = [written, socket.bufferedAmount];
+    watch = setTimeout(() => {
+      watch = undefined;
+      if (!isFull()) return;
+      if (written > before || socket.bufferedAmount < held) return watchOver(resumeAt);
+      tooSlow(socket.bufferedAmount, resumeAt());
+    }, STALLED_MS).unref();
+  };
+
   return {
     /** `resumeAt`: what a client that is closed for it is told. */
     send: (text: () => string, resumeAt: () => string): void => {
@@ -75,14 +102,13 @@ const createOutbox = (
       gather();
       const bytes = socket.bufferedAmount;
       if (buffers.mayHold(connectionId, bytes)) return socket.send(text(), onWritten);
-      logger.warn({ connectionId, bytes }, 'client reads too slowly, closing; it can resume');
-      socket.close(CLOSE_SLOW, `too slow: resume ${resumeAt()}`);
-      onTooSlow();
+      tooSlow(bytes, resumeAt());
     },
-    room: (): Promise<void> | undefined =>
-      socket.readyState === socket.OPEN && socket.bufferedAmount > BRISK_BYTES
-        ? new Promise((resolve) => waiting.push(resolve))
-        : undefined,
+    room: (resumeAt: () => string): Promise<void> | undefined => {
+      if (!isFull()) return undefined;
+      if (watch === undefined) watchOver(resumeAt);
+      return new Promise((resolve) => waiting.push(resolve));
+    },
   };
 };
 
@@ -158,7 +184,7 @@ export const createClientConnection = (
     },
     hold,
     inOrder,
-    room: outbox.room,
+    room: (sessionId) => outbox.room(() => `session ${sessionId} after ${offsets.get(sessionId) ?? 0}`),
     close,
   };
 };

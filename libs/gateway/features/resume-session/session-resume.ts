@@ -41,7 +41,7 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
         after,
         catchUp: true,
         deliver: (frame) => connection.frame(id, sessionId, frame),
-        room: connection.room,
+        room: () => connection.room(sessionId),
         onError: (error) =>
           logger.error({ err: error, requestId, sessionId }, 'cannot catch up on a session'),
       });

@@ -62,7 +62,7 @@ export const streamTurn = (
     // A joined turn may be over: what is wanted then lies in the past.
     catchUp: joined,
     deliver,
-    room: connection.room,
+    room: () => connection.room(sessionId),
     onError: (error) =>
       logger.error({ err: error, requestId, sessionId, turnId }, 'cannot catch up on a turn'),
   });
