@@ -18,8 +18,8 @@ const READERS = 50;
 const SESSIONS = 2;
 /** Of each session: the kernel takes some 4 MB of each socket first. */
 const TURNS = 60;
-/** Deaf readers are told more until all are closed, for so long: who answers no ping for half a minute is taken for dead. */
-const TELL_MS = 45_000;
+/** Deaf readers are told more until all are closed, for so long: a busy machine takes its time to fill their buffers. */
+const TELL_MS = 90_000;
 /** About as much as one step of a turn may stream. */
 const PIECES = Array.from({ length: 4 }, (_, nth) => `${nth} lorem ipsum `.repeat(2_300));
 const MIB = 1024 * 1024;
@@ -175,7 +175,7 @@ describe(`${READERS} clients that do not read, while their sessions stream`, () 
       }
     }
     process.stdout.write(`ends of ${READERS} deaf readers: ${JSON.stringify(ends)}\n`);
-    // Where the machine is too busy to stream that much in time, some are taken for dead before they hold too much.
-    expect(ends[1013]).toBeGreaterThanOrEqual(READERS / 4);
+    // Half a minute after it was closed, one that has still not read that is cut off, and has no code.
+    expect(ends[1013]).toBeGreaterThanOrEqual(READERS / 2);
   });
 });

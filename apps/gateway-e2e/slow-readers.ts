@@ -17,7 +17,7 @@ export interface Story {
   last(): number;
 }
 
-/** A client that has asked for a session, and then does not read a byte. */
+/** A client that has asked for a session, and then does not read a byte, though it says that it lives. */
 export interface Deaf {
   readonly client: SocketClient;
   readonly connectionId: string;
@@ -46,6 +46,9 @@ export const beginStory = async (wsUrl: string, peer: string): Promise<Story> =>
   };
 };
 
+/** Who is silent for half a minute is taken for dead. */
+const LIVES_MS = 5_000;
+
 /** Asks for what comes in a session from now on, and reads nothing of it. */
 export const turnAway = async (wsUrl: string, story: Story): Promise<Deaf> => {
   const client = await connectClient(wsUrl);
@@ -53,6 +56,8 @@ export const turnAway = async (wsUrl: string, story: Story): Promise<Deaf> => {
   const ack = await client.until('session.ack', ({ type }) => type === 'session.ack');
   const stream = client.stream('session.resume', { sessionId: story.sessionId, after: story.begins });
   socket.pause();
+  const lives = setInterval(() => socket.pong(), LIVES_MS);
+  socket.once('close', () => clearInterval(lives));
   const ended = new Promise<{ code: number; reason: string }>((resolve) =>
     socket.once('close', (code, reason) => resolve({ code, reason: reason.toString('utf8') })),
   );

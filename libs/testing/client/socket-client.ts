@@ -54,9 +54,14 @@ type Waiter = { readonly check: () => boolean; readonly fail: (error: Error) => 
 
 const createWaiting = () => {
   const waiters = new Set<Waiter>();
+  let over: Error | undefined;
   return {
     wake: () => [...waiters].forEach((waiter) => waiter.check() && waiters.delete(waiter)),
-    fail: (error: Error) => waiters.forEach((waiter) => waiter.fail(error)),
+    /** Nothing comes any more: who waits now, or asks later for what has not come, does so in vain. */
+    fail: (error: Error) => {
+      over = error;
+      waiters.forEach((waiter) => waiter.fail(error));
+    },
     forFact: <T>(what: string, find: () => T | undefined): Promise<T> =>
       new Promise((resolve, reject) => {
         const timer = setTimeout(() => waiter.fail(new Error(`waited in vain for ${what}`)), DEADLINE_MS);
@@ -74,7 +79,7 @@ const createWaiting = () => {
           fail: (error) => settle(() => reject(error)),
         };
         waiters.add(waiter);
-        waiter.check();
+        if (!waiter.check() && over) waiter.fail(over);
       }),
   };
 };
