@@ -87,10 +87,21 @@ const isApproved = (tool: LoadedPlugin, approved: CallToolRequest['approved']): 
     approved.grants.length === grantsOf(tool).length &&
     grantsOf(tool).every((grant, index) => grant === approved.grants[index]));
 
+const tooLarge = ({ length }: Buffer): ToolOutcome =>
+  failed('TOOL.DENIED', `an input of ${length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`);
+
 const createRun =
   ({ entries, pool, http: client }: CallToolOptions) =>
   async (
-    { name, callId, idempotencyKey, approved, timeoutMs: wanted = Infinity }: CallToolRequest,
+    {
+      workspace,
+      sessionId,
+      name,
+      callId,
+      idempotencyKey,
+      approved,
+      timeoutMs: wanted = Infinity,
+    }: CallToolRequest,
     input: Buffer,
     signal: AbortSignal,
   ): Promise<CallToolReply> => {
@@ -104,16 +115,14 @@ const createRun =
     const tool = findTool(entries, name);
     if (!tool) return answer(unknownTool(entries, name));
     if (!isApproved(tool, approved)) return answer(failed('TOOL.CHANGED', CHANGED));
-    if (input.length > MAX_TOOL_INPUT_BYTES)
-      return answer(
-        failed('TOOL.DENIED', `an input of ${input.length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`),
-      );
+    if (input.length > MAX_TOOL_INPUT_BYTES) return answer(tooLarge(input));
     const { image, source } = tool;
     const timeoutMs = Math.min(tool.policy.timeoutMs, wanted);
     const listener = inCallersContext(tool.listener);
     const http = httpFor(client, source, { timeoutMs, idempotencyKey });
     const settings = { call_id: callId, idempotency_key: idempotencyKey };
-    const job = { plugin: name, image, entry: ENTRY, input, settings, timeoutMs, listener, signal };
+    const session = `${workspace}/${sessionId}`;
+    const job = { plugin: name, session, image, entry: ENTRY, input, settings, timeoutMs, listener, signal };
     const end = await withSpan(cellSpan(name), async (span) => {
       const ended = await pool.run(http ? { ...job, http } : job);
       if (ended.end !== 'returned') span.fail(ended.end);

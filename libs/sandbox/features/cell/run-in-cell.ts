@@ -14,6 +14,8 @@ export interface ModuleImage {
 export interface CellJob {
   /** Name of the plug-in; jobs of one plug-in never take every cell. */
   readonly plugin: string;
+  /** Whose job it is: those of one plug-in take turns. */
+  readonly session?: string;
   readonly image: ModuleImage;
   /** The export to call. */
   readonly entry: string;

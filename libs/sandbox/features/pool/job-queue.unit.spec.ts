@@ -26,6 +26,42 @@ describe('the queue for cells', () => {
     queue.close('done');
   });
 
+  it("lets a plug-in's sessions take turns: ten slow calls of one delay another's by one of them", () => {
+    const queue = queueOf({ maxQueued: 20 });
+    const add = (plugin: string, session: string) => void queue.add({ ...job(plugin), session });
+    const order: string[] = [];
+    const step = (): ReturnType<typeof queue.take> => {
+      const taken = queue.take();
+      if (taken) order.push(`${taken.job.plugin} ${taken.job.session}`);
+      return taken;
+    };
+    for (let i = 0; i < 10; i++) add('page', 'slow');
+    const hanging = step();
+    add('page', 'quick');
+    add('sum', 'quick');
+    expect(step()?.job.plugin).toBe('sum');
+    hanging?.done();
+    for (let taken = step(); taken; taken = step()) taken.done();
+    expect(order.slice(0, 4)).toEqual(['page slow', 'sum quick', 'page quick', 'page slow']);
+    expect(order).toHaveLength(12);
+    queue.close('done');
+  });
+
+  it('lets a session with many calls not be passed over for ever by new ones', () => {
+    const queue = queueOf({ maxQueued: 20 });
+    const add = (session: string) => void queue.add({ ...job('page'), session });
+    for (let i = 0; i < 3; i++) add('many');
+    const order: (string | undefined)[] = [];
+    for (let i = 0; i < 6; i++) {
+      const taken = queue.take();
+      order.push(taken?.job.session);
+      add(`new ${i}`);
+      taken?.done();
+    }
+    expect(order.filter((session) => session === 'many').length).toBeGreaterThanOrEqual(3);
+    queue.close('done');
+  });
+
   it('is bounded', async () => {
     const queue = queueOf();
     for (let i = 0; i < 3; i++) void queue.add(job('a'));
