@@ -149,8 +149,8 @@ describe(`${READERS} clients that do not read, while their sessions stream`, () 
 
   it('do not slow the turns of others', () => {
     // F13 asks for p99 below two times. Each frame is written to 50 sockets here, read or not, and a shared machine has
-    // pauses of its own: 0.6 to 2.1 × were seen.
-    expect(percentile(tookBeside('deaf'), 0.95)).toBeLessThan(3 * percentile(tookBeside('nobody'), 0.95));
+    // pauses of its own: 0.6 to 2.1 × were seen, 1.1 to 1.4 since readers share a frame's JSON.
+    expect(percentile(tookBeside('deaf'), 0.95)).toBeLessThan(2.5 * percentile(tookBeside('nobody'), 0.95));
   });
 
   it('are closed with 1013 and where to resume, and then have everything, byte for byte', async () => {
