@@ -1,3 +1,4 @@
+import { tasksQueue } from '@antiphon/agent-workflows/tasks-queue';
 import { createRequire } from 'node:module';
 import type pg from 'pg';
 import { runProjection } from '@antiphon/event-store';
@@ -46,6 +47,8 @@ export interface RunsEngineOptions extends WorkflowHouse {
   readonly endings: TurnEndings;
   /** `host:port`; without it runs are accepted, and wait. */
   readonly temporalAddress: string | undefined;
+  /** Default: 200 that take a moment, and 1,000 tasks. */
+  readonly places?: { readonly moments: number; readonly tasks: number };
   readonly taskQueue?: string;
   /** Which old events leave, and where to; without it all stay. */
   readonly retention?: Retention | null;
@@ -74,6 +77,8 @@ export interface RunsEngine extends Lists {
 
 const TASK_QUEUE = 'antiphon';
 const CHECK_MS = 60_000;
+/** Activities at once in one process: those that take a moment, and tasks, most of which wait, for a model or for somebody's word. */
+const PLACES = { moments: 200, tasks: 1_000 };
 
 /** What a process does with Temporal, if there is one. */
 interface Engine {
@@ -97,6 +102,38 @@ const sweepsOf = ({ runtime, requests }: RunsEngineOptions) => ({
   expireReservations: async () => (await requests.request(expireReservations, {})).ended,
   rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
 });
+
+interface Work {
+  readonly address: string;
+  readonly temporal: TemporalLink;
+  readonly taskQueue: string;
+  readonly activities: ReturnType<typeof createActivities>;
+  readonly onPolling: () => void;
+}
+
+/** Two of them: tasks that wait for a day must not take the places of what answers approvals, tries tools again, and sweeps. */
+const runWorkers = (
+  { logger, identity, places = PLACES }: RunsEngineOptions,
+  { address, temporal, taskQueue, activities, onPolling }: Work,
+): RunningWorker[] => {
+  const common = { address, namespace: temporal.namespace, logger, identity };
+  const moments = { ...common, taskQueue, maxActivities: places.moments };
+  const tasks = { ...common, taskQueue: tasksQueue(taskQueue), maxActivities: places.tasks };
+  const { runTask } = activities;
+  return [
+    // It takes tasks too: those of runs that an older version began.
+    runWorker({ ...moments, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
+    runWorker({ ...tasks, activities: { runTask } }),
+  ];
+};
+
+const beginner =
+  (temporal: TemporalLink, taskQueue: string, logger: WorkflowHouse['logger']): Engine['begin'] =>
+  (workspace, runId, firstAgent) => {
+    beginRun({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
+      logger.warn({ err: error, runId }, 'Temporal was not told of a run; the reconciler will tell it'),
+    );
+  };
 
 const createEngine = (options: RunsEngineOptions, services: WorkflowServices, address: string): Engine => {
   const { runtime, logger, endings, pool, taskQueue = TASK_QUEUE, retention = null } = options;
@@ -126,32 +163,23 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
     }
   };
 
-  let worker: RunningWorker | null = null;
+  let workers: RunningWorker[] = [];
   let timer: NodeJS.Timeout | undefined;
   const worked: { check: Promise<void> } = { check: Promise.resolve() };
   const checkNow = (): void => void (worked.check = worked.check.then(check));
   const start = (): void => {
-    worker = runWorker({
-      ...{ address, namespace: temporal.namespace, taskQueue, bundlePath: bundlePath(), logger },
-      activities: { ...activities },
-      identity: options.identity,
-      onPolling: checkNow,
-    });
+    workers = runWorkers(options, { address, temporal, taskQueue, activities, onPolling: checkNow });
     timer = setInterval(checkNow, options.checkMs ?? CHECK_MS);
   };
   const retries = createTemporalRetries({ temporal, taskQueue, logger });
   runtime.leaveRetriesTo(retries);
   const stop = async (): Promise<void> => {
     clearInterval(timer);
-    await Promise.all([worker?.stop(), worked.check, retries.stop()]);
+    await Promise.all([...workers.map((worker) => worker.stop()), worked.check, retries.stop()]);
     await temporal.close();
   };
-  const begin: Engine['begin'] = (workspace, runId, firstAgent) => {
-    beginRun({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
-      logger.warn({ err: error, runId }, 'Temporal was not told of a run; the reconciler will tell it'),
-    );
-  };
-  return { begin, polling: () => worker?.polling() ?? false, start, stop };
+  const polling = () => workers.length > 0 && workers.every((worker) => worker.polling());
+  return { begin: beginner(temporal, taskQueue, logger), polling, start, stop };
 };
 
 const project = ({ pool, nats, logger }: RunsEngineOptions): RunningProjection =>

@@ -1,4 +1,5 @@
-import { proxyActivities, upsertSearchAttributes } from '@temporalio/workflow';
+import { proxyActivities, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { tasksQueue } from './tasks-queue.js';
 
 /** Which run: all that Temporal is told of it. What it is about is in the log, and is read there each time. */
 export interface RunRef {
@@ -34,11 +35,13 @@ const retry = { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval
 
 const { readRun } = proxyActivities<Pick<RunActivities, 'readRun'>>({ startToCloseTimeout: '30s', retry });
 // A turn has its own deadlines; a process that dies is noticed by its silence.
-const { runTask } = proxyActivities<Pick<RunActivities, 'runTask'>>({
-  startToCloseTimeout: '24h',
-  heartbeatTimeout: '4s',
-  retry,
-});
+const tasks = () =>
+  proxyActivities<Pick<RunActivities, 'runTask'>>({
+    taskQueue: tasksQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: '24h',
+    heartbeatTimeout: '4s',
+    retry,
+  });
 
 const note = (name: 'AntiphonAgent' | 'AntiphonSession', value: string): void =>
   upsertSearchAttributes([{ key: { name, type: 'KEYWORD' }, value }]);
@@ -46,6 +49,7 @@ const note = (name: 'AntiphonAgent' | 'AntiphonSession', value: string): void =>
 /** Carries one run out: begins each task when the log says that it is ready, those that are ready at once side by side. */
 export async function agentRun(run: RunRef): Promise<void> {
   const begun = new Set<string>();
+  const { runTask } = tasks();
   const carryOut = async ({ nodeId, agentId }: TaskToDo): Promise<void> => {
     note('AntiphonAgent', agentId);
     const done = await runTask({ ...run, nodeId });

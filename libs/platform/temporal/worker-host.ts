@@ -7,8 +7,10 @@ export interface WorkerSettings {
   readonly address: string;
   readonly namespace: string;
   readonly taskQueue: string;
-  /** Absolute path of the bundle that the build made. */
-  readonly bundlePath: string;
+  /** Absolute path of the bundle that the build made; without it, only activities are taken. */
+  readonly bundlePath?: string;
+  /** Activities at once at most. Default: 200. */
+  readonly maxActivities?: number;
   readonly activities: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
   /** Unique for this incarnation of the process, as Temporal shows it. */
   readonly identity: string;
@@ -51,6 +53,13 @@ const installRuntime = (sdk: typeof Sdk, logger: Logger): void => {
   Runtime.install({ logger: write, telemetryOptions, shutdownSignals: [] });
 };
 
+const workflowOptions = (codePath: string) => ({
+  workflowBundle: { codePath },
+  maxCachedWorkflows: MAX_CACHED,
+  workflowThreadPoolSize: 1,
+  stickyQueueScheduleToStartTimeout: STICKY,
+});
+
 const createWorker = async (
   sdk: typeof Sdk,
   settings: WorkerSettings,
@@ -61,12 +70,9 @@ const createWorker = async (
     namespace: settings.namespace,
     taskQueue: settings.taskQueue,
     identity: settings.identity,
-    workflowBundle: { codePath: settings.bundlePath },
     activities: settings.activities as Record<string, (...args: unknown[]) => Promise<unknown>>,
-    maxCachedWorkflows: MAX_CACHED,
-    workflowThreadPoolSize: 1,
-    maxConcurrentActivityTaskExecutions: MAX_ACTIVITIES,
-    stickyQueueScheduleToStartTimeout: STICKY,
+    maxConcurrentActivityTaskExecutions: settings.maxActivities ?? MAX_ACTIVITIES,
+    ...(settings.bundlePath === undefined ? {} : workflowOptions(settings.bundlePath)),
     shutdownGraceTime: 0,
     shutdownForceTime: FORCE_AFTER,
   });

@@ -206,6 +206,32 @@ describe('the reconciler', () => {
   });
 });
 
+describe('a task that waits', () => {
+  it('does not hold up what takes a moment', async () => {
+    const other = await createRunsWorld(
+      await createTestDatabase(),
+      process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
+      process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
+    );
+    try {
+      const narrow = other.process({ places: { moments: 1, tasks: 1 } });
+      await until(() => narrow.engine.polling(), 30_000);
+      let begun: () => void = () => undefined;
+      const atWork = new Promise<void>((resolve) => (begun = resolve));
+      other.agents.model.reply = async (request, sink, call) => {
+        begun();
+        return hangs()(request, sink, call);
+      };
+      await other.start(narrow, DIAMOND);
+      await atWork;
+      const sweep = { workflowId: `sweep-${other.taskQueue}`, taskQueue: other.taskQueue };
+      await other.temporal.workflow.execute('sweep', { ...sweep, args: [{ what: 'sweepTurns' }] });
+    } finally {
+      await other.close();
+    }
+  });
+});
+
 describe('a worker that is told to stop', () => {
   it('leaves its tasks to the next one, whose turns go on', async () => {
     const other = world.process();
