@@ -76,7 +76,7 @@ export default tseslint.config(
   },
   {
     files: PURE,
-    ignores: [...SPECS, 'libs/kernel/ports.ts'],
+    ignores: [...SPECS, 'libs/kernel/ports.ts', 'libs/kernel/async/**'],
     rules: {
       'no-restricted-globals': [
         'error',
