@@ -14,15 +14,18 @@ import { createApprovalBoard, createApprovalDesk } from './answer-approval/appro
 import type { ApprovalDesk } from './answer-approval/approval-desk.js';
 import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
 import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
-import { DRIVE_TIMES } from './drive-session/lane-services.js';
-import type { DriveTimes, Failpoint, LaneServices } from './drive-session/lane-services.js';
+import { createSessionDriver } from './drive-session/session-driver.js';
+import type { DriverDeps } from './drive-session/session-driver.js';
+import { createSessionLane } from './drive-session/session-lane.js';
+import type { LaneDeps } from './drive-session/session-lane.js';
 import { createPublishFrames } from './drive-session/live-frames.js';
 import type { PublishFrames } from './drive-session/live-frames.js';
 import { createSandboxWatch } from './drive-session/sandbox-watch.js';
 import { createSessionLanes } from './drive-session/session-lanes.js';
-import type { SessionLanes } from './drive-session/session-lanes.js';
+import type { RegistryDeps, SessionLanes } from './drive-session/session-lanes.js';
 import { createToolCatalog } from './drive-session/tool-catalog.js';
 import type { ToolRetries } from './drive-session/tool-retries.js';
+import type { Failpoint } from './drive-session/work.js';
 import { createBreakerStore } from './pause-providers/breaker-store.js';
 import { followBreakers } from './pause-providers/follow-breakers.js';
 import { createProviderBreakers } from './pause-providers/provider-breakers.js';
@@ -53,6 +56,30 @@ const KEEP_UP_MS = 250;
 const RESUME_FIRST_MS = 1_000;
 /** A fold keeps this much of recent turns for each token of a context: more would never be shown. */
 const CHARS_PER_CONTEXT_TOKEN = 8;
+
+/** How this process drives sessions in time, ms. */
+export interface DriveTimes {
+  /** Life of a lease that is not renewed. */
+  readonly leaseMs: number;
+  /** Time that an idle session stays with this process. */
+  readonly idleMs: number;
+  /** Time between two polls for events that other processes appended to our sessions. */
+  readonly lookMs: number;
+  /** Hard deadline of one model attempt. */
+  readonly attemptMs: number;
+  /** Time between two sweeps for turns without a driver. */
+  readonly sweepMs: number;
+  /** Time that running turns have to end when the process stops; a supervisor allows fifteen seconds in all. */
+  readonly drainMs: number;
+}
+const DRIVE_TIMES: DriveTimes = {
+  leaseMs: 5_000,
+  idleMs: 60_000,
+  lookMs: 500,
+  attemptMs: 600_000,
+  sweepMs: 1_000,
+  drainMs: 8_000,
+};
 
 export interface AgentRuntimeOptions {
   readonly config: AntiphonConfig;
@@ -108,11 +135,16 @@ const publishAndTell =
     if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
   };
 
+/** All dependencies of the use cases; each module names those that it uses. */
+interface RuntimeServices extends DriverDeps, LaneDeps, Omit<RegistryDeps, 'createSession' | 'log'> {
+  readonly times: DriveTimes;
+}
+
 const toServices = (
   options: AgentRuntimeOptions,
   takesTurns: () => boolean,
-  own: Pick<LaneServices, 'retries' | 'approvalNews'>,
-): LaneServices => {
+  own: Pick<RuntimeServices, 'retries' | 'approvalNews'>,
+): RuntimeServices => {
   const { config, pool, store, nats, logger, requests } = options;
   const { episodicWindow, contextTokens } = config.memory;
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
@@ -195,7 +227,11 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const [board, retries] = [createApprovalBoard(), whoeverRetries()];
   const waits = { retries, approvalNews: board.note };
   const services = toServices(options, () => !stopping.signal.aborted, waits);
-  const lanes = createSessionLanes(services, MAX_LANES);
+  const createSession: RegistryDeps['createSession'] = (workspace, sessionId, known) => {
+    const lane = createSessionLane(services, workspace, sessionId, known);
+    return { lane, driver: createSessionDriver(services, lane) };
+  };
+  const lanes = createSessionLanes({ ...services, createSession }, MAX_LANES);
   const retryTool = retryHere(services, lanes, retries, stopping.signal);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;

@@ -1,3 +1,4 @@
+import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { createBatcher, createCoalescer } from './batcher.js';
 import { backoffDelay, retry } from './retry.js';

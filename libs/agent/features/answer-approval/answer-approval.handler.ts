@@ -3,18 +3,34 @@ import type { Approver, ApproverRole, answerApproval } from '@antiphon/contracts
 import type { z } from 'zod';
 import { waitingCall } from '@antiphon/agent-domain';
 import type { SessionCommand, WaitingCall } from '@antiphon/agent-domain';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import type { EventStore } from '@antiphon/event-store';
 import { conflict, forbidden, isAppError, isoTime, notFound } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import type pg from 'pg';
 import { approvalDigestOf, moduleOf } from '../ask-approval/approval-digest.js';
 import { commitApproval } from './commit-approval.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
+import type { SessionLog } from '../session-log/session-log.js';
+import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import { closeOf, findApproval } from './find-approval.js';
 import type { ApprovalEnd, FoundApproval } from './find-approval.js';
 
 export type AnswerApprovalRequest = z.output<typeof answerApproval.request>;
 export type AnswerApprovalReply = z.output<typeof answerApproval.reply>;
 export type AnswerApproval = (request: AnswerApprovalRequest) => Promise<AnswerApprovalReply>;
+
+export interface AnswerApprovalDeps {
+  readonly store: EventStore;
+  readonly log: SessionLog;
+  readonly clock: Clock;
+  readonly tools: {
+    /** Reads the sandbox's tools as they are now, not from the cache. */
+    freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]>;
+  };
+  /** Called after the commit with each approval that is requested or closed in this process. */
+  readonly approvalNews: (news: ApprovalNews) => void;
+}
 
 const rankOf = (role: Approver['role']): number => APPROVER_ROLES.indexOf(role as ApproverRole);
 
@@ -67,7 +83,7 @@ const settle = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answer
 
 /** Makes the use case behind `cmd.agent.approval.answer`: the first answer wins. */
 export const createAnswerApproval = (
-  services: LaneServices,
+  services: AnswerApprovalDeps,
   lanes: SessionLanes,
   pool: pg.Pool,
 ): AnswerApproval => {

@@ -1,14 +1,13 @@
 import type pg from 'pg';
 import type { ApprovalView, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
-import type { LaneServices } from '../drive-session/lane-services.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import { getApprovalRow, listApprovalRows } from '../read-approvals/read-approvals.js';
 import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import { createTendApproval } from '../tend-approval/tend-approval.js';
 import type { TendApproval } from '../tend-approval/tend-approval.js';
 import { createAnswerApproval } from './answer-approval.handler.js';
-import type { AnswerApproval } from './answer-approval.handler.js';
+import type { AnswerApproval, AnswerApprovalDeps } from './answer-approval.handler.js';
 
 /** What can be done with approvals. */
 export interface ApprovalDesk {
@@ -32,7 +31,7 @@ export const createApprovalBoard = (): ApprovalBoard => {
 };
 
 export const createApprovalDesk = (
-  services: LaneServices,
+  services: AnswerApprovalDeps,
   lanes: SessionLanes,
   pool: pg.Pool,
   { follow }: ApprovalBoard,

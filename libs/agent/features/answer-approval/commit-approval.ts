@@ -1,13 +1,13 @@
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { failpoint, isAppError } from '@antiphon/kernel';
-import type { LaneServices } from '../drive-session/lane-services.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 
 const MAX_ROUNDS = 5;
 
 /** Decides about an approval on the newest fold, appends, and wakes whoever drives the session, or drives it here. */
 export const commitApproval = async (
-  { log }: Pick<LaneServices, 'log'>,
+  { log }: { readonly log: SessionLog },
   lanes: SessionLanes,
   { workspace, sessionId }: { readonly workspace: string; readonly sessionId: string },
   command: SessionCommand,

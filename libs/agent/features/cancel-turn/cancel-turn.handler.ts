@@ -3,15 +3,20 @@ import { sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionState, TurnEnding } from '@antiphon/agent-domain';
+import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import { followUpContext } from '../drive-session/follow-up-context.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
+import type { PolicyDeps } from '../drive-session/follow-up-context.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import type { SessionFold } from '../session-log/session-fold.js';
 
 export type CancelTurnRequest = z.output<typeof cancelTurn.request>;
 export type CancelTurnReply = z.output<typeof cancelTurn.reply>;
 export type CancelTurn = (request: CancelTurnRequest) => Promise<CancelTurnReply>;
+
+export interface CancelTurnDeps extends PolicyDeps {
+  readonly store: EventStore;
+}
 
 const PAGE = 500;
 const MAX_ROUNDS = 5;
@@ -25,7 +30,7 @@ const isOpen = ({ open, queue }: SessionState, turnId: string | undefined): bool
   open !== null && (turnId === undefined || [open, ...queue].some((turn) => turn.turnId === turnId));
 
 /** Makes the use case behind `cmd.agent.turn.cancel`: a cancel is a fact, and the driver learns of it at once. */
-export const createCancelTurn = (services: LaneServices, lanes: SessionLanes): CancelTurn => {
+export const createCancelTurn = (services: CancelTurnDeps, lanes: SessionLanes): CancelTurn => {
   const { store, clock, log } = services;
 
   /** How a turn ended that the fold no longer remembers. */

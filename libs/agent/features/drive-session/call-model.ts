@@ -2,17 +2,22 @@ import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
 import { ModelFailure, judgeFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
-import type { Admission } from '../pause-providers/provider-breakers.js';
+import type { Admission, ProviderBreakers } from '../pause-providers/provider-breakers.js';
 import { createDeltaStream } from './delta-stream.js';
 import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
 import type { GrantedReservation } from './reserve-call.js';
 import { observeCall } from './turn-telemetry.js';
 import { readyCall } from './ready-call.js';
-import type { ReadyCall } from './ready-call.js';
+import type { ReadyCall, ReadyCallDeps } from './ready-call.js';
 import { Stopped, orAbandoned, throwIfStopped, unlessStopped } from './stop.js';
 import type { StopReason } from './stop.js';
-import type { Work } from './work.js';
+import type { Failpoint, Work } from './work.js';
+
+export interface ModelCallDeps extends ReadyCallDeps {
+  readonly breakers: ProviderBreakers;
+  readonly failpoint: Failpoint;
+}
 
 /** How an attempt ended, and how long its provider wants to be left alone. */
 export interface CallResult {

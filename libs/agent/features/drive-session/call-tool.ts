@@ -3,11 +3,12 @@ import type { ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
 import { clipText, retryOf, waitBeforeRetry } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
-import type { AppError } from '@antiphon/kernel';
+import type { AppError, Clock } from '@antiphon/kernel';
+import type { NatsLink } from '@antiphon/messaging';
 import { unlessLost } from './lost-call.js';
+import type { LostCallDeps } from './lost-call.js';
 import { Stopped, throwIfStopped } from './stop.js';
-import type { LaneServices } from './lane-services.js';
-import type { Work } from './work.js';
+import type { Failpoint, Work } from './work.js';
 
 /** An event holds 1 MiB of JSON. */
 const MAX_CONTENT_BYTES = 900_000;
@@ -42,8 +43,17 @@ export const unknownOutcome = (turnId: string, callId: string, why: string): Too
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
 const isGone = (error: unknown): boolean => codeOf(error) === 'MESSAGING.NO_RESPONDERS';
 
+export interface ToolCallDeps extends LostCallDeps {
+  readonly nats: NatsLink;
+  readonly clock: Clock;
+  /** In [0, 1): jitter. */
+  readonly random: () => number;
+  readonly failpoint: Failpoint;
+}
+
 /** What a try needs: of its driver, or of whoever tries again. */
-export interface ToolWork extends Pick<Work, 'services' | 'lane' | 'signal' | 'confirm'> {
+export interface ToolWork extends Pick<Work, 'lane' | 'signal' | 'confirm'> {
+  readonly services: ToolCallDeps;
   /** Of the session's lease: the sandbox refuses one that is lower than it has seen. */
   readonly epoch: () => number;
 }
@@ -75,7 +85,7 @@ const send = async (work: ToolWork, call: TurnToolCall): Promise<ToolReply> => {
 };
 
 /** Every sandbox process hears it; the one that runs the call ends it. */
-export const cancelSent = ({ services, lane }: Pick<Work, 'services' | 'lane'>, callId: string): void => {
+export const cancelSent = ({ services, lane }: Pick<ToolWork, 'services' | 'lane'>, callId: string): void => {
   const { workspace, sessionId } = lane;
   if (!services.nats.isConnected()) return;
   const message: ToolCancel = { workspace, sessionId, callId, epoch: lane.lease.held()?.epoch ?? 0 };
@@ -167,7 +177,7 @@ const makeTry = async (work: ToolWork, turnId: string, call: TurnToolCall, claim
 };
 
 const deferral = (
-  { clock }: Pick<LaneServices, 'clock'>,
+  { clock }: Pick<ToolCallDeps, 'clock'>,
   turnId: string,
   { callId }: TurnToolCall,
   reason: DeferralReason,

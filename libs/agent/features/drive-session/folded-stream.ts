@@ -2,15 +2,15 @@ import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { emptyHands } from '@antiphon/agent-domain';
 import type { Hands } from '@antiphon/agent-domain';
-import type { AppendRequest, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
+import type { AppendRequest, EventStore, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { FoldedEvent, SessionFold } from '../session-log/session-fold.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import { toNewEvents } from './envelope.js';
 import type { FrameSender } from './frame-sender.js';
 import { handsAfter } from './hands-after.js';
 import type { LaneLease } from './lane-lease.js';
-import type { LaneServices } from './lane-services.js';
 import { reportEndedTurns } from './turn-telemetry.js';
 
 /** What is to be appended, together or not at all. */
@@ -58,6 +58,13 @@ const requestOf = (
   ...(idempotency ? { idempotency } : {}),
 });
 
+export interface StreamDeps {
+  readonly store: EventStore;
+  readonly log: SessionLog;
+  readonly ids: Ids;
+  readonly clock: Clock;
+}
+
 export interface StreamParts {
   readonly workspace: string;
   readonly sessionId: string;
@@ -73,7 +80,7 @@ export interface StreamParts {
 
 /** `known`: the fold of a session that is just being made; that of any other is read when it is first needed. */
 export const createFoldedStream = (
-  { store, log, ids, clock }: Pick<LaneServices, 'store' | 'log' | 'ids' | 'clock'>,
+  { store, log, ids, clock }: StreamDeps,
   { workspace, sessionId, lease, sender, onChange, onComing }: StreamParts,
   known: SessionFold | null,
 ): FoldedStream => {

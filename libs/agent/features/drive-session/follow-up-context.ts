@@ -1,17 +1,33 @@
 import type { AgentPolicy, FollowUpContext, SessionState } from '@antiphon/agent-domain';
-import type { AgentConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { guardedTools } from '../ask-approval/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
-import type { LaneServices } from './lane-services.js';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { ProviderBreakers } from '../pause-providers/provider-breakers.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import { toolDigestOf } from './names.js';
+import type { ToolCatalog } from './tool-catalog.js';
 import { callPolicy } from './tool-limits.js';
 
-export const agentOf = ({ config }: LaneServices, agentId: string | undefined): AgentConfig | null =>
-  config.agents.find(({ id }) => id === agentId) ?? null;
+export interface PolicyDeps {
+  readonly config: AntiphonConfig;
+  readonly tools: ToolCatalog;
+  readonly breakers: ProviderBreakers;
+  readonly log: SessionLog;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** False once the process accepts no more turns. */
+  readonly takesTurns: () => boolean;
+}
+
+export const agentOf = (
+  { config }: Pick<PolicyDeps, 'config'>,
+  agentId: string | undefined,
+): AgentConfig | null => config.agents.find(({ id }) => id === agentId) ?? null;
 
 /** What of an agent's configuration, and of its providers' state, a turn depends on now. */
 export const policyOf = (
-  services: LaneServices,
+  services: PolicyDeps,
   workspace: string,
   { started, fork }: Pick<SessionState, 'started' | 'fork'>,
 ): AgentPolicy | null => {
@@ -33,7 +49,7 @@ export const policyOf = (
 
 /** What decisions about a session need from outside of it, at this moment. */
 export const followUpContext = (
-  services: LaneServices,
+  services: PolicyDeps,
   lane: { readonly workspace: string; readonly sessionId: string },
   state: Pick<SessionState, 'started' | 'fork'>,
   begins: FollowUpContext['begins'] = services.takesTurns() ? 'any' : 'running_turns',

@@ -1,6 +1,5 @@
 import { sessionLease } from '@antiphon/contracts/agent';
-import type { Lease } from '@antiphon/event-store';
-import type { LaneServices } from './lane-services.js';
+import type { Lease, LeaseStore } from '@antiphon/event-store';
 
 export type Claim =
   | { readonly owned: true }
@@ -31,14 +30,21 @@ export interface LaneLease {
   release(): Promise<void>;
 }
 
-export type LaneLeaseServices = Pick<LaneServices, 'leases' | 'owner' | 'times'> & {
-  /** Ms, monotonic; the process's own by default. It goes on while the process is stopped. */
+export interface LeaseDeps {
+  readonly leases: LeaseStore;
+  /** Owner of this process's leases, unique for its incarnation. */
+  readonly owner: string;
+  readonly times: {
+    /** Life of a lease that is not renewed, ms. */
+    readonly leaseMs: number;
+  };
+  /** Monotonic clock, ms; the process's own by default. It advances while the process is suspended. */
   readonly monotonic?: () => number;
-};
+}
 
 /** `onChange`: the lease was taken at a new epoch, or lost. */
 export const createLaneLease = (
-  { leases, owner, times, monotonic = () => performance.now() }: LaneLeaseServices,
+  { leases, owner, times, monotonic = () => performance.now() }: LeaseDeps,
   workspace: string,
   sessionId: string,
   onChange: (lease: Lease | null) => void,

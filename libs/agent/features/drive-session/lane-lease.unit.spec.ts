@@ -3,7 +3,6 @@ import type { Frame } from '@antiphon/contracts/agent';
 import type { Lease, LeaseStore } from '@antiphon/event-store';
 import { createAheadGate } from './ahead-gate.js';
 import { createLaneLease } from './lane-lease.js';
-import { DRIVE_TIMES } from './lane-services.js';
 
 const LEASE_MS = 5_000;
 
@@ -32,7 +31,7 @@ const openLease = () => {
     {
       leases: leases as LeaseStore,
       owner: 'me',
-      times: { ...DRIVE_TIMES, leaseMs: LEASE_MS },
+      times: { leaseMs: LEASE_MS },
       monotonic: () => clock.now,
     },
     'default',

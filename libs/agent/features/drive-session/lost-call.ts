@@ -5,7 +5,7 @@ import { findCall } from '@antiphon/contracts/sandbox';
 import type { ToolReply } from '@antiphon/contracts/sandbox';
 import { isAppError, transient } from '@antiphon/kernel';
 import type { RequestClient } from '@antiphon/messaging';
-import type { LaneServices } from './lane-services.js';
+import type { SandboxWatch } from './sandbox-watch.js';
 import { unlessStopped } from './stop.js';
 
 type About = z.input<typeof findCall.request>;
@@ -19,6 +19,11 @@ const HEALTH_MS = 1_000;
 const ROUNDS = 2;
 
 const sandboxHealth = healthContract('sandbox');
+
+export interface LostCallDeps {
+  readonly requests: RequestClient;
+  readonly sandbox: SandboxWatch;
+}
 
 /** `silence`: each process that was asked in time says, by saying nothing, that it does not know the call. */
 type Found = z.output<typeof findCall.reply> | { readonly state: 'silence' | 'nobody_asked' };
@@ -63,7 +68,7 @@ const findLate = async (requests: RequestClient, about: About, over: AbortSignal
  * cut off while another is there), a call is what it is after any lost answer. Throws `Stopped` when the signal says so.
  */
 export const unlessLost = async (
-  { requests, sandbox }: Pick<LaneServices, 'requests' | 'sandbox'>,
+  { requests, sandbox }: LostCallDeps,
   about: About,
   reply: Promise<ToolReply>,
   signal: AbortSignal,

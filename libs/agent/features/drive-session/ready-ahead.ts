@@ -2,9 +2,8 @@ import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { OpenCall } from '@antiphon/agent-domain';
 import type { SessionFold } from '../session-log/session-fold.js';
 import { agentOf } from './follow-up-context.js';
-import type { LaneServices } from './lane-services.js';
 import { readyCall } from './ready-call.js';
-import type { CallToReady, ReadyCall } from './ready-call.js';
+import type { CallToReady, ReadyCall, ReadyCallDeps } from './ready-call.js';
 import { untilAnswered } from './stop.js';
 import type { TurnContext } from './turn-context.js';
 
@@ -33,7 +32,7 @@ interface Ahead {
  * back here; if this process dies before, metering finds no call in the log that cites it, and releases it.
  */
 export const createReadyAhead = (
-  services: LaneServices,
+  services: ReadyCallDeps,
   workspace: string,
   contextOf: (fold: SessionFold) => Promise<TurnContext>,
   epoch: CallToReady['epoch'],

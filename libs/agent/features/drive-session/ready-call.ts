@@ -1,10 +1,9 @@
 import { buildPrompt } from '@antiphon/agent-domain';
 import type { ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
-import type { AgentConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { JsonObject } from '@antiphon/kernel';
-import type { LaneServices } from './lane-services.js';
 import { reserveCall } from './reserve-call.js';
-import type { Reservation } from './reserve-call.js';
+import type { Reservation, ReserveDeps } from './reserve-call.js';
 import { Stopped, untilAnswered } from './stop.js';
 import type { TurnContext } from './turn-context.js';
 
@@ -14,9 +13,13 @@ export interface ReadyCall {
   readonly reservation: Reservation;
 }
 
+export interface ReadyCallDeps extends ReserveDeps {
+  readonly config: AntiphonConfig;
+}
+
 /** A started model call, in the session as it is with it. */
 export interface CallToReady {
-  readonly services: LaneServices;
+  readonly services: ReadyCallDeps;
   readonly workspace: string;
   readonly agent: AgentConfig | null;
   readonly state: SessionState;

@@ -2,10 +2,15 @@ import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
 import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import type { EventStore } from '@antiphon/event-store';
 import type { JsonValue } from '@antiphon/kernel';
 import { toFolded } from '../session-log/session-log.js';
 import { toolDigestOf } from './names.js';
 import type { Work } from './work.js';
+
+export interface RecordedToolsDeps {
+  readonly store: EventStore;
+}
 
 type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown' }>;
 

@@ -1,10 +1,24 @@
 import { reserveBudget } from '@antiphon/contracts/metering';
 import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
-import type { ModelPrompt } from '@antiphon/agent-domain';
+import type { ModelPort, ModelPrompt } from '@antiphon/agent-domain';
 import type { CallToReady } from './ready-call.js';
 import { isAppError } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { askAgain } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
 import { Stopped, untilAnswered } from './stop.js';
+
+export interface ReserveDeps {
+  readonly models: ModelPort;
+  readonly requests: RequestClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly times: {
+    /** Hard deadline of one model attempt, ms. */
+    readonly attemptMs: number;
+  };
+}
 
 /** Below this a call is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;

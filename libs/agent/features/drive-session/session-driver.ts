@@ -4,16 +4,16 @@ import { rejected } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { SessionFold } from '../session-log/session-fold.js';
 import { agentOf, followUpContext, policyOf } from './follow-up-context.js';
-import type { LaneServices } from './lane-services.js';
 import { createReadyAhead } from './ready-ahead.js';
 import type { SessionLane } from './session-lane.js';
 import { settleCalls } from './settle-call.js';
 import { Stopped, untilAnswered } from './stop.js';
 import type { StopReason } from './stop.js';
 import { askContext } from './turn-context.js';
-import type { TurnContext } from './turn-context.js';
+import type { ContextDeps, TurnContext } from './turn-context.js';
 import { turnContext } from './turn-telemetry.js';
 import { performStep } from './turn-steps.js';
+import type { StepDeps } from './turn-steps.js';
 import type { Work } from './work.js';
 
 /** Carries out what has to happen in one session, as long as this process holds its lease. */
@@ -27,6 +27,9 @@ export interface SessionDriver {
   end(graceMs: number): Promise<void>;
 }
 
+/** Dependencies of a driver: those of its steps, and of the context of a turn. */
+export interface DriverDeps extends StepDeps, ContextDeps {}
+
 export interface ComingTurn {
   readonly turnId: string;
   readonly content: string;
@@ -37,7 +40,7 @@ export interface ComingTurn {
 const abort = (controller: AbortController, reason: StopReason): void => controller.abort(reason);
 
 /** One driver for each lane; it takes the lane's `onChange`. */
-export const createSessionDriver = (services: LaneServices, lane: SessionLane): SessionDriver => {
+export const createSessionDriver = (services: DriverDeps, lane: SessionLane): SessionDriver => {
   const { log, logger, times } = services;
   /** Stops even the recording of outcomes: the session is another's, or the process has to end now. */
   let life = new AbortController();

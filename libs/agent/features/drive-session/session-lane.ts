@@ -2,11 +2,11 @@ import type { Frame } from '@antiphon/contracts/agent';
 import type { SessionFold } from '../session-log/session-fold.js';
 import { createAheadGate } from './ahead-gate.js';
 import { createFoldedStream } from './folded-stream.js';
-import type { FoldedStream, StreamParts } from './folded-stream.js';
+import type { FoldedStream, StreamDeps, StreamParts } from './folded-stream.js';
 import { createFrameSender } from './frame-sender.js';
 import { createLaneLease } from './lane-lease.js';
-import type { Claim, LaneLease } from './lane-lease.js';
-import type { LaneServices } from './lane-services.js';
+import type { Claim, LaneLease, LeaseDeps } from './lane-lease.js';
+import type { PublishFrames } from './live-frames.js';
 import { createSerial } from './serial.js';
 
 /** One session in this process: its fold, the lease that lets it be driven here, and the one door to its event stream. */
@@ -32,6 +32,10 @@ export interface SessionLane extends Pick<FoldedStream, 'fold' | 'known' | 'hand
   onComing(listener: (fold: SessionFold | null) => void): void;
 }
 
+export interface LaneDeps extends LeaseDeps, StreamDeps {
+  readonly publish: PublishFrames;
+}
+
 type Listening = Pick<SessionLane, 'onChange' | 'onComing'>;
 
 /** Who listens to a lane: its driver, which is made after it. */
@@ -52,7 +56,7 @@ const createListeners = (): {
 
 /** `known`: the fold of a session that is just being made. */
 export const createSessionLane = (
-  services: LaneServices,
+  services: LaneDeps,
   workspace: string,
   sessionId: string,
   known: SessionFold | null,

@@ -1,12 +1,13 @@
 import { driverHintSubject } from '@antiphon/contracts/agent';
 import { notFound } from '@antiphon/kernel';
 import { SNAPSHOT_EVERY } from '../session-log/session-log.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import type { SessionFold } from '../session-log/session-fold.js';
-import type { LaneServices } from './lane-services.js';
-import { createSessionDriver } from './session-driver.js';
+import type { NatsLink } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import type { ReadVersions } from '../session-log/stream-versions.js';
 import type { SessionDriver } from './session-driver.js';
-import { createSessionLane } from './session-lane.js';
-import type { Claim } from './lane-lease.js';
+import type { Claim, LeaseDeps } from './lane-lease.js';
 import type { SessionLane } from './session-lane.js';
 
 /** A session in this process. */
@@ -39,6 +40,24 @@ export interface SessionLanes {
   drain(withinMs: number): Promise<void>;
 }
 
+export interface RegistryDeps extends LeaseDeps {
+  /** Creates a session with its driver. `known`: the fold of a session that is just being created. */
+  readonly createSession: (workspace: string, sessionId: string, known: SessionFold | null) => LocalSession;
+  readonly log: Pick<SessionLog, 'snapshot'>;
+  readonly readVersions: ReadVersions;
+  readonly nats: NatsLink;
+  readonly logger: Logger;
+  /** False once the process accepts no more turns. */
+  readonly takesTurns: () => boolean;
+  readonly times: {
+    readonly leaseMs: number;
+    /** Time that an idle session stays with this process, ms. */
+    readonly idleMs: number;
+    /** Time between two polls of the versions of our sessions, ms: a lost notification costs this much. */
+    readonly lookMs: number;
+  };
+}
+
 interface Entry extends LocalSession {
   usedAt: number;
   /** Version of the last snapshot that this process knows to be there. */
@@ -60,7 +79,7 @@ const countTurns = (sessions: readonly LocalSession[]): { open: number; waiting:
 
 const keyOf = (workspace: string, sessionId: string): string => `${workspace}/${sessionId}`;
 
-export const createSessionLanes = (services: LaneServices, maxLanes: number): SessionLanes => {
+export const createSessionLanes = (services: RegistryDeps, maxLanes: number): SessionLanes => {
   const { leases, log, logger, nats, owner, times } = services;
   /** Least recently used first. */
   const entries = new Map<string, Entry>();
@@ -76,8 +95,8 @@ export const createSessionLanes = (services: LaneServices, maxLanes: number): Se
     return entry;
   };
   const create = (workspace: string, sessionId: string, known: SessionFold | null): Entry => {
-    const lane = createSessionLane(services, workspace, sessionId, known);
-    return { lane, driver: createSessionDriver(services, lane), usedAt: 0, snapshotAt: known && 0 };
+    const { lane, driver } = services.createSession(workspace, sessionId, known);
+    return { lane, driver, usedAt: 0, snapshotAt: known && 0 };
   };
 
   const renew = async (): Promise<void> => {

@@ -2,7 +2,8 @@ import type { SessionEventOf } from '@antiphon/contracts/agent';
 import { settleBudget } from '@antiphon/contracts/metering';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import type { LaneServices } from './lane-services.js';
+import type { RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
 
 const ofFailure = (data: SessionEventOf<'ModelCallAborted'>['data']): CallOutcome | null => {
   // Nothing was reserved.
@@ -25,7 +26,7 @@ const outcomeOf = (event: SessionEvent): { reservationId: string; outcome: CallO
  * metering settles from the log what it was not told.
  */
 export const settleCalls = (
-  { requests, logger }: LaneServices,
+  { requests, logger }: { readonly requests: RequestClient; readonly logger: Logger },
   workspace: string,
   events: readonly SessionEvent[],
 ): void => {

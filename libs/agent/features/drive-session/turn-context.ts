@@ -1,9 +1,10 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { Remembered } from '@antiphon/agent-domain';
-import type { AgentConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { askAgain } from '@antiphon/messaging';
-import type { LaneServices } from './lane-services.js';
+import type { RequestClient } from '@antiphon/messaging';
+import type { ToolCatalog } from './tool-catalog.js';
 import type { SessionLane } from './session-lane.js';
 
 /** What a turn is answered with, besides the session itself: asked for once a turn. */
@@ -12,11 +13,17 @@ export interface TurnContext {
   readonly tools: readonly ToolDescription[];
 }
 
+export interface ContextDeps {
+  readonly requests: RequestClient;
+  readonly config: AntiphonConfig;
+  readonly tools: ToolCatalog;
+}
+
 /** Memory may fill this part of the whole context; the rest is for recent turns, the open one and tools. */
 const MEMORY_SHARE = 0.5;
 
 const assemble = async (
-  { requests, config }: LaneServices,
+  { requests, config }: ContextDeps,
   lane: SessionLane,
   session: { readonly sessionKey: string; readonly agentId: string; readonly seen: number },
   query: string,
@@ -36,7 +43,7 @@ const assemble = async (
 
 /** Asks memory and the list of tools side by side. `seen`: the version of the session that memory must have seen. */
 export const askContext = async (
-  services: LaneServices,
+  services: ContextDeps,
   lane: SessionLane,
   agent: AgentConfig,
   session: { readonly sessionKey: string; readonly seen: number },

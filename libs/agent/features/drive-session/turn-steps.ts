@@ -1,18 +1,27 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
 import type { BeginCall, SessionCommand, Step } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
-import { askApprovals, requestApproved } from '../ask-approval/ask-approval.js';
+import { askApprovals, requestApproved } from './approvals-in-turn.js';
+import type { AskDeps } from './approvals-in-turn.js';
 import { callModel } from './call-model.js';
-import type { CallResult } from './call-model.js';
+import type { CallResult, ModelCallDeps } from './call-model.js';
 import { cancelSent, unknownOutcome } from './call-tool.js';
+import type { ToolCallDeps } from './call-tool.js';
 import { followUpContext } from './follow-up-context.js';
+import type { PolicyDeps } from './follow-up-context.js';
 import { toFailure } from './model-outcome.js';
 import { runTools } from './run-tools.js';
+import type { RecordedToolsDeps } from './recorded-tools.js';
 import type { ToolEnd, ToolRecords } from './run-tools.js';
 import type { SessionLane } from './session-lane.js';
 import { waitFor } from './stop.js';
-import type { ToolRetryRef } from './tool-retries.js';
+import type { ToolRetries, ToolRetryRef } from './tool-retries.js';
 import type { Work } from './work.js';
+
+/** Dependencies of the steps of a turn: each step's own, and how calls are retried. */
+export interface StepDeps extends ModelCallDeps, ToolCallDeps, AskDeps, RecordedToolsDeps, PolicyDeps {
+  readonly retries: ToolRetries;
+}
 
 const LOST = 'the process that drove this turn was lost';
 

@@ -1,13 +1,17 @@
 import type { AgentConfig } from '@antiphon/config';
 import type { OpenCall } from '@antiphon/agent-domain';
-import type { LaneServices } from './lane-services.js';
+import type { TurnFailpoint } from '@antiphon/kernel';
+import type { StepDeps } from './turn-steps.js';
 import type { ReadyCall } from './ready-call.js';
 import type { SessionLane } from './session-lane.js';
 import type { TurnContext } from './turn-context.js';
 
+/** A point at which a test may kill or stop the process. Outside of tests it does nothing. */
+export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
+
 /** What one step of driving works with. */
 export interface Work {
-  readonly services: LaneServices;
+  readonly services: StepDeps;
   readonly lane: SessionLane;
   /** Null when the session's agent is not configured any more: nothing is begun for it then. */
   readonly agent: AgentConfig | null;

@@ -8,11 +8,12 @@ import type { AgentConfig } from '@antiphon/config';
 import type { IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
+import type { RequestClient } from '@antiphon/messaging';
 import { eventMetadata, toNewEvents } from '../drive-session/envelope.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
 import { digestOf } from '../drive-session/names.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import { emptyFold } from '../session-log/session-fold.js';
+import type { StartSessionDeps } from '../start-session/start-session.handler.js';
 import { bindKey, readBinding, requireAgent } from '../start-session/resolve-target.js';
 import { chooseCut, foldAt, scanOrigin } from './scan-origin.js';
 import type { CutAt, Origin } from './scan-origin.js';
@@ -20,6 +21,10 @@ import type { CutAt, Origin } from './scan-origin.js';
 export type ForkSessionRequest = z.output<typeof forkSession.request>;
 export type ForkSessionReply = z.output<typeof forkSession.reply>;
 export type ForkSession = (request: ForkSessionRequest) => Promise<ForkSessionReply>;
+
+export interface ForkSessionDeps extends StartSessionDeps {
+  readonly requests: RequestClient;
+}
 
 type Remade = ForkSessionReply['remakes'][number] & { readonly content: string };
 
@@ -41,7 +46,7 @@ const noProvider = (name: string): Error =>
 
 /** The model that is asked for instead of the agent's own; a model without a provider is the agent's provider's. */
 const choiceOf = (
-  { config }: LaneServices,
+  { config }: ForkSessionDeps,
   { provider, model }: ForkSessionRequest,
   agent: AgentConfig,
 ): { choice?: { provider: string; model: string } } => {
@@ -56,7 +61,7 @@ const choiceOf = (
 
 /** The turns behind the cut that are made again. Throws `WHATIF.NO_TURN`. */
 const remadeOf = (
-  { ids }: LaneServices,
+  { ids }: ForkSessionDeps,
   { turns }: Origin,
   version: number,
   { whatIf }: ForkSessionRequest,
@@ -69,7 +74,7 @@ const remadeOf = (
 };
 
 const believedAt = async (
-  { requests, config }: LaneServices,
+  { requests, config }: ForkSessionDeps,
   { fold, event }: CutAt,
 ): Promise<BelievedFact[]> => {
   if (!config.features.memoryV1 || !config.memory.semanticEnabled) return [];
@@ -84,7 +89,7 @@ const believedAt = async (
  * is in its own event, so that it is whole without the origin. Throws `SESSION.NOT_FOUND`, `AGENT.NOT_FOUND`,
  * `PROVIDER.NOT_FOUND`, `SESSION.CUT_INSIDE_TURN`, `SESSION.NO_SUCH_VERSION`, `SESSION.NO_MODEL`, `WHATIF.NO_TURN`.
  */
-export const createForkSession = (services: LaneServices, lanes: SessionLanes): ForkSession => {
+export const createForkSession = (services: ForkSessionDeps, lanes: SessionLanes): ForkSession => {
   const { config, store, ids, clock, log } = services;
 
   const commandsOf = async (

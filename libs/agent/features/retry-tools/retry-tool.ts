@@ -2,10 +2,11 @@ import { followUps, longestWait } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
 import { makeToolCall, unknownOutcome } from '../drive-session/call-tool.js';
-import type { ToolWork } from '../drive-session/call-tool.js';
+import type { ToolCallDeps, ToolWork } from '../drive-session/call-tool.js';
 import { followUpContext } from '../drive-session/follow-up-context.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
+import type { PolicyDeps } from '../drive-session/follow-up-context.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import { Stopped, untilAnswered } from '../drive-session/stop.js';
 import type { ToolRetryRef } from '../drive-session/tool-retries.js';
@@ -28,6 +29,10 @@ export interface RetryTool {
   again(call: ToolCallRef): Promise<RetryProgress>;
 }
 
+export interface RetryToolDeps extends ToolCallDeps, PolicyDeps {
+  readonly logger: Logger;
+}
+
 type Found = Awaited<ReturnType<SessionLanes['existing']>>;
 interface WaitingCall {
   readonly turnId: string;
@@ -46,7 +51,7 @@ const LOST = 'the process that tried this tool again was lost';
 /** Nothing ends a try but its answer: what its turn thinks of it meanwhile, its driver records. */
 const unstoppable = new AbortController().signal;
 
-export const createRetryTool = (services: LaneServices, lanes: SessionLanes): RetryTool => {
+export const createRetryTool = (services: RetryToolDeps, lanes: SessionLanes): RetryTool => {
   const { log, clock, logger } = services;
 
   const progressOf = ({ lane }: Found, callId: string): RetryProgress => {

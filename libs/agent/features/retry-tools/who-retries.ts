@@ -1,9 +1,8 @@
-import type { LaneServices } from '../drive-session/lane-services.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 import type { ToolRetries } from '../drive-session/tool-retries.js';
 import { createLocalRetries } from './local-retries.js';
 import { createRetryTool } from './retry-tool.js';
-import type { RetryTool } from './retry-tool.js';
+import type { RetryTool, RetryToolDeps } from './retry-tool.js';
 
 export type WhoeverRetries = ToolRetries & { leaveTo(others: ToolRetries): void };
 
@@ -15,7 +14,7 @@ export const whoeverRetries = (): WhoeverRetries => {
 
 /** Until somebody else is named, this process waits by itself. */
 export const retryHere = (
-  services: LaneServices,
+  services: RetryToolDeps,
   lanes: SessionLanes,
   retries: WhoeverRetries,
   stopping: AbortSignal,

@@ -1,18 +1,27 @@
 import { newSession, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import type { IdempotencyClaim, NewEvent } from '@antiphon/event-store';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { eventMetadata } from '../drive-session/envelope.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
 import { digestOf } from '../drive-session/names.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import { bindKey, keyOf, readBinding, requireAgent } from './resolve-target.js';
 
 export type StartSessionRequest = z.output<typeof newSession.request>;
 export type StartSessionReply = z.output<typeof newSession.reply>;
 export type StartSession = (request: StartSessionRequest) => Promise<StartSessionReply>;
+
+export interface StartSessionDeps {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly log: SessionLog;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
 
 /** Others may bind the same key between the look and the append. */
 const MAX_ROUNDS = 20;
@@ -28,7 +37,7 @@ const claimOf = (
 };
 
 /** Makes the use case behind `cmd.agent.session.new`: the key means a new session from now on, the old one stays. */
-export const createStartSession = (services: LaneServices, lanes: SessionLanes): StartSession => {
+export const createStartSession = (services: StartSessionDeps, lanes: SessionLanes): StartSession => {
   const { config, store, ids, clock, log } = services;
 
   const addressed = async ({ workspace, target }: StartSessionRequest) => {

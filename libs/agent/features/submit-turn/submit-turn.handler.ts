@@ -3,13 +3,14 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import type { IdempotencyClaim } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { bug, createBoundedMap, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { runWithMore } from '@antiphon/observability';
 import { eventMetadata } from '../drive-session/envelope.js';
 import { followUpContext } from '../drive-session/follow-up-context.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
+import type { PolicyDeps } from '../drive-session/follow-up-context.js';
+import type { Failpoint } from '../drive-session/work.js';
 import { digestOf } from '../drive-session/names.js';
 import type { LocalSession, SessionLanes } from '../drive-session/session-lanes.js';
 import type { Claim } from '../drive-session/lane-lease.js';
@@ -22,6 +23,11 @@ import type { KeyBinding } from '../start-session/resolve-target.js';
 export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
 export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
 export type SubmitTurn = (request: SubmitTurnRequest) => Promise<SubmitTurnReply>;
+
+export interface SubmitTurnDeps extends PolicyDeps {
+  readonly store: EventStore;
+  readonly failpoint: Failpoint;
+}
 
 /** Others may bind the same key, or take the session over, between a look and an append: then it is looked at again. */
 const MAX_ROUNDS = 20;
@@ -70,7 +76,7 @@ const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number
   return begun?.type === 'ModelCallStarted' ? begun.data.attempt * ATTEMPT_SPAN : null;
 };
 
-export const createSubmitTurn = (services: LaneServices, lanes: SessionLanes): SubmitTurn => {
+export const createSubmitTurn = (services: SubmitTurnDeps, lanes: SessionLanes): SubmitTurn => {
   const { config, store, ids, clock, log, failpoint } = services;
   const { decide, evolve } = log.decider;
   /** By workspace and session key; only for a head start, since another process may have bound the key anew. */

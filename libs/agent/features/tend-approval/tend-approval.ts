@@ -3,19 +3,25 @@ import type { ApprovalRef, ApprovalWait } from '@antiphon/agent-workflows';
 import { waitingCall } from '@antiphon/agent-domain';
 import type { CallApproval } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { commitApproval } from '../answer-approval/commit-approval.js';
 import { findApproval } from '../answer-approval/find-approval.js';
-import type { LaneServices } from '../drive-session/lane-services.js';
+import type { SessionLog } from '../session-log/session-log.js';
 import type { SessionLanes } from '../drive-session/session-lanes.js';
 
 const dueAt = ({ escalateAt, expiresAt }: CallApproval): string =>
   escalateAt !== null && escalateAt < expiresAt ? escalateAt : expiresAt;
 
+export interface TendApprovalDeps {
+  readonly log: SessionLog;
+  readonly clock: Clock;
+}
+
 export type TendApproval = (approval: ApprovalRef) => Promise<ApprovalWait>;
 
 /** Makes what `approval/<id>` has done each time: reads the log, records what is due, and says how long to wait. */
 export const createTendApproval =
-  (services: LaneServices, lanes: SessionLanes, pool: pg.Pool): TendApproval =>
+  (services: TendApprovalDeps, lanes: SessionLanes, pool: pg.Pool): TendApproval =>
   async ({ workspace, approvalId }) => {
     const found = await findApproval(pool, workspace, approvalId);
     if (!found) return { waitMs: null };

@@ -2,12 +2,29 @@ import type { SessionCommand, Step, TurnToolCall } from '@antiphon/agent-domain'
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint, isoTime } from '@antiphon/kernel';
-import { followUpContext } from '../drive-session/follow-up-context.js';
-import { approvalIdOf } from '../drive-session/names.js';
-import { untilAnswered } from '../drive-session/stop.js';
-import type { Work } from '../drive-session/work.js';
-import { approvalDigestOf, moduleOf } from './approval-digest.js';
-import { ruleFor } from './approval-rules.js';
+import type { Logger } from '@antiphon/observability';
+import { followUpContext } from './follow-up-context.js';
+import type { PolicyDeps } from './follow-up-context.js';
+import { approvalIdOf } from './names.js';
+import { untilAnswered } from './stop.js';
+import type { Work } from './work.js';
+import { approvalDigestOf, moduleOf } from '../ask-approval/approval-digest.js';
+import { ruleFor } from '../ask-approval/approval-rules.js';
+
+export interface AskDeps extends PolicyDeps {
+  readonly logger: Logger;
+  /** Called after the commit with each approval that is requested or closed in this process. */
+  readonly approvalNews: (news: AskedApproval) => void;
+}
+
+/** An approval that a turn has requested. */
+export interface AskedApproval {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly approvalId: string;
+  readonly open: boolean;
+}
 
 type Record = (command: SessionCommand | null) => Promise<void>;
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
