@@ -1,4 +1,4 @@
-import type { RunEvent, SessionEvent } from '@antiphon/contracts/agent';
+import type { RunEvent, SessionEvent, TurnEndType } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { StoredEvent } from '@antiphon/contracts/log';
 
@@ -52,6 +52,15 @@ export type RunCheck = AuditCheck<Parsed<RunEvent>>;
 export type ReservationCheck = AuditCheck<Parsed<BudgetEvent>>;
 /** Sees the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;
+
+const TURN_ENDS: Readonly<Record<TurnEndType, true>> = {
+  TurnCompleted: true,
+  TurnFailed: true,
+  TurnCancelled: true,
+};
+
+/** Returns true for the type of an event that ends a turn. The audit judges by its own list (ADR 44). */
+export const isTurnEnd = (type: string): type is TurnEndType => Object.hasOwn(TURN_ENDS, type);
 
 export const violation = (at: EventPlace, message: string): Finding => ({ kind: 'violation', at, message });
 export const open = (at: EventPlace, message: string): Finding => ({ kind: 'open', at, message });

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { approvalFrames } from './approval-frames.js';
 import type { ApprovalEvent } from './approval-events.js';
 import type { SessionEvent, SessionEventOf, StreamedFrame } from './events.js';
+import type { TurnEndStatus } from './turn-ends.js';
 
 /** Offsets of one attempt start at attempt × 2²⁰, so that they only grow within a session. */
 export const ATTEMPT_SPAN = 2 ** 20;
@@ -167,7 +168,7 @@ const voidOf = ({ nextIndex, attemptTextFrom }: FrameCursor): FrameContent[] =>
 const turnEnded = (
   cursor: FrameCursor,
   turnId: string,
-  status: 'completed' | 'failed' | 'cancelled',
+  status: TurnEndStatus,
   error?: { code: string; message: string },
 ): Fold => {
   const at = cursor.openTurnId === turnId ? silent(cursor) : enterAttempt(cursor, cursor.attempt + 1, turnId);

@@ -7,6 +7,7 @@ export * from './frames.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './session-key.js';
+export * from './turn-ends.js';
 export * from './workflow-definition.js';
 export * from './workflow-events.js';
 export * from './workflow-requests.js';

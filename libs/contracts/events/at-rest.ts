@@ -1,3 +1,5 @@
+import { TURN_ENDS } from '../agent/turn-ends.js';
+
 /** Event types of which each one that begins something is followed by exactly one that ends it. */
 export interface BeginsAndEnds {
   readonly begins: readonly string[];
@@ -17,7 +19,7 @@ export const REST_RULES: readonly RestRule[] = [
   {
     category: 'session',
     keeps: 'session-key-',
-    pairs: [{ begins: ['TurnRequested'], ends: ['TurnCompleted', 'TurnFailed', 'TurnCancelled'] }],
+    pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }],
   },
   {
     category: 'run',

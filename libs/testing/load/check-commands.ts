@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { framesOf, initialCursor, runStream, sessionStream } from '@antiphon/contracts/agent';
+import { framesOf, initialCursor, isTurnEnd, runStream, sessionStream } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import type { StreamedFrame } from '../client/socket-client.js';
 import type { TakenRun } from './keyed-run.js';
@@ -27,7 +27,6 @@ export interface Verdict {
   readonly first: string | null;
 }
 
-const TURN_END = /^Turn(Completed|Failed|Cancelled)$/;
 const RUN_END = /^Run(Completed|Failed|Cancelled)$/;
 
 type Shown = Pick<StreamedFrame, 'event' | 'data' | 'offset'>;
@@ -91,7 +90,7 @@ const judgeTurn = (
 ): Problem[] => {
   const events = streams.get(sessionStream(turn.sessionId)) ?? [];
   const own = events.filter(({ data }) => data['turnId'] === turn.turnId);
-  const ends = own.filter(({ type }) => TURN_END.test(type)).length;
+  const ends = own.filter(({ type }) => isTurnEnd(type)).length;
   return [
     ...judgeCount(requested.get(turn.content)?.length ?? 0, `key ${turn.key} is in the log`),
     ...judgeCount(ends, `turn ${turn.turnId} (key ${turn.key}) ends`),
@@ -114,7 +113,7 @@ const judgeRun = (
 const endsOf = (events: readonly LoggedFact[]): Record<string, number> => {
   const ends: Record<string, number> = {};
   for (const { type, data } of events) {
-    if (!TURN_END.test(type)) continue;
+    if (!isTurnEnd(type)) continue;
     const how = type === 'TurnFailed' ? String(data['code']) : type.slice('Turn'.length).toLowerCase();
     ends[how] = (ends[how] ?? 0) + 1;
   }

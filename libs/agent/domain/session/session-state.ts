@@ -1,4 +1,4 @@
-import type { SessionEventOf, ToolCall, TurnPolicy } from '@antiphon/contracts/agent';
+import type { SessionEventOf, ToolCall, TurnEndStatus, TurnPolicy } from '@antiphon/contracts/agent';
 import type { CallApproval } from './approval-state.js';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 
@@ -75,8 +75,7 @@ export interface OpenTurn {
   readonly tries: readonly FailedTry[];
 }
 
-export const TURN_ENDINGS = ['completed', 'failed', 'cancelled'] as const;
-export type TurnEnding = (typeof TURN_ENDINGS)[number];
+export type TurnEnding = TurnEndStatus;
 
 /** A turn that is over and left something that a later context can show. */
 export interface PastTurn {

@@ -1,5 +1,5 @@
 import type { cancelTurn } from '@antiphon/contracts/agent';
-import { sessionStream } from '@antiphon/contracts/agent';
+import { TURN_END_STATUS, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionState, TurnEnding } from '@antiphon/agent-domain';
@@ -20,11 +20,6 @@ export interface CancelTurnDeps extends PolicyDeps {
 
 const PAGE = 500;
 const MAX_ROUNDS = 5;
-const ENDINGS: Readonly<Record<string, TurnEnding>> = {
-  TurnCompleted: 'completed',
-  TurnFailed: 'failed',
-  TurnCancelled: 'cancelled',
-};
 
 const isOpen = ({ open, queue }: SessionState, turnId: string | undefined): boolean =>
   open !== null && (turnId === undefined || [open, ...queue].some((turn) => turn.turnId === turnId));
@@ -39,8 +34,8 @@ export const createCancelTurn = (services: CancelTurnDeps, lanes: SessionLanes):
     for (let before = await store.streamVersion(workspace, stream); before > 0; before -= PAGE) {
       const fromVersion = Math.max(1, before - PAGE + 1);
       const events = await store.readStream(workspace, stream, { fromVersion, limit: PAGE });
-      const end = events.find(({ type, data }) => type in ENDINGS && data['turnId'] === turnId);
-      if (end) return ENDINGS[end.type] as TurnEnding;
+      const end = events.find(({ type, data }) => isTurnEnd(type) && data['turnId'] === turnId);
+      if (end && isTurnEnd(end.type)) return TURN_END_STATUS[end.type];
     }
     throw notFound('TURN.NOT_FOUND', `this session has no turn ${turnId}`);
   };

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { sessionStream } from '@antiphon/contracts/agent';
+import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
 import { translateDatabaseError } from '@antiphon/database';
 import { onLogHint } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
@@ -31,7 +31,7 @@ const POLL_MS = 1_000;
 const LOOK_AT_MOST_EVERY_MS = 200;
 
 const ENDED_SQL = `select stream_id, data ->> 'turnId' as turn_id from events
-  where workspace = any ($1) and stream_id = any ($2) and type in ('TurnCompleted', 'TurnFailed', 'TurnCancelled')`;
+  where workspace = any ($1) and stream_id = any ($2) and type in (${TURN_ENDS_SQL})`;
 
 const endedTurns = async (pool: pg.Pool, turns: readonly TurnRef[]): Promise<ReadonlySet<string>> => {
   const values = [

@@ -1,4 +1,4 @@
-import { sessionStream } from '@antiphon/contracts/agent';
+import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
@@ -22,7 +22,7 @@ export const readOutcome = async (
 ): Promise<TurnOutcome> => {
   const recorded = await store.readStream(workspace, sessionStream(sessionId));
   const events = recorded.map(upcast).filter(({ data }) => data['turnId'] === turnId);
-  const end = events.findLast(({ type }) => /^Turn(Completed|Failed|Cancelled)$/.test(type));
+  const end = events.findLast(({ type }) => isTurnEnd(type));
   const answer = events.findLast(({ type }) => type === 'ModelCallCompleted');
   switch (end?.type) {
     case 'TurnCompleted':

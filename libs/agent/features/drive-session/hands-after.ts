@@ -1,3 +1,4 @@
+import { isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { Hands } from '@antiphon/agent-domain';
 
@@ -8,7 +9,7 @@ export const handsAfter = (hands: Hands, events: readonly SessionEvent[]): Hands
   for (const { type, data } of events) {
     if (type === 'ModelCallStarted') ({ attempt } = data);
     else if (type === 'ToolCallRequested' || type === 'ToolCallClaimed') calls.add(data.callId);
-    else if (type === 'TurnCompleted' || type === 'TurnFailed' || type === 'TurnCancelled') calls = new Set();
+    else if (isTurnEnd(type)) calls = new Set();
   }
   return { attempt, calls };
 };

@@ -1,4 +1,4 @@
-import { sessionStream } from '@antiphon/contracts/agent';
+import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
 import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
@@ -26,7 +26,6 @@ interface RecordedCall {
 
 const PAGE = 500;
 const MAX_SHOWN = 5;
-const ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
 const OUTCOMES: ReadonlySet<string> = new Set(['ToolCallCompleted', 'ToolCallFailed', 'ToolCallUnknown']);
 
 const REFUSALS: ReadonlySet<string> = new Set(['ApprovalDenied', 'ApprovalExpired', 'ApprovalVoided']);
@@ -65,7 +64,7 @@ const callsOfTurn = async (
     const page = (await services.store.readStream(lane.workspace, stream, options)).map(toFolded);
     for (const { event } of page) {
       if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
-      if (ENDS.has(event.type)) return [...calls.values()];
+      if (isTurnEnd(event.type)) return [...calls.values()];
       note(calls, event);
     }
     if (page.length < PAGE) return [...calls.values()];

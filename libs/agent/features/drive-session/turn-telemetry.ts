@@ -1,5 +1,5 @@
 import type { ModelUsage, OpenCall, ToolDeferral, ToolOutcome } from '@antiphon/agent-domain';
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import { TURN_END_STATUS, isTurnEndEvent } from '@antiphon/contracts/agent';
 import {
   contextFrom,
   countFailure,
@@ -30,12 +30,6 @@ const firstChunkSeconds = defineHistogram(
 );
 const tokens = defineCounter('antiphon_model_tokens', 'Tokens of answered model calls, as they are charged');
 
-const ENDINGS: Readonly<Partial<Record<SessionEvent['type'], string>>> = {
-  TurnCompleted: 'completed',
-  TurnFailed: 'failed',
-  TurnCancelled: 'cancelled',
-};
-
 /** In which a driver works on a turn: its log lines, messages and spans hang under the span that stands for the turn. */
 export const turnContext = (
   origin: TurnOrigin | undefined,
@@ -55,9 +49,9 @@ export interface TurnPlace {
 }
 
 const reportTurn = ({ event, metadata }: FoldedEvent, place: TurnPlace, endedAt: number): void => {
-  const status = ENDINGS[event.type];
-  if (status === undefined) return;
-  const { turnId } = event.data as { readonly turnId: string };
+  if (!isTurnEndEvent(event)) return;
+  const status = TURN_END_STATUS[event.type];
+  const { turnId } = event.data;
   const startedAt = timeOfUuid(turnId) ?? endedAt;
   turnSeconds.record(Math.max(0, endedAt - startedAt) / 1_000, { status });
   const failure = event.type === 'TurnFailed' ? event.data.code : undefined;

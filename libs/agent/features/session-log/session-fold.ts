@@ -1,4 +1,4 @@
-import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import { framesOf, initialCursor, isTurnEndEvent } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, SessionEvent } from '@antiphon/contracts/agent';
 import { initialSession } from '@antiphon/agent-domain';
 import type { SessionState } from '@antiphon/agent-domain';
@@ -35,8 +35,6 @@ export interface FoldedEvent {
   readonly metadata: { readonly correlationId: string; readonly traceparent?: string };
 }
 
-const ENDS: ReadonlySet<SessionEvent['type']> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
-
 const originsAfter = (
   origins: SessionFold['origins'],
   { event, eventId, metadata }: FoldedEvent,
@@ -46,8 +44,8 @@ const originsAfter = (
     const origin = { correlationId, causationId: eventId, ...(traceparent ? { traceparent } : {}) };
     return { ...origins, [event.data.turnId]: origin };
   }
-  if (!ENDS.has(event.type)) return origins;
-  const { [(event.data as { turnId: string }).turnId]: _ended, ...open } = origins;
+  if (!isTurnEndEvent(event)) return origins;
+  const { [event.data.turnId]: _ended, ...open } = origins;
   return open;
 };
 

@@ -1,5 +1,5 @@
 import type { ApprovalEvent, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { open, violation } from '../audit-check.js';
+import { isTurnEnd, open, violation } from '../audit-check.js';
 import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
 
 interface Asked {
@@ -74,9 +74,7 @@ export const approvalsPrecedeCalls: SessionCheck = {
       if (event.type === 'TurnCancelRequested') cancelled.add(event.data.turnId);
       if (event.type === 'ToolCallRequested') return request(event, at);
       if (event.type === 'ToolCallCompleted') return complete(event, at);
-      return /^Turn(Completed|Failed|Cancelled)$/.test(event.type)
-        ? end((event.data as { turnId: string }).turnId)
-        : [];
+      return isTurnEnd(event.type) ? end((event.data as { turnId: string }).turnId) : [];
     };
     return {
       see: ({ place, content }) => see(content, place),

@@ -1,5 +1,5 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { open, violation } from '../audit-check.js';
+import { isTurnEnd, open, violation } from '../audit-check.js';
 import type { EventPlace, Finding, Parsed, SessionCheck } from '../audit-check.js';
 
 interface Turn {
@@ -7,8 +7,6 @@ interface Turn {
   cancelled: boolean;
 }
 
-type Ended = 'TurnCompleted' | 'TurnFailed' | 'TurnCancelled';
-const ENDS: ReadonlySet<string> = new Set<Ended>(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
 const STARTS: ReadonlySet<string> = new Set<SessionEvent['type']>(['ModelCallStarted', 'ToolCallRequested']);
 
 /** Every turn that was accepted ends exactly once; turns run one after another, in the order accepted. */
@@ -58,7 +56,7 @@ export const turnsEndOnce: SessionCheck = {
           ? []
           : [violation(place, `turn ${turnId} was cancelled without having been accepted`)];
       }
-      return ENDS.has(type) ? finish(turnId, place) : go(type, turnId, place);
+      return isTurnEnd(type) ? finish(turnId, place) : go(type, turnId, place);
     };
     return {
       see,

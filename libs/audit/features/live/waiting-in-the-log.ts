@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { EventPlace } from '@antiphon/audit-domain';
+import { TURN_ENDS } from '@antiphon/contracts/agent';
 
 /** What the log says of something that Temporal waits for. */
 export interface Waiting {
@@ -24,7 +25,6 @@ const endOf = (id: string, ends: readonly string[], turnEnds: readonly string[])
         or e.type in (${list(turnEnds)}) and e.data ->> 'turnId' = at.data ->> 'turnId')
     order by e.stream_version limit 1) ended on true`;
 };
-const TURN_ENDS = ['TurnCompleted', 'TurnFailed', 'TurnCancelled'];
 
 /** A run has ended with one of these, and nothing follows it (`run-order`). */
 const RUNS_SQL = `select 'run/' || substr(at.stream_id, 5) as id, at.*, not at.ended as open,

@@ -1,5 +1,5 @@
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream';
-import type { NatsLink } from '@antiphon/messaging';
+import { EVENT_HEADERS, type NatsLink } from '@antiphon/messaging';
 import type { FrameBus } from './session-feeds.js';
 
 const LIVE_STREAM = 'LIVE';
@@ -48,6 +48,14 @@ const recallFrom = async (
   if (error !== undefined && !isNothingThere(error)) throw error;
 };
 
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+};
+
 /** Frames over core NATS as they come, and over JetStream's memory stream as it still has them. */
 export const createNatsFrameBus = (link: NatsLink): FrameBus => {
   let manager: Promise<JetStreamManager> | null = null;
@@ -72,6 +80,15 @@ export const createNatsFrameBus = (link: NatsLink): FrameBus => {
       const subscription = link.connection.subscribe(subject, {
         // A failed delivery ends the subscription; readers then find the rest in the log.
         callback: (error, message) => (error ? undefined : onMessage(message.string())),
+      });
+      return () => subscription.unsubscribe();
+    },
+    subscribeToEvents: (subject, onEvent) => {
+      const subscription = link.connection.subscribe(subject, {
+        // The type is in a header, so that only the few events that end a turn are parsed.
+        callback: (error, message) => {
+          if (!error) onEvent(message.headers?.get(EVENT_HEADERS.type) ?? '', () => parsed(message.string()));
+        },
       });
       return () => subscription.unsubscribe();
     },

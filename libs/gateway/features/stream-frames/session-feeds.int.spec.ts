@@ -10,7 +10,8 @@ import {
 } from '@antiphon/contracts/agent';
 import { createMemoryEventStore, type EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { connectNats, type NatsLink } from '@antiphon/messaging';
+import { EVENT_HEADERS, connectNats, type NatsLink } from '@antiphon/messaging';
+import { headers } from '@nats-io/transport-node';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { createFrameLog } from './frame-log.js';
@@ -141,7 +142,11 @@ describe('SessionFeeds over NATS', () => {
     publish(sessionId, frames.slice(0, 2));
     await commit(sessionId, events);
     const ended = JSON.stringify({ type: 'TurnCompleted', data: { turnId } });
-    nats.connection.publish(`evt.${WORKSPACE}.session.${sessionStream(sessionId)}`, ended);
+    const carried = headers();
+    carried.set(EVENT_HEADERS.type, 'TurnCompleted');
+    nats.connection.publish(`evt.${WORKSPACE}.session.${sessionStream(sessionId)}`, ended, {
+      headers: carried,
+    });
     expect(await followed).toEqual(frames.map(({ offset }) => offset));
   });
 

@@ -1,13 +1,19 @@
-import { liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
+import { isTurnEnd, liveSubject, sessionStream, type Frame } from '@antiphon/contracts/agent';
 import { eventSubject } from '@antiphon/contracts/log';
 import { createFrameReader, type FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import type { FrameLog } from './frame-log.js';
 import { createLiveRecalls, parseLive, type LiveRecalls } from './live-recalls.js';
+import { z } from 'zod';
 
 /** What the feeds need of the message bus. */
 export interface FrameBus {
   /** Calls back with each message's text; answers the function that ends the subscription. */
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
+  /**
+   * Calls back with the type of each event of a subject, from the message's header, and a function that parses the
+   * event. Returns the function that ends the subscription.
+   */
+  subscribeToEvents(subject: string, onEvent: (type: string, parse: () => unknown) => void): () => void;
   /** Settles once the server knows of every subscription so far (one round trip), or cannot be asked. */
   subscribed(): Promise<void>;
   /** Calls back with what `LIVE` still holds of a subject from a time on (ms), oldest first; settles at its end. */
@@ -61,11 +67,7 @@ interface Feed {
   linger: NodeJS.Timeout | null;
 }
 
-/** The turn that an event ends, if it is a terminal one. */
-const endedTurn = (text: string): string | undefined => {
-  if (!/"type":"Turn(Completed|Failed|Cancelled)"/.test(text)) return undefined;
-  return /"turnId":"([0-9a-f-]{36})"/.exec(text)?.[1];
-};
+const TurnEndMessage = z.object({ data: z.object({ turnId: z.uuid() }) });
 
 export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => number): SessionFeeds => {
   const feeds = new Map<string, Feed>();
@@ -88,9 +90,10 @@ export const createSessionFeeds = (bus: FrameBus, log: FrameLog, now: () => numb
       feed.epoch = frame.epoch;
       for (const { reader } of followers) reader.push(frame);
     });
-    const endEvents = bus.subscribe(eventSubject(stream), (text) => {
-      const turnId = endedTurn(text);
-      if (turnId !== undefined) onEnd(feed, turnId);
+    const endEvents = bus.subscribeToEvents(eventSubject(stream), (type, parse) => {
+      if (!isTurnEnd(type)) return;
+      const message = TurnEndMessage.safeParse(parse());
+      if (message.success) onEnd(feed, message.data.data.turnId);
     });
     const end = () => (endLive(), endEvents());
     const recalls = createLiveRecalls((since, each) => bus.recall(live, since, each));
