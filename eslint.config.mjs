@@ -89,7 +89,8 @@ export default tseslint.config(
     },
   },
   {
-    // Command-line surfaces speak to a person; the environment contract of a process is read where it starts.
+    // Command-line surfaces speak to a person; the environment contract of a process is read where
+    // it starts.
     files: [
       'apps/cli/**/*.ts',
       'tools/stack/**/*.ts',

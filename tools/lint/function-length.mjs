@@ -1,6 +1,6 @@
 /**
- * A function's own lines: its span less the functions of several lines within it, so that a factory which only
- * holds small functions is as good as the functions that it holds.
+ * A function's own lines: its span less the functions of several lines within it, so that a factory
+ * which only holds small functions is as good as the functions that it holds.
  */
 const FUNCTIONS = 'FunctionDeclaration, FunctionExpression, ArrowFunctionExpression';
 

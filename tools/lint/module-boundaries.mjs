@@ -5,7 +5,8 @@ import { leavesPackage, projectOf, readProjects } from './projects.mjs';
  * plug-in for Nx 24 does not exist yet, and the one for 23 brings a second Nx with it.
  *
  * `types`: project types; `ownScope`: of those, the ones that must share the importer's scope;
- * `contracts`: `all`, `type-only`, or the contracts that belong to no context; `external`: `any` or a list.
+ * `contracts`: `all`, `type-only`, or the contracts that belong to no context; `external`: `any` or
+ * a list.
  */
 const RULES = {
   kernel: { types: [], external: [] },

@@ -1,8 +1,9 @@
 import { nextEventLoopRound } from './sleep.js';
 
 /**
- * Collects the items of one event-loop round and writes them together, one write at a time. Each promise settles with
- * the write that its item was part of, or a later one. After a failed write every later item rejects as well.
+ * Collects the items of one event-loop round and writes them together, one write at a time. Each
+ * promise settles with the write that its item was part of, or a later one. After a failed write
+ * every later item rejects as well.
  */
 export const createBatcher = <Item>(
   write: (items: readonly Item[]) => Promise<void>,
@@ -26,8 +27,8 @@ export const createBatcher = <Item>(
 };
 
 /**
- * Coalesces concurrent calls for one key: one run at a time, and all calls that arrive during a run share the run
- * after it. A caller never shares a run that began before its call.
+ * Coalesces concurrent calls for one key: one run at a time, and all calls that arrive during a run
+ * share the run after it. A caller never shares a run that began before its call.
  */
 export const createCoalescer = <T>(run: (key: string) => Promise<T>): ((key: string) => Promise<T>) => {
   const running = new Map<string, Promise<T>>();

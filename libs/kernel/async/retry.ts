@@ -7,7 +7,10 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Returns the delay before retry number `retry`, from 0: exponential, doubled each time, at most `maxMs`. */
+/**
+ * Returns the delay before retry number `retry`, from 0: exponential, doubled each time, at most
+ * `maxMs`.
+ */
 export const backoffDelay = ({ firstMs, maxMs }: Backoff, retry: number): number =>
   Math.min(maxMs, firstMs * 2 ** Math.min(retry, 30));
 
@@ -16,7 +19,10 @@ export interface RetryOptions extends Backoff {
   readonly isRetryable: (error: unknown) => boolean;
   /** Ends the attempts: `retry` rejects with the signal's reason at once. */
   readonly signal?: AbortSignal;
-  /** Time after which no further attempt begins, ms; the last error is thrown then. Without it, attempts never end. */
+  /**
+   * Time after which no further attempt begins, ms; the last error is thrown then. Without it,
+   * attempts never end.
+   */
   readonly withinMs?: number;
   /** Called before each wait. `attempt` counts from 1. */
   readonly onRetry?: (error: unknown, attempt: number) => void;

@@ -1,4 +1,7 @@
-/** Runs one piece of work after another, in the order of the calls. A failure does not stop the ones behind it. */
+/**
+ * Runs one piece of work after another, in the order of the calls. A failure does not stop the ones
+ * behind it.
+ */
 export type SerialQueue = <T>(work: () => Promise<T>) => Promise<T>;
 
 export const createSerialQueue = (): SerialQueue => {
@@ -10,11 +13,16 @@ export const createSerialQueue = (): SerialQueue => {
   };
 };
 
-/** Runs work of different keys concurrently, up to a limit, and work of one key one after another. */
+/**
+ * Runs work of different keys concurrently, up to a limit, and work of one key one after another.
+ */
 export interface KeyedQueue {
   /** Resolves once fewer pieces of work than the limit have been started. */
   waitForCapacity(): Promise<void>;
-  /** Starts `work` behind earlier work of the same key; at once when `key` is undefined. `work` must not reject. */
+  /**
+   * Starts `work` behind earlier work of the same key; at once when `key` is undefined. `work` must
+   * not reject.
+   */
   run(key: string | undefined, work: () => Promise<void>): void;
   /** Resolves once everything that was started has ended. */
   waitUntilIdle(): Promise<void>;

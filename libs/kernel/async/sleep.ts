@@ -25,8 +25,8 @@ export const sleep = (
   });
 
 /**
- * Runs `work`, waits `everyMs`, and repeats until `signal` aborts. Resolves after the abort; never rejects because of
- * it. An error of `work` ends the loop and rejects.
+ * Runs `work`, waits `everyMs`, and repeats until `signal` aborts. Resolves after the abort; never
+ * rejects because of it. An error of `work` ends the loop and rejects.
  */
 export const repeatEvery = async (
   work: () => Promise<void>,
@@ -39,5 +39,8 @@ export const repeatEvery = async (
   }
 };
 
-/** Waits for the next round of the event loop, so that work that arrives in this round can be batched. */
+/**
+ * Waits for the next round of the event loop, so that work that arrives in this round can be
+ * batched.
+ */
 export const nextEventLoopRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

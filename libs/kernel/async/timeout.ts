@@ -1,6 +1,6 @@
 /**
- * Races `work` against `signal`. Rejects with the signal's reason on abort; `work` keeps running and its late
- * outcome is ignored.
+ * Races `work` against `signal`. Rejects with the signal's reason on abort; `work` keeps running
+ * and its late outcome is ignored.
  */
 export const abortable = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
   if (signal.aborted) {

@@ -1,4 +1,7 @@
-/** A wait that `wake` ends early. One `wake` without a waiter is remembered and ends the next wait at once. */
+/**
+ * A wait that `wake` ends early. One `wake` without a waiter is remembered and ends the next wait
+ * at once.
+ */
 export interface WakeSignal {
   readonly wake: () => void;
   wait(maxMs: number): Promise<void>;
