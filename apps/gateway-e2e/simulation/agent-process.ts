@@ -1,8 +1,8 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { beginCommand, buildPrompt, emptyHands, followUps, nextStep } from '@antiphon/agent-domain';
+import { beginCommand, buildPrompt, NOTHING_IN_FLIGHT, followUps, nextStep } from '@antiphon/agent-domain';
 import type {
   FollowUpContext,
-  Hands,
+  InFlight,
   SessionCommand,
   Step,
   ToolOutcome,
@@ -20,7 +20,7 @@ interface Driver {
   readonly process: Process;
   readonly session: Session;
   readonly lease: Lease;
-  hands: Hands;
+  hands: InFlight;
 }
 
 const contextOf = (world: World, { id }: Session): FollowUpContext => ({
@@ -108,10 +108,7 @@ const answer = ({ choose, id, timeOfDay }: World, attempt: number): SessionComma
 });
 
 /** Null when the session is another's by now. */
-function* callModel(
-  driver: Driver,
-  step: Extract<Step, { kind: 'answer_call' }>,
-): Fiber<SessionCommand | null> {
+function* callModel(driver: Driver, step: Extract<Step, { kind: 'run_call' }>): Fiber<SessionCommand | null> {
   const { world, session, lease } = driver;
   const { attempt, reservationId, turnId, provider, model } = step.call;
   const request = {
@@ -206,7 +203,7 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
   switch (step.kind) {
     case 'begin_call':
       return yield* commit(driver, beginCommand(step, session.state, contextOf(world, session)));
-    case 'answer_call': {
+    case 'run_call': {
       const command = yield* callModel(driver, step);
       return command !== null && (yield* commit(driver, command));
     }
@@ -214,7 +211,7 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
       return yield* commit(driver, failure(world, step.call.attempt, { reason: 'driver_lost' }));
     case 'run_tools':
       return yield* runTools(driver, step);
-    case 'give_up_tools':
+    case 'abandon_tools':
       return yield* commit(
         driver,
         record(
@@ -222,8 +219,8 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
           step.calls.map((call) => unknown(step.turnId, call)),
         ),
       );
-    case 'ask':
-    case 'await_answers':
+    case 'request_approvals':
+    case 'await_approvals':
     case 'await_tools':
       throw new Error('nobody is to be asked here, and no call is put off');
     case 'request_tools':
@@ -235,7 +232,7 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
 }
 
 function* driveOne(world: World, process: Process, session: Session, lease: Lease): Fiber {
-  const driver: Driver = { world, process, session, lease, hands: emptyHands };
+  const driver: Driver = { world, process, session, lease, hands: NOTHING_IN_FLIGHT };
   for (;;) {
     yield;
     // Renewed as long as it is ours; a process that stood still finds it lapsed.

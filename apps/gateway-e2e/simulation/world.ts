@@ -139,7 +139,7 @@ export const createWorld = (choose: Choose, limits: BudgetLimits): World => {
     ledger: ledgerFrom(),
     budget: [],
     policy: {
-      ...{ provider: 'first', model: 'm', maxIterations: 3, paused: new Map() },
+      ...{ provider: 'first', model: 'm', maxIterations: 3, openCircuits: new Map() },
       // Words of people are the subject of the driver's own laws (turn-laws.unit.spec.ts).
       guarded: new Set(),
       fallback: choose(2) === 0 ? null : { provider: 'second', model: 'n' },

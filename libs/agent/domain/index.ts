@@ -19,16 +19,22 @@ export type {
 } from './model-port.js';
 export {
   BREAKER_FAILURES,
-  BREAKER_PAUSE_MS,
+  BREAKER_OPEN_MS,
   BREAKER_PROBE_MS,
-  NO_PAUSES,
+  NO_OPEN_CIRCUITS,
   breakerView,
-  judgeFailure,
-} from './breaker/breaker.js';
-export type { BreakerState, BreakerView, Judgement, Pause, Pauses } from './breaker/breaker.js';
+  classifyFailure,
+} from './circuit-breaker.js';
+export type {
+  BreakerState,
+  BreakerView,
+  FailureClass,
+  OpenCircuit,
+  OpenCircuits,
+} from './circuit-breaker.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { PromptParts } from './context/build-prompt.js';
-export type { Remembered } from './context/build-system.js';
+export type { MemoryContext } from './context/build-system.js';
 export { clipText } from './context/clip-text.js';
 export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
 export { NOT_RECORDED, toRecalled } from './session/fork-session.js';
@@ -49,13 +55,13 @@ export type {
   TurnEnding,
   TurnToolCall,
 } from './session/session-state.js';
-export { beginCommand, followUps, mayBegin } from './turn/follow-up.js';
+export { beginCommand, followUps, canBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
-export { emptyHands } from './turn/step.js';
-export { longestWait, retryOf, waitBeforeRetry } from './turn/tool-retry.js';
-export type { DeferralReason } from './turn/tool-retry.js';
-export type { AgentPolicy, BeginCall, Hands, ModelChoice, Step } from './turn/step.js';
+export { NOTHING_IN_FLIGHT } from './turn/step.js';
+export { maxRetryDelay, retryPolicyOf, retryDelay } from './turn/retry-policy.js';
+export type { DeferralReason } from './turn/retry-policy.js';
+export type { AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
 export { MAX_BACKOFF_MS, MAX_CALLS_PER_STEP, backoffMs } from './turn/turn-policy.js';
 export { runDecider } from './run/run.decider.js';
 export type { RunCommand } from './run/run.decider.js';
@@ -65,8 +71,8 @@ export { checkDefinition } from './workflow/check-definition.js';
 export type { DefinitionRules } from './workflow/check-definition.js';
 export { renderPrompt } from './workflow/prompt-template.js';
 export { workflowDecider } from './workflow/workflow.decider.js';
-export type { Verdict, WorkflowCommand, WorkflowState } from './workflow/workflow.decider.js';
+export type { ValidationResult, WorkflowCommand, WorkflowState } from './workflow/workflow.decider.js';
 export { resolveInputs } from './run/resolve-inputs.js';
 export { replaySession } from './replay/replay-session.js';
-export type { ReplayedEvent, ReplayRules } from './replay/replay-session.js';
+export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
 export type { ReplayNames } from './replay/replay-names.js';

@@ -2,7 +2,7 @@ import type { ModelMessage, ModelPrompt, ModelTool } from '../model-port.js';
 import type { OpenTurn, PastTurn, SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 import { buildSystem } from './build-system.js';
-import type { Remembered } from './build-system.js';
+import type { MemoryContext } from './build-system.js';
 import { estimateMessages, estimateTokens, estimateTools } from './estimate-tokens.js';
 import { nameCalls } from './name-calls.js';
 import type { CallNames } from './name-calls.js';
@@ -14,7 +14,7 @@ export const MIN_RESULT_TOKENS = 64;
 export interface PromptParts {
   readonly choice: ModelChoice;
   readonly systemPrompt: string | null;
-  readonly remembered: Remembered;
+  readonly remembered: MemoryContext;
   readonly tools: readonly ModelTool[];
   /** Recent turns at most. */
   readonly window: number;

@@ -1,5 +1,5 @@
 /** What memory contributes to a context, as its contract answers it. */
-export interface Remembered {
+export interface MemoryContext {
   readonly soul: string | null;
   readonly facts: readonly {
     readonly subject: string;
@@ -14,11 +14,11 @@ const FACTS_HEADING =
 // One line each: what a user once said must not be able to open a section of its own.
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-const factLine = ({ subject, predicate, object }: Remembered['facts'][number]): string =>
+const factLine = ({ subject, predicate, object }: MemoryContext['facts'][number]): string =>
   `- ${oneLine(subject)} | ${oneLine(predicate)} | ${oneLine(object)}`;
 
 /** The system text: who the agent is, always first, then its configured prompt, then the facts. Empty when there is none of them. */
-export const buildSystem = (systemPrompt: string | null, { soul, facts }: Remembered): string => {
+export const buildSystem = (systemPrompt: string | null, { soul, facts }: MemoryContext): string => {
   const remembered = facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
   return [soul, systemPrompt, remembered]
     .filter((part): part is string => part !== null && part.trim() !== '')

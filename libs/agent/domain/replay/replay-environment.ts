@@ -1,6 +1,6 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
-import { NO_PAUSES } from '../breaker/breaker.js';
-import type { Pause, Pauses } from '../breaker/breaker.js';
+import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import type { OpenCircuit, OpenCircuits } from '../circuit-breaker.js';
 import type { SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 
@@ -51,15 +51,15 @@ const STATES = ['open', 'probing'] as const;
  * Which providers may have been paused at this moment, likeliest first. Pauses are shared by all sessions and are no
  * facts of this one: a decision that follows from some of them is a decision that the rules allow.
  */
-export const pausesAt = (recorded: SessionEvent, policy: TurnPolicy): readonly Pauses[] => {
-  if (recorded.type !== 'ModelCallStarted' && recorded.type !== 'TurnFailed') return [NO_PAUSES];
+export const pausesAt = (recorded: SessionEvent, policy: TurnPolicy): readonly OpenCircuits[] => {
+  if (recorded.type !== 'ModelCallStarted' && recorded.type !== 'TurnFailed') return [NO_OPEN_CIRCUITS];
   const said = recorded.type === 'TurnFailed' ? PAUSED_UNTIL.exec(recorded.data.message) : null;
   const providers = [...new Set([policy.provider, policy.fallback?.provider ?? policy.provider])];
-  const pauseOf = (provider: string, state: Pause['state']): Pause => ({
+  const pauseOf = (provider: string, state: OpenCircuit['state']): OpenCircuit => ({
     state,
     until: said?.[1] === provider ? (said[2] ?? '') : '',
   });
-  const each = (provider: string): (readonly [string, Pause] | null)[] => [
+  const each = (provider: string): (readonly [string, OpenCircuit] | null)[] => [
     null,
     ...STATES.map((state) => [provider, pauseOf(provider, state)] as const),
   ];

@@ -1,5 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { isApprovalEvent, wordOf } from './replay-words.js';
+import { isApprovalEvent, toCommand } from './replay-words.js';
 import type { SessionCommand } from '../session/session-command.js';
 import type { ReplayNames } from './replay-names.js';
 
@@ -62,7 +62,7 @@ export const inputOf = (
   sessionId: string,
   names: ReplayNames,
 ): SessionCommand | null => {
-  if (isApprovalEvent(event)) return wordOf(event);
+  if (isApprovalEvent(event)) return toCommand(event);
   switch (event.type) {
     case 'SessionStarted':
     case 'SessionForked':

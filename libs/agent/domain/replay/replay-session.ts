@@ -5,7 +5,7 @@ import type { SessionState } from '../session/session-state.js';
 import { beginCommand, commandFor } from '../turn/follow-up.js';
 import type { FollowUpContext } from '../turn/follow-up.js';
 import { nextStep } from '../turn/next-step.js';
-import type { Hands } from '../turn/step.js';
+import type { InFlight } from '../turn/step.js';
 import { inferPolicy, pausesAt, policyAt } from './replay-environment.js';
 import { inputOf } from './replay-input.js';
 import type { ReplayNames } from './replay-names.js';
@@ -20,7 +20,7 @@ export interface ReplayedEvent {
 }
 
 /** Rules that take the place of the recorded ones. */
-export type ReplayRules = Partial<Pick<TurnPolicy, 'maxIterations'>>;
+export type ReplayOverrides = Partial<Pick<TurnPolicy, 'maxIterations'>>;
 
 /** Who was asked, and what was answered, is an input: nothing is asked anew. */
 const ASKED: ReadonlySet<string> = new Set();
@@ -28,7 +28,7 @@ const ASKED: ReadonlySet<string> = new Set();
 const WINDOW = { turns: 1, chars: 1_000 };
 
 /** The driver that made the record held everything that it had begun: a lost one's traces are outcomes, and inputs. */
-const fullHands = ({ open }: SessionState): Hands => ({
+const fullHands = ({ open }: SessionState): InFlight => ({
   attempt: open?.call?.attempt ?? null,
   calls: new Set(open?.steps.flatMap(({ calls }) => calls.map(({ callId }) => callId)) ?? []),
 });
@@ -96,7 +96,7 @@ const decisionFor = (
   names: ReplayNames,
 ): SessionEvent | null => {
   const policies = policy
-    ? pausesAt(recorded, policy).map((paused) => ({ ...policy, paused, guarded: ASKED }))
+    ? pausesAt(recorded, policy).map((openCircuits) => ({ ...policy, openCircuits, guarded: ASKED }))
     : [null];
   const produced = policies.map((under) => {
     const event = decideNext(state, contextOf(recorded, decider, under, names))[place];
@@ -113,7 +113,7 @@ const decisionFor = (
 export function* replaySession(
   events: readonly SessionEvent[],
   names: ReplayNames,
-  rules: ReplayRules = {},
+  rules: ReplayOverrides = {},
 ): Generator<ReplayedEvent> {
   const decider = sessionDecider(WINDOW);
   const inferred = inferPolicy(events);

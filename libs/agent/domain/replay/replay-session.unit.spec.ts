@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
-import { NO_PAUSES } from '../breaker/breaker.js';
-import type { Pauses } from '../breaker/breaker.js';
+import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import type { OpenCircuits } from '../circuit-breaker.js';
 import { simulateDriver } from '../turn/driver.simulation.js';
 import type { AgentPolicy } from '../turn/step.js';
 import { replaySession } from './replay-session.js';
-import type { ReplayRules, ReplayedEvent } from './replay-session.js';
+import type { ReplayOverrides, ReplayedEvent } from './replay-session.js';
 import type { ReplayNames } from './replay-names.js';
 
 const policies = fc.record<AgentPolicy>({
@@ -15,9 +15,9 @@ const policies = fc.record<AgentPolicy>({
   model: fc.constant('m'),
   fallback: fc.constantFrom(null, { provider: 'second', model: 'n' }, { provider: 'first', model: 'small' }),
   maxIterations: fc.integer({ min: 1, max: 4 }),
-  paused: fc.constantFrom<Pauses>(
-    NO_PAUSES,
-    NO_PAUSES,
+  openCircuits: fc.constantFrom<OpenCircuits>(
+    NO_OPEN_CIRCUITS,
+    NO_OPEN_CIRCUITS,
     new Map([['first', { state: 'open', until: '2026-11-21T12:01:00.000Z' }]]),
     new Map([['second', { state: 'probing', until: '' }]]),
     new Map([
@@ -59,7 +59,7 @@ const namesOf = (events: readonly SessionEvent[]): ReplayNames => ({
   toolDigestOf: () => 'd',
   isSame: isDeepStrictEqual,
 });
-const replay = (events: readonly SessionEvent[], rules?: ReplayRules): ReplayedEvent[] => [
+const replay = (events: readonly SessionEvent[], rules?: ReplayOverrides): ReplayedEvent[] => [
   ...replaySession(events, namesOf(events), rules),
 ];
 const firstDifference = (replayed: readonly ReplayedEvent[]): number =>
@@ -78,13 +78,15 @@ describe('a replay', () => {
   it('of a log from before policies were recorded gives that log too', () =>
     fc.assert(
       fc.property(acts, chance, policies, (names, numbers, agent) => {
-        const events = logOf(names, numbers, { ...agent, paused: NO_PAUSES, maxIterations: 4 }).map(
-          (event) => {
-            if (event.type !== 'ModelCallStarted') return event;
-            const { policy: _, ...data } = event.data;
-            return { ...event, data };
-          },
-        );
+        const events = logOf(names, numbers, {
+          ...agent,
+          openCircuits: NO_OPEN_CIRCUITS,
+          maxIterations: 4,
+        }).map((event) => {
+          if (event.type !== 'ModelCallStarted') return event;
+          const { policy: _, ...data } = event.data;
+          return { ...event, data };
+        });
         expect(firstDifference(replay(events))).toBe(-1);
       }),
     ));
@@ -115,7 +117,7 @@ describe('a replay', () => {
       model: 'm',
       fallback: null,
       maxIterations: 4,
-      paused: NO_PAUSES,
+      openCircuits: NO_OPEN_CIRCUITS,
       guarded: new Set<string>(),
     };
     // An answer with two calls, their results, and on: until the bound of the policy.

@@ -13,22 +13,22 @@ const answerOf = ({ type, data }: Answer): ApprovalCommand => {
 };
 
 /** What somebody was asked, or answered, or what time did, as the command that recorded it. */
-export const wordOf = (event: ApprovalEvent): ApprovalCommand => {
+export const toCommand = (event: ApprovalEvent): ApprovalCommand => {
   switch (event.type) {
     case 'ApprovalRequested': {
       const { turnId, name: _name, input: _input, requestedAt: now, ...approval } = event.data;
-      return { type: 'AskApprovals', data: { turnId, approvals: [approval] }, now };
+      return { type: 'RequestApprovals', data: { turnId, approvals: [approval] }, now };
     }
     case 'ApprovalGranted':
     case 'ApprovalDenied':
       return answerOf(event);
     case 'ApprovalExpired': {
       const { approvalId, expiredAt: now } = event.data;
-      return { type: 'TendApproval', data: { approvalId }, now };
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now };
     }
     case 'ApprovalEscalated': {
       const { approvalId, escalatedAt: now } = event.data;
-      return { type: 'TendApproval', data: { approvalId }, now };
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now };
     }
     case 'ApprovalVoided': {
       const { turnId, callId, digest, voidedAt: now } = event.data;

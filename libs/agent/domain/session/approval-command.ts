@@ -11,8 +11,8 @@ type Requested = SessionEventOf<'ApprovalRequested'>['data'];
 type Voided = SessionEventOf<'ApprovalVoided'>['data'];
 
 /** Asks for somebody's word about calls that the model wants and that nothing was done about yet. */
-export type AskApprovals = Command<
-  'AskApprovals',
+export type RequestApprovals = Command<
+  'RequestApprovals',
   {
     readonly turnId: string;
     readonly approvals: readonly Omit<Requested, 'turnId' | 'name' | 'input' | 'requestedAt'>[];
@@ -30,11 +30,11 @@ export type AnswerApproval = Command<
   }
 >;
 /** Does what is due: tells the next one, or lets it expire. */
-export type TendApproval = Command<'TendApproval', { readonly approvalId: string }>;
+export type ApplyApprovalDeadlines = Command<'ApplyApprovalDeadlines', { readonly approvalId: string }>;
 /** What was asked for has changed: asked again from the beginning, if the model still wants it. */
 export type VoidApprovals = Command<
   'VoidApprovals',
   { readonly turnId: string; readonly voided: readonly Pick<Voided, 'callId' | 'digest'>[] }
 >;
 
-export type ApprovalCommand = AskApprovals | AnswerApproval | TendApproval | VoidApprovals;
+export type ApprovalCommand = RequestApprovals | AnswerApproval | ApplyApprovalDeadlines | VoidApprovals;

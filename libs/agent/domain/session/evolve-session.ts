@@ -1,6 +1,6 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { CallApproval } from './approval-state.js';
-import { closeTurn } from './close-turn.js';
+import { closeTurn } from './past-turns.js';
 import { forkState } from './fork-session.js';
 import type {
   FailedTry,

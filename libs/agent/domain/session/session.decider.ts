@@ -2,7 +2,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
-import { decideApproval, isApprovalCommand } from './decide-approvals.js';
+import { decideApproval, isApprovalCommand } from './approval.decider.js';
 import { evolveSession } from './evolve-session.js';
 import type {
   BeginModelCall,

@@ -7,10 +7,10 @@ import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { beginCommand, followUps } from './follow-up.js';
 import type { FollowUpContext } from './follow-up.js';
 import { nextStep } from './next-step.js';
-import { simulateWords } from './words.simulation.js';
-import { emptyHands } from './step.js';
-import type { AgentPolicy, BeginCall, Hands, Step } from './step.js';
-import { waitBeforeRetry } from './tool-retry.js';
+import { simulateApprovals } from './approvals.simulation.js';
+import { NOTHING_IN_FLIGHT } from './step.js';
+import type { AgentPolicy, BeginCall, InFlight, Step } from './step.js';
+import { retryDelay } from './retry-policy.js';
 
 /** Answers each question with a number below `bound`: the source of all chance in a simulation. */
 export type Choose = (bound: number) => number;
@@ -35,12 +35,12 @@ type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 type StepTable = { readonly [K in Step['kind']]: (step: StepOf<K>) => void };
 interface Acts {
   readonly begin: StepTable['begin_call'];
-  readonly answerCall: (call: StepOf<'answer_call'>['call']) => void;
+  readonly answerCall: (call: StepOf<'run_call'>['call']) => void;
   readonly abandonCall: (call: StepOf<'abandon_call'>['call']) => void;
   readonly runTools: StepTable['run_tools'];
-  readonly giveUp: StepTable['give_up_tools'];
-  readonly ask: StepTable['ask'];
-  readonly answerAsked: StepTable['await_answers'];
+  readonly giveUp: StepTable['abandon_tools'];
+  readonly ask: StepTable['request_approvals'];
+  readonly answerAsked: StepTable['await_approvals'];
   readonly retry: StepTable['await_tools'];
   readonly request: StepTable['request_tools'];
   /** What needs nothing from outside follows from an append; after a foreign one it is caught up on here. */
@@ -50,12 +50,12 @@ interface Acts {
 const stepTable = ({ request, catchUp, ...acts }: Acts): StepTable => ({
   idle: () => undefined,
   begin_call: acts.begin,
-  answer_call: ({ call }) => acts.answerCall(call),
+  run_call: ({ call }) => acts.answerCall(call),
   abandon_call: ({ call }) => acts.abandonCall(call),
   run_tools: acts.runTools,
-  give_up_tools: acts.giveUp,
-  ask: acts.ask,
-  await_answers: acts.answerAsked,
+  abandon_tools: acts.giveUp,
+  request_approvals: acts.ask,
+  await_approvals: acts.answerAsked,
   await_tools: acts.retry,
   request_tools: (step) => (step.calls.some(({ approval }) => approval !== null) ? request(step) : catchUp()),
   complete: catchUp,
@@ -79,7 +79,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
   const events: SessionEvent[] = [];
   const dispatched = new Map<string, number>();
   let state = decider.initialState();
-  let hands: Hands = emptyHands;
+  let hands: InFlight = NOTHING_IN_FLIGHT;
   const inFlight = new Set<string>();
   let ids = 0;
 
@@ -176,7 +176,7 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     const reason = idempotent && choose(2) === 0 ? 'lost' : 'unsent';
     // What certainly reached nobody was not made.
     if (reason === 'unsent') dispatched.set(callId, (dispatched.get(callId) ?? 1) - 1);
-    const waitMs = waitBeforeRetry(call, { reason, waitedMs: choose(60_000), random: 0 });
+    const waitMs = retryDelay(call, { reason, waitedMs: choose(60_000), random: 0 });
     if (waitMs === null) return reason === 'lost' ? unknown(turnId, call) : cancelled(turnId, call);
     inFlight.delete(callId);
     return { type: 'ToolCallDeferred', data: { turnId, callId, reason, deferredAt: NOW, dueAt: NOW } };
@@ -212,14 +212,14 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
       .map((call) => (sent.includes(call) ? tried(turnId, call) : cancelled(turnId, call)));
     commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
   };
-  const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'give_up_tools' }>): void =>
+  const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'abandon_tools' }>): void =>
     commit({
       type: 'RecordToolOutcomes',
       data: { outcomes: calls.map((call) => unknown(turnId, call)) },
       now: NOW,
     });
   const crash = (): void => {
-    hands = emptyHands;
+    hands = NOTHING_IN_FLIGHT;
     inFlight.clear();
   };
   const begin = (step: BeginCall): void => commit(beginCommand(step, state, context));
@@ -231,9 +231,9 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
     runTools,
     giveUp,
     retry: ({ turnId, calls }) => retry(turnId, calls),
-    ask: (step) => commit(simulateWords(choose, policy).ask(step)),
-    answerAsked: (step) => append(decider.decide(simulateWords(choose, policy).answer(step), state)),
-    request: (step) => commit(simulateWords(choose, policy).request(step, context.toolRequest)),
+    ask: (step) => commit(simulateApprovals(choose, policy).ask(step)),
+    answerAsked: (step) => append(decider.decide(simulateApprovals(choose, policy).answer(step), state)),
+    request: (step) => commit(simulateApprovals(choose, policy).request(step, context.toolRequest)),
     catchUp: () => append(followUps(state, context)),
   });
   const drive = (): boolean => {

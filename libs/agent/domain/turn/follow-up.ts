@@ -4,7 +4,7 @@ import type { SessionCommand } from '../session/session-command.js';
 import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextStep } from './next-step.js';
-import { emptyHands } from './step.js';
+import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
 
 /** What the driver knows that a decision needs: time, names made from what is being named, and what tools declare. */
@@ -56,7 +56,7 @@ export const beginCommand = (
 });
 
 /** Whether a process that is in this state of life may begin a call. */
-export const mayBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
+export const canBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
   begins === 'any' || (begins === 'running_turns' && (step > 1 || tryNumber > 1));
 
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
@@ -84,7 +84,7 @@ export const commandFor = (
   switch (step.kind) {
     case 'begin_call':
       // With a wait before it, the driver begins it when its time has come.
-      return step.failures === 0 && mayBegin(step, context.begins)
+      return step.failures === 0 && canBegin(step, context.begins)
         ? beginCommand(step, state, context)
         : null;
     case 'request_tools':
@@ -110,7 +110,7 @@ export const followUps = (state: SessionState, context: FollowUpContext): Sessio
   const events: SessionEvent[] = [];
   let next = state;
   for (;;) {
-    const step = nextStep(next, context.policy, emptyHands);
+    const step = nextStep(next, context.policy, NOTHING_IN_FLIGHT);
     const command = mustLook(step) ? null : commandFor(step, next, context);
     const added = command ? context.decider.decide(command, next) : [];
     if (added.length === 0) return events;

@@ -1,9 +1,9 @@
 import { NOT_RECORDED } from '../session/fork-session.js';
 import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
-import type { AgentPolicy, Hands, Step } from './step.js';
+import type { AgentPolicy, InFlight, Step } from './step.js';
 
-const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
+const pendingTools = (turn: OpenTurn, hands: InFlight): Step | null => {
   const { turnId } = turn;
   const pending = turn.steps.flatMap((step) => step.calls).filter((call) => call.status === 'requested');
   const isOurs = ({ callId, deferred }: TurnToolCall): boolean => !deferred && hands.calls.has(callId);
@@ -14,7 +14,7 @@ const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
     return call.claimed && !call.deferred;
   };
   const lost = pending.filter(isLost);
-  if (lost.length > 0) return { kind: 'give_up_tools', turnId, calls: lost };
+  if (lost.length > 0) return { kind: 'abandon_tools', turnId, calls: lost };
   const calls = pending.filter(({ deferred }) => !deferred || turn.cancelRequested);
   if (calls.length > 0) return { kind: 'run_tools', turnId, calls };
   return pending.length > 0 ? { kind: 'await_tools', turnId, calls: pending } : null;
@@ -24,9 +24,9 @@ const pendingTools = (turn: OpenTurn, hands: Hands): Step | null => {
 const kindFor = (
   calls: readonly TurnToolCall[],
   { guarded }: AgentPolicy,
-): 'ask' | 'await_answers' | 'request_tools' => {
-  if (calls.some(({ name, approval }) => approval === null && guarded.has(name))) return 'ask';
-  return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_answers' : 'request_tools';
+): 'request_approvals' | 'await_approvals' | 'request_tools' => {
+  if (calls.some(({ name, approval }) => approval === null && guarded.has(name))) return 'request_approvals';
+  return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_approvals' : 'request_tools';
 };
 
 const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
@@ -48,11 +48,11 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
  * What has to happen next in a session: a pure function of its fold, so that driving again after a crash is the
  * same call on the same log. `policy` is null when the session's agent is no longer configured.
  */
-export const nextStep = (state: SessionState, policy: AgentPolicy | null, hands: Hands): Step => {
+export const nextStep = (state: SessionState, policy: AgentPolicy | null, hands: InFlight): Step => {
   const turn = state.open;
   if (!turn) return { kind: 'idle' };
   const { turnId, call } = turn;
-  if (call) return { kind: call.attempt === hands.attempt ? 'answer_call' : 'abandon_call', call };
+  if (call) return { kind: call.attempt === hands.attempt ? 'run_call' : 'abandon_call', call };
   const tools = pendingTools(turn, hands);
   if (tools) return tools;
   if (turn.cancelRequested) return { kind: 'cancel', turnId };

@@ -14,11 +14,11 @@ import {
   toolClaimed,
   toolRequested,
 } from '../session/session.examples.js';
-import { NO_PAUSES } from '../breaker/breaker.js';
-import type { Pause } from '../breaker/breaker.js';
+import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import type { OpenCircuit } from '../circuit-breaker.js';
 import { nextStep } from './next-step.js';
-import { emptyHands } from './step.js';
-import type { AgentPolicy, Hands } from './step.js';
+import { NOTHING_IN_FLIGHT } from './step.js';
+import type { AgentPolicy, InFlight } from './step.js';
 
 const { evolve, initialState } = sessionDecider({ turns: 5, chars: 10_000 });
 const policy: AgentPolicy = {
@@ -26,12 +26,15 @@ const policy: AgentPolicy = {
   model: 'm',
   fallback: null,
   maxIterations: 3,
-  paused: NO_PAUSES,
+  openCircuits: NO_OPEN_CIRCUITS,
   guarded: new Set(),
 };
 const withFallback: AgentPolicy = { ...policy, fallback: { provider: 'second', model: 'n' } };
-const after = (events: SessionEvent[], agent: AgentPolicy | null = policy, hands: Hands = emptyHands) =>
-  nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, hands);
+const after = (
+  events: SessionEvent[],
+  agent: AgentPolicy | null = policy,
+  hands: InFlight = NOTHING_IN_FLIGHT,
+) => nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, hands);
 
 const call = (callId: string) => ({ callId, providerCallId: callId, name: 'echo', input: { a: 1 } });
 const unreachable = (attempt: number) =>
@@ -39,7 +42,7 @@ const unreachable = (attempt: number) =>
 
 describe('nextStep', () => {
   it('has nothing to do without a turn', () =>
-    expect(nextStep(fold(evolve, initialState(), [started()]), policy, emptyHands)).toEqual({
+    expect(nextStep(fold(evolve, initialState(), [started()]), policy, NOTHING_IN_FLIGHT)).toEqual({
       kind: 'idle',
     }));
 
@@ -54,7 +57,7 @@ describe('nextStep', () => {
 
   it('carries out its own call, and gives up one whose driver is gone', () => {
     expect(after([begun(TURN, 1)], policy, { attempt: 1, calls: new Set() })).toMatchObject({
-      kind: 'answer_call',
+      kind: 'run_call',
     });
     expect(after([begun(TURN, 1)])).toMatchObject({ kind: 'abandon_call', call: { attempt: 1 } });
   });
@@ -65,7 +68,7 @@ describe('nextStep', () => {
   it('requests tools, runs them, and asks the model again', () => {
     const asked = [begun(TURN, 1), answered(TURN, 1, [call('c')])];
     expect(after(asked)).toMatchObject({ kind: 'request_tools', calls: [{ callId: 'c' }] });
-    const own: Hands = { attempt: null, calls: new Set(['c']) };
+    const own: InFlight = { attempt: null, calls: new Set(['c']) };
     expect(after([...asked, toolRequested(TURN, 'c')], policy, own)).toMatchObject({ kind: 'run_tools' });
     expect(after([...asked, toolRequested(TURN, 'c'), toolAnswered(TURN, 'c', 'x')])).toMatchObject({
       kind: 'begin_call',
@@ -82,7 +85,7 @@ describe('nextStep', () => {
     ];
     expect(after(lost(true))).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c' }] });
     expect(after([...lost(false), toolClaimed(TURN, 'c')])).toMatchObject({
-      kind: 'give_up_tools',
+      kind: 'abandon_tools',
       calls: [{ callId: 'c' }],
     });
   });
@@ -99,7 +102,7 @@ describe('nextStep', () => {
     const old = toolRequested(TURN, 'c');
     delete old.data.claims;
     expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), old])).toMatchObject({
-      kind: 'give_up_tools',
+      kind: 'abandon_tools',
     });
   });
 
@@ -217,7 +220,7 @@ describe('cancel', () => {
 
   it('waits for the outcome of what is open', () => {
     const events = [begun(TURN, 1), cancelAsked(TURN)];
-    expect(after(events, policy, { attempt: 1, calls: new Set() })).toMatchObject({ kind: 'answer_call' });
+    expect(after(events, policy, { attempt: 1, calls: new Set() })).toMatchObject({ kind: 'run_call' });
     expect(after(events)).toMatchObject({ kind: 'abandon_call' });
   });
 
@@ -229,7 +232,7 @@ describe('cancel', () => {
         toolRequested(TURN, 'c', { idempotent: true }),
         cancelAsked(TURN),
       ]),
-    ).toMatchObject({ kind: 'give_up_tools' }));
+    ).toMatchObject({ kind: 'abandon_tools' }));
 
   it('starts no tool that was asked for', () =>
     expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), cancelAsked(TURN)])).toMatchObject({
@@ -238,13 +241,16 @@ describe('cancel', () => {
 });
 
 describe('a provider that is paused', () => {
-  const paused = (states: Record<string, Pause['state']>): AgentPolicy => ({
+  const paused = (states: Record<string, OpenCircuit['state']>): AgentPolicy => ({
     ...withFallback,
-    paused: new Map(
+    openCircuits: new Map(
       Object.entries(states).map(([name, state]) => [name, { state, until: '2026-11-22T10:00:00.000Z' }]),
     ),
   });
-  const alone = (state: Pause['state']): AgentPolicy => ({ ...paused({ first: state }), fallback: null });
+  const alone = (state: OpenCircuit['state']): AgentPolicy => ({
+    ...paused({ first: state }),
+    fallback: null,
+  });
   const failed = (attempt: number) => [begun(TURN, attempt), aborted(TURN, attempt, 'provider_error')];
 
   it('gives way to the fallback at once', () => {

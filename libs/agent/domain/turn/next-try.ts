@@ -22,8 +22,8 @@ const isAt =
   (other: ModelChoice): boolean =>
     other.provider === choice.provider && other.model === choice.model;
 
-const isOpen = ({ paused }: AgentPolicy, { provider }: ModelChoice): boolean =>
-  paused.get(provider)?.state === 'open';
+const isOpen = ({ openCircuits }: AgentPolicy, { provider }: ModelChoice): boolean =>
+  openCircuits.get(provider)?.state === 'open';
 
 /** A turn stays with the fallback once that has answered: the first provider has just shown that it is down. */
 const firstChoice = (turn: OpenTurn, policy: AgentPolicy): ModelChoice | null => {
@@ -31,9 +31,9 @@ const firstChoice = (turn: OpenTurn, policy: AgentPolicy): ModelChoice | null =>
   const onFallback = last && policy.fallback && isAt(policy.fallback)(last);
   const own = (onFallback ? policy.fallback : policy) as ModelChoice;
   const other = onFallback ? policy : policy.fallback;
-  if (!policy.paused.has(own.provider)) return own;
+  if (!policy.openCircuits.has(own.provider)) return own;
   // Whoever has somewhere else to go does not wait for a trial call to come back.
-  if (other && !policy.paused.has(other.provider)) return other;
+  if (other && !policy.openCircuits.has(other.provider)) return other;
   if (!isOpen(policy, own)) return own;
   return other && !isOpen(policy, other) ? other : null;
 };
@@ -61,7 +61,7 @@ const elsewhere = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelC
 const nextChoice = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
   const repeat = mayRepeat(turn, last);
   if (isLost(last) && !repeat) return null;
-  if (repeat && !policy.paused.has(last.provider)) return last;
+  if (repeat && !policy.openCircuits.has(last.provider)) return last;
   const other = elsewhere(turn, policy, last);
   return other ?? (repeat && !isOpen(policy, last) ? last : null);
 };
@@ -72,7 +72,7 @@ const pausedFailure = (
   { provider }: ModelChoice,
   last?: FailedTry,
 ): FailTurn => {
-  const until = policy.paused.get(provider)?.until ?? '';
+  const until = policy.openCircuits.get(provider)?.until ?? '';
   const because = last && last.reason !== 'provider_paused' ? `; it last failed with: ${last.message}` : '';
   const message = `provider ${provider} is paused until ${until} after failures in a row${because}`;
   return { kind: 'fail', turnId, code: FAILURE_CODES.provider_paused, message };

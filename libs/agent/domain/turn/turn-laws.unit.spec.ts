@@ -2,8 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
-import { NO_PAUSES } from '../breaker/breaker.js';
-import type { Pauses } from '../breaker/breaker.js';
+import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
+import type { OpenCircuits } from '../circuit-breaker.js';
 import { buildPrompt } from '../context/build-prompt.js';
 import type { ModelMessage } from '../model-port.js';
 import { evolveSession } from '../session/evolve-session.js';
@@ -17,9 +17,9 @@ const policy = fc.record<AgentPolicy>({
   model: fc.constant('m'),
   fallback: fc.constantFrom(null, { provider: 'second', model: 'n' }),
   maxIterations: fc.integer({ min: 1, max: 4 }),
-  paused: fc.constantFrom<Pauses>(
-    NO_PAUSES,
-    NO_PAUSES,
+  openCircuits: fc.constantFrom<OpenCircuits>(
+    NO_OPEN_CIRCUITS,
+    NO_OPEN_CIRCUITS,
     new Map([['first', { state: 'open', until: '' }]]),
     new Map([['second', { state: 'probing', until: '' }]]),
   ),

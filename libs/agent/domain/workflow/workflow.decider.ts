@@ -23,13 +23,13 @@ interface Command<T extends string, Data> {
   readonly now: string;
 }
 /** What checking a definition came to. */
-export type Verdict =
+export type ValidationResult =
   { readonly order: readonly string[] } | { readonly code: string; readonly message: string };
 export type SaveWorkflow = Command<
   'SaveWorkflow',
   { readonly workflowId: string; readonly definition: WorkflowDefinition }
 >;
-export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly verdict: Verdict }>;
+export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly verdict: ValidationResult }>;
 export type NoteRunStarted = Command<'NoteRunStarted', { readonly runId: string }>;
 export type NoteRunEnded = Command<
   'NoteRunEnded',

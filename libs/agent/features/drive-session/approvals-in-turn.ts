@@ -28,7 +28,7 @@ export interface AskedApproval {
 
 type Record = (command: SessionCommand | null) => Promise<void>;
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
-type Asked = Extract<SessionCommand, { type: 'AskApprovals' }>['data']['approvals'][number];
+type Asked = Extract<SessionCommand, { type: 'RequestApprovals' }>['data']['approvals'][number];
 
 /** The sandbox's tools as they are now; a call waits for a sandbox that is away. */
 const describe = ({ services, lane, agent, signal }: Work): Promise<readonly ToolDescription[]> =>
@@ -71,7 +71,11 @@ const tellAsked = ({ services, lane, agent }: Work, approvals: readonly Asked[])
 };
 
 /** Asks for somebody's word about each call of a step that needs one; from then on the turn waits in the log alone. */
-export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Record): Promise<void> => {
+export const askApprovals = async (
+  work: Work,
+  step: StepOf<'request_approvals'>,
+  record: Record,
+): Promise<void> => {
   const tools = await describe(work);
   const now = isoTime(work.services.clock);
   const approvals = step.calls.flatMap((call) => {
@@ -79,7 +83,7 @@ export const askApprovals = async (work: Work, step: StepOf<'ask'>, record: Reco
     const rule = call.approval === null && work.agent ? ruleFor(work.agent, call.name, description) : null;
     return rule && work.agent?.tools.includes(call.name) ? [toAsk(work, call, rule, tools, now)] : [];
   });
-  await record({ type: 'AskApprovals', data: { turnId: step.turnId, approvals }, now });
+  await record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });
   await failpoint('agent.approval.asked');
   tellAsked(work, approvals);
 };

@@ -1,6 +1,6 @@
 import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
-import { ModelFailure, judgeFailure } from '@antiphon/agent-domain';
+import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
 import type { Admission, ProviderBreakers } from '../pause-providers/provider-breakers.js';
 import { createDeltaStream } from './delta-stream.js';
@@ -132,7 +132,7 @@ const tellBreaker = async (attempt: Attempt, error: unknown): Promise<void> => {
   if (!admission) return;
   attempt.admission = null;
   const { signal, services } = work;
-  const judged = error instanceof ModelFailure ? judgeFailure(error) : 'unknown';
+  const judged = error instanceof ModelFailure ? classifyFailure(error) : 'unknown';
   // A call that we stopped says nothing about its provider, unless it had all the time that there is.
   const own = signal.aborted && (signal.reason as StopReason) === 'deadline' ? 'failed' : 'unknown';
   await services.breakers.failed(admission, signal.aborted ? own : judged);

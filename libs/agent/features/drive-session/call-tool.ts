@@ -1,6 +1,6 @@
 import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
-import { clipText, retryOf, waitBeforeRetry } from '@antiphon/agent-domain';
+import { clipText, retryPolicyOf, retryDelay } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
@@ -120,7 +120,7 @@ const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Tried
   const code = reply.outcome === 'failed' ? reply.code : '';
   if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
   const outcome = toOutcome(turnId, call.callId, reply);
-  return code === 'TOOL.TIMEOUT' && call.idempotent && retryOf(call).onTimeout
+  return code === 'TOOL.TIMEOUT' && call.idempotent && retryPolicyOf(call).onTimeout
     ? { again: 'timed_out', otherwise: outcome }
     : { outcome };
 };
@@ -208,7 +208,7 @@ export const makeToolCall = async (
   const tried = await makeTry(work, turnId, call, claim);
   if ('outcome' in tried) return tried.outcome;
   const waitedMs = call.deferred ? clock.now() - Date.parse(call.deferred.since) : 0;
-  const waitMs = waitBeforeRetry(call, { reason: tried.again, waitedMs, random: random() });
+  const waitMs = retryDelay(call, { reason: tried.again, waitedMs, random: random() });
   return waitMs === null
     ? tried.otherwise
     : deferral(work.services, turnId, call, tried.again, Math.round(waitMs));

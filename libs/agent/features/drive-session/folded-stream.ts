@@ -1,7 +1,7 @@
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { emptyHands } from '@antiphon/agent-domain';
-import type { Hands } from '@antiphon/agent-domain';
+import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
+import type { InFlight } from '@antiphon/agent-domain';
 import type { AppendRequest, EventStore, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -32,7 +32,7 @@ export interface FoldedStream {
   /** The fold, if the event stream has been read. */
   known(): SessionFold | null;
   /** What this process began under its lease. */
-  hands(): Hands;
+  hands(): InFlight;
   /** The lease has changed: what was begun under the last one is not in these hands any more. */
   leaseChanged(now: Lease | null): void;
   /** Reads what others have appended. */
@@ -87,7 +87,7 @@ export const createFoldedStream = (
   const streamId = sessionStream(sessionId);
   let fold = known;
   let stale = false;
-  let hands: Hands = emptyHands;
+  let hands: InFlight = NOTHING_IN_FLIGHT;
 
   const current = (): SessionFold => {
     if (!fold) throw new Error('a session is read before it is used');
@@ -153,7 +153,7 @@ export const createFoldedStream = (
     }
   };
   const leaseChanged = (now: Lease | null): void => {
-    hands = emptyHands;
+    hands = NOTHING_IN_FLIGHT;
     // The first lease of a session has had no holder before it that could have appended.
     stale ||= now !== null && now.epoch > 1;
   };

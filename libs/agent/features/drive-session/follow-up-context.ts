@@ -41,7 +41,7 @@ export const policyOf = (
     // What another model would have said is not what a third one says.
     fallback: isWhatIf ? null : agent.fallback,
     maxIterations: agent.maxIterations,
-    paused: services.breakers.pausesOf(workspace),
+    openCircuits: services.breakers.pausesOf(workspace),
     // A what-if runs no tool, so that there is nothing to agree to.
     guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => services.tools.known(workspace, name)),
   };

@@ -1,9 +1,9 @@
 import { isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import type { Hands } from '@antiphon/agent-domain';
+import type { InFlight } from '@antiphon/agent-domain';
 
 /** What a driver has begun once it has appended these events itself. */
-export const handsAfter = (hands: Hands, events: readonly SessionEvent[]): Hands => {
+export const handsAfter = (hands: InFlight, events: readonly SessionEvent[]): InFlight => {
   let { attempt } = hands;
   let calls = new Set(hands.calls);
   for (const { type, data } of events) {

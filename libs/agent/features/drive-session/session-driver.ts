@@ -1,4 +1,4 @@
-import { followUps, mayBegin, nextStep } from '@antiphon/agent-domain';
+import { followUps, canBegin, nextStep } from '@antiphon/agent-domain';
 import type { FollowUpContext, OpenTurn, SessionCommand, Step } from '@antiphon/agent-domain';
 import { rejected } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
@@ -121,7 +121,7 @@ export const createSessionDriver = (services: DriverDeps, lane: SessionLane): Se
 
   const take = async (
     turn: OpenTurn,
-    step: Exclude<Step, { kind: 'idle' | 'await_answers' }>,
+    step: Exclude<Step, { kind: 'idle' | 'await_approvals' }>,
     retryAfterMs: number,
   ): Promise<number> => {
     const controller = new AbortController();
@@ -130,7 +130,7 @@ export const createSessionDriver = (services: DriverDeps, lane: SessionLane): Se
     if (turn.cancelRequested) abort(controller, 'cancelled');
     // Only a model call has a deadline here: a tool's is the sandbox's own.
     const deadline =
-      step.kind === 'answer_call'
+      step.kind === 'run_call'
         ? setTimeout(() => abort(controller, 'deadline'), times.attemptMs).unref()
         : undefined;
     try {
@@ -155,8 +155,8 @@ export const createSessionDriver = (services: DriverDeps, lane: SessionLane): Se
       const turn = state.open;
       if (!lane.lease.held() || !turn || step.kind === 'idle') return;
       // The answer wakes whoever drives then.
-      if (step.kind === 'await_answers') return;
-      if (ended || (step.kind === 'begin_call' && !mayBegin(step, begins()))) return;
+      if (step.kind === 'await_approvals') return;
+      if (ended || (step.kind === 'begin_call' && !canBegin(step, begins()))) return;
       const { workspace, sessionId } = lane;
       const { turnId } = turn;
       const about = turnContext(origins[turnId], { workspace, sessionId, turnId });

@@ -1,6 +1,6 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
-import type { Remembered } from '@antiphon/agent-domain';
+import type { MemoryContext } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { askAgain } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -9,7 +9,7 @@ import type { SessionLane } from './session-lane.js';
 
 /** What a turn is answered with, besides the session itself: asked for once a turn. */
 export interface TurnContext {
-  readonly remembered: Remembered;
+  readonly remembered: MemoryContext;
   readonly tools: readonly ToolDescription[];
 }
 
@@ -27,7 +27,7 @@ const assemble = async (
   lane: SessionLane,
   session: { readonly sessionKey: string; readonly agentId: string; readonly seen: number },
   query: string,
-): Promise<Remembered> => {
+): Promise<MemoryContext> => {
   const wanted = {
     workspace: lane.workspace,
     sessionId: lane.sessionId,

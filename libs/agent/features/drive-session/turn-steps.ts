@@ -52,7 +52,7 @@ const recordResult = async ({ services }: Work, { command }: CallResult, record:
   }
 };
 
-const answerCall = async (work: Work, { call }: StepOf<'answer_call'>, record: Record): Promise<number> => {
+const answerCall = async (work: Work, { call }: StepOf<'run_call'>, record: Record): Promise<number> => {
   const result = await callModel(work, call);
   await recordResult(work, result, record);
   await work.services.failpoint('agent.turn.recorded', work.lane.sessionId);
@@ -97,12 +97,12 @@ const retryRef = ({ workspace, sessionId, fold }: SessionLane, callId: string): 
 });
 
 /** Where it was another process that made the call, and it is still at it, the sandbox is told. */
-const giveUp = (work: Work, { turnId, calls }: StepOf<'give_up_tools'>, record: Record): Promise<void> => {
+const giveUp = (work: Work, { turnId, calls }: StepOf<'abandon_tools'>, record: Record): Promise<void> => {
   for (const { callId, deferred } of calls) if (deferred) cancelSent(work, callId);
   return recordOutcomes(work, record)(calls.map(({ callId }) => unknownOutcome(turnId, callId, LOST)));
 };
 
-type SureStep = Exclude<Step, { kind: 'idle' | 'await_answers' | 'answer_call' }>;
+type SureStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'run_call' }>;
 
 const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Record): Promise<void> => {
   switch (step.kind) {
@@ -112,12 +112,12 @@ const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Recor
       return record(lostCall(work, step.call.attempt));
     case 'run_tools':
       return runCalls(work, step, record);
-    case 'give_up_tools':
+    case 'abandon_tools':
       return giveUp(work, step, record);
     case 'await_tools':
       for (const { callId } of step.calls) work.services.retries.begin(retryRef(work.lane, callId));
       return Promise.resolve();
-    case 'ask':
+    case 'request_approvals':
       return askApprovals(work, step, record);
     case 'request_tools':
       return requestApproved(work, step, record);
@@ -134,11 +134,11 @@ const perform = (work: Work, step: SureStep, retryAfterMs: number, record: Recor
  */
 export const performStep = async (
   work: Work,
-  step: Exclude<Step, { kind: 'idle' | 'await_answers' }>,
+  step: Exclude<Step, { kind: 'idle' | 'await_approvals' }>,
   retryAfterMs: number,
   record: Record,
 ): Promise<number> => {
-  if (step.kind === 'answer_call') return answerCall(work, step, record);
+  if (step.kind === 'run_call') return answerCall(work, step, record);
   await perform(work, step, retryAfterMs, record);
   return 0;
 };

@@ -1,11 +1,11 @@
 import {
   BREAKER_FAILURES,
-  BREAKER_PAUSE_MS,
+  BREAKER_OPEN_MS,
   BREAKER_PROBE_MS,
-  NO_PAUSES,
+  NO_OPEN_CIRCUITS,
   breakerView,
 } from '@antiphon/agent-domain';
-import type { Judgement, Pause, Pauses } from '@antiphon/agent-domain';
+import type { FailureClass, OpenCircuit, OpenCircuits } from '@antiphon/agent-domain';
 import { BREAKER_HINT_SUBJECT } from '@antiphon/contracts/agent';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
@@ -32,7 +32,7 @@ export interface BreakerChange extends BreakerKey {
 /** The circuit breakers of all providers, shared between agent processes. */
 export interface ProviderBreakers {
   /** What decisions about a turn should know, from memory. */
-  pausesOf(workspace: string): Pauses;
+  pausesOf(workspace: string): OpenCircuits;
   /**
    * Asked before each call; costs nothing while the provider is not paused. Waits for a trial call that is on its way.
    * Throws `Stopped` when the signal says so.
@@ -41,10 +41,10 @@ export interface ProviderBreakers {
   /** A call was answered. Writes only where failures were counted, and nobody waits for it. */
   succeeded(admission: Admission): void;
   /** A call failed. Never throws: what could not be counted is logged. */
-  failed(admission: Admission, judgement: Judgement): Promise<void>;
+  failed(admission: Admission, judgement: FailureClass): Promise<void>;
   /** Reads what other processes have found out. */
   refresh(): Promise<void>;
-  all(): readonly (Pause & { readonly provider: string; readonly failures: number })[];
+  all(): readonly (OpenCircuit & { readonly provider: string; readonly failures: number })[];
 }
 
 export interface BreakerOptions {
@@ -67,7 +67,7 @@ const refusal = ({ provider }: BreakerKey, openUntil: number): Refusal => ({
   message: `provider ${provider} is paused until ${isoOf(openUntil)}, after ${BREAKER_FAILURES} failures in a row`,
 });
 
-const pauseOf = (row: BreakerRow, now: number): Pause | null => {
+const pauseOf = (row: BreakerRow, now: number): OpenCircuit | null => {
   const view = breakerView(row, now);
   if (view !== 'open' && view !== 'probing') return null;
   return { state: view, until: isoOf((view === 'open' ? row.openUntil : row.probeUntil) ?? now) };
@@ -125,7 +125,7 @@ export const createProviderBreakers = (options: BreakerOptions): ProviderBreaker
   };
   const claim = async (key: BreakerKey): Promise<Admission | null> => {
     const now = clock.now();
-    const until = { until: now + BREAKER_PROBE_MS, pausedUntilAtMost: now + BREAKER_PAUSE_MS };
+    const until = { until: now + BREAKER_PROBE_MS, pausedUntilAtMost: now + BREAKER_OPEN_MS };
     const probe = { id: ids.next(), now, ...until };
     const row = await store.claimProbe(key, probe);
     if (!row) return null;
@@ -147,7 +147,7 @@ export const createProviderBreakers = (options: BreakerOptions): ProviderBreaker
   };
   const count = async ({ probeId, workspace, provider }: Admission): Promise<void> => {
     const now = clock.now();
-    const limit = { limit: BREAKER_FAILURES, pauseUntil: now + BREAKER_PAUSE_MS };
+    const limit = { limit: BREAKER_FAILURES, pauseUntil: now + BREAKER_OPEN_MS };
     const row = await store.fail({ workspace, provider }, { now, probeId, ...limit });
     if (!row) return refresh();
     known.put(row);
@@ -157,7 +157,7 @@ export const createProviderBreakers = (options: BreakerOptions): ProviderBreaker
   return {
     pausesOf: (workspace) => {
       const rows = known.ofWorkspace(workspace);
-      if (rows.length === 0) return NO_PAUSES;
+      if (rows.length === 0) return NO_OPEN_CIRCUITS;
       const now = clock.now();
       return new Map(
         rows.flatMap((row) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { NO_PAUSES, buildPrompt } from '@antiphon/agent-domain';
+import { NO_OPEN_CIRCUITS, buildPrompt } from '@antiphon/agent-domain';
 import type { AgentPolicy, ModelPrompt } from '@antiphon/agent-domain';
 import { simulateDriver } from '@antiphon/agent-domain/simulation';
 import type { Simulation } from '@antiphon/agent-domain/simulation';
@@ -13,7 +13,7 @@ const policy = fc.record<AgentPolicy>({
   model: fc.constant('m'),
   fallback: fc.constantFrom(null, { provider: 'second', model: 'n' }),
   maxIterations: fc.integer({ min: 1, max: 5 }),
-  paused: fc.constant(NO_PAUSES),
+  openCircuits: fc.constant(NO_OPEN_CIRCUITS),
   guarded: fc.constantFrom(new Set<string>(), new Set(['unsafe'])),
 });
 /** What may happen between any two steps: the driver dies, the user cancels or says more, also what is next to nothing. */

@@ -2,7 +2,7 @@ import { SessionEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { replaySession } from '@antiphon/agent-domain';
-import type { ReplayNames, ReplayRules, ReplayedEvent } from '@antiphon/agent-domain';
+import type { ReplayNames, ReplayOverrides, ReplayedEvent } from '@antiphon/agent-domain';
 import { canonicalJson, genesisHash, hashEvent } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
@@ -51,7 +51,7 @@ export interface ReplayReport {
 export interface ReplayOptions {
   /** Compares this turn's events alone. */
   readonly turnId?: string;
-  readonly rules?: ReplayRules;
+  readonly rules?: ReplayOverrides;
   /** Divergences named at most. */
   readonly limit: number;
 }

@@ -1,4 +1,4 @@
-import { followUps, longestWait } from '@antiphon/agent-domain';
+import { followUps, maxRetryDelay } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
@@ -59,7 +59,7 @@ export const createRetryTool = (services: RetryToolDeps, lanes: SessionLanes): R
     if (!waiting) return OVER;
     const dueAt = Date.parse(waiting.call.deferred?.dueAt ?? '');
     // Another process wrote when it is due, by its own clock.
-    const waitMs = Math.min(Math.max(0, dueAt - clock.now()), longestWait(waiting.call));
+    const waitMs = Math.min(Math.max(0, dueAt - clock.now()), maxRetryDelay(waiting.call));
     return { over: false, waitMs };
   };
 

@@ -1,7 +1,7 @@
 import type { WorkflowDefinition } from '@antiphon/contracts/agent';
 import { WORKFLOW_LIMITS } from '@antiphon/contracts/agent';
 import { checkDefinition } from '@antiphon/agent-domain';
-import type { Verdict } from '@antiphon/agent-domain';
+import type { ValidationResult } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { isAppError } from '@antiphon/kernel';
 
@@ -13,7 +13,7 @@ export const orderOf = (config: AntiphonConfig, definition: WorkflowDefinition):
   });
 
 /** The same as a verdict, for a draft. */
-export const judge = (config: AntiphonConfig, definition: WorkflowDefinition): Verdict => {
+export const judge = (config: AntiphonConfig, definition: WorkflowDefinition): ValidationResult => {
   try {
     return { order: orderOf(config, definition) };
   } catch (error) {

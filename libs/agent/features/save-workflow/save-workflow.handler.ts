@@ -8,7 +8,7 @@ import type {
 } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { workflowDecider } from '@antiphon/agent-domain';
-import type { Verdict, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
+import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { digestOf } from '../drive-session/names.js';
@@ -60,8 +60,10 @@ const claimOf = (
 export const createManageWorkflows = (services: WorkflowServices): ManageWorkflows => {
   const { config, clock, ids, workflows } = services;
 
-  const verdictOn = ({ draft }: SaveWorkflowRequest, definition: WorkflowDefinition): Verdict | null =>
-    draft ? null : { order: orderOf(config, definition) };
+  const verdictOn = (
+    { draft }: SaveWorkflowRequest,
+    definition: WorkflowDefinition,
+  ): ValidationResult | null => (draft ? null : { order: orderOf(config, definition) });
 
   const save = async (request: SaveWorkflowRequest): Promise<WorkflowView> => {
     const definition = parseDefinition(request.source);

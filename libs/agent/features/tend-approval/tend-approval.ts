@@ -33,7 +33,7 @@ export const createTendApproval =
     let waiting = await read();
     const now = isoTime(services.clock);
     if (waiting && now >= dueAt(waiting)) {
-      const command = { type: 'TendApproval', data: { approvalId }, now } as const;
+      const command = { type: 'ApplyApprovalDeadlines', data: { approvalId }, now } as const;
       await commitApproval(services, lanes, { workspace, sessionId }, command);
       waiting = await read();
     }

@@ -1,9 +1,9 @@
-import type { ModelFailureDetails } from '../model-port.js';
+import type { ModelFailureDetails } from './model-port.js';
 
 /** Failures in a row, over all agent processes, after which a provider is left alone. */
 export const BREAKER_FAILURES = 5;
 /** For so long, ms. */
-export const BREAKER_PAUSE_MS = 60_000;
+export const BREAKER_OPEN_MS = 60_000;
 /** A trial call whose process says nothing for so long, ms, is taken for lost, and another may be made. */
 export const BREAKER_PROBE_MS = 60_000;
 
@@ -25,26 +25,26 @@ const isAhead = (time: number, now: number, setForMs: number): boolean =>
 
 export const breakerView = (state: BreakerState | undefined, now: number): BreakerView => {
   if (!state || state.openUntil === null) return 'closed';
-  if (isAhead(state.openUntil, now, BREAKER_PAUSE_MS)) return 'open';
+  if (isAhead(state.openUntil, now, BREAKER_OPEN_MS)) return 'open';
   const { probeUntil } = state;
   return probeUntil !== null && isAhead(probeUntil, now, BREAKER_PROBE_MS) ? 'probing' : 'due';
 };
 
 /** Why a provider is not asked now, as decisions about a turn see it. */
-export interface Pause {
+export interface OpenCircuit {
   readonly state: 'open' | 'probing';
   /** ISO 8601, UTC. */
   readonly until: string;
 }
 /** By the provider's configured name. */
-export type Pauses = ReadonlyMap<string, Pause>;
-export const NO_PAUSES: Pauses = new Map();
+export type OpenCircuits = ReadonlyMap<string, OpenCircuit>;
+export const NO_OPEN_CIRCUITS: OpenCircuits = new Map();
 
 /**
  * `failed`: the provider is at fault, which counts. `alive`: it answered, and said no to this request.
  * `unknown`: the call says nothing about the provider.
  */
-export type Judgement = 'failed' | 'alive' | 'unknown';
+export type FailureClass = 'failed' | 'alive' | 'unknown';
 
 const REQUEST_TIMEOUT = 408;
 
@@ -52,12 +52,12 @@ const REQUEST_TIMEOUT = 408;
  * What a failed call says about its provider: unreachable, a timeout, 408 and 5xx, a broken or cut answer and an error event
  * that may pass are its fault. Other 4xx are ours to mend, 429 included: it is alive, and says itself how long to wait.
  */
-export const judgeFailure = ({
+export const classifyFailure = ({
   reason,
   status,
   retryable,
   dispatched,
-}: Pick<ModelFailureDetails, 'reason' | 'status' | 'retryable' | 'dispatched'>): Judgement => {
+}: Pick<ModelFailureDetails, 'reason' | 'status' | 'retryable' | 'dispatched'>): FailureClass => {
   switch (reason) {
     case 'provider_unreachable':
     case 'provider_timeout':

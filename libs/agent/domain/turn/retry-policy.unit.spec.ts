@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { longestWait, waitBeforeRetry } from './tool-retry.js';
+import { maxRetryDelay, retryDelay } from './retry-policy.js';
 
 const deferred = (tries: number) => ({
   deferred: { tries, reached: 0, since: '2026-11-22T12:00:00.000Z', dueAt: '2026-11-22T12:00:00.000Z' },
@@ -7,7 +7,7 @@ const deferred = (tries: number) => ({
 
 describe('a tool call that reached no tool', () => {
   const wait = (tries: number, waitedMs: number) =>
-    waitBeforeRetry(
+    retryDelay(
       { idempotent: false, retry: null, ...deferred(tries) },
       { reason: 'unsent', waitedMs, random: 0 },
     );
@@ -26,7 +26,7 @@ describe('a tool call that reached no tool', () => {
 describe('the longest wait of a call', () => {
   it('is what its tool declares, and never below what reaching the sandbox takes', () => {
     const retry = { maxAttempts: 3, backoffMs: 10, maxBackoffMs: 5_000, onTimeout: false };
-    expect(longestWait({ idempotent: true, retry })).toBe(5_000);
-    expect(longestWait({ idempotent: true, retry: { ...retry, maxBackoffMs: 10 } })).toBe(2_000);
+    expect(maxRetryDelay({ idempotent: true, retry })).toBe(5_000);
+    expect(maxRetryDelay({ idempotent: true, retry: { ...retry, maxBackoffMs: 10 } })).toBe(2_000);
   });
 });

@@ -4,8 +4,8 @@ import type { WaitingCall } from './approval-state.js';
 import type {
   AnswerApproval,
   ApprovalCommand,
-  AskApprovals,
-  TendApproval,
+  RequestApprovals,
+  ApplyApprovalDeadlines,
   VoidApprovals,
 } from './approval-command.js';
 import type { OpenTurn, SessionState, TurnToolCall } from './session-state.js';
@@ -22,7 +22,7 @@ const askedCalls = (state: SessionState, turnId: string): readonly TurnToolCall[
     ?.steps.at(-1)
     ?.calls.filter(({ status }) => status === 'asked') ?? [];
 
-const askApprovals = ({ data, now }: AskApprovals, state: SessionState): ApprovalEvent[] => {
+const askApprovals = ({ data, now }: RequestApprovals, state: SessionState): ApprovalEvent[] => {
   const asked = askedCalls(state, data.turnId).filter(({ approval }) => approval === null);
   return data.approvals.flatMap((approval) =>
     asked
@@ -61,7 +61,7 @@ const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): App
     : [{ type: 'ApprovalDenied', schemaVersion, data: { ...answer, message: denialOf(reason) } }];
 };
 
-const tendApproval = ({ data, now }: TendApproval, state: SessionState): ApprovalEvent[] => {
+const tendApproval = ({ data, now }: ApplyApprovalDeadlines, state: SessionState): ApprovalEvent[] => {
   const waiting = waitingCall(state, data.approvalId);
   if (!waiting) return [];
   const { expiresAt, escalateAt, escalateTo } = waiting.approval;
@@ -101,9 +101,9 @@ const voidApprovals = ({ data, now }: VoidApprovals, state: SessionState): Appro
 };
 
 const KINDS: ReadonlySet<string> = new Set<ApprovalCommand['type']>([
-  'AskApprovals',
+  'RequestApprovals',
   'AnswerApproval',
-  'TendApproval',
+  'ApplyApprovalDeadlines',
   'VoidApprovals',
 ]);
 export const isApprovalCommand = (command: { readonly type: string }): command is ApprovalCommand =>
@@ -112,11 +112,11 @@ export const isApprovalCommand = (command: { readonly type: string }): command i
 /** The rules of somebody's word: asked for once, answered once, and by nobody when the time is over. */
 export const decideApproval = (command: ApprovalCommand, state: SessionState): ApprovalEvent[] => {
   switch (command.type) {
-    case 'AskApprovals':
+    case 'RequestApprovals':
       return askApprovals(command, state);
     case 'AnswerApproval':
       return answerApproval(command, state);
-    case 'TendApproval':
+    case 'ApplyApprovalDeadlines':
       return tendApproval(command, state);
     case 'VoidApprovals':
       return voidApprovals(command, state);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ModelFailureDetails } from '../model-port.js';
-import { breakerView, judgeFailure } from './breaker.js';
+import type { ModelFailureDetails } from './model-port.js';
+import { breakerView, classifyFailure } from './circuit-breaker.js';
 
 const failure = (more: Partial<ModelFailureDetails>): ModelFailureDetails => ({
   reason: 'provider_error',
@@ -27,7 +27,7 @@ describe('what a failed call says about its provider', () => {
     ['refused in the stream', { retryable: false }, 'alive'],
     ['no key', { dispatched: false, retryable: false }, 'unknown'],
     ['cancelled', { reason: 'cancelled', retryable: false }, 'unknown'],
-  ])('%s', (_what, more, judgement) => expect(judgeFailure(failure(more))).toBe(judgement));
+  ])('%s', (_what, more, judgement) => expect(classifyFailure(failure(more))).toBe(judgement));
 });
 
 describe('a breaker', () => {

@@ -27,7 +27,7 @@ const schemaVersion = 1;
 const LATE = '2026-11-22T12:00:00.000Z';
 
 const ask: SessionCommand = {
-  type: 'AskApprovals',
+  type: 'RequestApprovals',
   data: { turnId: TURN, approvals: [approvalOf(callId)] },
   now: NOW,
 };
@@ -36,7 +36,7 @@ const answer = (decision: 'approve' | 'deny', now = NOW, reason = ''): SessionCo
   data: { approvalId, decision, answeredBy: 'ada', role: 'operator', reason },
   now,
 });
-const tend = (now: string): SessionCommand => ({ type: 'TendApproval', data: { approvalId }, now });
+const tend = (now: string): SessionCommand => ({ type: 'ApplyApprovalDeadlines', data: { approvalId }, now });
 const request: SessionCommand = {
   type: 'RequestTools',
   data: { turnId: TURN, calls: [{ callId, digest: 'd', idempotencyKey: callId, idempotent: false }] },

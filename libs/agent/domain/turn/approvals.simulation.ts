@@ -5,24 +5,26 @@ import type { FollowUpContext } from './follow-up.js';
 import type { AgentPolicy, Step } from './step.js';
 
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
-type Pending = StepOf<'await_answers'>['calls'];
+type Pending = StepOf<'await_approvals'>['calls'];
 
 const pendingOf = (calls: Pending): string[] =>
   calls.flatMap(({ approval }) => (approval?.status === 'pending' ? [approval.approvalId] : []));
 
 /** People who are asked, and the time that goes by, of a simulated driver. */
-export const simulateWords = (choose: Choose, { guarded }: AgentPolicy) => ({
-  ask: ({ turnId, calls }: StepOf<'ask'>): SessionCommand => {
+export const simulateApprovals = (choose: Choose, { guarded }: AgentPolicy) => ({
+  ask: ({ turnId, calls }: StepOf<'request_approvals'>): SessionCommand => {
     const asked = calls.filter(({ name, approval }) => approval === null && guarded.has(name));
     const approvals = asked.map(({ callId }) => approvalOf(callId));
-    return { type: 'AskApprovals', data: { turnId, approvals }, now: NOW };
+    return { type: 'RequestApprovals', data: { turnId, approvals }, now: NOW };
   },
-  answer: ({ calls }: StepOf<'await_answers'>): SessionCommand => {
+  answer: ({ calls }: StepOf<'await_approvals'>): SessionCommand => {
     const pending = pendingOf(calls);
     const approvalId = pending[choose(pending.length)] ?? '';
     const what = choose(6);
-    if (what === 0) return { type: 'TendApproval', data: { approvalId }, now: '2026-11-21T12:30:00.000Z' };
-    if (what === 1) return { type: 'TendApproval', data: { approvalId }, now: '2026-11-22T12:00:00.000Z' };
+    if (what === 0)
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now: '2026-11-21T12:30:00.000Z' };
+    if (what === 1)
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now: '2026-11-22T12:00:00.000Z' };
     const decision = what === 2 ? 'deny' : 'approve';
     const data = { approvalId, decision, answeredBy: 'spec', role: 'operator', reason: '' } as const;
     return { type: 'AnswerApproval', data, now: NOW };

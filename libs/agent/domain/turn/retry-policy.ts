@@ -19,14 +19,14 @@ const undeclared = (idempotent: boolean): ToolRetry => ({
   onTimeout: false,
 });
 
-export const retryOf = ({ retry, idempotent }: Pick<TurnToolCall, 'retry' | 'idempotent'>): ToolRetry =>
+export const retryPolicyOf = ({ retry, idempotent }: Pick<TurnToolCall, 'retry' | 'idempotent'>): ToolRetry =>
   retry ?? undeclared(idempotent);
 
 const growing = (first: number, most: number, times: number): number => Math.min(most, first * 2 ** times);
 
 /** The most that a call ever waits for its next try, ms, whatever clocks say of when that is due. */
-export const longestWait = (call: Pick<TurnToolCall, 'retry' | 'idempotent'>): number =>
-  Math.max(MAX_UNSENT_MS, retryOf(call).maxBackoffMs);
+export const maxRetryDelay = (call: Pick<TurnToolCall, 'retry' | 'idempotent'>): number =>
+  Math.max(MAX_UNSENT_MS, retryPolicyOf(call).maxBackoffMs);
 
 export interface FailedTool {
   readonly reason: DeferralReason;
@@ -41,7 +41,7 @@ export interface FailedTool {
  * reached no tool is tried for half a minute, anything else as often as the tool's policy says. A call that is not
  * idempotent comes here only with `unsent`.
  */
-export const waitBeforeRetry = (
+export const retryDelay = (
   call: Pick<TurnToolCall, 'retry' | 'idempotent' | 'deferred'>,
   { reason, waitedMs, random }: FailedTool,
 ): number | null => {
@@ -51,6 +51,6 @@ export const waitBeforeRetry = (
     return waitedMs > SANDBOX_PATIENCE_MS || tries >= MAX_UNSENT_TRIES
       ? null
       : growing(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
-  const { maxAttempts, backoffMs, maxBackoffMs } = retryOf(call);
+  const { maxAttempts, backoffMs, maxBackoffMs } = retryPolicyOf(call);
   return reached + 1 >= maxAttempts ? null : growing(backoffMs, maxBackoffMs, reached) * jitter;
 };
