@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectNats, listDeadLetters, managerOf } from '@antiphon/messaging';
+import { connectNats, listDeadLetters, openJetStreamManager } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
 import { forgetNats } from '@antiphon/testing/faults';
@@ -49,7 +49,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
   const jetStream = async () => {
     const link = await connectNats({ ...stack.nats, service: 'operator', logger: silentLogger });
     try {
-      const manager = await managerOf(link.connection);
+      const manager = await openJetStreamManager(link.connection);
       const { state } = await manager.streams.info('EVENTS');
       const { num_pending, num_ack_pending } = await manager.consumers.info(
         'EVENTS',

@@ -3,7 +3,7 @@ import { agentProjections } from '@antiphon/agent-features/projections';
 import { createPool } from '@antiphon/database';
 import { compareProjection, rebuildProjection, runProjection } from '@antiphon/event-store';
 import { memoryProjections } from '@antiphon/memory-features/projections';
-import { connectNats, onLogHint } from '@antiphon/messaging';
+import { connectNats, onLogNotification } from '@antiphon/messaging';
 import { meteringProjections } from '@antiphon/metering-features/projections';
 import { silentLogger } from '@antiphon/observability';
 
@@ -23,7 +23,7 @@ const follow = (definition, { databaseUrl, link }) => {
     ...definition,
     pool,
     logger: silentLogger,
-    hint: (wake) => onLogHint(link, wake),
+    subscribe: (wake) => onLogNotification(link, wake),
     handle: async (client, events) => {
       await definition.handle(client, events);
       waiting.push(...events.map(({ position, recordedAt }) => ({ position, at: Date.parse(recordedAt) })));

@@ -1,7 +1,7 @@
-// Appends as the services do: version-checked, hashed, with a hint over NATS after each commit.
+// Appends as the services do: version-checked, hashed, with a notification over NATS after each commit.
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
-import { connectNats, createLogHint } from '@antiphon/messaging';
+import { connectNats, createLogNotifier } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { setTimeout as wait } from 'node:timers/promises';
 import { newSession, runAppends, turnAppends } from '../lib/turn-events.mjs';
@@ -14,7 +14,7 @@ const countOf = (streams) => streams.reduce((sum, { events }) => sum + events.le
 export const open = async ({ databaseUrl, nats }) => {
   const link = await connectNats({ ...nats, service: 'bench', logger: silentLogger });
   const pool = createPool({ url: databaseUrl, applicationName: 'bench' });
-  const store = createPostgresEventStore(pool, { onAppended: createLogHint(link) });
+  const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(link) });
   const append = (streams) => store.append({ workspace: 'default', streams });
 
   /** Whole turns, a hundred at a time and each stream once in an append; answers how many events there are. */

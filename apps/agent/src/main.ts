@@ -1,4 +1,10 @@
 import { runService } from '@antiphon/service-host';
 import { AppModule } from './app.module.js';
 
-await runService({ service: 'agent', module: AppModule, env: process.env, temporal: true, keeps: ['LIVE'] });
+await runService({
+  service: 'agent',
+  module: AppModule,
+  env: process.env,
+  temporal: true,
+  streams: ['LIVE'],
+});

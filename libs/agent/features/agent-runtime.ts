@@ -6,7 +6,7 @@ import { runProjection } from '@antiphon/event-store';
 import type { EventStore, LeaseStore, RunningProjection } from '@antiphon/event-store';
 import { failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import { onLogHint } from '@antiphon/messaging';
+import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
@@ -36,7 +36,7 @@ import { createListAgents } from './list-agents/list-agents.handler.js';
 import type { ListAgents } from './list-agents/list-agents.handler.js';
 import { agentSessions } from './projections.js';
 import { findAbandoned } from './recover-sessions/find-abandoned.js';
-import { onDriverHint, takeOverAbandoned, untilIdle } from './recover-sessions/recover-sessions.js';
+import { onDriverNotification, takeOverAbandoned, untilIdle } from './recover-sessions/recover-sessions.js';
 import { retryHere, whoeverRetries } from './retry-tools/who-retries.js';
 import type { RetryTool } from './retry-tools/retry-tool.js';
 import { createSessionLog, foldSignature } from './session-log/session-log.js';
@@ -182,7 +182,7 @@ const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningPr
     ...agentSessions,
     pool,
     logger,
-    hint: (wake) => onLogHint(nats, wake),
+    subscribe: (wake) => onLogNotification(nats, wake),
   });
 
 const takeOver = ({ pool, logger }: AgentRuntimeOptions, lanes: SessionLanes): Promise<void> =>
@@ -197,7 +197,7 @@ const recover = async (
   swept: () => void,
 ): Promise<void> => {
   const { nats, owner, logger } = options;
-  const unsubscribe = onDriverHint(nats, owner, lanes, logger);
+  const unsubscribe = onDriverNotification(nats, owner, lanes, logger);
   const sweep = () =>
     takeOver(options, lanes)
       .catch((error: unknown) =>

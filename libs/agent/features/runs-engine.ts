@@ -7,9 +7,9 @@ import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/meter
 import type { getRun, getWorkflow } from '@antiphon/contracts/agent';
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
-import { onLogHint } from '@antiphon/messaging';
+import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
-import { ensureSchedules, openTemporal, runWorker } from '@antiphon/temporal';
+import { ensureSchedules, openTemporal, startWorker } from '@antiphon/temporal';
 import type { RunningWorker, TemporalLink } from '@antiphon/temporal';
 import type { AgentRuntime } from './agent-runtime.js';
 import { createArchiveOldEvents } from './archive-events/archive-old-events.js';
@@ -122,8 +122,8 @@ const runWorkers = (
   const { runTask } = activities;
   return [
     // It takes tasks too: those of runs that an older version began.
-    runWorker({ ...moments, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
-    runWorker({ ...tasks, activities: { runTask } }),
+    startWorker({ ...moments, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
+    startWorker({ ...tasks, activities: { runTask } }),
   ];
 };
 
@@ -178,7 +178,7 @@ const createEngine = (options: RunsEngineOptions, services: WorkflowServices, ad
     await Promise.all([...workers.map((worker) => worker.stop()), worked.check, retries.stop()]);
     await temporal.close();
   };
-  const polling = () => workers.length > 0 && workers.every((worker) => worker.polling());
+  const polling = () => workers.length > 0 && workers.every((worker) => worker.isPolling());
   return { begin: beginner(temporal, taskQueue, logger), polling, start, stop };
 };
 
@@ -187,7 +187,7 @@ const project = ({ pool, nats, logger }: RunsEngineOptions): RunningProjection =
     ...agentRuns,
     pool,
     logger,
-    hint: (wake) => onLogHint(nats, wake),
+    subscribe: (wake) => onLogNotification(nats, wake),
   });
 
 /** @param options.endings closed by whoever made it */

@@ -120,10 +120,10 @@ export const cancelTurn = defineRequest({
 });
 
 /** A hint from one agent process to the one that drives a session: read its event stream again. */
-export const driverHintSubject = (owner: string): string => `hint.agent.${owner}`;
+export const driverNotificationSubject = (owner: string): string => `hint.agent.${owner}`;
 
 /** A hint between agent processes: a provider was paused, or is asked again. */
-export const BREAKER_HINT_SUBJECT = 'hint.agent.breakers';
+export const BREAKER_NOTIFICATION_SUBJECT = 'hint.agent.breakers';
 
 export const AgentView = z.object({
   id: z.string(),

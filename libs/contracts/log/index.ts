@@ -32,4 +32,4 @@ export const eventSubject = (event: Pick<StoredEvent, 'workspace' | 'category' |
 export const LOG_ROOT_SUBJECT = 'log.root';
 
 /** A plain message after each append that wakes relays and projections; it carries nothing. */
-export const LOG_HINT_SUBJECT = 'hint.log';
+export const LOG_NOTIFICATION_SUBJECT = 'hint.log';

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
 import { transient } from '@antiphon/kernel';
-import { onLogHint } from '@antiphon/messaging';
+import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { DATABASE_POOL, HEALTH, LOGGER, NATS } from '@antiphon/service-host';
@@ -28,7 +28,7 @@ export class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShu
       ...memoryFacts,
       pool: this.pool,
       logger: this.logger,
-      hint: (wake) => onLogHint(this.nats, wake),
+      subscribe: (wake) => onLogNotification(this.nats, wake),
     });
     this.#projection = projection;
     this.health.addCheck('projection', () => {

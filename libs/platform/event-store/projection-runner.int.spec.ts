@@ -65,7 +65,7 @@ describe('a projection', () => {
     ]);
   };
   const start = (more: Partial<ProjectionOptions> = {}): RunningProjection => {
-    const hint = (wake: () => void) => {
+    const subscribe = (wake: () => void) => {
       wakes.add(wake);
       return () => wakes.delete(wake);
     };
@@ -75,7 +75,7 @@ describe('a projection', () => {
       categories: ['session'],
       handle: record,
       logger: silentLogger,
-      hint,
+      subscribe,
       pollMs: 60_000,
       ...more,
     });
@@ -127,7 +127,7 @@ describe('a projection', () => {
     const { lastPosition } = await append();
     await until(() => hinted.status().position === lastPosition);
     await hinted.stop();
-    const polling = start({ pollMs: 20, hint: undefined });
+    const polling = start({ pollMs: 20, subscribe: undefined });
     await polling.caughtUp(lastPosition);
     const next = await append();
     await until(() => polling.status().position === next.lastPosition);

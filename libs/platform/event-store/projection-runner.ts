@@ -21,7 +21,7 @@ export interface ProjectionOptions {
   readonly handle: HandleEvents;
   readonly logger: Logger;
   /** Subscribes to what tells that the log has grown, e.g. `hint.log`; answers how to unsubscribe. */
-  readonly hint?: (wake: () => void) => () => void;
+  readonly subscribe?: (wake: () => void) => () => void;
   /** How often to look without a hint, in ms. */
   readonly pollMs?: number;
   readonly batchSize?: number;
@@ -187,7 +187,7 @@ export const runProjection = (options: ProjectionOptions): RunningProjection => 
   // A pool that is ended under a projection that nobody stopped ends it too: its own connection must not outlive that.
   const loop = beginLoop(options, own, () => stopped || options.pool.ending);
   const { signal, waiters } = loop;
-  const unsubscribe = options.hint?.(signal.wake);
+  const unsubscribe = options.subscribe?.(signal.wake);
   const running = run(loop).finally(() => own.end());
   const unobserve = observeLag(options, waiters.position);
   return {

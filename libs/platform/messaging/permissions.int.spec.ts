@@ -7,13 +7,13 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { startNatsServer, until } from '@antiphon/testing';
 import type { TestNatsServer } from '@antiphon/testing';
-import { createConsumerHost } from './consumer-host.js';
-import { defineConsumer } from './define-consumer.js';
-import { connectNats } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
+import { createConsumerHost } from './consumers/consumer-host.js';
+import { defineConsumer } from './consumers/define-consumer.js';
+import { connectNats } from './link/nats-link.js';
+import type { NatsLink } from './link/nats-link.js';
 import { natsPermissions } from './permissions.js';
-import { createRequestClient } from './request-client.js';
-import { STREAMS, ensureStream, managerOf } from './streams.js';
+import { createRequestClient } from './requests/request-client.js';
+import { STREAMS, ensureStream, openJetStreamManager } from './link/streams.js';
 
 const PASSWORD = 'test-only';
 const users = SERVICES.map((service) => {
@@ -139,8 +139,8 @@ describe('permissions', () => {
   });
 
   it('is enough for the relay, the frames, and a consumer with its dead letters', async () => {
-    await ensureStream(await managerOf(links.memory.connection), STREAMS.EVENTS);
-    await ensureStream(await managerOf(links.agent.connection), STREAMS.LIVE);
+    await ensureStream(await openJetStreamManager(links.memory.connection), STREAMS.EVENTS);
+    await ensureStream(await openJetStreamManager(links.agent.connection), STREAMS.LIVE);
     const handled: number[] = [];
     const host = createConsumerHost({ link: links.metering, logger: silentLogger });
     const consumer = defineConsumer({
@@ -156,11 +156,11 @@ describe('permissions', () => {
     const relay = jetstream(links.memory.connection);
     await relay.publish('evt.default.session.session-1', 'not json');
     await relay.publish('evt.default.session.session-1', '{"n":1}');
-    const dlq = await managerOf(links.metering.connection);
+    const dlq = await openJetStreamManager(links.metering.connection);
     await until(async () => (await dlq.streams.info('DLQ').catch(() => null))?.state.messages === 1);
     await until(() => handled.length === 1);
     links.agent.connection.publish('live.default.session-1', 'frame');
-    const live = await managerOf(links.gateway.connection);
+    const live = await openJetStreamManager(links.gateway.connection);
     await until(async () => (await live.streams.info('LIVE')).state.messages === 1);
     const frame = await live.direct.getMessage('LIVE', { last_by_subj: 'live.default.session-1' });
     expect(frame?.string()).toBe('frame');

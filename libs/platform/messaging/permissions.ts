@@ -1,9 +1,9 @@
-import { LOG_HINT_SUBJECT, LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
+import { LOG_NOTIFICATION_SUBJECT, LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { deadLetterSubject } from './dead-letter.js';
-import { inboxPrefix } from './nats-link.js';
-import { requestDeadLetters } from './request-server.js';
-import type { StreamName } from './streams.js';
+import { deadLetterSubject } from './consumers/dead-letter.js';
+import { inboxPrefix } from './link/nats-link.js';
+import { requestDeadLetters } from './requests/request-server.js';
+import type { StreamName } from './link/streams.js';
 
 /** What the server lets one service's credential do; everything else is a permissions violation. */
 export interface NatsPermissions {
@@ -87,13 +87,13 @@ export const natsPermissions = (service: ServiceName): NatsPermissions => {
       ...(needs.durables.length > 0 ? makeStream('DLQ') : []),
       ...(needs.publish ?? []),
       deadLetterSubject(requestDeadLetters(service)),
-      LOG_HINT_SUBJECT,
+      LOG_NOTIFICATION_SUBJECT,
     ],
     subscribe: [
       `cmd.${service}.>`,
       `${inboxPrefix(service)}.>`,
       `hint.${service}.>`,
-      LOG_HINT_SUBJECT,
+      LOG_NOTIFICATION_SUBJECT,
       ...(needs.subscribe ?? []),
     ],
     allowResponses: true,

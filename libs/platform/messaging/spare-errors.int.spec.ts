@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { silentLogger } from '@antiphon/observability';
 import { errors } from '@nats-io/transport-node';
-import { connectNats } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
+import { connectNats } from './link/nats-link.js';
+import type { NatsLink } from './link/nats-link.js';
 
 const url = () => process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
 const subject = `cmd.spare-errors.${process.pid}`;

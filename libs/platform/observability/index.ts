@@ -12,7 +12,7 @@ export {
 } from './metrics.js';
 export type { CounterMetric, Gauges, HistogramMetric, Labels } from './metrics.js';
 export { REDACTED, isSecretKey, redactText, redactValue } from './redact.js';
-export { contextFrom, currentContext, runWithContext, runWithMore } from './request-context.js';
+export { contextFrom, currentContext, runWithContext, runWithContextFields } from './request-context.js';
 export type { IncomingContext, RequestContext } from './request-context.js';
 export { SPAN_ATTRIBUTES } from './span-attributes.js';
 export type { SpanAttribute, SpanAttributes } from './span-attributes.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { invalid } from '@antiphon/kernel';
 import { createLogger } from './logger.js';
-import { contextFrom, runWithContext, runWithMore } from './request-context.js';
+import { contextFrom, runWithContext, runWithContextFields } from './request-context.js';
 
 const recorder = () => {
   const lines: string[] = [];
@@ -39,7 +39,7 @@ describe('logger', () => {
     });
     await runWithContext(context, async () => {
       await Promise.resolve();
-      runWithMore({ sessionId: 's-1', turnId: 't-1' }, () => logger.warn('slow'));
+      runWithContextFields({ sessionId: 's-1', turnId: 't-1' }, () => logger.warn('slow'));
     });
     expect(last()).toMatchObject({
       correlationId: 'req-1',

@@ -61,7 +61,7 @@ export const contextFrom = (service: string, incoming: IncomingContext = {}): Re
 });
 
 /** Runs `fn` in the current context with more known about it, e.g. its session; without one it just runs. */
-export const runWithMore = <T>(
+export const runWithContextFields = <T>(
   more: Partial<Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId' | 'causationId'>>,
   fn: () => T,
 ): T => {

@@ -8,7 +8,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
-import { connectNats, createLogHint, createRequestClient } from '@antiphon/messaging';
+import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, startTelemetry, systemClock, uuidIds } from '@antiphon/observability';
 import type { Logger, Telemetry } from '@antiphon/observability';
@@ -112,7 +112,7 @@ export const openPlatform = async ({
     clock: systemClock,
     ids: uuidIds,
     pool,
-    eventStore: createPostgresEventStore(pool, { onAppended: createLogHint(nats) }),
+    eventStore: createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) }),
     leaseStore: createLeaseStore(pool),
     nats,
     requests: createRequestClient(nats),

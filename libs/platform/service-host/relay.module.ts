@@ -1,7 +1,7 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
-import { managerOf, startRelay } from '@antiphon/messaging';
+import { openJetStreamManager, startRelay } from '@antiphon/messaging';
 import type { NatsLink, Relay } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
@@ -40,7 +40,7 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     const { link, log, leases, logger } = this;
     const relay = startRelay({ link, log, leases, owner: this.identity.id, logger });
     this.relay = relay;
-    const manager = await managerOf(link.connection);
+    const manager = await openJetStreamManager(link.connection);
     this.health.addCheck('jetstream', async () => void (await manager.streams.info('EVENTS')));
     this.health.addFact('relay', () => ({ ...relay.status() }));
     this.unobserve = observeGauges(

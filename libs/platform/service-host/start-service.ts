@@ -5,7 +5,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { isLoopback } from '@antiphon/config';
 import { invalid, transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { RequestServer, keepStreams, managerOf } from '@antiphon/messaging';
+import { RequestServer, maintainStreams, openJetStreamManager } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
 import { checkDatabase } from './database-check.js';
 import { addRequestContext, createHttpAdapter } from './http-server.js';
@@ -26,7 +26,7 @@ export interface ServiceDefinition {
   /** True for the service that works with Temporal: its server's health is part of this service's. */
   readonly temporal?: boolean;
   /** JetStream streams that the service makes and keeps in being; JetStream's health is part of its own then. */
-  readonly keeps?: readonly StreamName[];
+  readonly streams?: readonly StreamName[];
   /** Called before the service listens: hooks on Fastify (`app.getHttpAdapter().getInstance()`) and its HTTP server. */
   readonly configure?: (app: NestFastifyApplication, platform: Platform) => void | Promise<void>;
 }
@@ -60,11 +60,11 @@ const addPlatformChecks = (platform: Platform): void => {
 /** Keeps the service's streams, and checks by each of them that JetStream answers; answers how to stop. */
 const keepOwnStreams = async (platform: Platform, names: readonly StreamName[]): Promise<() => void> => {
   if (names.length === 0) return () => {};
-  const manager = await managerOf(platform.nats.connection);
+  const manager = await openJetStreamManager(platform.nats.connection);
   platform.health.addCheck('jetstream', async () => {
     for (const name of names) await manager.streams.info(name);
   });
-  return keepStreams(platform.nats, names, platform.logger);
+  return maintainStreams(platform.nats, names, platform.logger);
 };
 
 const createApp = async (
@@ -119,7 +119,7 @@ const startOn = async (platform: Platform, definition: ServiceDefinition): Promi
   addPlatformChecks(platform);
   const unobserve = observePlatform(platform);
   const closeTemporal = definition.temporal ? addTemporalCheck(platform) : () => Promise.resolve();
-  const endStreams = await keepOwnStreams(platform, definition.keeps ?? []);
+  const endStreams = await keepOwnStreams(platform, definition.streams ?? []);
   const app = await createApp(definition, platform);
   const server = new RequestServer({ link: platform.nats, logger: platform.logger });
   app.connectMicroservice({ strategy: server });

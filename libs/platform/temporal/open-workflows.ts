@@ -8,7 +8,7 @@ const NO_MORE = new Uint8Array();
  * Ids of the workflows of one type that run on a task queue, newest first, as Temporal's visibility store shows them: one
  * that has begun or ended just now may be missing, or still be there. Throws `TEMPORAL.UNAVAILABLE`.
  */
-export async function* openWorkflows(
+export async function* listOpenWorkflows(
   link: TemporalLink,
   { workflowType, taskQueue }: { readonly workflowType: string; readonly taskQueue: string },
 ): AsyncGenerator<string> {

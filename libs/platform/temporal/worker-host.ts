@@ -21,7 +21,7 @@ export interface WorkerSettings {
 
 export interface RunningWorker {
   /** Whether it polls now. */
-  polling(): boolean;
+  isPolling(): boolean;
   /** Takes nothing new; activities are told to stop, and are tried again elsewhere. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -98,7 +98,7 @@ const pollOnce = async (
 };
 
 /** Runs a worker for as long as this process lives: a server that is away or refuses is tried again, with backoff. */
-export const runWorker = (settings: WorkerSettings): RunningWorker => {
+export const startWorker = (settings: WorkerSettings): RunningWorker => {
   const stopping = new AbortController();
   let worker: Worker | null = null;
   const shutDown = (): void => {
@@ -125,7 +125,7 @@ export const runWorker = (settings: WorkerSettings): RunningWorker => {
   };
   const running = keepPolling();
   return {
-    polling: () => worker !== null,
+    isPolling: () => worker !== null,
     stop: async () => {
       stopping.abort();
       shutDown();

@@ -16,16 +16,17 @@ export interface Forgotten {
 export const forgetEvents = async (env: Environment, cwd: string): Promise<Forgotten> => {
   const nats = env['ANTIPHON_NATS_URL'] ? findNats(env, cwd) : null;
   if (nats === null) return { messages: 'unknown', known: [] };
-  const { JETSTREAM_CODES, STREAMS, jetstreamCode, managerOf } = await import('@antiphon/messaging');
+  const { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } =
+    await import('@antiphon/messaging');
   const link = await connectOperator(nats, 'antiphon-restore');
   try {
-    const manager = await managerOf(link.connection);
+    const manager = await openJetStreamManager(link.connection);
     const { state } = await manager.streams.info(STREAMS.EVENTS.name);
     await manager.streams.delete(STREAMS.EVENTS.name);
     const at = state.last_seq > 0 ? new Date(state.last_ts).toISOString() : null;
     return { messages: 'deleted', known: [{ where: 'JetStream EVENTS', position: state.last_seq, at }] };
   } catch (error) {
-    if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return { messages: 'none', known: [] };
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return { messages: 'none', known: [] };
     throw error;
   } finally {
     await link.drain();

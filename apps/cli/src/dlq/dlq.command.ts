@@ -1,7 +1,7 @@
 import { createPool } from '@antiphon/database';
 import { listParked } from '@antiphon/event-store';
 import type { ParkedStream } from '@antiphon/event-store';
-import type { KeptDeadLetter, NatsLink } from '@antiphon/messaging';
+import type { StoredDeadLetter, NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import type { Command } from 'commander';
 import type pg from 'pg';
@@ -53,7 +53,7 @@ const parkedOf = (pool: pg.Pool, { projection, stream, consumer }: DlqFilter) =>
 const lettersOf = async (
   link: NatsLink | null,
   { consumer }: DlqFilter,
-): Promise<readonly KeptDeadLetter[]> => {
+): Promise<readonly StoredDeadLetter[]> => {
   if (link === null) return [];
   const { listDeadLetters } = await import('@antiphon/messaging');
   const letters = await listDeadLetters(link);
@@ -74,10 +74,10 @@ const renderLetter = ({
   deliveries,
   at,
   sequence,
-}: KeptDeadLetter): string =>
+}: StoredDeadLetter): string =>
   `message ${sequence} of ${consumer}: ${subject}, ${deliveries} tries, ${at}\n  ${code}: ${reason}`;
 
-const toJson = ({ headers: _, data, ...letter }: KeptDeadLetter) => ({
+const toJson = ({ headers: _, data, ...letter }: StoredDeadLetter) => ({
   ...letter,
   data: Buffer.from(data).toString(),
 });

@@ -1,6 +1,6 @@
 import { replayParked } from '@antiphon/event-store';
 import type { ParkedStream } from '@antiphon/event-store';
-import type { KeptDeadLetter, NatsLink } from '@antiphon/messaging';
+import type { StoredDeadLetter, NatsLink } from '@antiphon/messaging';
 import type pg from 'pg';
 import { allProjections } from '../projections/all-projections.js';
 
@@ -38,7 +38,7 @@ export const replayStreams = async (
 /** By the services themselves, one after another. */
 export const replayLetters = async (
   link: NatsLink | null,
-  letters: readonly KeptDeadLetter[],
+  letters: readonly StoredDeadLetter[],
 ): Promise<Replayed> => {
   if (link === null || letters.length === 0) return { replayed: 0, failed: [] };
   const { replayDeadLetter } = await import('@antiphon/messaging');

@@ -22,7 +22,7 @@ export const commitApproval = async (
     }
     await failpoint('agent.approval.answered');
     if (lane.lease.held()) driver.kick();
-    else if (!claim.owned) lanes.hint(claim.owner, workspace, sessionId);
+    else if (!claim.owned) lanes.notify(claim.owner, workspace, sessionId);
     return;
   }
 };

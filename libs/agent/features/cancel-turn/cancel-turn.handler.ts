@@ -63,7 +63,7 @@ export const createCancelTurn = (services: CancelTurnDeps, lanes: SessionLanes):
       };
     });
     if (lane.lease.held()) driver.kick();
-    else if (!claim.owned) lanes.hint(claim.owner, workspace, sessionId);
+    else if (!claim.owned) lanes.notify(claim.owner, workspace, sessionId);
     return isOpen(found.state, turnId) ? { cancelled: true } : nothingToCancel(request, found.state);
   };
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
 import { translateDatabaseError } from '@antiphon/database';
-import { onLogHint } from '@antiphon/messaging';
+import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 
@@ -84,7 +84,7 @@ export const createTurnEndings = ({ pool, nats, logger }: TurnEndingsOptions): T
       void look();
     }, ms);
   };
-  const unsubscribe = onLogHint(nats, () =>
+  const unsubscribe = onLogNotification(nats, () =>
     lookWithin(Math.max(0, lookedAt + LOOK_AT_MOST_EVERY_MS - performance.now())),
   );
 

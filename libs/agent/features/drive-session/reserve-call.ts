@@ -4,7 +4,7 @@ import type { ModelPort, ModelPrompt } from '@antiphon/agent-domain';
 import type { CallToReady } from './ready-call.js';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
-import { askAgain } from '@antiphon/messaging';
+import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { Stopped, untilAnswered } from './stop.js';
@@ -80,7 +80,7 @@ export const reserveCall = async (
     ...(epoch === null ? {} : { epoch }),
     expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
   });
-  const ask = () => askAgain((options) => requests.request(reserveBudget, toReserve(), options));
+  const ask = () => requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
   const reply = await orLost(untilAnswered(ask, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };

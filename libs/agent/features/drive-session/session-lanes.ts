@@ -1,4 +1,4 @@
-import { driverHintSubject } from '@antiphon/contracts/agent';
+import { driverNotificationSubject } from '@antiphon/contracts/agent';
 import { notFound } from '@antiphon/kernel';
 import { SNAPSHOT_EVERY } from '../session-log/session-log.js';
 import type { SessionLog } from '../session-log/session-log.js';
@@ -29,7 +29,7 @@ export interface SessionLanes {
   /** Looks at a session that may have work, and drives it unless another process does. */
   wake(workspace: string, sessionId: string): Promise<void>;
   /** Tells the process that drives a session to look at it. */
-  hint(owner: string, workspace: string, sessionId: string): void;
+  notify(owner: string, workspace: string, sessionId: string): void;
   /** Sessions at work. */
   working(): number;
   /** Turns of the sessions that this process drives: open ones, and those that wait behind them. */
@@ -202,9 +202,9 @@ export const createSessionLanes = (services: RegistryDeps, maxLanes: number): Se
       if (services.takesTurns() || driver.isWorking()) await lookAt({ lane, driver });
       else await lane.release();
     },
-    hint: (to, workspace, sessionId) => {
+    notify: (to, workspace, sessionId) => {
       if (nats.isConnected())
-        nats.connection.publish(driverHintSubject(to), JSON.stringify({ workspace, sessionId }));
+        nats.connection.publish(driverNotificationSubject(to), JSON.stringify({ workspace, sessionId }));
     },
     working: () => working().length,
     turns: () => countTurns([...entries.values()]),

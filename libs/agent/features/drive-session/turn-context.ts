@@ -2,7 +2,7 @@ import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { MemoryContext } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import { askAgain } from '@antiphon/messaging';
+import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { ToolCatalog } from './tool-catalog.js';
 import type { SessionLane } from './session-lane.js';
@@ -37,7 +37,9 @@ const assemble = async (
     query,
     budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
   };
-  const { soul, facts } = await askAgain((options) => requests.request(assembleContext, wanted, options));
+  const { soul, facts } = await requestWithRetry((options) =>
+    requests.request(assembleContext, wanted, options),
+  );
   return { soul: soul?.text ?? null, facts };
 };
 

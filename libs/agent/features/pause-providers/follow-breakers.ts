@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BREAKER_HINT_SUBJECT } from '@antiphon/contracts/agent';
+import { BREAKER_NOTIFICATION_SUBJECT } from '@antiphon/contracts/agent';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type { ProviderBreakers } from './provider-breakers.js';
@@ -30,7 +30,9 @@ export const followBreakers = async (
       failing = true;
     }
   };
-  const subscription = nats.connection.subscribe(BREAKER_HINT_SUBJECT, { callback: () => void look() });
+  const subscription = nats.connection.subscribe(BREAKER_NOTIFICATION_SUBJECT, {
+    callback: () => void look(),
+  });
   while (!signal.aborted) {
     await look();
     await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);

@@ -6,7 +6,7 @@ import {
   breakerView,
 } from '@antiphon/agent-domain';
 import type { FailureClass, OpenCircuit, OpenCircuits } from '@antiphon/agent-domain';
-import { BREAKER_HINT_SUBJECT } from '@antiphon/contracts/agent';
+import { BREAKER_NOTIFICATION_SUBJECT } from '@antiphon/contracts/agent';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -78,7 +78,7 @@ const createTeller = ({ nats, logger, onChange }: BreakerOptions) => {
   const tell = ({ workspace, provider }: BreakerKey, to: BreakerChange['to']): void => {
     onChange?.({ workspace, provider, to });
     // A hint may be lost: every process looks once a second.
-    if (nats.isConnected()) nats.connection.publish(BREAKER_HINT_SUBJECT);
+    if (nats.isConnected()) nats.connection.publish(BREAKER_NOTIFICATION_SUBJECT);
   };
   return {
     paused: (row: BreakerRow): void => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { driverHintSubject } from '@antiphon/contracts/agent';
+import { driverNotificationSubject } from '@antiphon/contracts/agent';
 import { WorkspaceId } from '@antiphon/contracts/log';
 import { z } from 'zod';
 import type { NatsLink } from '@antiphon/messaging';
@@ -44,7 +44,7 @@ export const untilIdle = async (lanes: Pick<SessionLanes, 'working'>, withinMs: 
 };
 
 /** Listens for the other agent processes: a session that this one drives was added to. Answers how to stop. */
-export const onDriverHint = (
+export const onDriverNotification = (
   nats: NatsLink,
   owner: string,
   lanes: Pick<SessionLanes, 'wake'>,
@@ -54,7 +54,7 @@ export const onDriverHint = (
     const { workspace, sessionId } = Hint.parse(payload);
     await lanes.wake(workspace, sessionId);
   };
-  const subscription = nats.connection.subscribe(driverHintSubject(owner), {
+  const subscription = nats.connection.subscribe(driverNotificationSubject(owner), {
     callback: (_error, message) => {
       Promise.resolve()
         .then(() => look(message.json()))

@@ -107,7 +107,7 @@ export const createRetryTool = (services: RetryToolDeps, lanes: SessionLanes): R
 
   const goOn = ({ lane, driver, claim }: Found): void => {
     if (lane.lease.held()) driver.kick();
-    else if (!claim.owned) lanes.hint(claim.owner, lane.workspace, lane.sessionId);
+    else if (!claim.owned) lanes.notify(claim.owner, lane.workspace, lane.sessionId);
   };
 
   const again = async (found: Found, callId: string): Promise<RetryProgress> => {

@@ -6,7 +6,7 @@ import type { SessionCommand } from '@antiphon/agent-domain';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { bug, createBoundedMap, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { runWithMore } from '@antiphon/observability';
+import { runWithContextFields } from '@antiphon/observability';
 import { eventMetadata } from '../drive-session/envelope.js';
 import { followUpContext } from '../drive-session/follow-up-context.js';
 import type { PolicyDeps } from '../drive-session/follow-up-context.js';
@@ -151,7 +151,7 @@ export const createSubmitTurn = (services: SubmitTurnDeps, lanes: SessionLanes):
 
   const goOn = ({ lane, driver, claim }: Destination): void => {
     if (lane.lease.held()) driver.kick();
-    else if (!claim.owned) lanes.hint(claim.owner, lane.workspace, lane.sessionId);
+    else if (!claim.owned) lanes.notify(claim.owner, lane.workspace, lane.sessionId);
   };
 
   /** The same before it is known whether the address still means this session: most often it does. */
@@ -160,7 +160,7 @@ export const createSubmitTurn = (services: SubmitTurnDeps, lanes: SessionLanes):
     const sessionId = lastBound.get(`${workspace} ${keyOf(target.address)}`);
     const session = sessionId === undefined ? undefined : lanes.atHand(workspace, sessionId);
     if (!sessionId || !session?.lane.known()) return;
-    runWithMore({ sessionId, turnId: turn.turnId }, () => prepare(session, turn));
+    runWithContextFields({ sessionId, turnId: turn.turnId }, () => prepare(session, turn));
   };
 
   const submit = async (
@@ -190,7 +190,7 @@ export const createSubmitTurn = (services: SubmitTurnDeps, lanes: SessionLanes):
       const to = await destination(request);
       try {
         const known = { sessionId: to.lane.sessionId, turnId: turn.turnId };
-        const reply = await runWithMore(known, () => submit(request, turn, to));
+        const reply = await runWithContextFields(known, () => submit(request, turn, to));
         if (reply.joined) await abandon(to);
         return reply;
       } catch (error) {

@@ -3,7 +3,7 @@ import { approvalWorkflowId } from '@antiphon/contracts/agent';
 import type { ApprovalRef } from '@antiphon/agent-workflows';
 import { translateDatabaseError } from '@antiphon/database';
 import type { Logger } from '@antiphon/observability';
-import { openWorkflows, signalWorkflow, startWorkflowOnce } from '@antiphon/temporal';
+import { listOpenWorkflows, signalWorkflow, startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
 
 /** Something has happened to an approval: it was asked for, or it was closed. */
@@ -106,7 +106,8 @@ export const createApprovalWaits = (deps: Deps): ApprovalWaits => ({
     const { temporal, taskQueue, pool } = deps;
     // Temporal first: what opens meanwhile is begun once more, which it ignores; what closes meanwhile is told twice.
     const running = new Set<string>();
-    for await (const id of openWorkflows(temporal, { workflowType: 'approval', taskQueue })) running.add(id);
+    for await (const id of listOpenWorkflows(temporal, { workflowType: 'approval', taskQueue }))
+      running.add(id);
     const missing: ApprovalNews[] = [];
     let open = 0;
     for await (const news of approvalsThatWait(pool)) {

@@ -5,7 +5,7 @@ import type { AntiphonConfig, AgentConfig } from '@antiphon/config';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antiphon/event-store';
-import { connectNats, createLogHint, createRequestClient } from '@antiphon/messaging';
+import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/messaging';
 import { isAppError } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
@@ -111,7 +111,7 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
   const pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec', max: 12 });
   const link = await connectNats({ url: natsUrl, service: 'agent', logger: silentLogger });
   const nats = isolatedLink(link, `spec-${randomBytes(4).toString('hex')}`);
-  const store = createPostgresEventStore(pool, { onAppended: createLogHint(nats) });
+  const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) });
   const leases = createLeaseStore(pool);
   const responders = createResponders(nats);
   await responders.startSandbox();

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { AckPolicy, jetstream } from '@nats-io/jetstream';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
-import { STREAMS, connectNats, ensureStream, managerOf, startRelay } from '@antiphon/messaging';
+import { STREAMS, connectNats, ensureStream, openJetStreamManager, startRelay } from '@antiphon/messaging';
 import type { NatsLink, Relay } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { openTemporal } from '@antiphon/temporal';
@@ -49,7 +49,7 @@ const head = async (): Promise<number> =>
   Number((await admin.query<{ head: string }>('select max(position) as head from events')).rows[0]?.head);
 /** 0 until the relay has made the stream. */
 const lastSequence = async (): Promise<number> => {
-  const { streams } = await managerOf(link.connection);
+  const { streams } = await openJetStreamManager(link.connection);
   return streams.info('EVENTS').then(
     ({ state }) => state.last_seq,
     () => 0,
@@ -97,7 +97,7 @@ describe('JetStream beside the log', () => {
     const { stream } = await playTurn();
     await relayed();
     await relay.stop();
-    const manager = await managerOf(link.connection);
+    const manager = await openJetStreamManager(link.connection);
     await manager.streams.delete('EVENTS');
     await ensureStream(manager, STREAMS.EVENTS);
     const events = await agent.readLog({ after: 0, limit: 100 });
@@ -124,7 +124,7 @@ describe('JetStream beside the log', () => {
   it('has a consumer that has not taken everything', async () => {
     await playTurn();
     await relayed();
-    const manager = await managerOf(link.connection);
+    const manager = await openJetStreamManager(link.connection);
     await manager.consumers.add('EVENTS', { durable_name: 'sleeper', ack_policy: AckPolicy.Explicit });
     expect(await look()).toMatchObject({
       broken: [],

@@ -2,7 +2,7 @@ import type { ConsumerInfo } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { open } from '@antiphon/audit-domain';
 import type { Finding } from '@antiphon/audit-domain';
-import { JETSTREAM_CODES, STREAMS, jetstreamCode, managerOf } from '@antiphon/messaging';
+import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } from '@antiphon/messaging';
 import { nowhere } from '../audit-report.js';
 import type { About } from '../audit-report.js';
 import type { Settled } from './settle.js';
@@ -14,14 +14,14 @@ export const consumersKeepUp: About = {
 };
 
 const consumersOf = async (nats: NatsConnection): Promise<ConsumerInfo[]> => {
-  const manager = await managerOf(nats);
+  const manager = await openJetStreamManager(nats);
   const found: ConsumerInfo[] = [];
   try {
     // Those with a name that lasts; the others belong to somebody who reads just now.
     for await (const info of manager.consumers.list(STREAMS.EVENTS.name))
       if (info.config.durable_name) found.push(info);
   } catch (error) {
-    if (jetstreamCode(error) !== JETSTREAM_CODES.streamNotFound) throw error;
+    if (jetstreamErrorCode(error) !== JETSTREAM_CODES.streamNotFound) throw error;
   }
   return found;
 };

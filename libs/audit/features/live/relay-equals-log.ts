@@ -4,7 +4,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type pg from 'pg';
 import { open, violation } from '@antiphon/audit-domain';
 import type { EventPlace, Finding } from '@antiphon/audit-domain';
-import { JETSTREAM_CODES, STREAMS, jetstreamCode, managerOf } from '@antiphon/messaging';
+import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } from '@antiphon/messaging';
 import { nowhere } from '../audit-report.js';
 import type { About } from '../audit-report.js';
 import type { Settled } from './settle.js';
@@ -46,12 +46,12 @@ const placeOf = (row: Row): EventPlace => ({
 
 /** Null where the stream does not exist. */
 const keptBy = async (nats: NatsConnection): Promise<Kept | null> => {
-  const manager = await managerOf(nats);
+  const manager = await openJetStreamManager(nats);
   try {
     const { state } = await manager.streams.info(STREAMS.EVENTS.name);
     return { first: state.first_seq, last: state.last_seq, deleted: state.num_deleted ?? 0 };
   } catch (error) {
-    if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return null;
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return null;
     throw error;
   }
 };

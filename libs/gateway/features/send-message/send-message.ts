@@ -1,7 +1,7 @@
 import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/agent';
 import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
 import { failpoint } from '@antiphon/kernel';
-import { askAgain, type RequestOptions } from '@antiphon/messaging';
+import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import type { Router } from '@antiphon/gateway-domain';
 import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../answer-rpc/rpc-method.js';
@@ -38,7 +38,7 @@ const submit = async (
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   const ask = (options?: RequestOptions) => requests.request(submitTurn, { ...common, content }, options);
   // Only under a key is a message that is sent twice the same one.
-  const turn = await (idempotencyKey === undefined ? ask() : askAgain(ask));
+  const turn = await (idempotencyKey === undefined ? ask() : requestWithRetry(ask));
   await failpoint('gateway.command.accepted');
   streamTurn(feeds, logger, { ...call, askedAt }, turn);
   return undefined;

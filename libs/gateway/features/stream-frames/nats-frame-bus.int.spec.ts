@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectNats, ensureStream, managerOf, STREAMS } from '@antiphon/messaging';
+import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger, systemClock } from '@antiphon/observability';
 import { startNatsServer, until } from '@antiphon/testing';
@@ -23,7 +23,7 @@ beforeAll(async () => {
   driver = await connectNats({ url: server.url, service: 'agent', logger });
   gateway = await connectNats({ url: `nats://127.0.0.1:${network.port}`, service: 'gateway', logger });
   bus = createNatsFrameBus(gateway);
-  const manager = await managerOf(driver.connection);
+  const manager = await openJetStreamManager(driver.connection);
   await ensureStream(manager, STREAMS.LIVE);
   for (const text of ['a', 'b', 'c']) driver.connection.publish(SUBJECT, text);
   await until(async () => (await manager.streams.info('LIVE')).state.messages === 3);

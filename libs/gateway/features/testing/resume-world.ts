@@ -8,7 +8,7 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { connectNats, ensureStream, managerOf, STREAMS } from '@antiphon/messaging';
+import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { attachSocketServer } from '../accept-socket/socket-server.js';
 import { shakeHands } from '../accept-socket/handshake.js';
@@ -76,7 +76,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
   };
   const log = storeFor('agent');
   const nats = await link('agent');
-  const manager = await managerOf(nats.connection);
+  const manager = await openJetStreamManager(nats.connection);
   await ensureStream(manager, STREAMS.LIVE);
   let sent = 0;
 

@@ -11,7 +11,7 @@ import {
   connectNats,
   createConsumerHost,
   ensureStream,
-  managerOf,
+  openJetStreamManager,
 } from '@antiphon/messaging';
 import type { ConsumerHost, NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
@@ -28,7 +28,7 @@ let host: ConsumerHost;
 beforeAll(async () => {
   [metering, server] = await Promise.all([openMetering(), startNatsServer()]);
   link = await connectNats({ url: server.url, service: 'metering', logger: silentLogger });
-  await ensureStream(await managerOf(link.connection), STREAMS.EVENTS);
+  await ensureStream(await openJetStreamManager(link.connection), STREAMS.EVENTS);
   host = createConsumerHost({ link, logger: silentLogger });
 });
 afterAll(async () => {
@@ -70,7 +70,7 @@ it('settles calls by their events when their agent did not live to say so, once 
   await until(async () =>
     (await Promise.all([completed, lost, unsent].map(ended))).every((end) => end.length > 0),
   );
-  const manager = await managerOf(link.connection);
+  const manager = await openJetStreamManager(link.connection);
   await until(async () => {
     const { num_pending, num_ack_pending } = await manager.consumers.info('EVENTS', settleCalls.durable);
     return num_pending + num_ack_pending === 0;

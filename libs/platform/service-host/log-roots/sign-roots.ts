@@ -45,7 +45,7 @@ export const startRootSigner = (options: SignRootsOptions): RootSigner => {
   let working: Promise<unknown> = Promise.resolve();
 
   const signOnce = async (): Promise<SignedLogRoot | null> => {
-    if (!leadership.leads() && !(await leadership.campaign())) return null;
+    if (!leadership.isLeader() && !(await leadership.campaign())) return null;
     const root = await readLogRoot(pool, isoTime(clock));
     if (root.position === (last?.position ?? 0) && root.epoch === (last?.epoch ?? root.epoch)) return null;
     const signed = signContent(root, key);
@@ -69,7 +69,7 @@ export const startRootSigner = (options: SignRootsOptions): RootSigner => {
     stop: async () => {
       clearInterval(timer);
       await working;
-      await leadership.end();
+      await leadership.release();
     },
   };
 };

@@ -3,16 +3,16 @@ import type { JsMsg } from '@nats-io/jetstream';
 import { headers as createHeaders } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { DLQ_HEADERS } from './dead-letter.js';
-import type { NatsLink } from './nats-link.js';
-import { translateRequestError } from './request-client.js';
-import { requestDeadLetters } from './request-server.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { translateRequestError } from '../requests/request-client.js';
+import { requestDeadLetters } from '../requests/request-server.js';
 import { REPLAY_ID, replaySubject } from './serve-replays.js';
-import { JETSTREAM_CODES, STREAMS, jetstreamCode, managerOf } from './streams.js';
-import { fromWireError, parseJson } from './wire.js';
-import type { WireReply } from './wire.js';
+import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } from '../link/streams.js';
+import { fromWireError, parseJson } from '../requests/wire.js';
+import type { WireReply } from '../requests/wire.js';
 
 /** A message that was given up, as `DLQ` keeps it. */
-export interface KeptDeadLetter {
+export interface StoredDeadLetter {
   /** In `DLQ`. */
   readonly sequence: number;
   /** A durable, or `<service>-requests` for a request that nobody waited for. */
@@ -32,7 +32,7 @@ const { name: DLQ } = STREAMS.DLQ;
 const PREFIX = 'dlq.';
 const REPLAY_TIMEOUT_MS = 30_000;
 
-const toKept = (message: JsMsg): KeptDeadLetter => {
+const toKept = (message: JsMsg): StoredDeadLetter => {
   const headers = message.headers ?? createHeaders();
   return {
     sequence: message.seq,
@@ -48,18 +48,18 @@ const toKept = (message: JsMsg): KeptDeadLetter => {
 };
 
 /** Every message that a consumer gave up, oldest first; none where there is no such stream. The operator's credential. */
-export const listDeadLetters = async (link: NatsLink): Promise<readonly KeptDeadLetter[]> => {
-  const manager = await managerOf(link.connection);
+export const listDeadLetters = async (link: NatsLink): Promise<readonly StoredDeadLetter[]> => {
+  const manager = await openJetStreamManager(link.connection);
   const count = await manager.streams.info(DLQ).then(
     ({ state }) => state.messages,
     (error: unknown) => {
-      if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return 0;
+      if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return 0;
       throw error;
     },
   );
   if (count === 0) return [];
   const consumer = await jetstream(link.connection).consumers.get(DLQ, {});
-  const letters: KeptDeadLetter[] = [];
+  const letters: StoredDeadLetter[] = [];
   for await (const message of await consumer.fetch({ max_messages: count, expires: 5_000 }))
     letters.push(toKept(message));
   return letters;
@@ -68,7 +68,7 @@ export const listDeadLetters = async (link: NatsLink): Promise<readonly KeptDead
 /** Services have no `-` in their names, durables begin with one. */
 const serviceOf = (consumer: string): string => consumer.slice(0, consumer.indexOf('-'));
 
-const carried = ({ headers, consumer }: KeptDeadLetter): MsgHdrs => {
+const carried = ({ headers, consumer }: StoredDeadLetter): MsgHdrs => {
   const copy = createHeaders();
   for (const key of headers.keys()) if (!key.startsWith('Nats-')) copy.set(key, headers.get(key));
   copy.set(REPLAY_ID, headers.get('Nats-Msg-Id').slice(consumer.length + 1));
@@ -79,7 +79,7 @@ const carried = ({ headers, consumer }: KeptDeadLetter): MsgHdrs => {
  * Has the service handle a dead letter again, and removes it once that has succeeded. A request that nobody waited for
  * is sent again, to whoever answers it now. Rejects with what the service answers, as an AppError; the letter stays then.
  */
-export const replayDeadLetter = async (link: NatsLink, letter: KeptDeadLetter): Promise<void> => {
+export const replayDeadLetter = async (link: NatsLink, letter: StoredDeadLetter): Promise<void> => {
   const service = serviceOf(letter.consumer);
   const isRequest = letter.consumer === requestDeadLetters(service);
   const subject = isRequest ? letter.subject : replaySubject(service, letter.consumer);
@@ -89,5 +89,5 @@ export const replayDeadLetter = async (link: NatsLink, letter: KeptDeadLetter): 
   });
   const reply = parseJson(answer.data, 'MESSAGING.BAD_REPLY') as WireReply;
   if (!reply.ok) throw fromWireError(reply.error);
-  await (await managerOf(link.connection)).streams.deleteMessage(DLQ, letter.sequence);
+  await (await openJetStreamManager(link.connection)).streams.deleteMessage(DLQ, letter.sequence);
 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { conflict, transient } from '@antiphon/kernel';
-import { askAgain } from './ask-again.js';
+import { requestWithRetry } from './request-with-retry.js';
 import type { RequestOptions } from './request-client.js';
 
 const late = () => transient('MESSAGING.TIMEOUT', 'the service did not answer in time');
@@ -19,20 +19,20 @@ describe('asking for what may be asked for twice', () => {
 
   it('asks once when there is an answer', async () => {
     asked.length = 0;
-    expect(await askAgain(answering(() => 'yes'))).toBe('yes');
+    expect(await requestWithRetry(answering(() => 'yes'))).toBe('yes');
     expect(asked).toEqual([{ timeoutMs: 2_000 }]);
   });
 
   it('asks once more after silence, and waits as long as the contract says', async () => {
     asked.length = 0;
-    expect(await askAgain(answering(failing(late()), () => 'yes'))).toBe('yes');
+    expect(await requestWithRetry(answering(failing(late()), () => 'yes'))).toBe('yes');
     expect(asked).toEqual([{ timeoutMs: 2_000 }, {}]);
   });
 
   it('takes an answer that is an error for an answer', async () => {
     asked.length = 0;
     const refusal = conflict('SPEC.NO', 'no');
-    await expect(askAgain(answering(failing(refusal), () => 'yes'))).rejects.toBe(refusal);
+    await expect(requestWithRetry(answering(failing(refusal), () => 'yes'))).rejects.toBe(refusal);
     expect(asked).toHaveLength(1);
   });
 });

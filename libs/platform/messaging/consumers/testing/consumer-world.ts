@@ -12,10 +12,10 @@ import type { ConsumerHost, RunningConsumer } from '../consumer-host.js';
 import { DLQ_HEADERS } from '../dead-letter.js';
 import { defineConsumer } from '../define-consumer.js';
 import type { ConsumerDefinition, MessageMeta } from '../define-consumer.js';
-import { EVENT_HEADERS } from '../event-message.js';
-import { connectNats } from '../nats-link.js';
-import type { NatsLink } from '../nats-link.js';
-import { STREAMS, ensureStream, managerOf } from '../streams.js';
+import { EVENT_HEADERS } from '../../relay/event-message.js';
+import { connectNats } from '../../link/nats-link.js';
+import type { NatsLink } from '../../link/nats-link.js';
+import { STREAMS, ensureStream, openJetStreamManager } from '../../link/streams.js';
 
 const Message = z.object({ n: z.number() });
 export type Message = z.infer<typeof Message>;
@@ -133,7 +133,7 @@ export const useConsumerWorld = (): ConsumerWorld => {
   afterAll(() => server.remove());
   beforeEach(async () => {
     link = await connect();
-    manager = await managerOf(link.connection);
+    manager = await openJetStreamManager(link.connection);
     for (const name of ['EVENTS', 'DLQ'] as const) await until(() => isNewStream(name));
   });
   afterEach(async () => {

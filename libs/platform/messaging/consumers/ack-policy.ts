@@ -34,7 +34,7 @@ const exhaustedDelay = (policy: AckPolicy, seconds: unknown): number =>
  * Judges an error. `failures` counts this one and those before it that were the message's own; `tries` counts all.
  * A dependency that is down or a quota that is used up is no fault of the message: it waits, however long.
  */
-export const judge = (policy: AckPolicy, error: unknown, failures: number, tries: number): Verdict => {
+export const decideAck = (policy: AckPolicy, error: unknown, failures: number, tries: number): Verdict => {
   const counted = (alert: boolean): Verdict =>
     failures >= policy.maxFailures
       ? { action: 'dead-letter', alert }

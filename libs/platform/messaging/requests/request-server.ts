@@ -3,11 +3,17 @@ import type { MessageHandler } from '@nestjs/microservices';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
 import { bug, isAppError } from '@antiphon/kernel';
-import { countError, errorTypeOf, runWithContext, runWithMore, withSpan } from '@antiphon/observability';
+import {
+  countError,
+  errorTypeOf,
+  runWithContext,
+  runWithContextFields,
+  withSpan,
+} from '@antiphon/observability';
 import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
-import { noteDeadLetter } from './dead-letter.js';
+import { publishDeadLetter } from '../consumers/dead-letter.js';
 import type { AnyContract, Outcome } from './handle-request.js';
-import type { NatsLink } from './nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 import { contextOf, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -141,7 +147,7 @@ export class RequestServer extends ServerNats {
         parseJson(message.data, 'REQUEST.INVALID'),
         'REQUEST.INVALID',
       );
-      const outcome = await runWithMore(knownOf(request), () =>
+      const outcome = await runWithContextFields(knownOf(request), () =>
         call(handler, request, new NatsContext([subject, message.headers])),
       );
       if (!outcome.ok) throw outcome.error;
@@ -159,7 +165,7 @@ export class RequestServer extends ServerNats {
   #setAside(subject: string, { data, headers }: Msg, error: unknown): void {
     if (!this.#link.isConnected()) return;
     const consumer = requestDeadLetters(this.#link.service);
-    noteDeadLetter(this.#link, { consumer, id: '', subject, data, headers, error, deliveryCount: 1 });
+    publishDeadLetter(this.#link, { consumer, id: '', subject, data, headers, error, deliveryCount: 1 });
   }
 
   #log(subject: string, error: unknown): void {

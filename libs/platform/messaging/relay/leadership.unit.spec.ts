@@ -3,7 +3,7 @@ import type { LeaseStore } from '@antiphon/event-store';
 import { transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
-import { createLeadership } from './relay-leadership.js';
+import { createLeadership } from './leadership.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
@@ -22,9 +22,9 @@ describe('leadership', () => {
     const options = { leases, name: 'relay', owner: 'a', leaseMs: 60, logger: silentLogger };
     const leadership = createLeadership(options);
     await leadership.campaign();
-    expect(leadership.leads()).toBe(true);
+    expect(leadership.isLeader()).toBe(true);
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
-    await until(() => !leadership.leads(), 5_000);
-    await leadership.end();
+    await until(() => !leadership.isLeader(), 5_000);
+    await leadership.release();
   });
 });

@@ -5,9 +5,9 @@ import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { DLQ_HEADERS } from './dead-letter.js';
 import type { ConsumerSettings, MessageHandler, MessageMeta } from './define-consumer.js';
-import type { NatsLink } from './nats-link.js';
-import { contextOf, parseAs, parseJson, toWireError } from './wire.js';
-import type { WireReply } from './wire.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { contextOf, parseAs, parseJson, toWireError } from '../requests/wire.js';
+import type { WireReply } from '../requests/wire.js';
 
 /** Where a consumer takes its dead letters again: a request that is answered when the handler has ended. */
 export const replaySubject = (service: string, durable: string): string => `cmd.${service}.replay.${durable}`;

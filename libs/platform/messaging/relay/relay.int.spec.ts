@@ -9,12 +9,12 @@ import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antip
 import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
 import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
-import { createLogHint } from './log-hint.js';
-import { connectNats } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
+import { createLogNotifier } from '../link/log-notification.js';
+import { connectNats } from '../link/nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 import { startRelay } from './relay.js';
 import type { Relay, RelayOptions } from './relay.js';
-import { STREAMS, ensureStream, managerOf } from './streams.js';
+import { STREAMS, ensureStream, openJetStreamManager } from '../link/streams.js';
 
 let server: TestNatsServer;
 let database: TestDatabase;
@@ -90,7 +90,7 @@ describe('relay', () => {
   beforeAll(async () => {
     [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
-    store = createPostgresEventStore(pool, { onAppended: () => createLogHint(link)() });
+    store = createPostgresEventStore(pool, { onAppended: () => createLogNotifier(link)() });
     leases = createLeaseStore(pool);
   });
   afterAll(async () => {
@@ -100,7 +100,7 @@ describe('relay', () => {
   });
   beforeEach(async () => {
     link = await connectNats({ url: server.url, service: 'memory', logger: silentLogger });
-    manager = await managerOf(link.connection);
+    manager = await openJetStreamManager(link.connection);
     await manager.streams.delete('EVENTS').catch(() => false);
   });
   afterEach(async () => {

@@ -4,14 +4,14 @@ import { invalid, isAppError } from '@antiphon/kernel';
 import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
 import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
-import { DEFAULT_ACK_POLICY, judge } from './ack-policy.js';
+import { DEFAULT_ACK_POLICY, decideAck } from './ack-policy.js';
 import type { AckPolicy, Verdict } from './ack-policy.js';
 import { sendDeadLetter } from './dead-letter.js';
 import type { ConsumerSettings, MessageHandler, MessageMeta } from './define-consumer.js';
 import type { DeliveryLedger } from './delivery-ledger.js';
-import { EVENT_HEADERS } from './event-message.js';
-import type { NatsLink } from './nats-link.js';
-import { parseAs, parseJson } from './wire.js';
+import { EVENT_HEADERS } from '../relay/event-message.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { parseAs, parseJson } from '../requests/wire.js';
 
 export interface WorkerOptions<Schema extends z.ZodType> {
   readonly settings: ConsumerSettings<Schema>;
@@ -172,7 +172,7 @@ export const createMessageWorker = <Schema extends z.ZodType>(
 
   const fail = async (message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> => {
     const failures = ledger.counted(meta.sequence, meta.deliveryCount);
-    const verdict = judge(policy, error, failures, meta.deliveryCount);
+    const verdict = decideAck(policy, error, failures, meta.deliveryCount);
     log(verdict, error, meta);
     if (verdict.action === 'retry') return retry(message, verdict.delayMs, verdict.excused);
     if (verdict.action === 'dead-letter') return giveUp(message, meta, error);

@@ -13,10 +13,10 @@ import {
   runWithContext,
   silentLogger,
 } from '@antiphon/observability';
-import { DLQ_HEADERS } from './dead-letter.js';
+import { DLQ_HEADERS } from '../consumers/dead-letter.js';
 import { HandleRequest } from './handle-request.js';
-import { connectNats } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
+import { connectNats } from '../link/nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 import { createRequestClient } from './request-client.js';
 import type { RequestClient } from './request-client.js';
 import { RequestServer } from './request-server.js';

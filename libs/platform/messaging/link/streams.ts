@@ -70,14 +70,14 @@ export const JETSTREAM_CODES = {
 } as const;
 
 /** The code of a JetStream API error, undefined for any other error. */
-export const jetstreamCode = (error: unknown): number | undefined =>
+export const jetstreamErrorCode = (error: unknown): number | undefined =>
   error instanceof JetStreamApiError ? error.code : undefined;
 
 /** A server that has just started may drop what comes too early; whoever asks, asks again. */
 const API_TIMEOUT_MS = 2_000;
 
 /** JetStream's management API on a connection, without asking the account first (services may not). */
-export const managerOf = (connection: NatsConnection): Promise<JetStreamManager> =>
+export const openJetStreamManager = (connection: NatsConnection): Promise<JetStreamManager> =>
   jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });
 
 /** Makes the stream exist with this configuration, whatever there was; safe to call from many processes at once. */
@@ -85,7 +85,7 @@ export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec):
   try {
     await manager.streams.add(spec);
   } catch (error) {
-    if (jetstreamCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
+    if (jetstreamErrorCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
     // The first sequence is given once, when the stream is made.
     const { name, first_seq: _, ...changeable } = spec;
     await manager.streams.update(name, changeable);
@@ -99,12 +99,12 @@ const KEEP_MS = 15_000;
  * Makes streams exist now, whenever NATS comes back (it may have lost them), and every 15 s, in case somebody deleted
  * one while it ran. Answers how to stop. Failures are logged and tried again.
  */
-export const keepStreams = async (
+export const maintainStreams = async (
   link: NatsLink,
   names: readonly StreamName[],
   logger: Logger,
 ): Promise<() => void> => {
-  const manager = await managerOf(link.connection);
+  const manager = await openJetStreamManager(link.connection);
   const ensureAll = async (): Promise<void> => {
     if (!link.isConnected()) return;
     try {

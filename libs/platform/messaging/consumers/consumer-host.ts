@@ -4,7 +4,7 @@ import { startConsumerLoop } from './consumer-loop.js';
 import type { ConsumerDefinition } from './define-consumer.js';
 import { createDeliveryLedger } from './delivery-ledger.js';
 import { createMessageWorker } from './message-worker.js';
-import type { NatsLink } from './nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 import { serveReplays } from './serve-replays.js';
 import { createWorkLanes } from './work-lanes.js';
 

@@ -1,16 +1,17 @@
 import type { NatsConnection } from '@nats-io/transport-node';
-import { LOG_HINT_SUBJECT } from '@antiphon/contracts/log';
+import { LOG_NOTIFICATION_SUBJECT } from '@antiphon/contracts/log';
 import type { NatsLink } from './nats-link.js';
 
 /** Appends within this time, in ms, are told of once: a turn appends four times, in two services. */
 const TELL_MS = 10;
 
 /** Makes the function that wakes whoever tails the log. A hint may be lost: tailing polls as well. */
-export const createLogHint = (link: NatsLink): (() => void) => {
+export const createLogNotifier = (link: NatsLink): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   const tell = (): void => {
     timer = undefined;
-    if (link.isConnected() && !link.connection.isDraining()) link.connection.publish(LOG_HINT_SUBJECT);
+    if (link.isConnected() && !link.connection.isDraining())
+      link.connection.publish(LOG_NOTIFICATION_SUBJECT);
   };
   return () => void (timer ??= setTimeout(tell, TELL_MS).unref());
 };
@@ -31,13 +32,13 @@ const follow = (connection: NatsConnection, onHint: () => void): (() => void) =>
   followers.add(onHint);
   if (!known) {
     followersOf.set(connection, followers);
-    connection.subscribe(LOG_HINT_SUBJECT, { callback: () => followers.forEach((tell) => tell()) });
+    connection.subscribe(LOG_NOTIFICATION_SUBJECT, { callback: () => followers.forEach((tell) => tell()) });
   }
   return () => void followers.delete(onHint);
 };
 
 /** Calls `wake` soon after each hint, once for those that come together, until the answered function is called. */
-export const onLogHint = (link: NatsLink, wake: () => void): (() => void) => {
+export const onLogNotification = (link: NatsLink, wake: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   const fire = (): void => {
     timer = undefined;

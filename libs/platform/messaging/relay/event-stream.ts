@@ -1,9 +1,9 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
-import { whileConnected } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
-import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode } from './streams.js';
+import { callWhileConnected } from '../link/nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamErrorCode } from '../link/streams.js';
 
 export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition' | 'basePosition'>;
 
@@ -17,19 +17,21 @@ const { name: STREAM } = STREAMS.EVENTS;
 /** Last sequence of `EVENTS`; null when there is no such stream. */
 export const lastSequence = async ({ link, manager }: RelayTarget): Promise<number | null> => {
   try {
-    return (await whileConnected(link, () => manager.streams.info(STREAM))).state.last_seq;
+    return (await callWhileConnected(link, () => manager.streams.info(STREAM))).state.last_seq;
   } catch (error) {
-    if (jetstreamCode(error) === JETSTREAM_CODES.streamNotFound) return null;
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return null;
     throw error;
   }
 };
 
 const messageIdAt = async ({ link, manager }: RelayTarget, sequence: number): Promise<string | null> => {
   try {
-    const stored = await whileConnected(link, () => manager.streams.getMessage(STREAM, { seq: sequence }));
+    const stored = await callWhileConnected(link, () =>
+      manager.streams.getMessage(STREAM, { seq: sequence }),
+    );
     return stored?.header.get('Nats-Msg-Id') ?? null;
   } catch (error) {
-    if (jetstreamCode(error) === JETSTREAM_CODES.messageNotFound) return null;
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.messageNotFound) return null;
     throw error;
   }
 };

@@ -2,7 +2,7 @@ import { jetstream } from '@nats-io/jetstream';
 import { headers as createHeaders } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { toAppError } from '@antiphon/kernel';
-import type { NatsLink } from './nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 
 /** A message that nobody will work on any more. */
 export interface DeadLetter {
@@ -57,5 +57,5 @@ export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promis
 };
 
 /** The same for a message that is gone anyway, such as a request without a reply subject: nothing waits for it. */
-export const noteDeadLetter = (link: NatsLink, letter: DeadLetter): void =>
+export const publishDeadLetter = (link: NatsLink, letter: DeadLetter): void =>
   link.connection.publish(deadLetterSubject(letter.consumer), letter.data, { headers: headersOf(letter) });

@@ -4,9 +4,9 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { eventMessage, subjectOf } from './event-message.js';
 import type { EventMessage } from './event-message.js';
-import { whileConnected } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
-import { JETSTREAM_CODES, STREAMS, jetstreamCode } from './streams.js';
+import { callWhileConnected } from '../link/nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode } from '../link/streams.js';
 
 /**
  * Publishes events that follow one another, and answers when all are stored. Each is stored only directly after its
@@ -70,7 +70,7 @@ const publishBatch = async (
 
 /** Not that the server was away, or that somebody else has published: that this batch, as a batch, is not taken. */
 const isRefusal = (error: unknown): boolean => {
-  const code = jetstreamCode(error);
+  const code = jetstreamErrorCode(error);
   if (code !== undefined) return code !== JETSTREAM_CODES.wrongLastSequence;
   // The library says no more when the commit is answered by an error.
   return error instanceof Error && error.message.startsWith('batch ');
@@ -110,7 +110,7 @@ export const createEventPublisher = (link: NatsLink, logger: Logger): EventPubli
   };
 
   return (events) =>
-    whileConnected(link, async () => {
+    callWhileConnected(link, async () => {
       if (await tryBatch(events.map(prepare))) return;
       // Prepared again: the refused batch has left its marks in the headers.
       await publishEach(client, events.map(prepare));

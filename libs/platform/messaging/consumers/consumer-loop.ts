@@ -7,8 +7,14 @@ import type { Logger } from '@antiphon/observability';
 import { streamOf } from './define-consumer.js';
 import type { ConsumerSettings } from './define-consumer.js';
 import { DEFAULT_ACK_WAIT_MS } from './message-worker.js';
-import type { NatsLink } from './nats-link.js';
-import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamCode, managerOf } from './streams.js';
+import type { NatsLink } from '../link/nats-link.js';
+import {
+  JETSTREAM_CODES,
+  STREAMS,
+  ensureStream,
+  jetstreamErrorCode,
+  openJetStreamManager,
+} from '../link/streams.js';
 
 /** Brings one consumer's messages for as long as it runs, through every loss of connection, stream and consumer. */
 export interface ConsumerLoop {
@@ -58,7 +64,7 @@ const ensureConsumer = async (
   const stream = streamOf(settings.subject);
   const config = configOf(settings);
   const info = await manager.consumers.add(stream, config).catch((error: unknown) => {
-    if (jetstreamCode(error) !== JETSTREAM_CODES.consumerExistsDifferently) throw error;
+    if (jetstreamErrorCode(error) !== JETSTREAM_CODES.consumerExistsDifferently) throw error;
     return manager.consumers.update(stream, settings.durable, config);
   });
   return jetstream(link.connection).consumers.getConsumerFromInfo(info);
@@ -89,7 +95,7 @@ export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
   };
 
   const run = async (): Promise<void> => {
-    const manager = await managerOf(link.connection);
+    const manager = await openJetStreamManager(link.connection);
     for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
       const startedAt = performance.now();
       try {

@@ -2,13 +2,13 @@ import { failpoint } from '@antiphon/kernel';
 import { createSignal } from '@antiphon/event-store';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
-import { onLogHint } from './log-hint.js';
-import type { NatsLink } from './nats-link.js';
-import { createLeadership } from './relay-leadership.js';
-import { createEventPublisher } from './relay-publisher.js';
-import { alignStream, lastSequence } from './relay-target.js';
-import type { LogForRelay, RelayTarget } from './relay-target.js';
-import { managerOf } from './streams.js';
+import { onLogNotification } from '../link/log-notification.js';
+import type { NatsLink } from '../link/nats-link.js';
+import { createLeadership } from './leadership.js';
+import { createEventPublisher } from './event-publisher.js';
+import { alignStream, lastSequence } from './event-stream.js';
+import type { LogForRelay, RelayTarget } from './event-stream.js';
+import { openJetStreamManager } from '../link/streams.js';
 
 export interface RelayOptions {
   readonly link: NatsLink;
@@ -51,7 +51,7 @@ export const startRelay = (options: RelayOptions): Relay => {
   const nap = createSignal();
   let stopping = false;
   let position: number | null = null;
-  const goesOn = (): boolean => !stopping && link.isConnected() && leadership.leads();
+  const goesOn = (): boolean => !stopping && link.isConnected() && leadership.isLeader();
 
   const catchUp = async (from: number): Promise<number> => {
     let reached = from;
@@ -82,12 +82,12 @@ export const startRelay = (options: RelayOptions): Relay => {
   };
 
   const turn = async (target: RelayTarget): Promise<void> => {
-    if (link.isConnected() && (leadership.leads() || (await leadership.campaign()))) await lead(target);
+    if (link.isConnected() && (leadership.isLeader() || (await leadership.campaign()))) await lead(target);
     else await nap.wait(pollMs);
   };
 
   const run = async (): Promise<void> => {
-    const target: RelayTarget = { link, manager: await managerOf(link.connection) };
+    const target: RelayTarget = { link, manager: await openJetStreamManager(link.connection) };
     for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
       try {
         await turn(target);
@@ -100,18 +100,18 @@ export const startRelay = (options: RelayOptions): Relay => {
     }
   };
 
-  const stopHints = onLogHint(link, () => nap.wake());
+  const stopHints = onLogNotification(link, () => nap.wake());
   const stopListening = link.onReconnect(() => nap.wake());
   const running = run();
   return {
-    status: () => ({ leading: leadership.leads(), position }),
+    status: () => ({ leading: leadership.isLeader(), position }),
     stop: async () => {
       stopping = true;
       nap.wake();
       await running;
       stopListening();
       stopHints();
-      await leadership.end();
+      await leadership.release();
     },
   };
 };

@@ -8,7 +8,7 @@ const SOON_MS = 2_000;
  * Asks for what may be asked for twice. A request that was on its way to a process that died is answered by nobody, so
  * it is sent again soon, to whoever is there by then; that one has all the time that its contract gives.
  */
-export const askAgain = async <T>(ask: (options: RequestOptions) => Promise<T>): Promise<T> => {
+export const requestWithRetry = async <T>(ask: (options: RequestOptions) => Promise<T>): Promise<T> => {
   try {
     return await ask({ timeoutMs: SOON_MS });
   } catch (error) {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { AppError, ERROR_KINDS } from '@antiphon/kernel';
 import type { ErrorKind } from '@antiphon/kernel';
-import { DEFAULT_ACK_POLICY, judge } from './ack-policy.js';
+import { DEFAULT_ACK_POLICY, decideAck } from './ack-policy.js';
 
 const error = (kind: ErrorKind, data = {}) => new AppError(kind, 'TEST.FAILED', 'failed', { data });
-const first = (kind: ErrorKind) => judge(DEFAULT_ACK_POLICY, error(kind), 1, 1);
+const first = (kind: ErrorKind) => decideAck(DEFAULT_ACK_POLICY, error(kind), 1, 1);
 
 describe('ack policy', () => {
   it.each<[ErrorKind, string]>([
@@ -29,27 +29,30 @@ describe('ack policy', () => {
   it('calls for somebody only where our code is at fault', () => {
     expect(first('bug')).toEqual({ action: 'dead-letter', alert: true });
     expect(first('invalid')).toEqual({ action: 'dead-letter', alert: false });
-    expect(judge(DEFAULT_ACK_POLICY, new Error('odd'), 5, 5)).toEqual({ action: 'dead-letter', alert: true });
-    expect(judge(DEFAULT_ACK_POLICY, error('conflict'), 5, 5)).toEqual({
+    expect(decideAck(DEFAULT_ACK_POLICY, new Error('odd'), 5, 5)).toEqual({
+      action: 'dead-letter',
+      alert: true,
+    });
+    expect(decideAck(DEFAULT_ACK_POLICY, error('conflict'), 5, 5)).toEqual({
       action: 'dead-letter',
       alert: false,
     });
   });
 
   it('waits 1, 5, 30 seconds, and gives up at the fifth failure', () => {
-    const delays = [1, 2, 3, 4].map((n) => judge(DEFAULT_ACK_POLICY, error('conflict'), n, n));
+    const delays = [1, 2, 3, 4].map((n) => decideAck(DEFAULT_ACK_POLICY, error('conflict'), n, n));
     expect(delays).toEqual(
       [1_000, 5_000, 30_000, 30_000].map((delayMs) => ({ action: 'retry', delayMs, excused: false })),
     );
   });
 
   it('never gives up a message because something else is down', () => {
-    const late = judge(DEFAULT_ACK_POLICY, error('transient'), 1_000, 1_000);
+    const late = decideAck(DEFAULT_ACK_POLICY, error('transient'), 1_000, 1_000);
     expect(late).toEqual({ action: 'retry', delayMs: 30_000, excused: true });
   });
 
   it('waits for a quota as long as the error says, else a minute', () => {
-    const said = judge(DEFAULT_ACK_POLICY, error('exhausted', { retryAfterSeconds: 7 }), 1, 1);
+    const said = decideAck(DEFAULT_ACK_POLICY, error('exhausted', { retryAfterSeconds: 7 }), 1, 1);
     expect(said).toMatchObject({ delayMs: 7_000, excused: true });
     expect(first('exhausted')).toMatchObject({ delayMs: 60_000 });
   });

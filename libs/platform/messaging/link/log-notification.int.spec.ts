@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { silentLogger } from '@antiphon/observability';
-import { createLogHint, onLogHint } from './log-hint.js';
+import { createLogNotifier, onLogNotification } from './log-notification.js';
 import { connectNats } from './nats-link.js';
 import type { NatsLink } from './nats-link.js';
 
@@ -17,12 +17,12 @@ describe('hints of the log', () => {
     const woken = { first: 0, second: 0 };
     let settle: () => void = () => undefined;
     const next = () => new Promise<void>((resolve) => (settle = resolve));
-    const leaveFirst = onLogHint(link, () => void (woken.first += 1));
-    const leaveSecond = onLogHint(link, () => {
+    const leaveFirst = onLogNotification(link, () => void (woken.first += 1));
+    const leaveSecond = onLogNotification(link, () => {
       woken.second += 1;
       settle();
     });
-    const hint = createLogHint(link);
+    const hint = createLogNotifier(link);
     const both = next();
     for (let i = 0; i < 5; i++) hint();
     await both;

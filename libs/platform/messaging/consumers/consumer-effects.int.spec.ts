@@ -9,7 +9,7 @@ import { createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import { createTestDatabase, until } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { STREAMS } from './streams.js';
+import { STREAMS } from '../link/streams.js';
 import { useConsumerWorld } from './testing/consumer-world.js';
 import type { Message } from './testing/consumer-world.js';
 

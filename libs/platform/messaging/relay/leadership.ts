@@ -14,11 +14,11 @@ export interface LeadershipOptions {
 
 /** One leader among processes: a lease that is taken, renewed, and lost when it could not be renewed in time. */
 export interface Leadership {
-  leads(): boolean;
+  isLeader(): boolean;
   /** Tries to take the lease; answers whether this process leads now. */
   campaign(): Promise<boolean>;
   /** Gives the lease up, so that another process can lead at once. */
-  end(): Promise<void>;
+  release(): Promise<void>;
 }
 
 export const createLeadership = ({ leases, name, owner, leaseMs, logger }: LeadershipOptions): Leadership => {
@@ -42,7 +42,7 @@ export const createLeadership = ({ leases, name, owner, leaseMs, logger }: Leade
   const timer = setInterval(renewOrWarn, Math.floor(leaseMs / 3));
 
   return {
-    leads: () => lease !== null && performance.now() < validUntil,
+    isLeader: () => lease !== null && performance.now() < validUntil,
     campaign: async () => {
       const asked = performance.now();
       const attempt = await leases.acquire(DEFAULT_WORKSPACE, name, owner, leaseMs);
@@ -52,7 +52,7 @@ export const createLeadership = ({ leases, name, owner, leaseMs, logger }: Leade
       logger.info({ lease: name, epoch: lease.epoch }, 'this process leads');
       return true;
     },
-    end: async () => {
+    release: async () => {
       clearInterval(timer);
       const held = lease;
       lease = null;

@@ -6,8 +6,8 @@ import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
 import { withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
-import { natsUnavailable, whileConnected } from './nats-link.js';
-import type { NatsLink } from './nats-link.js';
+import { natsUnavailable, callWhileConnected } from '../link/nats-link.js';
+import type { NatsLink } from '../link/nats-link.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
 
@@ -53,7 +53,7 @@ export const translateRequestError = (subject: string, error: unknown): AppError
 };
 
 const send = (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> =>
-  whileConnected(link, () =>
+  callWhileConnected(link, () =>
     link.connection.request(subject, payload, { timeout, headers: contextHeaders(link.service) }),
   );
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { AckPolicy } from './ack-policy.js';
-import type { StreamName } from './streams.js';
+import type { StreamName } from '../link/streams.js';
 
 /** What a handler learns about a message beside its content. */
 export interface MessageMeta {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { invalid } from '@antiphon/kernel';
 import { until } from '@antiphon/testing';
-import { STREAMS, ensureStream } from './streams.js';
+import { STREAMS, ensureStream } from '../link/streams.js';
 import { planned, silentDeliveries, useConsumerWorld } from './testing/consumer-world.js';
 
 describe('consumer host under failure', () => {

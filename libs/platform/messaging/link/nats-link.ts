@@ -3,8 +3,8 @@ import type { NatsConnection, Status } from '@nats-io/transport-node';
 import { transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { gatherWrites } from './gather-writes.js';
-import { spareErrors } from './spare-errors.js';
+import { gatherWrites } from '../gather-writes.js';
+import { spareErrors } from '../spare-errors.js';
 
 /** The one connection of a process to NATS, and whether it stands right now. */
 export interface NatsLink {
@@ -158,7 +158,7 @@ export const natsUnavailable = (cause?: unknown): AppError =>
  * Asks something of NATS, but only while it is there, and waits no longer than it is: what is sent during an outage
  * is dropped by the client library, and an answer that comes then goes to nobody.
  */
-export const whileConnected = <T>(link: NatsLink, ask: () => Promise<T>): Promise<T> =>
+export const callWhileConnected = <T>(link: NatsLink, ask: () => Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     if (!link.isConnected()) return reject(natsUnavailable());
     const stop = link.onDisconnect(() => reject(natsUnavailable()));
