@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
-import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
       ? { text: [`it says: ${toolResults.at(-1)}`] }
       : { tools: [{ id: 'call_1', name: 'calculator', input: { expression: '40 + 2' } }] },
   );
-  stack = await startWith(`${twoVendors(mock.url)}${GUARDED}`, { gateway: 2 });
+  stack = await startStackWith(`${twoVendorConfig(mock.url)}${GUARDED}`, { gateway: 2 });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -38,8 +38,8 @@ interface Asked {
 const ask = async (peer: string) => {
   const place = { channel: 'test', account: 'approvals', peer, agent: 'gpt' };
   const stream = client.stream('chat.send', { ...place, content: 'what is 40 + 2?' });
-  const accepted = await stream.until('accepted', ({ event }) => event === 'accepted');
-  const asked = await stream.until('the approval', ({ event }) => event === 'approval');
+  const accepted = await stream.waitFor('accepted', ({ event }) => event === 'accepted');
+  const asked = await stream.waitFor('the approval', ({ event }) => event === 'approval');
   return { stream, accepted: accepted.data as { sessionId: string }, asked: asked.data as Asked };
 };
 const eventsOf = async (sessionId: string, type: RegExp) =>
@@ -48,32 +48,25 @@ const eventsOf = async (sessionId: string, type: RegExp) =>
 describe('a tool call that waits for somebody', () => {
   it('is answered from the command line, and the turn goes on', async () => {
     const { stream, asked } = await ask('cli');
-    const listed = await eventually('the approval in the list', async () => {
-      const { stdout } = await antiphon(stack, ['approvals', 'list', '--json']);
+    const listed = await waitForValue('the approval in the list', async () => {
+      const { stdout } = await runCli(stack, ['approvals', 'list', '--json']);
       const { approvals } = JSON.parse(stdout) as {
         approvals: { id: string; tool: string; input: unknown }[];
       };
       return approvals.find(({ id }) => id === asked.approvalId);
     });
     expect(listed).toMatchObject({ tool: 'calculator', input: { expression: '40 + 2' } });
-    const wrong = await antiphon(stack, [
-      'approvals',
-      'approve',
-      asked.approvalId,
-      '--digest',
-      'no',
-      '--json',
-    ]);
+    const wrong = await runCli(stack, ['approvals', 'approve', asked.approvalId, '--digest', 'no', '--json']);
     expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringContaining('APPROVAL.DIGEST_MISMATCH')]);
     const right = ['approvals', 'approve', asked.approvalId, '--digest', asked.digest];
-    expect(await antiphon(stack, right)).toMatchObject({ code: 0 });
+    expect(await runCli(stack, right)).toMatchObject({ code: 0 });
     const frames = await stream.done();
     expect(textOf(frames)).toBe('it says: 42');
     expect(frames.map(({ event }) => event)).toEqual([
       ...['accepted', 'tool_use', 'usage', 'approval', 'approval_update', 'tool_result'],
       ...['text', 'usage', 'done'],
     ]);
-    expect(await antiphon(stack, ['approvals', 'deny', asked.approvalId])).toMatchObject({
+    expect(await runCli(stack, ['approvals', 'deny', asked.approvalId])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('was granted by'),
     });
@@ -107,15 +100,15 @@ describe('a tool call that waits for somebody', () => {
     for (const instances of Object.values(stack.stackJson().services))
       for (const { pid } of instances) if (pid) process.kill(pid, 'SIGKILL');
     await client.close().catch(() => undefined);
-    client = await eventually('a gateway', () => connectClient(stack.wsUrl).catch(() => undefined));
-    const recorded = await eventually('the answer', () =>
+    client = await waitForValue('a gateway', () => connectClient(stack.wsUrl).catch(() => undefined));
+    const recorded = await waitForValue('the answer', () =>
       client
         .call('approval.answer', { approvalId: asked.approvalId, decision: 'approve', reason: 'go' })
         .catch(() => undefined),
     );
     expect(recorded).toEqual({ recorded: true });
-    await eventually('the end', async () => (await eventsOf(accepted.sessionId, /^TurnCompleted$/))[0]);
+    await waitForValue('the end', async () => (await eventsOf(accepted.sessionId, /^TurnCompleted$/))[0]);
     expect(await eventsOf(accepted.sessionId, /^ToolCall(Requested|Completed)$/)).toHaveLength(2);
-    expect(await antiphon(stack, ['audit'])).toMatchObject({ code: 0 });
+    expect(await runCli(stack, ['audit'])).toMatchObject({ code: 0 });
   });
 });

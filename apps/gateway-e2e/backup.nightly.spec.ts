@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
-import { antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(300_000);
 
@@ -24,7 +24,7 @@ describe('a restore', () => {
 
   beforeAll(async () => {
     mock = await startMockModel(({ user }) => ({ text: ['You said: ', user] }));
-    stack = await startWith(twoVendors(mock.url));
+    stack = await startStackWith(twoVendorConfig(mock.url));
   });
   afterAll(async () => {
     await stack?.stop();
@@ -38,7 +38,7 @@ describe('a restore', () => {
     expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
   };
   const run = async (...args: string[]): Promise<unknown> => {
-    const { code, stdout, stderr } = await antiphon(stack, [...args, '--json']);
+    const { code, stdout, stderr } = await runCli(stack, [...args, '--json']);
     expect([args, code, stderr]).toEqual([args, 0, '']);
     return JSON.parse(stdout);
   };
@@ -55,7 +55,7 @@ describe('a restore', () => {
     await run('audit', '--live');
     await client.close();
 
-    const refused = await antiphon(stack, ['restore', backup, '--json']);
+    const refused = await runCli(stack, ['restore', backup, '--json']);
     expect([refused.code, refused.stdout]).toEqual([
       expect.any(Number),
       expect.stringContaining('a stack runs in'),

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { WebSocket } from 'ws';
-import { antiphon, eventually, readEvents, startWith } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startStackWith } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -50,7 +50,7 @@ let client: SocketClient;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'antiphon-bad-'));
   writeFileSync(join(folder, 'liar.wasm'), '#!/bin/sh\necho x');
-  open = await startWith(config(folder));
+  open = await startStackWith(config(folder));
   client = await connectClient(open.wsUrl);
 });
 afterAll(async () => {
@@ -99,7 +99,7 @@ describe('a frame that is not a request', () => {
     const own = await connectClient(open.wsUrl);
     const before = (await readEvents(open)).length;
     own.sendRaw(text);
-    const { error } = await own.until('an error', (message) => message.error !== undefined);
+    const { error } = await own.waitFor('an error', (message) => message.error !== undefined);
     expect(error?.code).toBe(code);
     expect(error?.message).not.toMatch(/\bat .*\.(js|ts):\d+|select |\/libs\/|\/apps\//);
     const { requestId } = error?.data as { requestId: string };
@@ -136,7 +136,7 @@ describe('a frame that is not a request', () => {
     client.sendRaw(
       '{"id":"odd","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"a\\ud800b\\u0000c"}}',
     );
-    await client.until('done', ({ id, event }) => id === 'odd' && event === 'done');
+    await client.waitFor('done', ({ id, event }) => id === 'odd' && event === 'done');
     const asked = (await readEvents(open, { type: 'TurnRequested' })).map(({ data }) => data['content']);
     expect(asked).toContain('a\uFFFDb\uFFFDc');
   });
@@ -234,7 +234,7 @@ describe('a configuration with a typo', () => {
   it('stops the start and names line, column, key and the nearest key', async () => {
     const path = join(folder, 'typo.toml');
     writeFileSync(path, '[gateway]\nhost = "127.0.0.1"\nprot = 8080\n');
-    const { code, stderr } = await antiphon(open, ['config', 'check'], { ANTIPHON_CONFIG: path });
+    const { code, stderr } = await runCli(open, ['config', 'check'], { ANTIPHON_CONFIG: path });
     expect(code).toBe(2);
     expect(stderr).toMatch(/typo\.toml:3:1/);
     expect(stderr).toMatch(/prot.*port/s);
@@ -249,13 +249,13 @@ describe('the command line', () => {
     [['chat', '--agent', 'nobody', 'hi'], 1],
     [['events', 'list', '--limit', '0'], 1],
     [['--help'], 0],
-  ])('antiphon %j exits with %i', async (args, code) => expect((await antiphon(open, args)).code).toBe(code));
+  ])('antiphon %j exits with %i', async (args, code) => expect((await runCli(open, args)).code).toBe(code));
 });
 
 describe('with a token', () => {
   let closed: TestStack;
   beforeAll(async () => {
-    closed = await startWith(config(folder, `token = "${TOKEN}"`));
+    closed = await startStackWith(config(folder, `token = "${TOKEN}"`));
   });
   afterAll(() => closed?.stop());
 
@@ -269,10 +269,10 @@ describe('with a token', () => {
   it('serves a client that brings it in a frame or in a header', async () => {
     const own = await connectClient(closed.wsUrl);
     own.sendRaw(JSON.stringify({ method: 'connect', params: { token: TOKEN } }));
-    expect(await own.until('the ack', ({ type }) => type === 'session.ack')).toMatchObject({ protocol: 1 });
+    expect(await own.waitFor('the ack', ({ type }) => type === 'session.ack')).toMatchObject({ protocol: 1 });
     expect(await own.call('ping')).toBe('pong');
     const bearer = await connectClient(closed.wsUrl, { authorization: `Bearer ${TOKEN}` });
-    await bearer.until('the ack', ({ type }) => type === 'session.ack');
+    await bearer.waitFor('the ack', ({ type }) => type === 'session.ack');
     await Promise.all([own.close(), bearer.close()]);
   });
 
@@ -307,7 +307,7 @@ describe('with a token', () => {
     expect(await status('/metrics', { authorization: `Bearer ${TOKEN}` })).toBe(200);
     expect(await status('/healthz')).toBe(200);
     expect(
-      await eventually('readiness', async () => ((await status('/readyz')) === 200 ? true : undefined)),
+      await waitForValue('readiness', async () => ((await status('/readyz')) === 200 ? true : undefined)),
     ).toBe(true);
   });
 

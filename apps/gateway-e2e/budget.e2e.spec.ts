@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
-import { antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -12,7 +12,7 @@ let client: SocketClient;
 
 beforeAll(async () => {
   mock = await startMockModel(() => ({ text: ['ok'], usage: { inputTokens: 4_000, outputTokens: 900 } }));
-  stack = await startWith(`${twoVendors(mock.url)}\n[budgets]\nsession = 10000\n`);
+  stack = await startStackWith(`${twoVendorConfig(mock.url)}\n[budgets]\nsession = 10000\n`);
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -49,9 +49,9 @@ describe('a session limit of 10,000 tokens', () => {
 
   it('shows the refusal to a script as exit code 4, and the audit agrees', async () => {
     const args = ['chat', '--channel', 'test', '--account', 'budget', '--peer', 'p', 'four', '--json'];
-    const { code, stdout } = await antiphon(stack, args);
+    const { code, stdout } = await runCli(stack, args);
     expect(code).toBe(4);
     expect(stdout).toContain('token budget exceeded (session: 9800/10000)');
-    expect((await antiphon(stack, ['audit'])).code).toBe(0);
+    expect((await runCli(stack, ['audit'])).code).toBe(0);
   });
 });

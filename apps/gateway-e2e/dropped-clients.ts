@@ -1,23 +1,23 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { sleep } from '@antiphon/kernel';
 import { assembleFrames, followSession } from '@antiphon/testing/client';
 import type { FollowedSession, SocketClient } from '@antiphon/testing/client';
-import { openDoor, sendTurn } from '@antiphon/testing/load';
-import type { Chance, Door } from '@antiphon/testing/load';
+import { createReconnectingClient, sendTurn } from '@antiphon/testing/load';
+import type { ReconnectingClient, SeededRandom, SentTurn } from '@antiphon/testing/load';
 import type { MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 
 export interface DropsOptions {
   readonly stack: TestStack;
-  readonly chance: Chance;
-  /** Sessions that are spoken in side by side. */
+  readonly random: SeededRandom;
+  /** Number of sessions side by side. */
   readonly sessions: number;
-  /** Cuts of clients' connections that had brought frames, over all sessions. */
+  /** Number of cut connections that had received frames, over all sessions. */
   readonly drops: number;
-  /** kill -9 of an agent process each time that so many clients were cut. */
+  /** An agent process is killed (`kill -9`) after every so many cuts. */
   readonly killEvery: number;
 }
 
-/** What two clients of one session have in the end, one of which was cut off again and again. */
+/** The frames that two clients of one session have in the end, one of which was cut off again and again. */
 export interface SessionSeen {
   readonly sessionId: string;
   readonly lastOffset: number;
@@ -28,97 +28,81 @@ export interface SessionSeen {
   readonly dropped: string;
 }
 
+export interface DropsResult {
+  readonly sessions: readonly SessionSeen[];
+  readonly turns: readonly SentTurn[];
+  /** Turns whose session was cancelled while they were open, or shortly after. */
+  readonly cancelledTurns: readonly SentTurn[];
+}
+
 const WORDS = ['so ', 'far ', '— ', 'it ', 'goes ', 'on ', '\n', '…', '🙂 ', 'und ', 'weiter '];
+const KINDS = ['tell me', 'tell me more', 'a sum', 'flaky', 'cancel'] as const;
+const POLL_MS = 20;
 
 /**
- * A model that takes its time: long texts, sums by a tool, and answers (`flaky`) whose connection breaks at the first
- * try after some text. Waits are drawn from `chance`, so that cuts fall anywhere.
+ * Creates a slow model: long texts, sums by a tool, and answers (`flaky`) whose connection breaks at the first try
+ * after some text. Waits are random, so that cuts fall anywhere.
  */
-export const wordyModel = (chance: Chance): MockScript => {
+export const createSlowModel = (random: SeededRandom): MockScript => {
   const broken = new Set<string>();
-  const before = async (): Promise<void> => void (await pause(chance.below(20)));
+  const before = (): Promise<void> => sleep(random.below(20));
   return ({ user, toolResults }) => {
-    const text = Array.from({ length: chance.between(8, 40) }, () => chance.pick(WORDS));
+    const text = Array.from({ length: random.between(8, 40) }, () => random.pick(WORDS));
     if (toolResults.length > 0) return { reply: { text: [`It is ${toolResults[0]}. `, ...text] }, before };
     if (user.includes('sum'))
       return { tools: [{ id: 'c', name: 'calculator', input: { expression: '6*7' } }] };
     if (!user.includes('flaky') || broken.has(user)) return { reply: { text }, before };
     broken.add(user);
-    const breaks = chance.between(3, 8);
+    const breaksAt = random.between(3, 8);
     return {
       reply: { text },
       before: async (_piece, index) => {
         await before();
-        if (index === breaks) throw new Error('the provider breaks off');
+        if (index === breaksAt) throw new Error('the provider resets the connection');
       },
     };
   };
 };
 
-const wsOf = (url: string): string => `${url.replace(/^http/, 'ws')}/ws`;
+const toWsUrl = (url: string): string => `${url.replace(/^http/, 'ws')}/ws`;
 
-const killAgent = ({ stackJson }: TestStack, chance: Chance): void => {
+const killAgent = ({ stackJson }: TestStack, random: SeededRandom): void => {
   const pids = stackJson().services.agent.flatMap(({ pid }) => (pid === null ? [] : [pid]));
   if (pids.length === 0) return;
   try {
-    process.kill(chance.pick(pids), 'SIGKILL');
+    process.kill(random.pick(pids), 'SIGKILL');
   } catch (error) {
-    // It has just died of the last one.
+    // The process may have died of the previous kill.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 };
 
-const KINDS = ['tell me', 'tell me more', 'a sum', 'flaky', 'cancel'] as const;
-
-/** Cancels what is open in a session after a while; an agent that dies meanwhile answers nothing. */
-const cancelSoon = async (client: SocketClient, chance: Chance, sessionId: string): Promise<void> => {
-  await pause(chance.below(80));
-  await client.call('session.cancel', { sessionId }).catch(() => undefined);
-};
-
-/** Speaks in one session, turn after turn, until it is told to stop; what is not answered is sent again, with its key. */
-const speak = async (
-  door: Door,
-  chance: Chance,
-  peer: string,
-  mayGoOn: () => boolean,
-  onSession: (sessionId: string) => void,
-): Promise<void> => {
-  const client = await door.client();
-  const begun = (await client.call('session.new', { channel: 'load', account: 'load', peer })) as {
-    sessionId: string;
-  };
-  onSession(begun.sessionId);
-  for (let n = 0; n === 0 || mayGoOn(); n++) {
-    const kind = chance.pick(KINDS);
-    const content = `${kind} ${peer} ${n}`;
-    const sent = sendTurn(door, { key: content, peer, content });
-    if (kind === 'cancel') await cancelSoon(client, chance, begun.sessionId);
-    await sent;
-  }
-};
-
-const cutBy = (chance: Chance) => () => ({ frames: chance.between(1, 12), ms: chance.below(400) });
-
-/** Two clients of one session: one at the first gateway for good, one that is cut and goes on at any gateway. */
-const readTwice = (stack: TestStack, chance: Chance, sessionId: string) => {
-  const urls = () => stack.stackJson().urls.gateways.map(wsOf);
-  return {
+/** Two clients of one session: one that stays at the first gateway, one that is cut and resumes at any gateway. */
+const readTwice = (stack: TestStack, random: SeededRandom, sessionId: string) => ({
+  sessionId,
+  steady: followSession({ sessionId, nextUrl: () => toWsUrl(stack.gatewayUrl), nextCut: () => null }),
+  dropping: followSession({
     sessionId,
-    steady: followSession({ sessionId, door: () => wsOf(stack.gatewayUrl), cut: () => null }),
-    dropping: followSession({ sessionId, door: () => chance.pick(urls()), cut: cutBy(chance) }),
-  };
-};
+    nextUrl: () => random.pick(stack.wsUrls()),
+    nextCut: () => ({ frames: random.between(1, 12), ms: random.below(400) }),
+  }),
+});
 type Readers = ReturnType<typeof readTwice>;
 
-const lastOf = ({ frames }: FollowedSession): number => frames.at(-1)?.offset ?? 0;
+/** Waits until every accepted turn is done. Returns the offset of the last frame. */
+const waitForLastOffset = async (steady: FollowedSession): Promise<number> => {
+  const count = (kind: string): number => steady.frames.filter(({ event }) => event === kind).length;
+  while (count('done') < count('accepted') && steady.problems.length === 0) await sleep(POLL_MS);
+  await steady.waitForOffset(0);
+  return steady.frames.at(-1)?.offset ?? 0;
+};
 
-const settle = async ({ sessionId, steady, dropping }: Readers): Promise<SessionSeen> => {
-  const end = await endOf(steady);
-  await dropping.until(end);
+const collect = async ({ sessionId, steady, dropping }: Readers): Promise<SessionSeen> => {
+  const lastOffset = await waitForLastOffset(steady);
+  await dropping.waitForOffset(lastOffset);
   return {
     sessionId,
-    lastOffset: end,
+    lastOffset,
     frames: steady.frames.length,
     restarts: steady.frames.filter(({ event }) => event === 'restart').length,
     drops: dropping.dropsInStream(),
@@ -127,59 +111,88 @@ const settle = async ({ sessionId, steady, dropping }: Readers): Promise<Session
   };
 };
 
-/** The offset of the last `done`, once everything that was said has one. */
-const endOf = async (steady: FollowedSession): Promise<number> => {
-  const count = (kind: string): number => steady.frames.filter(({ event }) => event === kind).length;
-  while (count('done') < count('accepted') && steady.problems.length === 0) await pause(20);
-  await steady.until(0);
-  return lastOf(steady);
-};
+class DroppedClients {
+  private readonly gateway: ReconnectingClient;
+  private readonly readers: Readers[] = [];
+  private readonly turns: SentTurn[] = [];
+  private readonly cancelledTurns: SentTurn[] = [];
+  private hasFailed = false;
 
-const killNowAndThen = async (
-  { stack, chance, killEvery }: DropsOptions,
-  dropped: () => number,
-  over: () => boolean,
-): Promise<void> => {
-  for (let kills = 1; !over();) {
-    await pause(20);
-    if (dropped() < kills * killEvery) continue;
-    kills++;
-    killAgent(stack, chance);
+  constructor(private readonly options: DropsOptions) {
+    this.gateway = createReconnectingClient(() => options.stack.wsUrl);
   }
-};
 
-/** Speaks in several sessions while their clients are cut and agents are killed; settles with what each client has. */
-export const dropClients = async (options: DropsOptions): Promise<SessionSeen[]> => {
-  const { stack, chance, sessions, drops } = options;
-  const door = openDoor(() => stack.wsUrl);
-  const readers: Readers[] = [];
-  let failed = false;
-  const dropped = (): number => readers.reduce((sum, { dropping }) => sum + dropping.dropsInStream(), 0);
-  const mayGoOn = (): boolean => !failed && dropped() < drops;
-  const begin = (sessionId: string): void => void readers.push(readTwice(stack, chance, sessionId));
-  try {
-    const peers = Array.from({ length: sessions }, (_, n) => `p${n}`);
-    const spoken = Promise.all(peers.map((peer) => speak(door, chance, peer, mayGoOn, begin)));
-    spoken.catch(() => (failed = true));
-    await killNowAndThen(options, dropped, () => !mayGoOn());
-    await spoken;
-    return await Promise.all(readers.map(settle));
-  } finally {
-    await Promise.all(readers.flatMap(({ steady, dropping }) => [steady.stop(), dropping.stop()]));
-    await door.drop();
+  async execute(): Promise<DropsResult> {
+    try {
+      const peers = Array.from({ length: this.options.sessions }, (_, n) => `p${n}`);
+      const conversations = Promise.all(peers.map((peer) => this.converse(peer)));
+      conversations.catch(() => (this.hasFailed = true));
+      await this.killAgents();
+      await conversations;
+      const sessions = await Promise.all(this.readers.map(collect));
+      return { sessions, turns: this.turns, cancelledTurns: this.cancelledTurns };
+    } finally {
+      const followers = this.readers.flatMap(({ steady, dropping }) => [steady, dropping]);
+      await Promise.all(followers.map((follower) => follower.stop()));
+      await this.gateway.disconnect();
+    }
   }
-};
 
-/** Reads finished sessions again from their beginning, cut off as often, and answers what that client has. */
+  private dropCount(): number {
+    return this.readers.reduce((sum, { dropping }) => sum + dropping.dropsInStream(), 0);
+  }
+
+  private isOver(): boolean {
+    return this.hasFailed || this.dropCount() >= this.options.drops;
+  }
+
+  private async killAgents(): Promise<void> {
+    const { stack, random, killEvery } = this.options;
+    for (let kills = 1; !this.isOver();) {
+      await sleep(POLL_MS);
+      if (this.dropCount() < kills * killEvery) continue;
+      kills++;
+      killAgent(stack, random);
+    }
+  }
+
+  /** Sends turn after turn in one session until enough connections were cut. */
+  private async converse(peer: string): Promise<void> {
+    const { stack, random } = this.options;
+    const client = await this.gateway.connected();
+    const address = { channel: 'load', account: 'load', peer };
+    const { sessionId } = (await client.call('session.new', address)) as { sessionId: string };
+    this.readers.push(readTwice(stack, random, sessionId));
+    for (let n = 0; n === 0 || !this.isOver(); n++) {
+      const kind = random.pick(KINDS);
+      const content = `${kind} ${peer} ${n}`;
+      const sent = sendTurn(this.gateway, { key: content, peer, content });
+      if (kind === 'cancel') await this.cancelSoon(client, sessionId);
+      (kind === 'cancel' ? this.cancelledTurns : this.turns).push(await sent);
+    }
+  }
+
+  /** Cancels the open turn of a session after a while. The request fails when its agent is killed. */
+  private async cancelSoon(client: SocketClient, sessionId: string): Promise<void> {
+    await sleep(this.options.random.below(80));
+    await client.call('session.cancel', { sessionId }).catch(() => undefined);
+  }
+}
+
+/** Sends turns in several sessions while their clients are cut off and agents are killed. */
+export const dropClients = (options: DropsOptions): Promise<DropsResult> =>
+  new DroppedClients(options).execute();
+
+/** Reads finished sessions from their beginning over connections that are cut. */
 export const readAgain = async (
-  { stack, chance }: Pick<DropsOptions, 'stack' | 'chance'>,
+  { stack, random }: Pick<DropsOptions, 'stack' | 'random'>,
   seen: readonly SessionSeen[],
-): Promise<{ readonly sessionId: string; readonly drops: number; readonly assembled: string }[]> =>
+): Promise<{ readonly drops: number; readonly assembled: string }[]> =>
   Promise.all(
     seen.map(async ({ sessionId, lastOffset }) => {
-      const { dropping, steady } = readTwice(stack, chance, sessionId);
-      await dropping.until(lastOffset);
+      const { dropping, steady } = readTwice(stack, random, sessionId);
+      await dropping.waitForOffset(lastOffset);
       await Promise.all([dropping.stop(), steady.stop()]);
-      return { sessionId, drops: dropping.dropsInStream(), assembled: assembleFrames(dropping.frames) };
+      return { drops: dropping.dropsInStream(), assembled: assembleFrames(dropping.frames) };
     }),
   );

@@ -5,7 +5,7 @@ import { HISTORY_BYTES, auditUntilQuiet, readHistories } from '@antiphon/testing
 import { percentile } from '@antiphon/testing/load';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
-import { CANARY_KEY, twoVendors } from './stack-under-test.js';
+import { CANARY_KEY, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(1_800_000);
 
@@ -32,7 +32,7 @@ context_tokens = 500000
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  const config = twoVendors(mock.url).trimEnd();
+  const config = twoVendorConfig(mock.url).trimEnd();
   stack = await startStack({ config: `${config}\n${LIMITS}`, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
   client = await connectClient(stack.wsUrl);
 });
@@ -139,6 +139,6 @@ describe('a long session', () => {
   });
 
   it('leaves a log that the audit accepts', async () => {
-    expect((await auditUntilQuiet(stack)).said).toContain('everything holds');
+    expect((await auditUntilQuiet(stack)).output).toContain('everything holds');
   });
 });

@@ -4,7 +4,7 @@ import { connectClient, textOf, type SocketClient, type StreamedFrame } from '@a
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
-import { CANARY_KEY, antiphon, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { CANARY_KEY, runCli, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -32,7 +32,7 @@ const toPeer = (peer: string, content: string, agent = 'claude') => ({
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startWith(twoVendors(mock.url));
+  stack = await startStackWith(twoVendorConfig(mock.url));
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -83,7 +83,7 @@ describe('the main job', () => {
     const letUpTo = (n: number) => gates.slice(0, n).forEach(({ resolve }) => resolve());
     const watcher = await connectClient(stack.wsUrl);
     const whole = watcher.stream('chat.send', toPeer('dropped', 'count'));
-    const { sessionId } = (await whole.until('accepted', ({ event }) => event === 'accepted')).data as {
+    const { sessionId } = (await whole.waitFor('accepted', ({ event }) => event === 'accepted')).data as {
       sessionId: string;
     };
     const assembled: StreamedFrame[] = [];
@@ -91,7 +91,7 @@ describe('the main job', () => {
       const reader = await connectClient(stack.wsUrl);
       const stream = reader.stream('session.resume', { sessionId, after: assembled.at(-1)?.offset ?? 0 });
       letUpTo(upTo);
-      await stream.until(`word ${upTo}`, ({ data }) => String(data).includes(words[upTo - 1] as string));
+      await stream.waitFor(`word ${upTo}`, ({ data }) => String(data).includes(words[upTo - 1] as string));
       if (upTo < 12) reader.socket.terminate();
       assembled.push(...(upTo < 12 ? stream.frames : await stream.done()));
       await reader.close();
@@ -190,8 +190,8 @@ describe('the main job', () => {
       user,
     });
     const stream = client.stream('chat.send', toPeer('cancelled', 'count'));
-    const accepted = await stream.until('accepted', ({ event }) => event === 'accepted');
-    await stream.until('the first text', ({ event }) => event === 'text');
+    const accepted = await stream.waitFor('accepted', ({ event }) => event === 'accepted');
+    await stream.waitFor('the first text', ({ event }) => event === 'text');
     const { sessionId } = accepted.data as { sessionId: string };
     expect(await client.call('session.cancel', { sessionId })).toMatchObject({ cancelled: true });
     const frames = await stream.done();
@@ -230,7 +230,7 @@ describe('the main job', () => {
   });
 
   it('has projections of which no row differs from the log, and says so by command', async () => {
-    const listed = await antiphon(stack, ['projections', 'list', '--json']);
+    const listed = await runCli(stack, ['projections', 'list', '--json']);
     const { projections } = JSON.parse(listed.stdout) as { projections: { name: string; service: string }[] };
     expect(projections.map(({ name }) => name)).toEqual([
       'agent-sessions',
@@ -238,10 +238,10 @@ describe('the main job', () => {
       'memory-facts',
       'budget-ledger',
     ]);
-    const compared = await antiphon(stack, ['projections', 'rebuild', '--all', '--compare']);
+    const compared = await runCli(stack, ['projections', 'rebuild', '--all', '--compare']);
     expect([compared.code, compared.stderr]).toEqual([0, '']);
     expect(compared.stdout).toContain('\n0 rows differ\n');
-    const unknown = await antiphon(stack, ['projections', 'rebuild', 'sessions']);
+    const unknown = await runCli(stack, ['projections', 'rebuild', 'sessions']);
     expect([unknown.code, unknown.stderr]).toEqual([
       2,
       expect.stringContaining('agent-sessions, agent-runs'),
@@ -252,7 +252,7 @@ describe('the main job', () => {
     const [accepted] = await client.stream('chat.send', toPeer('archived', 'hello')).done();
     const { sessionId } = accepted?.data as { sessionId: string };
     await client.stream('chat.send', toPeer('newest', 'hello')).done();
-    const left = await antiphon(stack, ['events', 'archive', '--before', '999999999', '--json']);
+    const left = await runCli(stack, ['events', 'archive', '--before', '999999999', '--json']);
     expect([left.code, left.stderr]).toEqual([0, '']);
     const { archives } = JSON.parse(left.stdout) as { archives: { events: number }[] };
     expect(archives.map(({ events }) => events)).toEqual([expect.any(Number)]);
@@ -261,30 +261,30 @@ describe('the main job', () => {
       rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
     });
     // Files are folded along: no row of any projection has to be given up, or taken on trust.
-    const compared = await antiphon(stack, ['projections', 'rebuild', '--all', '--compare']);
+    const compared = await runCli(stack, ['projections', 'rebuild', '--all', '--compare']);
     expect([compared.code, compared.stderr]).toEqual([0, '']);
     expect(compared.stdout).toContain('\n0 rows differ\n');
     const again = await client.stream('chat.send', toPeer('archived', 'and again')).done();
     expect(again.at(-1)?.data).toMatchObject({ status: 'completed' });
-    expect(JSON.parse((await antiphon(stack, ['audit', '--live', '--json'])).stdout)).toMatchObject({
+    expect(JSON.parse((await runCli(stack, ['audit', '--live', '--json'])).stdout)).toMatchObject({
       ok: true,
     });
-    const back = await antiphon(stack, ['events', 'restore', '--all', '--json']);
+    const back = await runCli(stack, ['events', 'restore', '--all', '--json']);
     expect([back.code, back.stderr]).toEqual([0, '']);
-    expect((await antiphon(stack, ['audit', '--json'])).code).toBe(0);
+    expect((await runCli(stack, ['audit', '--json'])).code).toBe(0);
   });
 
   it('proves all of it by the audit, and names the event once a row was changed', async () => {
-    const clean = await antiphon(stack, ['audit', '--json']);
+    const clean = await runCli(stack, ['audit', '--json']);
     expect([clean.code, clean.stderr]).toEqual([0, '']);
     // A checkpoint in the home, by the key that the stack has made: the next audit goes on from it.
-    const first = await antiphon(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
-    const second = await antiphon(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
+    const first = await runCli(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
+    const second = await runCli(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
     expect([first.code, second.code]).toEqual([0, 0]);
     const { headPosition, since } = JSON.parse(first.stdout) as { headPosition: number; since: null };
     expect(since).toBeNull();
     expect(JSON.parse(second.stdout)).toMatchObject({ since: headPosition });
-    const live = await antiphon(stack, ['audit', '--live', '--json']);
+    const live = await runCli(stack, ['audit', '--live', '--json']);
     expect([live.code, live.stderr]).toEqual([0, '']);
     const { checks } = JSON.parse(live.stdout) as { checks: { name: string; checked: number }[] };
     expect(checks.find(({ name }) => name === 'relay-equals-the-log')?.checked).toBe(headPosition);
@@ -300,7 +300,7 @@ describe('the main job', () => {
       [tampered],
     );
     await database.end();
-    const dirty = await antiphon(stack, ['audit']);
+    const dirty = await runCli(stack, ['audit']);
     expect(dirty.code).toBe(1);
     expect(dirty.stdout + dirty.stderr).toContain(tampered);
   });

@@ -7,7 +7,7 @@ import { connectClient, textOf, type SocketClient } from '@antiphon/testing/clie
 import { forgetNats } from '@antiphon/testing/faults';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(300_000);
 
@@ -20,7 +20,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
 
   beforeAll(async () => {
     mock = await startMockModel((request) => script(request));
-    stack = await startWith(twoVendors(mock.url));
+    stack = await startStackWith(twoVendorConfig(mock.url));
   });
   afterAll(async () => {
     await stack?.stop();
@@ -62,7 +62,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     }
   };
   const refilled = () =>
-    eventually('the log in JetStream', async () => {
+    waitForValue('the log in JetStream', async () => {
       const head = (await readEvents(stack)).at(-1)?.position ?? 0;
       const { state, waiting, letters } = await jetStream().catch(() => ({
         state: null,
@@ -78,10 +78,10 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     return events.length;
   };
   const auditIsClean = () =>
-    eventually(
+    waitForValue(
       'a clean audit',
       async () => {
-        const audit = await antiphon(stack, ['audit', '--live', '--strict']);
+        const audit = await runCli(stack, ['audit', '--live', '--strict']);
         return audit.code === 0 && /ok +relay-equals-the-log/.test(audit.stdout) ? true : undefined;
       },
       60_000,
@@ -114,7 +114,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     });
     await withClient(async (client) => {
       const streams = Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, `held ${peer}`));
-      for (const stream of streams) await stream.until('text', ({ event }) => event === 'text');
+      for (const stream of streams) await stream.waitFor('text', ({ event }) => event === 'text');
       const from = performance.now();
       await forgetNats().inflict(stack);
       release();
@@ -126,7 +126,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     script = ({ user }) => ({ text: [user] });
     // Services that are not back yet are refused, which says that nothing was done.
     await withClient((client) =>
-      eventually('an answer', () =>
+      waitForValue('an answer', () =>
         say(client, 0, 'after')
           .done()
           .catch(({ rpc }: { rpc?: { code: number } }) => {

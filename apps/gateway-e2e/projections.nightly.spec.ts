@@ -8,7 +8,7 @@ import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
-import { antiphon, eventually, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, waitForValue, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 const SESSIONS = 12;
 const ROUNDS = 6;
@@ -57,7 +57,7 @@ describe('projections under live load', () => {
     }
   };
   const rebuild = async (...args: string[]): Promise<readonly Compared[]> => {
-    const run = await antiphon(stack, ['projections', 'rebuild', '--all', '--json', ...args]);
+    const run = await runCli(stack, ['projections', 'rebuild', '--all', '--json', ...args]);
     if (run.code !== 0) throw new Error(`${run.stdout}${run.stderr}`);
     return run.stdout
       .split('\n')
@@ -67,7 +67,7 @@ describe('projections under live load', () => {
 
   beforeAll(async () => {
     mock = await startMockModel(script);
-    stack = await startWith(twoVendors(mock.url));
+    stack = await startStackWith(twoVendorConfig(mock.url));
     client = await connectClient(stack.wsUrl);
     loading = Promise.all([...Array.from({ length: SESSIONS }, (_, n) => talk(n)), runs()]);
   }, 120_000);
@@ -121,12 +121,12 @@ describe('projections under live load', () => {
       ],
     });
     const list = async () =>
-      JSON.parse((await antiphon(stack, ['dlq', 'list', '--json'])).stdout) as {
+      JSON.parse((await runCli(stack, ['dlq', 'list', '--json'])).stdout) as {
         streams: Record<string, unknown>[];
         messages: Record<string, unknown>[];
       };
     const before = turns;
-    const parked = await eventually(
+    const parked = await waitForValue(
       'the park of the stream',
       async () => {
         const found = await list();
@@ -141,12 +141,12 @@ describe('projections under live load', () => {
       expect.objectContaining({ consumer: 'metering-settle-calls', code: 'MESSAGING.INVALID' }),
     ]);
     expect(turns).toBeGreaterThan(before + 10);
-    const inVain = await antiphon(stack, ['dlq', 'replay']);
+    const inVain = await runCli(stack, ['dlq', 'replay']);
     expect([inVain.code, inVain.stdout]).toEqual([1, expect.stringContaining('2 stay parked')]);
     await pool.query(`begin; set local session_replication_role = replica;
       update events set data = jsonb_set(data, '{content}', '"my name is Eve"') where event_id = '${poison.eventId}';
       commit`);
-    const replayed = await antiphon(stack, ['dlq', 'replay', '--projection', 'memory-facts']);
+    const replayed = await runCli(stack, ['dlq', 'replay', '--projection', 'memory-facts']);
     expect([replayed.code, replayed.stdout]).toEqual([0, expect.stringContaining('1 streams')]);
     expect((await list()).streams).toEqual([]);
     expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual([0, 0, 0, 0]);
@@ -160,7 +160,7 @@ describe('projections under live load', () => {
     await database.query(`delete from memory_facts where abs(hashtext(fact_id::text)) % 2 = 0;
       update agent_sessions set turns = turns + 1; delete from agent_runs where status = 'completed'`);
     await database.end();
-    const spoiled = await antiphon(stack, ['projections', 'rebuild', '--all', '--compare']);
+    const spoiled = await runCli(stack, ['projections', 'rebuild', '--all', '--compare']);
     expect(spoiled.code).toBe(1);
     expect(spoiled.stdout).toMatch(/agent_sessions .*: turns\n/);
     await rebuild();

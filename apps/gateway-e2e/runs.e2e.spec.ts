@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunView } from '@antiphon/contracts/agent';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
-import { antiphon, eventually, readEvents, startWith, twoVendors } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(240_000);
 
@@ -28,7 +28,7 @@ let mock: MockModel;
 let stack: TestStack;
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startWith(twoVendors(mock.url) + SCRIPTED);
+  stack = await startStackWith(twoVendorConfig(mock.url) + SCRIPTED);
 });
 afterAll(async () => {
   await stack?.stop();
@@ -54,7 +54,7 @@ const http = async <T>(method: string, path: string, body?: unknown): Promise<T>
 const show = (id: string) => http<RunView>('GET', `/runs/${id}`);
 const start = async (): Promise<string> => (await http<RunView>('POST', '/runs', { workflow: CHAIN })).id;
 const completed = (id: string): Promise<RunView> =>
-  eventually(
+  waitForValue(
     'the end of the run',
     async () => {
       const run = await show(id).catch(() => undefined);
@@ -103,14 +103,14 @@ const expectOneTurnEach = async ({ tasks, id }: RunView): Promise<void> => {
 
 describe('antiphon run start --watch', () => {
   it('carries the example out, offline, and says what happens', async () => {
-    const run = await antiphon(stack, ['run', 'start', EXAMPLE, '--input', 'goal=a parser', '--watch']);
+    const run = await runCli(stack, ['run', 'start', EXAMPLE, '--input', 'goal=a parser', '--watch']);
     expect(run.stderr).toBe('');
     expect(run.code).toBe(0);
     expect(run.stdout).toMatch(/plan: completed[^]*implement: completed[^]*review: completed[^]*completed/);
-    const listed = await antiphon(stack, ['run', 'list', '--json']);
+    const listed = await runCli(stack, ['run', 'list', '--json']);
     const [newest] = (JSON.parse(listed.stdout) as { runs: RunView[] }).runs;
     expect(newest).toMatchObject({ name: 'plan-implement-review', status: 'completed' });
-    const shown = await antiphon(stack, ['run', 'show', newest?.id ?? '', '--json']);
+    const shown = await runCli(stack, ['run', 'show', newest?.id ?? '', '--json']);
     const [plan, implement, review] = (JSON.parse(shown.stdout) as RunView).tasks;
     expect(plan?.output).toContain('Goal: a parser');
     expect(implement?.output).toContain(plan?.output?.trim());
@@ -123,12 +123,12 @@ describe('antiphon run start --watch', () => {
       file,
       'name: c\nnodes:\n  - {id: a, agent: main, prompt: x, needs: [b]}\n  - {id: b, agent: main, prompt: x, needs: [a]}\n',
     );
-    const validated = await antiphon(stack, ['workflow', 'validate', file]);
+    const validated = await runCli(stack, ['workflow', 'validate', file]);
     expect([validated.code, validated.stderr]).toEqual([1, expect.stringContaining('a -> b -> a')]);
-    const refused = await antiphon(stack, ['run', 'start', file, '--watch', '--json']);
+    const refused = await runCli(stack, ['run', 'start', file, '--watch', '--json']);
     expect(refused.code).toBe(1);
     expect(JSON.parse(refused.stdout)).toMatchObject({ error: { code: 'WORKFLOW.CYCLE' } });
-    const missing = await antiphon(stack, ['run', 'start', 'nowhere.yaml']);
+    const missing = await runCli(stack, ['run', 'start', 'nowhere.yaml']);
     expect(missing.code).toBe(2);
   });
 });
@@ -223,7 +223,7 @@ describe('a run in whose middle', () => {
   });
 
   it('leaves a log that the audit accepts', async () => {
-    const audit = await antiphon(stack, ['audit']);
+    const audit = await runCli(stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });
 });
@@ -233,7 +233,7 @@ describe('status', () => {
     const { temporalUi } = await http<{ temporalUi: string }>('GET', '/health');
     expect(temporalUi).toBe(stack.stackJson().urls.temporalUi);
     expect((await fetch(temporalUi)).ok).toBe(true);
-    expect((await antiphon(stack, ['status'])).stdout).toContain(temporalUi);
+    expect((await runCli(stack, ['status'])).stdout).toContain(temporalUi);
     const { runs } = await http<{ runs: RunView[] }>('GET', '/runs?limit=1');
     const query = `WorkflowId = "run/${runs[0]?.id}" and AntiphonWorkspace = "default"`;
     // What the page itself asks when somebody searches.

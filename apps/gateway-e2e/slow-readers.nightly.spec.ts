@@ -12,7 +12,7 @@ import {
   type Deaf,
   type Story,
 } from './slow-readers.js';
-import { CANARY_KEY, twoVendors } from './stack-under-test.js';
+import { CANARY_KEY, twoVendorConfig } from './stack-under-test.js';
 
 const READERS = 50;
 const SESSIONS = 2;
@@ -50,7 +50,7 @@ let stories: Story[] = [];
 beforeAll(async () => {
   mock = await startMockModel(({ user }) => ({ text: user === 'long' ? PIECES : ['You said: ', user] }));
   const env = { E2E_PROVIDER_KEY: CANARY_KEY, ...FRUGAL };
-  stack = await startStack({ config: twoVendors(mock.url), env });
+  stack = await startStack({ config: twoVendorConfig(mock.url), env });
 });
 afterAll(async () => {
   await Promise.all([...deaf, ...stories].map(({ client }) => client.close()));
@@ -122,7 +122,7 @@ const peakOf = (kind: Kind): number =>
 type End = { readonly code: 1013 | 1006 | 'never'; readonly reason: string };
 /** How the gateway ended it, or that it has everything after all. */
 const endOf = ({ stream, story, ended }: Deaf): Promise<End> => {
-  const everything = stream.until('everything', ({ offset }) => offset >= story.last());
+  const everything = stream.waitFor('everything', ({ offset }) => offset >= story.last());
   return Promise.race([
     ended as Promise<End>,
     everything.then(
@@ -157,9 +157,9 @@ describe(`${READERS} clients that do not read, while their sessions stream`, () 
     const ends = { 1013: 0, 1006: 0, never: 0 };
     for (const story of stories) {
       const follow = (after: number) =>
-        followSession({ sessionId: story.sessionId, door: () => stack.wsUrl, cut: () => null, after });
+        followSession({ sessionId: story.sessionId, nextUrl: () => stack.wsUrl, nextCut: () => null, after });
       const whole = follow(story.begins);
-      await whole.until(story.last());
+      await whole.waitForOffset(story.last());
       const all = assembleFrames(whole.frames);
       await whole.stop();
       for (const one of deaf.filter((each) => each.story === story)) {
@@ -169,7 +169,7 @@ describe(`${READERS} clients that do not read, while their sessions stream`, () 
         const after = had.at(-1)?.offset ?? story.begins;
         if (code === 1013) expect(reason).toBe(`too slow: resume session ${story.sessionId} after ${after}`);
         const rest = follow(after);
-        await rest.until(story.last());
+        await rest.waitForOffset(story.last());
         await rest.stop();
         expect(assembleFrames([...had, ...rest.frames]) === all).toBe(true);
       }

@@ -53,7 +53,7 @@ const LIVES_MS = 5_000;
 export const turnAway = async (wsUrl: string, story: Story): Promise<Deaf> => {
   const client = await connectClient(wsUrl);
   const { socket } = client;
-  const ack = await client.until('session.ack', ({ type }) => type === 'session.ack');
+  const ack = await client.waitFor('session.ack', ({ type }) => type === 'session.ack');
   const stream = client.stream('session.resume', { sessionId: story.sessionId, after: story.begins });
   socket.pause();
   const lives = setInterval(() => socket.pong(), LIVES_MS);

@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { sleep } from '@antiphon/kernel';
+import type { FrameStream } from '@antiphon/testing/client';
 import { startStack, type StartStackOptions, type TestStack } from '@antiphon/testing/stack';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CLI = `${ROOT}/apps/cli/bin/antiphon.mjs`;
+const POLL_MS = 50;
 
 export interface LoggedEvent {
   readonly position: number;
@@ -14,15 +17,15 @@ export interface LoggedEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** The provider's key in every e2e stack; it must show up nowhere. */
+/** The provider's key in every e2e stack. No output may contain it. */
 export const CANARY_KEY = 'sk-CANARY-6f1d0b7e-2f53-4b53-9d0a-0b1d5b0f4a11';
 
-/** Two agents on one mock: `claude` in Anthropic's format, `gpt` in OpenAI's. */
-export const twoVendors = (mockUrl: string, more = ''): string => `
+/** Configures two agents on one mock: `claude` in Anthropic's format, `gpt` in OpenAI's. */
+export const twoVendorConfig = (mockUrl: string, gatewaySettings = ''): string => `
 [gateway]
 host = "127.0.0.1"
 port = 0
-${more}
+${gatewaySettings}
 
 [[providers]]
 name = "anthropic"
@@ -52,10 +55,10 @@ model = "gpt-4o"
 tools = ["calculator", "echo"]
 `;
 
-export const startWith = (config: string, scale: StartStackOptions['scale'] = {}): Promise<TestStack> =>
+export const startStackWith = (config: string, scale: StartStackOptions['scale'] = {}): Promise<TestStack> =>
   startStack({ config, scale, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
 
-/** All events of the log that match, oldest first, over the gateway's own door. */
+/** Reads all matching events through the gateway, oldest first. */
 export const readEvents = async (
   stack: TestStack,
   query: Readonly<Record<string, string>> = {},
@@ -64,29 +67,37 @@ export const readEvents = async (
   let cursor: string | null = null;
   do {
     const params = new URLSearchParams({ ...query, limit: '1000', ...(cursor === null ? {} : { cursor }) });
-    const answer = await fetch(`${stack.gatewayUrl}/api/v1/events?${params}`);
-    if (!answer.ok) throw new Error(`GET /api/v1/events: ${answer.status} ${await answer.text()}`);
-    const page = (await answer.json()) as { events: LoggedEvent[]; nextCursor: string | null };
+    const response = await fetch(`${stack.gatewayUrl}/api/v1/events?${params}`);
+    if (!response.ok) throw new Error(`GET /api/v1/events: ${response.status} ${await response.text()}`);
+    const page = (await response.json()) as { events: LoggedEvent[]; nextCursor: string | null };
     events.push(...page.events);
     cursor = page.nextCursor;
   } while (cursor !== null);
   return events;
 };
 
-/** Asks again until the answer is there: for facts that another process will write by itself. */
-export const eventually = async <T>(
+/** Polls until `read` returns a value: for facts that another process writes by itself. */
+export const waitForValue = async <T>(
   what: string,
-  ask: () => Promise<T | undefined>,
+  read: () => Promise<T | undefined>,
   deadlineMs = 30_000,
 ): Promise<T> => {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
-    const found = await ask();
+    const found = await read();
     if (found !== undefined) return found;
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    if (Date.now() > deadline) throw new Error(`timed out waiting for ${what}`);
+    await sleep(POLL_MS);
   }
 };
+
+export interface AcceptedTurn {
+  readonly sessionId: string;
+  readonly turnId: string;
+}
+
+export const waitForAccepted = async (stream: FrameStream): Promise<AcceptedTurn> =>
+  (await stream.waitFor('accepted', ({ event }) => event === 'accepted')).data as AcceptedTurn;
 
 export interface CliRun {
   readonly code: number;
@@ -95,7 +106,7 @@ export interface CliRun {
 }
 
 /** Runs the command line as a user of this stack would. */
-export const antiphon = (
+export const runCli = (
   stack: Pick<TestStack, 'home'>,
   args: readonly string[],
   env: Record<string, string> = {},

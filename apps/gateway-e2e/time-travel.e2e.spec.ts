@@ -7,11 +7,11 @@ import { startMockModel, type MockModel, type MockScript } from '@antiphon/testi
 import pg from 'pg';
 import {
   CANARY_KEY,
-  antiphon,
-  eventually,
+  runCli,
+  waitForValue,
   readEvents,
-  startWith,
-  twoVendors,
+  startStackWith,
+  twoVendorConfig,
   type CliRun,
   type LoggedEvent,
 } from './stack-under-test.js';
@@ -32,7 +32,7 @@ let stack: TestStack;
 let client: SocketClient;
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startWith(twoVendors(mock.url));
+  stack = await startStackWith(twoVendorConfig(mock.url));
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -51,7 +51,7 @@ const converse = async (peer: string, ...contents: readonly string[]): Promise<s
   }
   return sessionId;
 };
-const session = (...args: readonly string[]): Promise<CliRun> => antiphon(stack, ['session', ...args]);
+const session = (...args: readonly string[]): Promise<CliRun> => runCli(stack, ['session', ...args]);
 const eventsOf = (id: string): Promise<LoggedEvent[]> => readEvents(stack, { stream: `session-${id}` });
 const jsonOf = <T>({ stdout }: CliRun): T => JSON.parse(stdout) as T;
 const exported = async (id: string, format = 'jsonl'): Promise<{ status: number; text: string }> => {
@@ -96,7 +96,7 @@ describe('antiphon session replay --strict', () => {
     const file = join(stack.home, 'replay.jsonl');
     writeFileSync(file, (await exported(id)).text);
     // Where nothing listens: a file is all that it needs.
-    const offline = await antiphon(stack, ['session', 'replay', '--from', file, '--strict'], {
+    const offline = await runCli(stack, ['session', 'replay', '--from', file, '--strict'], {
       ANTIPHON_URL: 'http://127.0.0.1:9',
     });
     expect([offline.stderr, offline.code]).toEqual(['', 0]);
@@ -196,12 +196,12 @@ describe('antiphon session whatif --model', () => {
     const run = await session('whatif', id, '--model', 'willful');
     expect(run.code).toBe(1);
     expect(run.stderr).toMatch(/asked for calculator .*6 \* 7.*not in the record.*has calculator .*5 \+ 6/);
-    const plugin = await eventually('the what-if', async () => run.stdout.match(/what-if (\S+),/)?.[1]);
+    const plugin = await waitForValue('the what-if', async () => run.stdout.match(/what-if (\S+),/)?.[1]);
     expect((await session('replay', plugin, '--strict')).code).toBe(0);
   });
 
   it('and everything else leave a log that the audit finds whole', async () => {
-    const audit = await antiphon(stack, ['audit', '--json']);
+    const audit = await runCli(stack, ['audit', '--json']);
     expect([audit.stderr, audit.code]).toEqual(['', 0]);
     expect(jsonOf(audit)).toMatchObject({ ok: true });
   });

@@ -10,7 +10,13 @@ import {
   type OtlpReceiver,
   type ReceivedSpan,
 } from '@antiphon/testing/telemetry';
-import { CANARY_KEY, eventually, readEvents, twoVendors, type LoggedEvent } from './stack-under-test.js';
+import {
+  CANARY_KEY,
+  waitForValue,
+  readEvents,
+  twoVendorConfig,
+  type LoggedEvent,
+} from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -74,7 +80,7 @@ beforeAll(async () => {
       : { tools: [{ id: 'call_1', name: 'calculator', input: { expression: '19 + 23' } }] },
   );
   stack = await startStack({
-    config: twoVendors(mock.url),
+    config: twoVendorConfig(mock.url),
     env: {
       E2E_PROVIDER_KEY: CANARY_KEY,
       ANTIPHON_LOG_LEVEL: 'debug',
@@ -86,7 +92,7 @@ beforeAll(async () => {
   });
   client = await connectClient(stack.wsUrl, { traceparent: `00-${TRACE_ID}-${CLIENT_SPAN}-01` });
   await runTurn();
-  trace = await receiver.until('the whole trace of the turn', isWhole);
+  trace = await receiver.waitFor('the whole trace of the turn', isWhole);
   events = await readEvents(stack);
 });
 afterAll(async () => {
@@ -198,7 +204,7 @@ describe('what leaves the process', () => {
   });
 
   it('has metrics too', () =>
-    eventually('metrics over OTLP', () =>
+    waitForValue('metrics over OTLP', () =>
       Promise.resolve(receiver.metrics.has('antiphon_turn_duration_seconds') || undefined),
     ));
 });
@@ -257,7 +263,7 @@ describe('/metrics', () => {
 
   it('counts errors by place, kind and code', async () => {
     client.stream('chat.send', { nobody: 1 });
-    await client.until('the refusal', ({ error }) => error?.code === -32602);
+    await client.waitFor('the refusal', ({ error }) => error?.code === -32602);
     expect(await read('gateway')).toContain(
       'antiphon_errors_total{at="frame",kind="invalid",code="GATEWAY.INVALID_PARAMS"} 1',
     );
@@ -281,7 +287,7 @@ describe('a client without a trace', () => {
     const other = await connectClient(stack.wsUrl);
     await other.stream('chat.send', { ...message, peer: randomUUID() }).done();
     await other.close();
-    const root = await receiver.until('a root span', (spans) =>
+    const root = await receiver.waitFor('a root span', (spans) =>
       spans.find(({ name, parentSpanId }) => name === 'chat.send' && parentSpanId === ''),
     );
     expect(root.traceId).not.toBe(TRACE_ID);
@@ -292,9 +298,9 @@ describe('a client without a trace', () => {
     const other = await connectClient(stack.wsUrl);
     const traceparent = `00-${traceId}-${CLIENT_SPAN}-01`;
     other.sendRaw(JSON.stringify({ id: 7, method: 'ping', traceparent }));
-    await other.until('pong', ({ id }) => id === 7);
+    await other.waitFor('pong', ({ id }) => id === 7);
     await other.close();
-    await receiver.until('the span of the ping', (spans) =>
+    await receiver.waitFor('the span of the ping', (spans) =>
       spans.find((span) => span.traceId === traceId && span.name === 'ping'),
     );
   });
@@ -313,7 +319,7 @@ describe('the trace of a run', () => {
       body: JSON.stringify({ workflow: { name: 'traced', nodes } }),
     });
     expect(answer.status).toBe(202);
-    const whole = await receiver.until('the whole trace of the run', (spans) => {
+    const whole = await receiver.waitFor('the whole trace of the run', (spans) => {
       const ours = spans.filter((span) => span.traceId === traceId);
       const turns = ours.filter(({ name }) => name.startsWith('invoke_agent'));
       return turns.length === 2 && treeProblems(ours, spanId).length === 0 ? ours : undefined;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, textOf, type FrameStream, type SocketClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
-import { CANARY_KEY, eventually, readEvents, twoVendors } from './stack-under-test.js';
+import { CANARY_KEY, waitForValue, readEvents, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
@@ -18,7 +18,7 @@ let doors: readonly [SocketClient, SocketClient];
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
   stack = await startStack({
-    config: twoVendors(mock.url),
+    config: twoVendorConfig(mock.url),
     env: { E2E_PROVIDER_KEY: CANARY_KEY },
     scale: { agent: 2, gateway: 2 },
     shareEngines: true,
@@ -38,7 +38,7 @@ const to = (peer: string, content: string, more: object = {}) => ({
   ...more,
 });
 const acceptedOf = async (stream: FrameStream) =>
-  (await stream.until('accepted', ({ event }) => event === 'accepted')).data as {
+  (await stream.waitFor('accepted', ({ event }) => event === 'accepted')).data as {
     turnId: string;
     sessionId: string;
   };
@@ -94,7 +94,7 @@ describe('the same thing asked for twice, at two gateways at once', () => {
     const held = holding();
     const stream = doors[0].stream('chat.send', to('cancel', 'go on'));
     const { sessionId, turnId } = await acceptedOf(stream);
-    await stream.until('text', ({ event }) => event === 'text');
+    await stream.waitFor('text', ({ event }) => event === 'text');
     const cancel = (door: SocketClient) => door.call('session.cancel', { sessionId, turnId });
     const answers = await Promise.all([...doors, ...doors].map(cancel));
     expect(answers).toContainEqual({ cancelled: true });
@@ -129,14 +129,14 @@ describe('the same thing asked for twice, at two gateways at once', () => {
     const held = holding();
     const stream = doors[0].stream('chat.send', to('resume', 'again'));
     const { sessionId } = await acceptedOf(stream);
-    await stream.until('text', ({ event }) => event === 'text');
+    await stream.waitFor('text', ({ event }) => event === 'text');
     // A connection that resumes a session again goes on with the second one alone.
     const resumed = doors.map((door) => door.stream('session.resume', { sessionId, after: 0 }));
-    await Promise.all(resumed.map((follower) => follower.until('text', ({ event }) => event === 'text')));
+    await Promise.all(resumed.map((follower) => follower.waitFor('text', ({ event }) => event === 'text')));
     held.letGo();
     const frames = await stream.done();
     for (const follower of resumed) {
-      await follower.until('done', ({ event }) => event === 'done');
+      await follower.waitFor('done', ({ event }) => event === 'done');
       expect(shown(follower)).toEqual(shown({ frames }));
     }
     expect(textOf(frames)).toBe('well REST again');
@@ -178,7 +178,7 @@ describe('turns that wait behind another', () => {
       doors[0].stream('chat.send', to('queue-all', content)),
     );
     const { sessionId } = await acceptedOf(streams[2] as FrameStream);
-    await eventually('the first call', async () => (held.begun > 0 ? true : undefined));
+    await waitForValue('the first call', async () => (held.begun > 0 ? true : undefined));
     expect(await doors[1].call('session.cancel', { sessionId })).toEqual({ cancelled: true });
     for (const stream of streams)
       expect((await stream.done()).at(-1)?.data).toMatchObject({ status: 'cancelled' });

@@ -5,7 +5,7 @@ import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { percentile, startLoad } from '@antiphon/testing/load';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { startWith, twoVendors } from './stack-under-test.js';
+import { startStackWith, twoVendorConfig } from './stack-under-test.js';
 
 /**
  * So many sessions wedged, and how many pairs: a time with them and one without, next to each other, in an order that
@@ -31,7 +31,7 @@ beforeAll(async () => {
     await sleep(20);
     return { text: ['You said: ', user] };
   });
-  stack = await startWith(twoVendors(mock.url));
+  stack = await startStackWith(twoVendorConfig(mock.url));
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {
@@ -56,7 +56,7 @@ const talkBesideWedged = async (sessions: number, pair: number): Promise<number[
     client.stream('chat.send', { ...to, peer: `${sessions}-${pair}-${nth}` }),
   );
   const accepted = await Promise.all(
-    wedged.map((stream) => stream.until('accepted', ({ event }) => event === 'accepted')),
+    wedged.map((stream) => stream.waitFor('accepted', ({ event }) => event === 'accepted')),
   );
   // To begin them costs something, as any turn does; what counts is that they hang.
   await until(() => hanging === before + sessions);

@@ -1,24 +1,25 @@
 import { parseArgs } from 'node:util';
 import { parseScale } from '@antiphon/stack';
-import { CHAOS_CONFIG, runChaos } from '@antiphon/testing/faults';
+import { CHAOS_CONFIG, CHAOS_ENDS, runChaos } from '@antiphon/testing/faults';
+import { formatEnds } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 
-/*
- * `npm run chaos -- --seed S --minutes M`: a stack of its own under load, broken by a schedule that follows from the seed.
- */
+// `npm run chaos -- --seed S --minutes M`: loads a stack of its own and breaks it by a schedule that follows from the seed.
 const USAGE = `usage: npm run chaos -- [--seed S] [--minutes M] [--sessions N] [--scale gateway=2,agent=2] [--calm] [--keep]
 
 Starts a stack in a temporary home, sends it turns (with tools) and runs under idempotency keys, and breaks it at
-random: kill -9, SIGTERM and 5 to 20 s of standstill of services, restarts of NATS, PostgreSQL and Temporal, and
-JetStream's folder deleted. Then holds each accepted command against the log, and the log against \`antiphon audit\`.
-Exits 1 with the first counter-example. The same seed makes the same schedule.
+random: services are killed (-9), terminated, or stopped for 5 to 20 s; NATS, PostgreSQL and Temporal restart;
+JetStream's folder is deleted. Then compares each accepted command with the log, and runs \`antiphon audit\`.
+Prints the share of turns that completed. Exits 1 when fewer than ${100 * CHAOS_ENDS.completed.atLeast} % completed, when a turn ended in any other
+way than ${CHAOS_ENDS.failed.join(', ')}, or when a command is lost or repeated, with the first
+counter-examples. The same seed makes the same schedule.
 
-  --seed S       which schedule, a whole number (default: by the clock; it is printed)
-  --minutes M    how long things break (default 1)
-  --sessions N   sessions that talk at once (default 20)
+  --seed S       the schedule, a whole number (default: by the clock; it is printed)
+  --minutes M    time for which faults are injected (default 1)
+  --sessions N   sessions side by side (default 20)
   --scale LIST   processes of each service (default: two gateways, two agents)
-  --calm         no faults: what the machine carries
-  --keep         leave the stack's home where it is, with its logs
+  --calm         no faults: measures the load alone
+  --keep         keep the stack's home with its logs
 
 examples:
   npm run chaos                                    # one minute, a new seed
@@ -51,7 +52,7 @@ if (values.help) {
 }
 const [seed, minutes, sessions] = [values.seed, values.minutes, values.sessions].map(Number);
 if (!Number.isInteger(seed) || !(minutes > 0) || !(sessions >= 1)) {
-  console.error(`--seed is a whole number, --minutes and --sessions are above 0\n${USAGE}`);
+  console.error(`--seed must be a whole number; --minutes and --sessions must be above 0\n${USAGE}`);
   process.exit(2);
 }
 
@@ -71,11 +72,15 @@ const options = {
 };
 const report = await runChaos(stack, options).finally(() => stack.stop());
 
-const { turns, runs, faults, sent, lost, repeated, misread, ends, audit, first } = report;
+const { turns, runs, faults, sent, lost, repeated, misread, disallowed, audit, problems } = report;
 console.log(`${turns + runs} accepted (${turns} turns, ${runs} runs; ${sent} turns sent), ${faults} faults`);
-console.log(`${lost} lost, ${repeated} repeated, ${misread} misread; turns ended ${JSON.stringify(ends)}`);
-console.log(audit.ok ? 'audit: everything holds' : `audit:\n${audit.said}`);
-if (first !== null) {
-  console.error(`first counter-example (seed ${seed}): ${first}`);
+console.log(
+  `${lost} lost, ${repeated} repeated, ${misread} misread, ${disallowed} with an end that is not allowed`,
+);
+console.log(formatEnds(report, CHAOS_ENDS));
+console.log(audit.ok ? 'audit: everything holds' : `audit:\n${audit.output}`);
+if (problems.length > 0) {
+  console.error(`failed with seed ${seed}:`);
+  for (const problem of problems) console.error(`  ${problem}`);
   process.exit(1);
 }

@@ -1,6 +1,9 @@
 import type { FailpointName } from '@antiphon/kernel';
 
-/** What the stack is doing when it comes by the point: a turn with a tool call, one whose call somebody is asked about, a run of two tasks, a run's cancel. */
+/**
+ * The work that reaches a failpoint: a turn with a tool call, a turn whose tool call needs an approval, a run of two
+ * tasks, or a run that is cancelled.
+ */
 export type Job = 'turn' | 'approval' | 'run' | 'cancel';
 
 export interface FaultCase {
@@ -10,11 +13,11 @@ export interface FaultCase {
 
 const during = (job: Job, ...points: FailpointName[]): FaultCase[] => points.map((point) => ({ point, job }));
 
-/** What is done at a point: the process dies, once or again at once, or it stands still and goes on as if nothing had been. */
+/** The process is killed once, killed again after its restart, or stopped for a while and continued. */
 export const FAULTS = ['kill9', 'kill9 twice', 'stop'] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** The sweep: each point with the job that comes by it; a spec holds it against the points in the source. */
+/** Each failpoint with the job that reaches it. A spec compares the list with the source. */
 export const FAULT_CASES: readonly FaultCase[] = [
   ...during('turn', 'gateway.command.received', 'gateway.command.accepted'),
   ...during('turn', 'agent.turn.claimed', 'agent.turn.accepted', 'agent.turn.assembled'),

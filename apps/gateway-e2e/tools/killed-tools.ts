@@ -8,8 +8,8 @@ import { startMockModel } from '@antiphon/testing/providers';
 import type { MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startStack } from '@antiphon/testing/stack';
-import type { Chance } from '@antiphon/testing/load';
-import { eventually, readEvents } from '../stack-under-test.js';
+import type { SeededRandom } from '@antiphon/testing/load';
+import { waitForValue, readEvents } from '../stack-under-test.js';
 import type { LoggedEvent } from '../stack-under-test.js';
 import { TARGET_HOST, startCountingTarget } from './counting-target.js';
 import type { CountingTarget } from './counting-target.js';
@@ -54,7 +54,7 @@ const POINTS = [
 const ONCE_A_STEP = new Set<string>(['agent.tool.requested', 'agent.tool.recorded']);
 
 /** Of a turn of so many calls: one death at a named step, and one while the target is at work. */
-export const killsOf = (chance: Chance, calls: number): Kill[] => {
+export const killsOf = (chance: SeededRandom, calls: number): Kill[] => {
   const at = chance.pick(POINTS);
   return [
     { at, nth: ONCE_A_STEP.has(at) ? 1 : 1 + chance.below(calls - 2) },
@@ -213,10 +213,10 @@ export const startKilledTools = async (): Promise<KilledTools> => {
       peer,
       content: `do ${peer}`,
     });
-    const { turnId } = (await stream.until('accepted', ({ event }) => event === 'accepted')).data as {
+    const { turnId } = (await stream.waitFor('accepted', ({ event }) => event === 'accepted')).data as {
       turnId: string;
     };
-    const all = await eventually(
+    const all = await waitForValue(
       `the end of turn ${turnId}`,
       async () => {
         const events = (await readEvents(stack)).filter(({ data }) => data['turnId'] === turnId);

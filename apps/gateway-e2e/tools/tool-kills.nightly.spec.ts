@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { seeded } from '@antiphon/testing/load';
+import { createSeededRandom } from '@antiphon/testing/load';
 import { anthropicFaults } from '@antiphon/testing/providers';
 import type { LoggedEvent } from '../stack-under-test.js';
-import { antiphon } from '../stack-under-test.js';
+import { runCli } from '../stack-under-test.js';
 import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
 import type { KilledTools } from './killed-tools.js';
 
@@ -24,7 +24,7 @@ afterAll(() => tools?.close());
 
 describe('209 tool calls, with the agent and the sandbox killed at random points', () => {
   it('end, each turn of them', async () => {
-    const chance = seeded(seed);
+    const chance = createSeededRandom(seed);
     for (let turn = 0; turn < TURNS; turn++) {
       const done = await tools.turn(CALLS, killsOf(chance, CALLS));
       log.push(...done.events);
@@ -51,7 +51,7 @@ describe('209 tool calls, with the agent and the sandbox killed at random points
 
   it('leave requests to the provider that are all well-formed, and a log that the audit accepts', async () => {
     for (const { seen } of tools.mock.calls) expect(anthropicFaults(seen.body)).toEqual([]);
-    const audit = await antiphon(tools.stack, ['audit']);
+    const audit = await runCli(tools.stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });
 });

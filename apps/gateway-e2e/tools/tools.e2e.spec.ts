@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { seeded } from '@antiphon/testing/load';
+import { createSeededRandom } from '@antiphon/testing/load';
 import type { ApprovalView, RunView } from '@antiphon/contracts/agent';
-import { antiphon, eventually, readEvents } from '../stack-under-test.js';
+import { runCli, waitForValue, readEvents } from '../stack-under-test.js';
 import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
 import type { KilledTools } from './killed-tools.js';
 
@@ -52,7 +52,7 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
   const show = (id: string) => http<RunView>(`/runs/${id}`);
   const ask = async () => {
     const { id } = await http<RunView>('/runs', { workflow: CAREFUL });
-    const approval = await eventually('the question', async () => {
+    const approval = await waitForValue('the question', async () => {
       const [first] = (await show(id)).tasks;
       const { approvals } = await http<{ approvals: ApprovalView[] }>('/approvals?status=pending');
       return approvals.find(({ sessionId }) => sessionId === first?.sessionId);
@@ -60,11 +60,11 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
     return { id, approval };
   };
   const answer = (approvalId: string, decision: 'approve' | 'deny') =>
-    eventually('an agent that takes the answer', () =>
+    waitForValue('an agent that takes the answer', () =>
       http(`/approvals/${approvalId}/answer`, { decision }).catch(() => undefined),
     );
   const ended = (id: string) =>
-    eventually(
+    waitForValue(
       'the end of the run',
       async () => {
         const run = await show(id).catch(() => undefined);
@@ -99,7 +99,7 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
 
 describe(`tool calls while the agent and the sandbox are killed, by seed ${seed}`, () => {
   it('end once, and no side effect is there twice, as the target counts them', async () => {
-    const { events, killed } = await tools.turn(CALLS, killsOf(seeded(seed), CALLS));
+    const { events, killed } = await tools.turn(CALLS, killsOf(createSeededRandom(seed), CALLS));
     expect(events.at(-1)?.type).toBe('TurnCompleted');
     const tally = tallyOf(events, tools.target);
     expect(Object.values(tally).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
@@ -107,7 +107,7 @@ describe(`tool calls while the agent and the sandbox are killed, by seed ${seed}
   });
 
   it('leave a log that the audit accepts', async () => {
-    const audit = await antiphon(tools.stack, ['audit']);
+    const audit = await runCli(tools.stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });
 });

@@ -1,7 +1,8 @@
+import { sleep } from '@antiphon/kernel';
 import { WebSocket } from 'ws';
-import type { Incoming, StreamedFrame } from './socket-client.js';
+import type { Incoming, StreamedFrame } from './frames.js';
 
-/** When a connection is cut: after so many frames or ms, whichever comes first. */
+/** Limits after which a connection is cut, whichever comes first. */
 export interface Cut {
   readonly frames: number;
   readonly ms: number;
@@ -9,114 +10,122 @@ export interface Cut {
 
 export interface FollowOptions {
   readonly sessionId: string;
-  /** The `/ws` address of the gateway for the next connection. */
-  readonly door: () => string;
-  /** For the next connection; null: it is never cut, and nobody else may end it either. */
-  readonly cut: () => Cut | null;
-  /** Where it begins, default 0: at the session's beginning. */
+  /** Returns the `/ws` address for the next connection. */
+  readonly nextUrl: () => string;
+  /** Returns the cut of the next connection. Null: the follower does not cut it, and its end is a problem. */
+  readonly nextCut: () => Cut | null;
+  /** Offset after which it starts, default 0: the beginning of the session. */
   readonly after?: number;
 }
 
 /** A client that knows `session.resume` and its last offset, and nothing else. */
 export interface FollowedSession {
   readonly frames: readonly StreamedFrame[];
-  /** Connections that have ended so far. */
+  /** Returns the number of connections that have ended. */
   drops(): number;
-  /** Those of them that had brought frames. */
+  /** Returns the number of ended connections that had received frames. */
   dropsInStream(): number;
-  /** What no client may see: an offset that does not grow, an answer that is an error. */
+  /** Violations of the protocol: an offset that does not grow, an error, an unexpected end of a connection. */
   readonly problems: readonly string[];
-  /** Settles once a frame with this offset or a later one has come; throws with the first problem. */
-  until(offset: number, timeoutMs?: number): Promise<void>;
+  /** Resolves once a frame with this offset or a later one has arrived; rejects with the first problem. */
+  waitForOffset(offset: number, timeoutMs?: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-const LOOK_MS = 20;
-/** A gateway that is being started again refuses for a moment. */
-const AGAIN_MS = 20;
+const POLL_MS = 20;
+/** A gateway that restarts refuses connections for a moment. */
+const RECONNECT_MS = 20;
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+class SessionFollower implements FollowedSession {
+  readonly frames: StreamedFrame[] = [];
+  readonly problems: string[] = [];
+  private lastOffset: number;
+  private dropCount = 0;
+  private inStreamCount = 0;
+  private isStopped = false;
+  private socket: WebSocket | null = null;
+  private readonly following: Promise<void>;
 
-/** One connection, from its opening to its end; answers whether it came about. */
-const visit = (
-  url: string,
-  request: string,
-  cut: Cut | null,
-  onMessage: (message: Incoming) => void,
-  onSocket: (socket: WebSocket) => void,
-): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = new WebSocket(url);
-    let left = cut?.frames ?? Infinity;
-    let opened = false;
-    const timer = cut ? setTimeout(() => socket.terminate(), cut.ms) : undefined;
-    onSocket(socket);
-    socket.on('open', () => {
-      opened = true;
-      socket.send(request);
-    });
-    socket.on('message', (data: Buffer) => {
-      onMessage(JSON.parse(data.toString('utf8')) as Incoming);
-      if (--left <= 0) socket.terminate();
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      clearTimeout(timer);
-      resolve(opened);
-    });
-  });
+  constructor(private readonly options: FollowOptions) {
+    this.lastOffset = options.after ?? 0;
+    this.following = this.follow();
+  }
 
-/** Follows a session over connections that are cut and opened again, each time from the last offset that came. */
-export const followSession = ({ sessionId, door, cut, after = 0 }: FollowOptions): FollowedSession => {
-  const frames: StreamedFrame[] = [];
-  const problems: string[] = [];
-  let last = after;
-  let drops = 0;
-  let inStream = 0;
-  let stopped = false;
-  let current: WebSocket | null = null;
+  drops(): number {
+    return this.dropCount;
+  }
 
-  const onMessage = ({ event, data, offset = 0, error }: Incoming): void => {
-    if (error) problems.push(`session.resume after ${last}: ${error.message}`);
-    if (event === undefined) return;
-    if (offset <= last) problems.push(`${event} has offset ${offset}, after ${last}`);
-    last = Math.max(last, offset);
-    frames.push({ event, data, offset });
-  };
-  const follow = async (): Promise<void> => {
-    while (!stopped) {
-      const next = cut();
-      const params = { sessionId, after: last };
-      const request = JSON.stringify({ id: 1, method: 'session.resume', params });
-      const before = frames.length;
-      const opened = await visit(door(), request, next, onMessage, (socket) => (current = socket));
-      if (stopped) return;
-      if (next === null) problems.push('a connection ended that nobody had cut');
-      if (frames.length > before) inStream++;
-      if (opened) drops++;
-      else await pause(AGAIN_MS);
+  dropsInStream(): number {
+    return this.inStreamCount;
+  }
+
+  async waitForOffset(offset: number, timeoutMs = 60_000): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    while (this.lastOffset < offset && this.problems.length === 0) {
+      if (performance.now() > deadline)
+        throw new Error(
+          `session ${this.options.sessionId}: no offset ${offset}; the last one is ${this.lastOffset}`,
+        );
+      await sleep(POLL_MS);
     }
-  };
-  const following = follow();
+    if (this.problems.length > 0) throw new Error(this.problems[0]);
+  }
 
-  return {
-    frames,
-    problems,
-    drops: () => drops,
-    dropsInStream: () => inStream,
-    until: async (offset, timeoutMs = 60_000) => {
-      const deadline = performance.now() + timeoutMs;
-      while (last < offset && problems.length === 0) {
-        if (performance.now() > deadline)
-          throw new Error(`session ${sessionId}: offset ${offset} did not come; the last one is ${last}`);
-        await pause(LOOK_MS);
-      }
-      if (problems.length > 0) throw new Error(problems[0]);
-    },
-    stop: async () => {
-      stopped = true;
-      current?.terminate();
-      await following;
-    },
-  };
-};
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    this.socket?.terminate();
+    await this.following;
+  }
+
+  private async follow(): Promise<void> {
+    while (!this.isStopped) {
+      const cut = this.options.nextCut();
+      const before = this.frames.length;
+      const opened = await this.connectOnce(cut);
+      if (this.isStopped) return;
+      if (cut === null) this.problems.push('a connection ended that the client had not cut');
+      if (this.frames.length > before) this.inStreamCount++;
+      if (opened) this.dropCount++;
+      else await sleep(RECONNECT_MS);
+    }
+  }
+
+  /** Reads over one connection until it ends. Returns whether it was opened. */
+  private connectOnce(cut: Cut | null): Promise<boolean> {
+    const { sessionId, nextUrl } = this.options;
+    const params = { sessionId, after: this.lastOffset };
+    const request = JSON.stringify({ id: 1, method: 'session.resume', params });
+    return new Promise((resolve) => {
+      const socket = new WebSocket(nextUrl());
+      let framesLeft = cut?.frames ?? Infinity;
+      let opened = false;
+      const timer = cut ? setTimeout(() => socket.terminate(), cut.ms) : undefined;
+      this.socket = socket;
+      socket.on('open', () => {
+        opened = true;
+        socket.send(request);
+      });
+      socket.on('message', (data: Buffer) => {
+        this.onMessage(JSON.parse(data.toString('utf8')) as Incoming);
+        if (--framesLeft <= 0) socket.terminate();
+      });
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        clearTimeout(timer);
+        resolve(opened);
+      });
+    });
+  }
+
+  private onMessage({ event, data, offset = 0, error }: Incoming): void {
+    const { lastOffset } = this;
+    if (error) this.problems.push(`session.resume after ${lastOffset}: ${error.message}`);
+    if (event === undefined) return;
+    if (offset <= lastOffset) this.problems.push(`${event} has offset ${offset}, after ${lastOffset}`);
+    this.lastOffset = Math.max(lastOffset, offset);
+    this.frames.push({ event, data, offset });
+  }
+}
+
+/** Follows a session over connections that are cut and reopened, each time from the last offset that arrived. */
+export const followSession = (options: FollowOptions): FollowedSession => new SessionFollower(options);

@@ -1,5 +1,6 @@
-export { assembleFrames, standing, textOf } from './assemble-frames.js';
+export { assembleFrames, effectiveFrames, textOf } from './frames.js';
+export type { Incoming, StreamedFrame } from './frames.js';
 export { followSession } from './follow-session.js';
 export type { Cut, FollowedSession, FollowOptions } from './follow-session.js';
 export { connectClient } from './socket-client.js';
-export type { FrameStream, Incoming, SocketClient, StreamedFrame } from './socket-client.js';
+export type { FrameStream, SocketClient } from './socket-client.js';

@@ -28,7 +28,9 @@ export interface TestStack {
   /** As the operator, who may publish and hear everything. */
   readonly nats: { readonly url: string; readonly user: string; readonly password: string };
   readonly temporalAddress: string;
-  /** As it is now: pids change when something is killed. */
+  /** Returns the `/ws` address of every gateway. */
+  wsUrls(): string[];
+  /** Returns the current state: process ids change when a process is killed. */
   stackJson(): StackJson;
   /** Everything that a process has logged, e.g. of `agent-1`, `supervisor`, `postgresql`. */
   readLog(process: string): string;
@@ -74,6 +76,8 @@ const stopInOrder = async (running: RunningStack): Promise<void> => {
   if (failure !== null) throw new Error(`the supervisor did not end in order: ${failure}`);
 };
 
+const toWsUrl = (gatewayUrl: string): string => `${gatewayUrl.replace(/^http/, 'ws')}/ws`;
+
 type Start = () => Promise<RunningStack>;
 type Remove = () => Promise<void>;
 
@@ -83,10 +87,11 @@ const describe = (home: string, running: RunningStack, start: Start, remove: Rem
   return {
     home,
     gatewayUrl,
-    wsUrl: `${gatewayUrl.replace(/^http/, 'ws')}/ws`,
+    wsUrl: toWsUrl(gatewayUrl),
     databaseUrl: readFileSync(stack.credentials.databaseUrlFile, 'utf8').trim(),
     nats: operatorOf(stack),
     temporalAddress: stack.engines.temporal.address,
+    wsUrls: () => (readStack(home) ?? stack).urls.gateways.map(toWsUrl),
     stackJson: () => readStack(home) ?? stack,
     readLog: (process) => readFileSync(join(stack.logs, `${process}.log`), 'utf8'),
     restart: async (between) => {

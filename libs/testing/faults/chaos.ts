@@ -1,34 +1,34 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { sleep } from '@antiphon/kernel';
 import type { TestStack } from '../engines/start-stack.js';
 import { RUN_KEY_INPUT, checkCommands } from '../load/check-commands.js';
-import type { Verdict } from '../load/check-commands.js';
-import { carryOutRun } from '../load/keyed-run.js';
-import type { TakenRun } from '../load/keyed-run.js';
-import { openDoor, sendTurn } from '../load/keyed-turn.js';
-import type { TakenTurn } from '../load/keyed-turn.js';
-import { seeded } from '../load/seeded.js';
-import type { Chance } from '../load/seeded.js';
-import { auditUntilQuiet } from './audit-stack.js';
-import { readFacts } from './read-facts.js';
+import type { AllowedEnds, Verdict } from '../load/check-commands.js';
+import { runToEnd } from '../load/run-to-end.js';
+import type { EndedRun } from '../load/run-to-end.js';
+import { createSeededRandom } from '../load/seeded-random.js';
+import type { SeededRandom } from '../load/seeded-random.js';
+import { createReconnectingClient, sendTurn } from '../load/send-turn.js';
+import type { SentTurn } from '../load/send-turn.js';
+import { auditUntilQuiet, readFacts } from './check-stack.js';
+import type { Audit } from './check-stack.js';
 import { nextFault } from './stack-faults.js';
 
 export interface ChaosOptions {
   readonly seed: number;
   readonly minutes: number;
   readonly sessions: number;
-  /** False: the load alone, to know what the machine carries. */
+  /** False: the load alone, to measure what the machine carries. Default: true. */
   readonly faults?: boolean;
   readonly onProgress: (line: string) => void;
 }
 
 export interface ChaosReport extends Verdict {
   readonly faults: number;
-  /** How often commands were sent; above their number by what clients had to send again. */
+  /** Number of times that turns were sent; exceeds `turns` by the clients' retries. */
   readonly sent: number;
-  readonly audit: { readonly ok: boolean; readonly said: string };
+  readonly audit: Audit;
 }
 
-/** One agent with the offline provider, whose `/tool` lines make tool calls; as many turns at once as come. */
+/** Configures one agent with the offline provider, whose `/tool` lines make tool calls. */
 export const CHAOS_CONFIG = `
 [gateway]
 host = "127.0.0.1"
@@ -45,8 +45,19 @@ provider = "scripted"
 tools = ["echo", "calculator"]
 `;
 
+/**
+ * A turn may fail when five of its drivers in a row are killed. Every other fault of the schedule may delay a turn,
+ * and must not fail it.
+ */
+export const CHAOS_ENDS: AllowedEnds = { completed: { atLeast: 0.99 }, failed: ['TURN.DRIVER_LOST'] };
+
+/** Fewer turns a minute than this from one session mean that the load itself stood still. */
+const MIN_TURNS_A_MINUTE = 4;
+const RUN_LANES = 4;
+const RUN_PAUSE_MS = 500;
+
 const WORKFLOW = {
-  name: 'soak',
+  name: 'chaos',
   inputs: { [RUN_KEY_INPUT]: {} },
   nodes: [
     { id: 'plan', agent: 'main', prompt: `plan {{inputs.${RUN_KEY_INPUT}}}` },
@@ -56,112 +67,133 @@ const WORKFLOW = {
   ],
 };
 
-interface Soak {
-  readonly stack: TestStack;
-  readonly options: ChaosOptions;
-  readonly turns: TakenTurn[];
-  readonly runs: TakenRun[];
-  /** What clients found wrong, before the log is looked at. */
-  readonly failures: string[];
-  readonly over: () => boolean;
-}
-
-const contentOf = (chance: Chance, key: string): string =>
-  chance.below(3) > 0
+/** Returns a text turn in two of three cases, else one with two tool calls. */
+const chooseContent = (random: SeededRandom, key: string): string =>
+  random.below(3) > 0
     ? `tell me of ${key}`
     : `/tool echo {"of":"${key}"}\n/tool calculator {"expression":"6*7"}`;
 
-/** Each call answers the next gateway, so that who finds one gone tries another. */
-const anyGateway = (stack: TestStack, first: number): (() => string) => {
+/** Returns a function that cycles through the gateways, so that a client whose gateway is gone tries another. */
+export const rotateGateways = (stack: TestStack, first = 0): (() => string) => {
   const { gateways } = stack.stackJson().urls;
   let next = first;
   return () => gateways[next++ % gateways.length] ?? stack.gatewayUrl;
 };
 
-/** One session: its turns one after another, its connection lost now and then. */
-const talk = async (soak: Soak, session: number): Promise<void> => {
-  const { options, turns } = soak;
-  const chance = seeded(options.seed * 1_000 + session);
-  const gateway = anyGateway(soak.stack, session);
-  const door = openDoor(() => `${gateway().replace(/^http/, 'ws')}/ws`);
-  for (let turn = 1; !soak.over(); turn++) {
-    const key = `chaos-${options.seed}-${session}-${turn}`;
-    const lost = chance.below(20) === 0 ? pause(chance.below(100)).then(() => door.drop()) : undefined;
-    turns.push(await sendTurn(door, { key, peer: `p${session}`, content: contentOf(chance, key) }));
-    await lost;
-  }
-  await door.drop();
-};
+class ChaosRun {
+  private readonly turns: SentTurn[] = [];
+  private readonly runs: EndedRun[] = [];
+  /** Errors of clients, found before the log is read. */
+  private readonly failures: string[] = [];
+  private readonly startedAt = performance.now();
 
-const RUN_PAUSE_MS = 500;
+  constructor(
+    private readonly stack: TestStack,
+    private readonly options: ChaosOptions,
+  ) {}
 
-const runAndRun = async (soak: Soak, lane: number): Promise<void> => {
-  const { options, runs } = soak;
-  const gateway = anyGateway(soak.stack, lane);
-  const chance = seeded(options.seed * 1_000_000 + lane);
-  for (let run = 1; !soak.over(); run++) {
-    const key = `chaos-run-${options.seed}-${lane}-${run}`;
-    const command = {
-      key,
-      workflow: WORKFLOW,
-      inputs: { [RUN_KEY_INPUT]: key },
-      cancel: chance.below(5) === 0,
+  async execute(): Promise<ChaosReport> {
+    const { onProgress, faults: isFaulty = true } = this.options;
+    const load = this.startLoad();
+    const faults = isFaulty ? await this.injectFaults() : 0;
+    onProgress('no more faults: waiting for the accepted commands');
+    await load;
+    const audit = await auditUntilQuiet(this.stack);
+    const verdict = checkCommands(
+      { turns: this.turns, runs: this.runs },
+      await readFacts(this.stack),
+      CHAOS_ENDS,
+    );
+    const problems = [
+      ...this.failures,
+      ...verdict.problems,
+      ...this.checkVolume(),
+      ...(audit.ok ? [] : [audit.output]),
+    ];
+    return {
+      ...{ ...verdict, problems, first: problems[0] ?? null, faults, audit },
+      lost: verdict.lost + this.failures.length,
+      sent: this.turns.reduce((sum, { sent }) => sum + sent, 0),
     };
-    runs.push(await carryOutRun(gateway, command));
-    await pause(RUN_PAUSE_MS);
   }
-};
 
-const breakThings = async ({ stack, options, over, turns, runs }: Soak): Promise<number> => {
-  const chance = seeded(options.seed);
-  const from = performance.now();
-  let faults = 0;
-  while (!over()) {
-    await pause(chance.between(1_000, 8_000));
-    const fault = nextFault(chance);
-    if (over()) break;
-    faults++;
-    const at = Math.round((performance.now() - from) / 1_000);
-    options.onProgress(`${at} s: ${fault.what} (${turns.length} turns, ${runs.length} runs so far)`);
-    await fault.inflict(stack);
+  private isOver(): boolean {
+    return performance.now() > this.startedAt + this.options.minutes * 60_000;
   }
-  return faults;
-};
 
-const RUN_LANES = 4;
+  private startLoad(): Promise<unknown> {
+    const sessions = Array.from({ length: this.options.sessions }, (_, i) => this.runSession(i + 1));
+    const lanes = Array.from({ length: RUN_LANES }, (_, i) => this.startRuns(i + 1));
+    return Promise.all([...sessions, ...lanes].map((client) => this.collectFailure(client)));
+  }
 
-const load = (soak: Soak): Promise<unknown> => {
-  const noted = (work: Promise<void>): Promise<void> =>
-    work.catch((error: unknown) => {
-      soak.failures.push(error instanceof Error ? error.message : String(error));
-      soak.options.onProgress(`a client gave up: ${soak.failures.at(-1) ?? ''}`);
+  private collectFailure(client: Promise<void>): Promise<void> {
+    return client.catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      this.failures.push(message);
+      this.options.onProgress(`a client gave up: ${message}`);
     });
-  const sessions = Array.from({ length: soak.options.sessions }, (_, i) => noted(talk(soak, i + 1)));
-  const lanes = Array.from({ length: RUN_LANES }, (_, i) => noted(runAndRun(soak, i + 1)));
-  return Promise.all([...sessions, ...lanes]);
-};
+  }
+
+  /** Sends the turns of one session, one after another; its connection is lost now and then. */
+  private async runSession(session: number): Promise<void> {
+    const { seed } = this.options;
+    const random = createSeededRandom(seed * 1_000 + session);
+    const nextGateway = rotateGateways(this.stack, session);
+    const client = createReconnectingClient(() => `${nextGateway().replace(/^http/, 'ws')}/ws`);
+    for (let turn = 1; !this.isOver(); turn++) {
+      const key = `chaos-${seed}-${session}-${turn}`;
+      const isDropped = random.below(20) === 0;
+      const dropped = isDropped ? sleep(random.below(100)).then(() => client.disconnect()) : undefined;
+      const command = { key, peer: `p${session}`, content: chooseContent(random, key) };
+      this.turns.push(await sendTurn(client, command));
+      await dropped;
+    }
+    await client.disconnect();
+  }
+
+  private async startRuns(lane: number): Promise<void> {
+    const { seed } = this.options;
+    const nextGateway = rotateGateways(this.stack, lane);
+    const random = createSeededRandom(seed * 1_000_000 + lane);
+    for (let nth = 1; !this.isOver(); nth++) {
+      const key = `chaos-run-${seed}-${lane}-${nth}`;
+      const cancel = random.below(5) === 0;
+      const inputs = { [RUN_KEY_INPUT]: key };
+      this.runs.push(await runToEnd(nextGateway, { key, workflow: WORKFLOW, inputs, cancel }));
+      await sleep(RUN_PAUSE_MS);
+    }
+  }
+
+  private async injectFaults(): Promise<number> {
+    const random = createSeededRandom(this.options.seed);
+    let faults = 0;
+    while (!this.isOver()) {
+      await sleep(random.between(1_000, 8_000));
+      const fault = nextFault(random);
+      if (this.isOver()) break;
+      faults++;
+      const at = Math.round((performance.now() - this.startedAt) / 1_000);
+      const soFar = `${this.turns.length} turns, ${this.runs.length} runs so far`;
+      this.options.onProgress(`${at} s: ${fault.what} (${soFar})`);
+      await fault.inflict(this.stack);
+    }
+    return faults;
+  }
+
+  private checkVolume(): string[] {
+    const { sessions, minutes } = this.options;
+    const minimum = Math.ceil(sessions * minutes * MIN_TURNS_A_MINUTE);
+    return [
+      ...(this.turns.length < minimum ? [`${this.turns.length} turns ended, at least ${minimum} must`] : []),
+      ...(this.runs.length < RUN_LANES ? [`${this.runs.length} runs ended, at least ${RUN_LANES} must`] : []),
+    ];
+  }
+}
 
 /**
- * Loads a stack with turns and runs, breaks it by a schedule that follows from the seed, and then holds every command
- * that was accepted against the log, and the log against the audit.
+ * Loads a stack with turns and runs, breaks it by a schedule that follows from the seed, and then compares every
+ * accepted command with the log, and audits the log.
  */
-export const runChaos = async (stack: TestStack, options: ChaosOptions): Promise<ChaosReport> => {
-  const end = performance.now() + options.minutes * 60_000;
-  const over = (): boolean => performance.now() > end;
-  const soak: Soak = { stack, options, over, turns: [], runs: [], failures: [] };
-  const working = load(soak);
-  const faults = options.faults === false ? 0 : await breakThings(soak);
-  options.onProgress('no more faults: waiting for what was accepted');
-  await working;
-  const audit = await auditUntilQuiet(stack);
-  const verdict = checkCommands(soak, await readFacts(stack));
-  const [failure] = soak.failures;
-  return {
-    ...verdict,
-    lost: verdict.lost + soak.failures.length,
-    first: failure ?? verdict.first ?? (audit.ok ? null : audit.said),
-    faults,
-    sent: soak.turns.reduce((sum, { sent }) => sum + sent, 0),
-    audit,
-  };
-};
+export const runChaos = (stack: TestStack, options: ChaosOptions): Promise<ChaosReport> =>
+  new ChaosRun(stack, options).execute();

@@ -1,11 +1,9 @@
-export { auditStack, auditUntilQuiet } from './audit-stack.js';
-export { CHAOS_CONFIG, runChaos } from './chaos.js';
+export { CHAOS_CONFIG, CHAOS_ENDS, rotateGateways, runChaos } from './chaos.js';
 export type { ChaosOptions, ChaosReport } from './chaos.js';
-export { readFacts } from './read-facts.js';
+export { auditUntilQuiet, readFacts } from './check-stack.js';
+export type { Audit } from './check-stack.js';
 export { forgetNats, nextFault } from './stack-faults.js';
 export type { Fault } from './stack-faults.js';
-export { startEngineProxy } from './engine-proxy.js';
-export type { EngineProxy } from './engine-proxy.js';
 export { HISTORY_BYTES, readHistories } from './temporal-histories.js';
 export type { Histories, HistorySize } from './temporal-histories.js';
 export { createWrongClocks } from './wrong-clocks.js';

@@ -1,29 +1,30 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { sleep } from '@antiphon/kernel';
 import type { TestStack } from '../engines/start-stack.js';
-import type { Chance } from '../load/seeded.js';
+import type { SeededRandom } from '../load/seeded-random.js';
 
 const SERVICES = ['gateway', 'agent', 'metering', 'memory', 'sandbox'] as const;
+type Service = (typeof SERVICES)[number];
+type Engine = 'postgres' | 'nats' | 'temporal';
 
-/** One fault, chosen in all its details before it is done. */
+/** One fault, with all its details chosen before it is injected. */
 export interface Fault {
-  /** As it is printed, e.g. `kill -9 agent`. */
+  /** E.g. `kill -9 agent`. */
   readonly what: string;
-  /** Resolves when the fault itself is over; what it broke may still be on its way back. */
+  /** Resolves when the fault itself is over; the process that it hit may still be restarting. */
   inflict(stack: TestStack): Promise<void>;
 }
 
-const pidsOf = (stack: TestStack, service: (typeof SERVICES)[number]): number[] =>
+const pidsOf = (stack: TestStack, service: Service): number[] =>
   stack.stackJson().services[service].flatMap(({ pid }) => (pid === null ? [] : [pid]));
 
-type Engine = 'postgres' | 'nats' | 'temporal';
-const engineOf = (stack: TestStack, engine: Engine): number[] => {
+const enginePids = (stack: TestStack, engine: Engine): number[] => {
   const { pid } = stack.stackJson().engines[engine];
   return pid === null ? [] : [pid];
 };
 
-/** A process that has died by itself meanwhile needs no signal. */
+/** Signals a process; one that has died already is ignored. */
 const signal = (pid: number, name: NodeJS.Signals): void => {
   try {
     process.kill(pid, name);
@@ -35,32 +36,32 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
 const pickOne = (pids: readonly number[], nth: number): number[] =>
   pids.length === 0 ? [] : [pids[nth % pids.length] as number];
 
-const toService =
+const signalService =
   (name: NodeJS.Signals, what: string) =>
-  (chance: Chance): Fault => {
-    const [service, nth] = [chance.pick(SERVICES), chance.below(16)];
+  (random: SeededRandom): Fault => {
+    const [service, nth] = [random.pick(SERVICES), random.below(16)];
     return {
       what: `${what} ${service}`,
       inflict: async (stack) => pickOne(pidsOf(stack, service), nth).forEach((pid) => signal(pid, name)),
     };
   };
 
-const standStill = (chance: Chance): Fault => {
-  const [service, nth, seconds] = [chance.pick(SERVICES), chance.below(16), chance.between(5, 20)];
+const stopService = (random: SeededRandom): Fault => {
+  const [service, nth, seconds] = [random.pick(SERVICES), random.below(16), random.between(5, 20)];
   return {
     what: `stop ${service} for ${seconds} s`,
     inflict: async (stack) => {
       const pids = pickOne(pidsOf(stack, service), nth);
       for (const pid of pids) signal(pid, 'SIGSTOP');
-      await pause(seconds * 1_000);
+      await sleep(seconds * 1_000);
       for (const pid of pids) signal(pid, 'SIGCONT');
     },
   };
 };
 
-const toEngine = (engine: Engine, name: NodeJS.Signals, what: string) => (): Fault => ({
+const signalEngine = (engine: Engine, name: NodeJS.Signals, what: string) => (): Fault => ({
   what,
-  inflict: async (stack) => engineOf(stack, engine).forEach((pid) => signal(pid, name)),
+  inflict: async (stack) => enginePids(stack, engine).forEach((pid) => signal(pid, name)),
 });
 
 const isGone = (pid: number): boolean => {
@@ -72,43 +73,43 @@ const isGone = (pid: number): boolean => {
   }
 };
 
-/** The supervisor stands still meanwhile, so that the server does not come back onto a folder that is half there. */
+/** Stops the supervisor while the folder is deleted, so that NATS does not restart with half of its files. */
 export const forgetNats = (): Fault => ({
   what: "kill -9 NATS and delete JetStream's folder",
   inflict: async (stack) => {
     const { supervisor } = stack.stackJson();
-    const pids = engineOf(stack, 'nats');
+    const pids = enginePids(stack, 'nats');
     signal(supervisor.pid, 'SIGSTOP');
     try {
       for (const pid of pids) signal(pid, 'SIGKILL');
-      // Its parent stands still: it stays a zombie, which holds no file any more.
-      await pause(200);
+      // Its parent is stopped, so the process stays a zombie. A zombie holds no file.
+      await sleep(200);
       rmSync(join(stack.home, 'nats', 'jetstream'), { recursive: true, force: true });
     } finally {
       signal(supervisor.pid, 'SIGCONT');
     }
-    for (let i = 0; i < 100 && !pids.every(isGone); i++) await pause(50);
+    for (let i = 0; i < 100 && !pids.every(isGone); i++) await sleep(50);
   },
 });
 
-/** A schedule's kinds of fault, as often as they stand here. */
-const KINDS: readonly ((chance: Chance) => Fault)[] = [
-  toService('SIGKILL', 'kill -9'),
-  toService('SIGKILL', 'kill -9'),
-  toService('SIGKILL', 'kill -9'),
-  toService('SIGTERM', 'SIGTERM'),
-  toService('SIGTERM', 'SIGTERM'),
-  standStill,
-  standStill,
-  toEngine('nats', 'SIGTERM', 'restart NATS'),
-  toEngine('nats', 'SIGKILL', 'kill -9 NATS'),
+/** Kinds of fault of a schedule; a kind that is listed more often is chosen more often. */
+const KINDS: readonly ((random: SeededRandom) => Fault)[] = [
+  signalService('SIGKILL', 'kill -9'),
+  signalService('SIGKILL', 'kill -9'),
+  signalService('SIGKILL', 'kill -9'),
+  signalService('SIGTERM', 'SIGTERM'),
+  signalService('SIGTERM', 'SIGTERM'),
+  stopService,
+  stopService,
+  signalEngine('nats', 'SIGTERM', 'restart NATS'),
+  signalEngine('nats', 'SIGKILL', 'kill -9 NATS'),
   forgetNats,
-  toEngine('postgres', 'SIGINT', 'restart PostgreSQL (fast)'),
-  toEngine('postgres', 'SIGQUIT', 'restart PostgreSQL (immediate)'),
-  toEngine('postgres', 'SIGKILL', 'kill -9 the postmaster'),
-  toEngine('temporal', 'SIGTERM', 'restart Temporal'),
-  toEngine('temporal', 'SIGKILL', 'kill -9 Temporal'),
+  signalEngine('postgres', 'SIGINT', 'restart PostgreSQL (fast)'),
+  signalEngine('postgres', 'SIGQUIT', 'restart PostgreSQL (immediate)'),
+  signalEngine('postgres', 'SIGKILL', 'kill -9 the postmaster'),
+  signalEngine('temporal', 'SIGTERM', 'restart Temporal'),
+  signalEngine('temporal', 'SIGKILL', 'kill -9 Temporal'),
 ];
 
-/** The next fault of a schedule. */
-export const nextFault = (chance: Chance): Fault => chance.pick(KINDS)(chance);
+/** Chooses the next fault of a schedule. */
+export const nextFault = (random: SeededRandom): Fault => random.pick(KINDS)(random);

@@ -1,59 +1,72 @@
 import { isDeepStrictEqual } from 'node:util';
 import { framesOf, initialCursor, isTurnEnd, runStream, sessionStream } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
-import type { StreamedFrame } from '../client/socket-client.js';
-import type { TakenRun } from './keyed-run.js';
-import type { TakenTurn } from './keyed-turn.js';
+import { effectiveFrames } from '../client/frames.js';
+import type { StreamedFrame } from '../client/frames.js';
+import { checkFigure, report } from './figures.js';
+import type { EndedRun } from './run-to-end.js';
+import type { SentTurn } from './send-turn.js';
 
-/** An event of the log, as far as these checks look at it. */
+/** The parts of a stored event that these checks read. */
 export interface LoggedFact {
   readonly streamId: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** Ends of a turn that a test allows. Every other end is a problem. */
+export interface AllowedEnds {
+  /** Minimum share of turns that complete, 0 to 1. */
+  readonly completed: { readonly atLeast: number };
+  /** Codes with which a turn may fail. Default: none. */
+  readonly failed?: readonly string[];
+  /** Whether a turn may end cancelled. Default: false. */
+  readonly cancelled?: boolean;
+}
+
+/** The ends of a test whose faults may delay a turn, but never fail it. */
+export const ALL_COMPLETE: AllowedEnds = { completed: { atLeast: 1 } };
+
 export interface Verdict {
   readonly turns: number;
   readonly runs: number;
   /** Commands that are not in the log, or have no end there. */
   readonly lost: number;
-  /** Commands that are there more than once, or have more than one end. */
+  /** Commands that are in the log more than once, or have more than one end. */
   readonly repeated: number;
-  /** Of turns that ended, how: `completed`, or the code of a failure. */
-  readonly ends: Readonly<Record<string, number>>;
-  /** Clients whose frames are not those of the log. */
+  /** Clients whose frames differ from those of the log. */
   readonly misread: number;
-  /** The first that is wrong, in words; null when nothing is. */
+  /** Turns and runs with an end that the test does not allow. */
+  readonly disallowed: number;
+  /** Number of turns by their end in the log: `completed`, `cancelled`, or the code of a failure. */
+  readonly ends: Readonly<Record<string, number>>;
+  /** Number of runs by their status, as their clients saw it. */
+  readonly runEnds: Readonly<Record<string, number>>;
+  /** Share of turns that completed, 0 to 1; 1 without turns. */
+  readonly completedShare: number;
+  /** The first problems, at most five; empty when the commands hold. */
+  readonly problems: readonly string[];
+  /** The first problem, or null. */
   readonly first: string | null;
 }
 
+interface Commands {
+  readonly turns: readonly SentTurn[];
+  readonly runs: readonly EndedRun[];
+}
+
+interface LoggedTurn {
+  readonly ends: string[];
+  readonly frames: Frame[];
+}
+
+type Kind = 'lost' | 'repeated' | 'misread' | 'disallowed';
+
+const SHOWN_PROBLEMS = 5;
 const RUN_END = /^Run(Completed|Failed|Cancelled)$/;
 
-type Shown = Pick<StreamedFrame, 'event' | 'data' | 'offset'>;
-
-/** What a client shows in the end: a `restart` voids what lies between the offset that it names and itself. */
-export const settledFrames = (frames: readonly Shown[]): Shown[] => {
-  const restarts = frames.filter(({ event }) => event === 'restart');
-  return frames
-    .filter(
-      ({ offset }) =>
-        !restarts.some(
-          ({ data, offset: end }) => offset >= (data as { offset: number }).offset && offset < end,
-        ),
-    )
-    .map(({ event, data, offset }) => ({ event, data, offset }));
-};
-
-const framesOfTurn = (events: readonly LoggedFact[], turnId: string): Frame[] => {
-  let cursor = initialCursor;
-  return events
-    .flatMap((event) => {
-      const step = framesOf(cursor, event as unknown as SessionEvent);
-      cursor = step.cursor;
-      return step.frames;
-    })
-    .filter((frame) => frame.turnId === turnId);
-};
+/** The input of every run of a load by which its start is found in the log. */
+export const RUN_KEY_INPUT = 'key';
 
 const groupBy = <T>(list: readonly T[], keyOf: (item: T) => string): Map<string, T[]> => {
   const groups = new Map<string, T[]>();
@@ -65,89 +78,163 @@ const groupBy = <T>(list: readonly T[], keyOf: (item: T) => string): Map<string,
   return groups;
 };
 
-type Problem = { readonly kind: 'lost' | 'repeated' | 'misread'; readonly what: string };
+const countBy = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries([...groupBy(names, (name) => name)].map(([name, group]) => [name, group.length]));
 
-const judgeCount = (count: number, what: string): Problem[] => {
-  if (count === 1) return [];
-  return [{ kind: count === 0 ? 'lost' : 'repeated', what: `${what} ${count} times` }];
-};
+/** Counts turns by how their clients saw them end. */
+export const countEnds = (turns: readonly Pick<SentTurn, 'end'>[]): Record<string, number> =>
+  countBy(turns.map(({ end }) => end));
 
-const judgeFrames = (turn: TakenTurn, events: readonly LoggedFact[]): Problem[] => {
-  // `accepted` is answered by the agent as well; its offset is the log's once the turn has begun.
-  // Through JSON: what `fetch` has parsed has other prototypes in a test's realm, and is no other value for that.
-  const without = (frames: readonly Shown[]): unknown =>
-    JSON.parse(JSON.stringify(settledFrames(frames).filter(({ event }) => event !== 'accepted')));
-  const [seen, logged] = [without(turn.frames), without(framesOfTurn(events, turn.turnId))];
-  if (isDeepStrictEqual(seen, logged)) return [];
-  const [client, log] = [JSON.stringify(seen), JSON.stringify(logged)];
-  return [{ kind: 'misread', what: `turn ${turn.turnId}: a client saw ${client}, the log says ${log}` }];
-};
+const loggedEnd = ({ type, data }: LoggedFact): string =>
+  type === 'TurnFailed' ? String(data['code']) : type.slice('Turn'.length).toLowerCase();
 
-const judgeTurn = (
-  turn: TakenTurn,
-  requested: ReadonlyMap<string, readonly LoggedFact[]>,
-  streams: ReadonlyMap<string, readonly LoggedFact[]>,
-): Problem[] => {
-  const events = streams.get(sessionStream(turn.sessionId)) ?? [];
-  const own = events.filter(({ data }) => data['turnId'] === turn.turnId);
-  const ends = own.filter(({ type }) => isTurnEnd(type)).length;
-  return [
-    ...judgeCount(requested.get(turn.content)?.length ?? 0, `key ${turn.key} is in the log`),
-    ...judgeCount(ends, `turn ${turn.turnId} (key ${turn.key}) ends`),
-    ...judgeFrames(turn, events),
-  ];
-};
-
-const judgeRun = (
-  { runId, key }: TakenRun,
-  started: ReadonlyMap<string, readonly LoggedFact[]>,
-  streams: ReadonlyMap<string, readonly LoggedFact[]>,
-): Problem[] => {
-  const ends = (streams.get(runStream(runId)) ?? []).filter(({ type }) => RUN_END.test(type)).length;
-  return [
-    ...judgeCount(started.get(key)?.length ?? 0, `run key ${key} is in the log`),
-    ...judgeCount(ends, `run ${runId} ends`),
-  ];
-};
-
-const endsOf = (events: readonly LoggedFact[]): Record<string, number> => {
-  const ends: Record<string, number> = {};
-  for (const { type, data } of events) {
-    if (!isTurnEnd(type)) continue;
-    const how = type === 'TurnFailed' ? String(data['code']) : type.slice('Turn'.length).toLowerCase();
-    ends[how] = (ends[how] ?? 0) + 1;
+/** Folds one session stream into its turns. */
+const readTurns = (events: readonly LoggedFact[]): ReadonlyMap<string, LoggedTurn> => {
+  const turns = new Map<string, LoggedTurn>();
+  const turnOf = (turnId: string): LoggedTurn => {
+    const turn = turns.get(turnId) ?? { ends: [], frames: [] };
+    turns.set(turnId, turn);
+    return turn;
+  };
+  let cursor = initialCursor;
+  for (const event of events) {
+    const step = framesOf(cursor, event as unknown as SessionEvent);
+    cursor = step.cursor;
+    for (const frame of step.frames) turnOf(frame.turnId).frames.push(frame);
+    if (isTurnEnd(event.type)) turnOf(String(event.data['turnId'])).ends.push(loggedEnd(event));
   }
-  return ends;
+  return turns;
 };
-
-/** The input of every run of a load, by which its start is found in the log. */
-export const RUN_KEY_INPUT = 'key';
 
 /**
- * Holds what clients were told against the log: each command that was accepted is in it once and ended once, and each
- * client saw the log's frames.
+ * Reduces frames to what a client and the log have to agree on. `accepted` differs: the agent answers it as well, and
+ * its offset is the log's only once the turn has begun. JSON, because values that `fetch` parsed have the prototypes
+ * of another realm in Jest.
+ */
+const comparable = (frames: readonly StreamedFrame[]): unknown =>
+  JSON.parse(
+    JSON.stringify(
+      effectiveFrames(frames)
+        .filter(({ event }) => event !== 'accepted')
+        .map(({ event, data, offset }) => ({ event, data, offset })),
+    ),
+  );
+
+class CommandCheck {
+  private readonly found: { readonly kind: Kind; readonly what: string }[] = [];
+  private readonly ends: string[] = [];
+  private readonly streams: ReadonlyMap<string, readonly LoggedFact[]>;
+  private readonly requests: ReadonlyMap<string, readonly LoggedFact[]>;
+  private readonly starts: ReadonlyMap<string, readonly LoggedFact[]>;
+  private readonly sessions = new Map<string, ReadonlyMap<string, LoggedTurn>>();
+
+  constructor(
+    events: readonly LoggedFact[],
+    private readonly allowed: AllowedEnds,
+  ) {
+    const ofType = (type: string) => events.filter((event) => event.type === type);
+    const keyOf = ({ data }: LoggedFact) =>
+      (data['inputs'] as Record<string, string> | undefined)?.[RUN_KEY_INPUT] ?? '';
+    this.streams = groupBy(events, ({ streamId }) => streamId);
+    this.requests = groupBy(ofType('TurnRequested'), ({ data }) => String(data['content']));
+    this.starts = groupBy(ofType('RunStarted'), keyOf);
+  }
+
+  checkTurn(turn: SentTurn): void {
+    const { ends, frames } = this.turnsOf(turn.sessionId).get(turn.turnId) ?? { ends: [], frames: [] };
+    const name = `turn ${turn.turnId} (key ${turn.key})`;
+    this.checkOnce(this.requests.get(turn.content)?.length ?? 0, `key ${turn.key} is in the log`);
+    this.checkOnce(ends.length, `${name} ends`);
+    const [seen, logged] = [comparable(turn.frames), comparable(frames)];
+    if (!isDeepStrictEqual(seen, logged))
+      this.add('misread', `${name}: client ${JSON.stringify(seen)}, log ${JSON.stringify(logged)}`);
+    this.ends.push(...ends);
+    for (const end of ends) this.checkEnd(end, name);
+  }
+
+  checkRun({ key, runId, status, cancelRequested }: EndedRun): void {
+    const ends = (this.streams.get(runStream(runId)) ?? []).filter(({ type }) => RUN_END.test(type));
+    this.checkOnce(this.starts.get(key)?.length ?? 0, `run key ${key} is in the log`);
+    this.checkOnce(ends.length, `run ${runId} ends`);
+    const isAllowed = status === 'completed' || (status === 'cancelled' && cancelRequested);
+    if (!isAllowed) this.add('disallowed', `run ${runId} (key ${key}) ends ${status}`);
+  }
+
+  verdict({ turns, runs }: Commands): Verdict {
+    const ends = countBy(this.ends);
+    const completedShare = this.ends.length === 0 ? 1 : (ends['completed'] ?? 0) / this.ends.length;
+    const { atLeast } = this.allowed.completed;
+    const count = (kind: Kind): number => this.found.filter((problem) => problem.kind === kind).length;
+    const problems = this.found.slice(0, SHOWN_PROBLEMS).map(({ kind, what }) => `${kind}: ${what}`);
+    if (completedShare < atLeast)
+      problems.push(`${completedShare} of the turns completed, at least ${atLeast} must`);
+    return {
+      turns: turns.length,
+      runs: runs.length,
+      ...{ lost: count('lost'), repeated: count('repeated'), misread: count('misread') },
+      disallowed: count('disallowed'),
+      ...{ ends, runEnds: countBy(runs.map(({ status }) => status)), completedShare, problems },
+      first: problems[0] ?? null,
+    };
+  }
+
+  private turnsOf(sessionId: string): ReadonlyMap<string, LoggedTurn> {
+    const known = this.sessions.get(sessionId);
+    if (known) return known;
+    const turns = readTurns(this.streams.get(sessionStream(sessionId)) ?? []);
+    this.sessions.set(sessionId, turns);
+    return turns;
+  }
+
+  private checkOnce(count: number, what: string): void {
+    if (count !== 1) this.add(count === 0 ? 'lost' : 'repeated', `${what} ${count} times`);
+  }
+
+  private checkEnd(end: string, name: string): void {
+    const { failed = [], cancelled = false } = this.allowed;
+    if (end === 'completed' || failed.includes(end) || (end === 'cancelled' && cancelled)) return;
+    this.add('disallowed', `${name} ends ${end}`);
+  }
+
+  private add(kind: Kind, what: string): void {
+    this.found.push({ kind, what });
+  }
+}
+
+/**
+ * Compares what clients saw with the log. Each accepted command is in the log once and ends once, with an end that
+ * `allowed` names, and each client saw the frames of the log. A run completes, or is cancelled on its client's request.
  */
 export const checkCommands = (
-  { turns, runs }: { readonly turns: readonly TakenTurn[]; readonly runs: readonly TakenRun[] },
+  commands: Commands,
   events: readonly LoggedFact[],
+  allowed: AllowedEnds,
 ): Verdict => {
-  const streams = groupBy(events, ({ streamId }) => streamId);
-  const of = (type: string) => events.filter((event) => event.type === type);
-  const requested = groupBy(of('TurnRequested'), ({ data }) => String(data['content']));
-  const inputs = (fact: LoggedFact) => fact.data['inputs'] as Record<string, string> | undefined;
-  const started = groupBy(of('RunStarted'), (fact) => inputs(fact)?.[RUN_KEY_INPUT] ?? '');
-  const problems = [
-    ...turns.flatMap((turn) => judgeTurn(turn, requested, streams)),
-    ...runs.flatMap((run) => judgeRun(run, started, streams)),
-  ];
-  const count = (kind: Problem['kind']): number => problems.filter((problem) => problem.kind === kind).length;
-  return {
-    turns: turns.length,
-    runs: runs.length,
-    lost: count('lost'),
-    repeated: count('repeated'),
-    misread: count('misread'),
-    ends: endsOf(events),
-    first: problems[0]?.what ?? null,
-  };
+  const check = new CommandCheck(events, allowed);
+  for (const turn of commands.turns) check.checkTurn(turn);
+  for (const run of commands.runs) check.checkRun(run);
+  return check.verdict(commands);
+};
+
+const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+
+/** Renders the share of completed turns and every other end, for a test's report. */
+export const formatEnds = (
+  { ends, runEnds, completedShare, runs }: Verdict,
+  allowed: AllowedEnds,
+): string => {
+  const total = Object.values(ends).reduce((sum, count) => sum + count, 0);
+  const share = `${ends['completed'] ?? 0} of ${total} turns completed (${percent(completedShare)}`;
+  const bound = `at least ${percent(allowed.completed.atLeast)})`;
+  return [`${share}, ${bound}; ${JSON.stringify(ends)}`, runs === 0 ? '' : `runs ${JSON.stringify(runEnds)}`]
+    .filter(Boolean)
+    .join('; ');
+};
+
+/** Prints how the turns of a test ended, records the completed share as a figure, and throws at any problem. */
+export const assertCommandsHold = (what: string, verdict: Verdict, allowed: AllowedEnds): void => {
+  report(`${what}: ${formatEnds(verdict, allowed)}`);
+  if (verdict.problems.length > 0) throw new Error(`${what}: ${verdict.problems.join('\n')}`);
+  const atLeast = 100 * allowed.completed.atLeast;
+  checkFigure({ what: `${what}: turns completed`, value: 100 * verdict.completedShare, unit: '%', atLeast });
 };

@@ -1,12 +1,26 @@
-export { RUN_KEY_INPUT, checkCommands, settledFrames } from './check-commands.js';
-export type { LoggedFact, Verdict } from './check-commands.js';
-export { Counterexample } from './counterexample.js';
-export { carryOutRun } from './keyed-run.js';
-export type { RunCommand, TakenRun } from './keyed-run.js';
-export { openDoor, sendTurn } from './keyed-turn.js';
-export type { Door, SendOptions, TakenTurn, TurnCommand } from './keyed-turn.js';
-export { percentile } from './percentile.js';
-export { seeded } from './seeded.js';
-export type { Chance } from './seeded.js';
+export {
+  ALL_COMPLETE,
+  RUN_KEY_INPUT,
+  assertCommandsHold,
+  checkCommands,
+  countEnds,
+  formatEnds,
+} from './check-commands.js';
+export type { AllowedEnds, LoggedFact, Verdict } from './check-commands.js';
+export {
+  checkFigure,
+  measureContention,
+  noiseAllowance,
+  percentile,
+  report,
+  summarizeRatios,
+} from './figures.js';
+export type { Figure, RatioSummary } from './figures.js';
+export { runToEnd } from './run-to-end.js';
+export type { EndedRun, RunCommand } from './run-to-end.js';
+export { createSeededRandom } from './seeded-random.js';
+export type { SeededRandom } from './seeded-random.js';
+export { Counterexample, createReconnectingClient, sendTurn, turnEndOf } from './send-turn.js';
+export type { ReconnectingClient, SendOptions, SentTurn, TurnCommand } from './send-turn.js';
 export { startLoad } from './start-load.js';
 export type { Load, LoadOptions, TimedTurn } from './start-load.js';

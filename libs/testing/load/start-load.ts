@@ -1,82 +1,83 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
-import { openDoor, sendTurn } from './keyed-turn.js';
-import type { SendOptions, TakenTurn, TurnCommand } from './keyed-turn.js';
+import { sleep } from '@antiphon/kernel';
+import { createReconnectingClient, sendTurn } from './send-turn.js';
+import type { ReconnectingClient, SendOptions, SentTurn, TurnCommand } from './send-turn.js';
 
 export interface LoadOptions extends Pick<SendOptions, 'agent' | 'answerMs'> {
-  /** The gateways: conversations are spread over them, and go to the next one when a connection breaks. */
+  /** Addresses of the gateways. Sessions are spread over them, and move to the next one when a connection breaks. */
   readonly wsUrls: readonly string[];
-  /** Conversations side by side; each has one message on its way at a time. */
+  /** Number of sessions side by side; each has one open turn at a time. */
   readonly sessions: number;
-  /** Between the end of a turn and the next message, ms (50). */
+  /** Pause between the end of a turn and the next message, ms (50). */
   readonly pauseMs?: number;
-  /** How long a message is asked for again and again, ms (180,000). */
+  /** Time for which a message is retried, ms (180,000). */
   readonly deadlineMs?: number;
 }
 
-/** When a message was asked for, accepted for the first time, and done; ms, `performance.now()` of this process. */
-export interface TimedTurn extends TakenTurn {
+/** Times at which a message was sent first, accepted first, and done; ms, `performance.now()` of this process. */
+export interface TimedTurn extends SentTurn {
   readonly askedAt: number;
   readonly acceptedAt: number;
   readonly doneAt: number;
 }
 
-/** Clients that talk until they are told to stop, and a record of what they were told. */
+/** Clients that send turns until `stop`, and a record of the answers. */
 export interface Load {
-  /** Messages whose `done` has come, in that order. */
+  /** Turns whose `done` arrived, in that order. */
   readonly done: readonly TimedTurn[];
-  /** When messages were accepted, also those that are not done yet. */
+  /** Times at which messages were accepted, also those that are not done yet. */
   readonly accepted: readonly number[];
-  /** Answers that refused a message for the time being, and when: it was asked for again. */
-  readonly refused: readonly { readonly at: number; readonly why: string }[];
-  /**
-   * Begins no more, and waits until what was begun is done. Throws the first Counterexample that a client has met.
-   * Safe to call twice.
-   */
+  /** Retryable refusals. */
+  readonly refused: readonly { readonly at: number; readonly cause: string }[];
+  /** Sends no further message, and waits for the open turns. Throws a client's first Counterexample. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Begins at once. Each message has an idempotency key and is asked for again, with it, until its turn has ended. */
-export const startLoad = (options: LoadOptions): Load => {
-  const { wsUrls, sessions, pauseMs = 50, deadlineMs = 180_000 } = options;
-  const stopping = new AbortController();
-  const done: TimedTurn[] = [];
-  const accepted: number[] = [];
-  const refused: { at: number; why: string }[] = [];
-  const load = randomUUID().slice(0, 8);
+class RunningLoad implements Load {
+  readonly done: TimedTurn[] = [];
+  readonly accepted: number[] = [];
+  readonly refused: { at: number; cause: string }[] = [];
+  private readonly stopping = new AbortController();
+  private readonly name = randomUUID().slice(0, 8);
+  private readonly sessions: Promise<unknown>;
 
-  const talk = async (at: number): Promise<void> => {
-    let opened = at;
-    const door = openDoor(() => wsUrls[opened++ % wsUrls.length] ?? '');
-    const say = async (command: TurnCommand): Promise<void> => {
-      const askedAt = performance.now();
-      let acceptedAt: number | null = null;
-      const turn = await sendTurn(door, command, deadlineMs, {
-        ...(options.agent === undefined ? {} : { agent: options.agent }),
-        ...(options.answerMs === undefined ? {} : { answerMs: options.answerMs }),
-        onAccepted: () => {
-          if (acceptedAt === null) accepted.push((acceptedAt = performance.now()));
-        },
-        onRefused: (why) => void refused.push({ at: performance.now(), why }),
-      });
-      done.push({ ...turn, askedAt, acceptedAt: acceptedAt ?? askedAt, doneAt: performance.now() });
-    };
-    while (!stopping.signal.aborted) {
+  constructor(private readonly options: LoadOptions) {
+    this.sessions = Promise.all(Array.from({ length: options.sessions }, (_, nth) => this.runSession(nth)));
+    this.sessions.catch(() => undefined);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.sessions;
+  }
+
+  private async runSession(nth: number): Promise<void> {
+    const { wsUrls, pauseMs = 50 } = this.options;
+    let opened = nth;
+    const gateway = createReconnectingClient(() => wsUrls[opened++ % wsUrls.length] ?? '');
+    while (!this.stopping.signal.aborted) {
       const key = randomUUID();
-      await say({ key, peer: `${load}-${at}`, content: `hello ${key}` });
-      await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await this.sendOne(gateway, { key, peer: `${this.name}-${nth}`, content: `hello ${key}` });
+      await sleep(pauseMs, this.stopping.signal).catch(() => undefined);
     }
-    await door.drop();
-  };
-  const talking = Promise.all(Array.from({ length: sessions }, (_, at) => talk(at)));
-  talking.catch(() => undefined);
-  return {
-    done,
-    accepted,
-    refused,
-    stop: async () => {
-      stopping.abort();
-      await talking;
-    },
-  };
-};
+    await gateway.disconnect();
+  }
+
+  private async sendOne(gateway: ReconnectingClient, command: TurnCommand): Promise<void> {
+    const { agent, answerMs, deadlineMs = 180_000 } = this.options;
+    const askedAt = performance.now();
+    let acceptedAt: number | null = null;
+    const turn = await sendTurn(gateway, command, deadlineMs, {
+      agent,
+      answerMs,
+      onAccepted: () => {
+        if (acceptedAt === null) this.accepted.push((acceptedAt = performance.now()));
+      },
+      onRefused: (cause) => void this.refused.push({ at: performance.now(), cause }),
+    });
+    this.done.push({ ...turn, askedAt, acceptedAt: acceptedAt ?? askedAt, doneAt: performance.now() });
+  }
+}
+
+/** Starts a load at once. Each message has an idempotency key, and is retried with it until its turn has ended. */
+export const startLoad = (options: LoadOptions): Load => new RunningLoad(options);

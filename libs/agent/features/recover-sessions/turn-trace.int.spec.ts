@@ -63,7 +63,7 @@ describe('a turn that two processes worked on', () => {
     await world.bury(first);
     await world.ended(submitted.sessionId);
 
-    const turn = await receiver.until('the span of the turn', (spans) =>
+    const turn = await receiver.waitFor('the span of the turn', (spans) =>
       spans.find(({ name }) => name === 'invoke_agent main'),
     );
     expect(turn.attributes).toMatchObject({
@@ -71,7 +71,7 @@ describe('a turn that two processes worked on', () => {
       'antiphon.turn.status': 'completed',
       'antiphon.request.id': 'req-1',
     });
-    const ours = await receiver.until('all that the first process had begun', (spans) => {
+    const ours = await receiver.waitFor('all that the first process had begun', (spans) => {
       const trace = spans.filter(({ traceId }) => traceId === turn.traceId);
       return treeProblems(trace).length === 0 ? trace : undefined;
     });

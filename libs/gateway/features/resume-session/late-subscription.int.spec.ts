@@ -40,7 +40,7 @@ describe('session.resume whose subscription comes late to NATS', () => {
     const known = last(script);
     link.cut();
     const stream = client.stream('session.resume', { sessionId: script.sessionId, after: 0 });
-    await stream.until('the past', ({ offset }) => offset === known);
+    await stream.waitFor('the past', ({ offset }) => offset === known);
     // A whole turn, start to end: nobody is subscribed yet, and nothing in the past says that one is to come.
     await world.commit(script.sessionId, script.turn('between'));
     await world.send(
@@ -48,7 +48,7 @@ describe('session.resume whose subscription comes late to NATS', () => {
       script.frames().filter(({ offset }) => offset > known),
     );
     link.heal();
-    await stream.until('the turn between', ({ offset }) => offset === last(script));
+    await stream.waitFor('the turn between', ({ offset }) => offset === last(script));
     expect(stream.frames.map(({ offset }) => offset)).toEqual(script.frames().map(({ offset }) => offset));
   });
 });

@@ -40,7 +40,7 @@ const offsetOf = (frames: readonly Frame[], data: string): number =>
 /** Resumes and settles once the frame with this offset has come. */
 const resumedTo = async (script: SessionScript, after: number, last: number, at = gateway) => {
   const stream = await resume(script.sessionId, after, at);
-  await stream.until(`offset ${last}`, ({ offset }) => offset >= last);
+  await stream.waitFor(`offset ${last}`, ({ offset }) => offset >= last);
   return shown(stream.frames);
 };
 const committed = async (write: (script: SessionScript) => void): Promise<SessionScript> => {
@@ -141,7 +141,7 @@ describe('session.resume of what runs', () => {
     const whole = createRest(script, ['one ', 'two ', 'three ', 'four']);
     await world.send(script.sessionId, whole.texts.slice(0, 2));
     const stream = await resume(script.sessionId, offsetOf(whole.all, 'one '));
-    await stream.until('two', ({ data }) => data === 'two ');
+    await stream.waitFor('two', ({ data }) => data === 'two ');
     await world.send(script.sessionId, whole.texts.slice(2));
     await world.commit(script.sessionId, whole.events);
     await world.send(script.sessionId, whole.ends);
@@ -159,7 +159,7 @@ describe('session.resume of what runs', () => {
     await world.send(script.sessionId, whole.texts.slice(0, 2));
     await world.forgetLive();
     const stream = await resume(script.sessionId, 0);
-    await stream.until('accepted', ({ event }) => event === 'accepted');
+    await stream.waitFor('accepted', ({ event }) => event === 'accepted');
     await world.send(script.sessionId, whole.texts.slice(2));
     await world.commit(script.sessionId, whole.events);
     // Nobody tells of it, as if the driver had died right after its commit and the relay were down.
@@ -174,7 +174,7 @@ describe('session.resume of what runs', () => {
       add.begin();
     });
     const stream = await resume(script.sessionId, 0);
-    const restart = await stream.until('restart', ({ event }) => event === 'restart');
+    const restart = await stream.waitFor('restart', ({ event }) => event === 'restart');
     const whole = createRest(script, ['new ', 'words']);
     await world.send(script.sessionId, whole.texts.slice(0, 1), 2);
     const [first] = script.frames();
@@ -209,7 +209,7 @@ describe('session.resume of what there is not', () => {
     await world.commit(script.sessionId, script.turn('next'));
     const next = script.frames().filter(({ offset }) => offset >= 2 * ATTEMPT_SPAN);
     await world.send(script.sessionId, next);
-    await stream.until('done', ({ event }) => event === 'done');
+    await stream.waitFor('done', ({ event }) => event === 'done');
     expect(shown(stream.frames)).toEqual(
       shown(script.frames()).filter(({ offset }) => offset > 2 * ATTEMPT_SPAN - 1),
     );
@@ -264,7 +264,7 @@ describe('session.resume in a long session', () => {
     });
     const narrow = await world.gateway({ socketBytes: 512 * 1024, totalBytes: 1024 * 1024 });
     const stream = await resume(big.sessionId, 0, narrow);
-    await stream.until('the end', ({ offset }) => offset === lastOf(big));
+    await stream.waitFor('the end', ({ offset }) => offset === lastOf(big));
     expect(shown(stream.frames)).toEqual(shown(big.frames()));
     await until(() => narrow.held() === 0);
   });
@@ -279,7 +279,7 @@ describe('session.resume while NATS is away', () => {
     await server.kill();
     await world.commit(script.sessionId, next);
     await server.start();
-    const done = await stream.until('done', ({ event }) => event === 'done');
+    const done = await stream.waitFor('done', ({ event }) => event === 'done');
     expect(done.offset).toBe(lastOf(script));
   });
 });

@@ -34,7 +34,7 @@ const stream = async (): Promise<void> => {
   const frames = script.frames().filter(({ offset }) => offset > before);
   await world.send(script.sessionId, frames);
   held.push(gateway.held());
-  await read.until('the end of a turn', ({ offset }) => offset === frames.at(-1)?.offset);
+  await read.waitFor('the end of a turn', ({ offset }) => offset === frames.at(-1)?.offset);
   held.push(gateway.held());
 };
 
@@ -83,11 +83,11 @@ describe('clients that do not read', () => {
       expect([code, reason]).toEqual([1013, `too slow: resume session ${script.sessionId} after ${last}`]);
       const rest = followSession({
         sessionId: script.sessionId,
-        door: () => other.wsUrl,
-        cut: () => null,
+        nextUrl: () => other.wsUrl,
+        nextCut: () => null,
         after: last,
       });
-      await rest.until(script.frames().at(-1)?.offset ?? 0);
+      await rest.waitForOffset(script.frames().at(-1)?.offset ?? 0);
       await rest.stop();
       expect(rest.frames.length).toBeGreaterThan(0);
       expect(assembleFrames([...had, ...rest.frames]) === assembleFrames(script.frames())).toBe(true);

@@ -13,7 +13,7 @@ import {
   type TestNatsServer,
 } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
-import { startEngineProxy, type EngineProxy } from '@antiphon/testing/faults';
+import { startEngineProxy, type EngineProxy } from '@antiphon/testing/network';
 import { GatewayModule } from '../gateway.module.js';
 
 jest.setTimeout(60_000);

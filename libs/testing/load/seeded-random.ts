@@ -1,14 +1,14 @@
-/** Chance that a seed repeats: what follows from a seed is the same in every run. */
-export interface Chance {
-  /** A whole number in [0, bound). */
+/** Random choices that a seed repeats: the same seed gives the same sequence in every run. */
+export interface SeededRandom {
+  /** Returns a whole number in [0, bound). */
   below(bound: number): number;
-  /** A whole number in [from, to]. */
+  /** Returns a whole number in [from, to]. */
   between(from: number, to: number): number;
   pick<T>(list: readonly T[]): T;
 }
 
-/** mulberry32: 32 bits of state, good enough for schedules. */
-const generator = (seed: number): (() => number) => {
+/** Generates numbers in [0, 1) by mulberry32: 32 bits of state, good enough for schedules. */
+const mulberry32 = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -19,8 +19,8 @@ const generator = (seed: number): (() => number) => {
   };
 };
 
-export const seeded = (seed: number): Chance => {
-  const next = generator(seed);
+export const createSeededRandom = (seed: number): SeededRandom => {
+  const next = mulberry32(seed);
   const below = (bound: number): number => Math.floor(next() * bound);
   return {
     below,

@@ -29,7 +29,7 @@ export interface OtlpReceiver {
   readonly bodies: readonly string[];
   readonly contentTypes: ReadonlySet<string>;
   /** Settles with the answer of `find` once it has one. */
-  until<T>(what: string, find: (spans: readonly ReceivedSpan[]) => T | undefined): Promise<T>;
+  waitFor<T>(what: string, find: (spans: readonly ReceivedSpan[]) => T | undefined): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -133,7 +133,7 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
 
-  const until: OtlpReceiver['until'] = (what, find) =>
+  const waitFor: OtlpReceiver['waitFor'] = (what, find) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(check);
@@ -157,7 +157,7 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
     metrics,
     bodies,
     contentTypes,
-    until,
+    waitFor,
     close: async () => {
       server.close();
       server.closeAllConnections();

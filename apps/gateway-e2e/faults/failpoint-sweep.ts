@@ -1,0 +1,197 @@
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sleep } from '@antiphon/kernel';
+import type { FailpointName } from '@antiphon/kernel';
+import { until } from '@antiphon/testing';
+import { CHAOS_CONFIG, auditUntilQuiet, readFacts, rotateGateways } from '@antiphon/testing/faults';
+import type { Audit } from '@antiphon/testing/faults';
+import {
+  ALL_COMPLETE,
+  RUN_KEY_INPUT,
+  checkCommands,
+  createReconnectingClient,
+  runToEnd,
+  sendTurn,
+} from '@antiphon/testing/load';
+import type { AllowedEnds, EndedRun, SentTurn, Verdict } from '@antiphon/testing/load';
+import { startStack } from '@antiphon/testing/stack';
+import type { TestStack } from '@antiphon/testing/stack';
+import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
+import type { Fault, FaultCase, Job } from './fault-cases.js';
+
+export interface SweepCase extends FaultCase {
+  readonly fault: Fault;
+  /** Time that a stopped process stays stopped, ms. */
+  readonly stoppedMs: number;
+}
+
+export interface SweepResult {
+  readonly accepted: number;
+  /** Time from the last fault until every command of the case had ended. */
+  readonly resumedMs: number;
+  readonly verdict: Verdict;
+}
+
+interface Commands {
+  readonly turns: SentTurn[];
+  readonly runs: EndedRun[];
+}
+
+/** A fault at a failpoint hits a turn at most twice, and five lost drivers fail it: every turn completes. */
+export const SWEEP_ENDS: AllowedEnds = ALL_COMPLETE;
+
+const WORKFLOW = {
+  name: 'sweep',
+  inputs: { [RUN_KEY_INPUT]: {} },
+  nodes: [
+    { id: 'first', agent: 'main', prompt: `first {{inputs.${RUN_KEY_INPUT}}}` },
+    { id: 'second', agent: 'main', needs: ['first'], prompt: '/tool echo {"after":"first"}' },
+  ],
+};
+const SESSIONS = 8;
+const RUNS = 2;
+/** Maximum time until a process reaches an armed failpoint. */
+const HIT_MS = 60_000;
+
+/** The file by which failpoints of a running stack are armed (docs/fault-tests.md). */
+class FailpointPlan {
+  private readonly folder = mkdtempSync(join(tmpdir(), 'antiphon-sweep-'));
+  readonly path = join(this.folder, 'plan');
+  private readonly hitPath = `${this.path}.hit`;
+
+  arm(point: FailpointName, action: string): void {
+    rmSync(this.hitPath, { force: true });
+    writeFileSync(`${this.path}.next`, `${point}:1:${action}`);
+    renameSync(`${this.path}.next`, this.path);
+  }
+
+  /** Waits until a process has reached the failpoint. Returns its id. */
+  async waitForHit(): Promise<number> {
+    await until(() => existsSync(this.hitPath) && this.readPid() !== null, HIT_MS);
+    return this.readPid() ?? 0;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private readPid(): number | null {
+    try {
+      return (JSON.parse(readFileSync(this.hitPath, 'utf8')) as { pid: number }).pid;
+    } catch {
+      return null;
+    }
+  }
+}
+
+const isReady = (stack: TestStack): boolean =>
+  Object.values(stack.stackJson().services)
+    .flat()
+    .every(({ state }) => state === 'ready');
+
+/** A stack that is broken at one failpoint after the other while clients use it. */
+export class FailpointSweep {
+  private readonly all: Commands = { turns: [], runs: [] };
+  private cases = 0;
+
+  private constructor(
+    private readonly stack: TestStack,
+    private readonly plan: FailpointPlan,
+  ) {}
+
+  /** Starts two gateways and two agents, so that one goes on while the other is stopped, and one of the rest. */
+  static async start(): Promise<FailpointSweep> {
+    const plan = new FailpointPlan();
+    const stack = await startStack({
+      config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
+      env: { FAILPOINTS: `@${plan.path}` },
+      scale: { gateway: 2, agent: 2 },
+    });
+    return new FailpointSweep(stack, plan);
+  }
+
+  /** Sends commands, breaks a process at the failpoint, and waits until every accepted command has ended. */
+  async run(sweepCase: SweepCase): Promise<SweepResult> {
+    const name = `sweep-${++this.cases}`;
+    let isOver = false;
+    let brokenAt = 0;
+    const breaking = this.breakAt(sweepCase).finally(() => {
+      isOver = true;
+      brokenAt = performance.now();
+    });
+    const [commands] = await Promise.all([this.sendUntil(() => isOver, sweepCase.job, name), breaking]);
+    const resumedMs = performance.now() - brokenAt;
+    await until(() => isReady(this.stack), 60_000);
+    this.all.turns.push(...commands.turns);
+    this.all.runs.push(...commands.runs);
+    const verdict = checkCommands(commands, await readFacts(this.stack), SWEEP_ENDS);
+    return { accepted: commands.turns.length + commands.runs.length, resumedMs, verdict };
+  }
+
+  /** Compares all commands of the sweep with the log, and audits the log. */
+  async judge(): Promise<{ readonly verdict: Verdict; readonly audit: Audit }> {
+    const audit = await auditUntilQuiet(this.stack);
+    return { audit, verdict: checkCommands(this.all, await readFacts(this.stack), SWEEP_ENDS) };
+  }
+
+  async close(): Promise<void> {
+    await this.stack.stop();
+    this.plan.remove();
+  }
+
+  private async breakAt({ point, fault, stoppedMs }: SweepCase): Promise<void> {
+    this.plan.arm(point, fault === 'stop' ? 'stop' : 'kill9');
+    const pid = await this.plan.waitForHit();
+    if (fault === 'stop') {
+      await sleep(stoppedMs);
+      process.kill(pid, 'SIGCONT');
+    }
+    if (fault === 'kill9 twice') {
+      this.plan.arm(point, 'kill9');
+      await this.plan.waitForHit();
+    }
+  }
+
+  /** Repeats the job until the fault is over: not every round of a job reaches each failpoint. */
+  private async sendUntil(isOver: () => boolean, job: Job, name: string): Promise<Commands> {
+    const sent: Commands = { turns: [], runs: [] };
+    for (let round = 1; round === 1 || !isOver(); round++) {
+      const prefix = `${name}-${round}`;
+      if (job === 'run' || job === 'cancel') sent.runs.push(...(await this.startRuns(prefix, job)));
+      else if (job === 'approval') sent.turns.push(...(await this.sendGuardedTurns(prefix)));
+      else sent.turns.push(...(await this.sendTurns(prefix)));
+    }
+    return sent;
+  }
+
+  private startRuns(prefix: string, job: 'run' | 'cancel'): Promise<EndedRun[]> {
+    const nextGateway = rotateGateways(this.stack);
+    const start = (key: string): Promise<EndedRun> => {
+      const inputs = { [RUN_KEY_INPUT]: key };
+      return runToEnd(nextGateway, { key, workflow: WORKFLOW, inputs, cancel: job === 'cancel' });
+    };
+    return Promise.all(Array.from({ length: RUNS }, (_, i) => start(`${prefix}-${i}`)));
+  }
+
+  private sendTurns(prefix: string, agent?: string): Promise<SentTurn[]> {
+    const nextGateway = rotateGateways(this.stack);
+    const send = (i: number): Promise<SentTurn> => {
+      const gateway = createReconnectingClient(() => `${nextGateway().replace(/^http/, 'ws')}/ws`);
+      const key = `${prefix}-${i}`;
+      const command = { key, peer: `p${i}`, content: `/tool echo {"of":"${key}"}` };
+      return sendTurn(gateway, command, undefined, { agent }).finally(() => gateway.disconnect());
+    };
+    return Promise.all(Array.from({ length: SESSIONS }, (_, i) => send(i)));
+  }
+
+  private async sendGuardedTurns(prefix: string): Promise<SentTurn[]> {
+    let isOver = false;
+    const answering = answerApprovals(rotateGateways(this.stack), () => isOver);
+    const turns = await this.sendTurns(prefix, GUARDED_AGENT).finally(() => (isOver = true));
+    await answering;
+    const faults = await findApprovalFaults(this.stack, turns);
+    if (faults.length > 0) throw new Error(faults.join('\n'));
+    return turns;
+  }
+}
