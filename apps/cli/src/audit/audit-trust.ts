@@ -8,18 +8,20 @@ import { signContent } from '@antiphon/event-store';
 import type { SignedLogRoot } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
 import { homeOf } from '../connection/gateway-address.js';
+import { rootsFile } from '../connection/stack-locations.js';
+import type { CommandContext } from '../output.js';
 
-type Environment = Readonly<Record<string, string | undefined>>;
+type Location = Pick<CommandContext, 'env' | 'cwd'>;
 
 export interface TrustOptions {
   readonly roots?: string;
   readonly key?: string;
 }
 
-/** The newest roots of a file that are held against the log; each more costs the audit a little time. */
+/** Maximum number of roots that an audit verifies, newest first; each costs a little time. */
 const MAX_ROOTS = 64;
 
-const readOr = (file: string, what: string): string => {
+const readText = (file: string, what: string): string => {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
@@ -27,22 +29,22 @@ const readOr = (file: string, what: string): string => {
   }
 };
 
-const keyFileOf = ({ key }: TrustOptions, env: Environment, cwd: string): string =>
+const keyFileOf = ({ key }: TrustOptions, { env, cwd }: Location): string =>
   key ??
   (env['ANTIPHON_LOG_SIGNING_KEY_FILE'] || undefined) ??
   join(homeOf(env, cwd), 'credentials', 'log-signing.key');
 
-const toKey = <T>(file: string, make: (pem: string) => T): T => {
-  const pem = readOr(file, 'the key');
+const readKey = <T>(file: string, parse: (pem: string) => T): T => {
+  const pem = readText(file, 'the key');
   try {
-    return make(pem);
+    return parse(pem);
   } catch {
     throw invalid('CLI.USAGE', `the key ${file} is not an Ed25519 key in PEM`);
   }
 };
 
-const rootsIn = (file: string): SignedLogRoot[] => {
-  const lines = readOr(file, 'the roots').split('\n').filter(Boolean).slice(-MAX_ROOTS);
+const readRoots = (file: string): SignedLogRoot[] => {
+  const lines = readText(file, 'the roots').split('\n').filter(Boolean).slice(-MAX_ROOTS);
   try {
     return lines.map((line) => JSON.parse(line) as SignedLogRoot);
   } catch (cause) {
@@ -52,45 +54,34 @@ const rootsIn = (file: string): SignedLogRoot[] => {
   }
 };
 
-/**
- * Signed roots and the key to trust: those that were named, else those of this home; none where there are none.
- * Read before the audit begins, so that no root is newer than what it reads.
- */
-export const findTrust = (options: TrustOptions, env: Environment, cwd: string): TrustedRoots => {
-  const file =
-    options.roots ??
-    (env['ANTIPHON_LOG_ROOTS_FILE'] || undefined) ??
-    join(homeOf(env, cwd), 'log-roots.jsonl');
-  const keyFile = keyFileOf(options, env, cwd);
+/** Returns the signed roots and the public key: the named files, else those of this home, else none. */
+export const findTrust = (options: TrustOptions, location: Location): TrustedRoots => {
+  const file = options.roots ?? rootsFile(location);
+  const keyFile = keyFileOf(options, location);
   const isNamed = options.roots !== undefined || options.key !== undefined;
   return {
-    publicKey: isNamed || existsSync(keyFile) ? toKey(keyFile, (pem) => createPublicKey(pem)) : null,
-    roots: options.roots !== undefined || existsSync(file) ? rootsIn(file) : [],
+    publicKey: isNamed || existsSync(keyFile) ? readKey(keyFile, (pem) => createPublicKey(pem)) : null,
+    roots: options.roots !== undefined || existsSync(file) ? readRoots(file) : [],
   };
 };
 
-/** A file that audits go on from, and leave where they ended. */
+/** Checkpoint file: each audit starts at the last one's end and replaces it. */
 export interface CheckpointFile {
-  /** Null when there is none yet. */
+  /** Null when the file does not exist yet. */
   readonly since: SignedAuditCheckpoint | null;
   write(checkpoint: AuditCheckpoint): void;
 }
 
-/** Needs the private key. Throws `AUDIT.BAD_CHECKPOINT` for a file that does not hold what this key signed. */
-export const openCheckpoint = (
-  file: string,
-  options: TrustOptions,
-  env: Environment,
-  cwd: string,
-): CheckpointFile => {
-  const key: KeyObject = toKey(keyFileOf(options, env, cwd), (pem) => createPrivateKey(pem));
+/** Opens a checkpoint file with the private key. Throws `AUDIT.BAD_CHECKPOINT` unless this key signed it. */
+export const openCheckpoint = (file: string, options: TrustOptions, location: Location): CheckpointFile => {
+  const key: KeyObject = readKey(keyFileOf(options, location), (pem) => createPrivateKey(pem));
   const since = existsSync(file)
-    ? parseCheckpoint(readOr(file, 'the checkpoint'), createPublicKey(key))
+    ? parseCheckpoint(readText(file, 'the checkpoint'), createPublicKey(key))
     : null;
   return {
     since,
     write: (checkpoint) => {
-      // Whole or not at all: a checkpoint that was cut would only be refused.
+      // Atomic: the next audit would refuse a truncated checkpoint.
       writeFileSync(`${file}.new`, `${JSON.stringify(signContent(checkpoint, key))}\n`, { mode: 0o600 });
       renameSync(`${file}.new`, file);
     },

@@ -1,24 +1,24 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { LogEnd } from '@antiphon/event-store';
 
-/** Something that knew how far the log had come. */
+/** A source that recorded a position of the log. */
 export interface Witness {
   readonly where: string;
   readonly position: number;
-  /** ISO 8601; null when it does not say. */
+  /** ISO 8601; null when the source has no time. */
   readonly at: string | null;
 }
 
-/** What a restore loses, as far as anything tells. */
+/** Events that a restore loses, as far as the witnesses show. */
 export interface LossWindow {
   readonly from: Pick<LogEnd, 'position' | 'at'>;
-  /** The furthest that any witness knew; null when none knew more than the backup. */
+  /** The witness with the highest position; null when none is after the backup. */
   readonly to: Witness | null;
   readonly events: number;
   readonly witnesses: readonly Witness[];
 }
 
-/** The newest signed root of a file, of the same history as the backup or one that followed it. */
+/** Reads the newest signed root of a file, if its epoch is the backup's or a later one. */
 export const witnessInRoots = (file: string, epoch: number): Witness[] => {
   if (!existsSync(file)) return [];
   const last = readFileSync(file, 'utf8').split('\n').filter(Boolean).at(-1);
@@ -33,10 +33,10 @@ export const witnessInRoots = (file: string, epoch: number): Witness[] => {
   }
 };
 
-/** Positions of different histories are compared as they are: a lower bound where the log was restored in between. */
+/** Computes the loss. Positions of different epochs are compared as they are, which gives a lower bound. */
 export const lossWindow = (from: LogEnd, witnesses: readonly Witness[]): LossWindow => {
-  const further = witnesses.filter(({ position }) => position > from.position);
-  const to = further.reduce<Witness | null>(
+  const later = witnesses.filter(({ position }) => position > from.position);
+  const to = later.reduce<Witness | null>(
     (best, one) => (best === null || one.position > best.position ? one : best),
     null,
   );
@@ -48,5 +48,5 @@ const timeOf = (at: string | null): string => (at === null ? 'time unknown' : at
 
 export const renderLoss = ({ from, to, events }: LossWindow): string =>
   to === null
-    ? `lost: nothing that anything here knows of after position ${from.position} (${timeOf(from.at)})`
+    ? `lost: no known event after position ${from.position} (${timeOf(from.at)})`
     : `lost: ${events} events, after position ${from.position} (${timeOf(from.at)}) up to position ${to.position} (${timeOf(to.at)}), known from: ${to.where}`;

@@ -4,7 +4,7 @@ import { lossWindow, renderLoss } from './loss-window.js';
 const from = { epoch: 1, position: 100, at: '2026-11-22T10:00:00.000Z' };
 
 describe('the loss window', () => {
-  it('reaches to the furthest that anything knew', () => {
+  it('ends at the highest position of any witness', () => {
     const roots = { where: 'signed roots', position: 140, at: '2026-11-22T10:00:30.000Z' };
     const stream = { where: 'EVENTS', position: 160, at: null };
     const window = lossWindow(from, [roots, stream]);
@@ -14,8 +14,8 @@ describe('the loss window', () => {
     );
   });
 
-  it('says that nothing knew of more, not that nothing was lost', () =>
+  it('reports that no later event is known, and does not claim that none is lost', () =>
     expect(renderLoss(lossWindow(from, [{ where: 'old roots', position: 90, at: null }]))).toBe(
-      'lost: nothing that anything here knows of after position 100 (2026-11-22T10:00:00.000Z)',
+      'lost: no known event after position 100 (2026-11-22T10:00:00.000Z)',
     ));
 });

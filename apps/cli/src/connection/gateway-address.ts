@@ -1,7 +1,7 @@
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
-import { loadConfig } from '@antiphon/config';
-import { readStack } from '@antiphon/stack';
+import { join, resolve } from 'node:path';
+import { readStack } from '@antiphon/stack/stack-json';
 
 export interface GatewayAddress {
   /** `http://host:port`, without a slash at its end. */
@@ -14,22 +14,41 @@ export interface AddressOptions {
   readonly token?: string;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where this installation keeps its state: `ANTIPHON_HOME`, else (or where it is empty) `./.antiphon`. */
+/** Returns the folder that holds this installation's state: `ANTIPHON_HOME`, else `./.antiphon`. */
 export const homeOf = (env: Environment, cwd: string): string =>
   resolve(cwd, env['ANTIPHON_HOME'] || '.antiphon');
 
-/** `--url`, `ANTIPHON_URL`, the running stack of this home, else the configured address. */
-export const findGateway = (options: AddressOptions, env: Environment, cwd: string): GatewayAddress => {
-  const config = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: false });
-  const url =
-    options.url ??
-    (env['ANTIPHON_URL'] || undefined) ??
-    readStack(homeOf(env, cwd))?.urls?.gateway ??
-    `http://${config.gateway.host}:${config.gateway.port}`;
+const userHome = (env: Environment): string => env['HOME'] ?? homedir();
+
+/** Returns true when a file or a variable may set the gateway's address or token. */
+const isConfigured = (env: Environment, cwd: string): boolean =>
+  Boolean(env['ANTIPHON_CONFIG'] || env['ANTIPHON_GATEWAY_TOKEN']) ||
+  existsSync(resolve(cwd, 'antiphon.toml')) ||
+  existsSync(join(userHome(env), '.antiphon', 'config.toml'));
+
+/**
+ * Returns `--url`, `ANTIPHON_URL`, the address of this home's running stack, or the configured address.
+ * Loads the configuration's parser only where it can matter: it is most of such a command's start.
+ */
+export const findGateway = async (
+  options: AddressOptions,
+  env: Environment,
+  cwd: string,
+): Promise<GatewayAddress> => {
+  const known =
+    options.url ?? (env['ANTIPHON_URL'] || undefined) ?? readStack(homeOf(env, cwd))?.urls?.gateway;
+  let url = known ?? null;
+  let token: string | null = null;
+  if (url === null || isConfigured(env, cwd)) {
+    const { loadConfig } = await import('@antiphon/config');
+    const { gateway } = loadConfig({ env, cwd, homeDir: userHome(env), requireKeys: false });
+    url ??= `http://${gateway.host}:${gateway.port}`;
+    token = gateway.token;
+  }
   return {
     url: url.replace(/\/+$/, ''),
-    token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? config.gateway.token,
+    token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? token,
   };
 };

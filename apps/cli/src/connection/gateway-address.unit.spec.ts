@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { homeOf } from './gateway-address.js';
 
-describe('the home of an installation', () => {
+describe('homeOf', () => {
   it.each([
     ['unset', {}],
-    ['empty, which the two commands take for unset', { ANTIPHON_HOME: '' }],
-  ])('is .antiphon beside the caller when the variable is %s', (_, env) =>
+    ['empty', { ANTIPHON_HOME: '' }],
+  ])('is .antiphon in the working directory when the variable is %s', (_, env) =>
     expect(homeOf(env, '/somewhere')).toBe('/somewhere/.antiphon'),
   );
 
-  it('is where the variable says, from where the caller stands', () => {
+  it('is the path in the variable, relative to the working directory', () => {
     expect(homeOf({ ANTIPHON_HOME: 'state' }, '/somewhere')).toBe('/somewhere/state');
     expect(homeOf({ ANTIPHON_HOME: '/var/antiphon' }, '/somewhere')).toBe('/var/antiphon');
   });

@@ -2,7 +2,7 @@ import { AppError, transient, type ErrorKind } from '@antiphon/kernel';
 import type { GatewayAddress } from './gateway-address.js';
 
 const TIMEOUT_MS = 15_000;
-/** For answers that are as long as what they tell of. */
+/** Timeout for responses whose size grows with the log. */
 const LONG_TIMEOUT_MS = 600_000;
 
 const KIND_OF: Readonly<Record<number, ErrorKind>> = {
@@ -16,7 +16,7 @@ const KIND_OF: Readonly<Record<number, ErrorKind>> = {
   503: 'transient',
 };
 
-/** Nobody answers at the gateway's address: exit code 3. */
+/** Creates the error for a gateway that does not respond: exit code 3. */
 export const unreachable = ({ url }: GatewayAddress, cause: unknown): AppError =>
   transient(
     'CLI.UNREACHABLE',
@@ -29,8 +29,8 @@ const problemOf = (status: number, text: string): AppError => {
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
-    // Not ours: whatever answers there, its text says more than a parse error would.
-    problem = { detail: `the server answered ${status}: ${text.slice(0, 200)}` };
+    // Another server listens at this address: its text tells more than a parse error would.
+    problem = { detail: `the server responded with ${status}: ${text.slice(0, 200)}` };
   }
   return new AppError(
     KIND_OF[status] ?? 'bug',
@@ -39,48 +39,59 @@ const problemOf = (status: number, text: string): AppError => {
   );
 };
 
-interface Asked {
+interface RequestOptions {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly body?: unknown;
-  /** The same key again is the same request. */
+  /** The gateway treats requests with the same key as one request. */
   readonly idempotencyKey?: string;
 }
 
-const headersOf = ({ token }: GatewayAddress, { body, idempotencyKey }: Asked): Record<string, string> => ({
+const headersOf = (
+  { token }: GatewayAddress,
+  { body, idempotencyKey }: RequestOptions,
+): Record<string, string> => ({
   ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
 });
 
-const ask = async (
+const request = async (
   gateway: GatewayAddress,
   path: string,
-  asked: Asked,
+  options: RequestOptions,
   timeoutMs = TIMEOUT_MS,
 ): Promise<string> => {
-  const answer = await fetch(gateway.url + path, {
-    method: asked.method,
-    headers: headersOf(gateway, asked),
+  const response = await fetch(gateway.url + path, {
+    method: options.method,
+    headers: headersOf(gateway, options),
     signal: AbortSignal.timeout(timeoutMs),
-    ...(asked.body === undefined ? {} : { body: JSON.stringify(asked.body) }),
+    body: options.body === undefined ? null : JSON.stringify(options.body),
   }).catch((cause: unknown) => {
     throw unreachable(gateway, cause);
   });
-  const text = await answer.text();
-  if (!answer.ok) throw problemOf(answer.status, text);
+  const text = await response.text();
+  if (!response.ok) throw problemOf(response.status, text);
   return text;
 };
 
-/** Asks the gateway for a JSON document; its problem documents become AppErrors. */
-export const askJson = async (gateway: GatewayAddress, path: string, asked: Asked): Promise<unknown> => {
-  const text = await ask(gateway, path, asked);
-  return text === '' ? null : (JSON.parse(text) as unknown);
+/** Sends a request and parses its JSON response. Throws the gateway's problem documents as AppErrors. */
+export const requestJson = async <T>(
+  gateway: GatewayAddress,
+  path: string,
+  options: RequestOptions,
+): Promise<T> => {
+  const text = await request(gateway, path, options);
+  return (text === '' ? null : JSON.parse(text)) as T;
 };
 
 /** GETs a text of any length. */
 export const getText = (gateway: GatewayAddress, path: string): Promise<string> =>
-  ask(gateway, path, { method: 'GET' }, LONG_TIMEOUT_MS);
+  request(gateway, path, { method: 'GET' }, LONG_TIMEOUT_MS);
 
 /** GETs a JSON document from the gateway. */
-export const getJson = (gateway: GatewayAddress, path: string): Promise<unknown> =>
-  askJson(gateway, path, { method: 'GET' });
+export const getJson = <T>(gateway: GatewayAddress, path: string): Promise<T> =>
+  requestJson<T>(gateway, path, { method: 'GET' });
+
+/** Returns the line that tells how to read the next page, or no line after the last page. */
+export const nextPageLine = (nextCursor: string | null): string[] =>
+  nextCursor === null ? [] : [`more: --cursor ${nextCursor}`];

@@ -1,7 +1,7 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
 
-/** What was said and done in one turn. */
+/** One turn: its message, answer, tool calls and usage. */
 export interface TurnSummary {
   readonly turnId: string;
   readonly content: string;
@@ -29,7 +29,7 @@ export type Compared = (typeof COMPARED)[number];
 export interface TurnPair {
   readonly a: TurnSummary | null;
   readonly b: TurnSummary | null;
-  /** What is not the same; empty where everything is. */
+  /** Fields that differ; empty when the turns are equal. */
   readonly differs: readonly Compared[];
 }
 
@@ -47,12 +47,12 @@ type Summary = Mutable<Omit<TurnSummary, 'models' | 'tools' | 'usage'>> & {
   usage: Mutable<TurnSummary['usage']>;
 };
 
-const begin = ({ turnId, content }: SessionEventOf<'TurnRequested'>['data']): Summary => ({
+const createSummary = ({ turnId, content }: SessionEventOf<'TurnRequested'>['data']): Summary => ({
   ...{ turnId, content, status: 'open', error: null, models: [], text: '', tools: [] },
   usage: { inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
 });
 
-const answer = (turn: Summary, data: SessionEventOf<'ModelCallCompleted'>['data']): void => {
+const addModelCall = (turn: Summary, data: SessionEventOf<'ModelCallCompleted'>['data']): void => {
   turn.text += data.text;
   turn.models.push(`${data.provider}/${data.model}`);
   turn.usage.inputTokens += data.usage.inputTokens;
@@ -62,21 +62,26 @@ const answer = (turn: Summary, data: SessionEventOf<'ModelCallCompleted'>['data'
     turn.tools.push({ callId, name, input, outcome: 'none', content: '' });
 };
 
-const settle = (turn: Summary, callId: string, outcome: string, content: string): void => {
+const endToolCall = (turn: Summary, callId: string, outcome: string, content: string): void => {
   const call = turn.tools.find((tool) => tool.callId === callId);
   if (call) Object.assign(call, { outcome, content });
 };
 
-const note = (turn: Summary, event: SessionEvent): void => {
+const applyEvent = (turn: Summary, event: SessionEvent): void => {
   switch (event.type) {
     case 'ModelCallCompleted':
-      return answer(turn, event.data);
+      return addModelCall(turn, event.data);
     case 'ToolCallCompleted':
-      return settle(turn, event.data.callId, event.data.isError ? 'error' : 'completed', event.data.content);
+      return endToolCall(
+        turn,
+        event.data.callId,
+        event.data.isError ? 'error' : 'completed',
+        event.data.content,
+      );
     case 'ToolCallFailed':
-      return settle(turn, event.data.callId, `failed: ${event.data.code}`, event.data.message);
+      return endToolCall(turn, event.data.callId, `failed: ${event.data.code}`, event.data.message);
     case 'ToolCallUnknown':
-      return settle(turn, event.data.callId, 'unknown', event.data.message);
+      return endToolCall(turn, event.data.callId, 'unknown', event.data.message);
     case 'TurnCompleted':
       return void (turn.status = 'completed');
     case 'TurnCancelled':
@@ -91,14 +96,14 @@ const note = (turn: Summary, event: SessionEvent): void => {
   }
 };
 
-/** The turns of a session, in the order in which they were asked for. */
-export const turnsOf = ({ events }: SessionExport): readonly TurnSummary[] => {
+/** Returns the turns of a session in the order of their requests. */
+const turnsOf = ({ events }: SessionExport): readonly TurnSummary[] => {
   const turns = new Map<string, Summary>();
   for (const recorded of events) {
     const event = recorded as unknown as SessionEvent;
-    if (event.type === 'TurnRequested') turns.set(event.data.turnId, begin(event.data));
+    if (event.type === 'TurnRequested') turns.set(event.data.turnId, createSummary(event.data));
     const turn = 'turnId' in event.data ? turns.get(event.data.turnId) : undefined;
-    if (turn) note(turn, event);
+    if (turn) applyEvent(turn, event);
   }
   return [...turns.values()].map((turn) => ({
     ...turn,
@@ -116,14 +121,14 @@ interface Remake {
   readonly of: string;
 }
 
-const remakesIn = (record: SessionExport, of: SessionExport): readonly Remake[] => {
+const readRemakes = (record: SessionExport, of: SessionExport): readonly Remake[] => {
   const forked = record.events.find(({ type }) => type === 'SessionForked')?.data as
     { origin: { sessionId: string }; remakes?: readonly Remake[] } | undefined;
   return forked?.origin.sessionId === of.sessionId ? (forked.remakes ?? []) : [];
 };
 
-/** How many turns of the origin lie before a fork's cut: they are both sessions' own. */
-const sharedTurns = (record: SessionExport, of: SessionExport): number => {
+/** Counts the turns before a fork's cut: both sessions contain them. */
+const countSharedTurns = (record: SessionExport, of: SessionExport): number => {
   const forked = record.events.find(({ type }) => type === 'SessionForked')?.data as
     { origin: { sessionId: string; version: number } } | undefined;
   if (forked?.origin.sessionId !== of.sessionId) return 0;
@@ -133,16 +138,16 @@ const sharedTurns = (record: SessionExport, of: SessionExport): number => {
 };
 
 /**
- * Aligns the turns of two sessions: those of a what-if with those that they are made again of (and no others), those
- * of a fork with the origin's from the cut on, any others by their order.
+ * Pairs the turns of two sessions and compares them. Pairs each turn of a what-if with the turn that it repeats
+ * (and omits the others), the turns of a fork with the origin's after the cut, all others by their order.
  */
 export const compareSessions = (
   a: SessionExport,
   b: SessionExport,
-  remakes: readonly Remake[] = remakesIn(b, a),
+  remakes: readonly Remake[] = readRemakes(b, a),
 ): SessionComparison => {
   const [as, bs] = [turnsOf(a), turnsOf(b)];
-  const shared = sharedTurns(b, a) - sharedTurns(a, b);
+  const shared = countSharedTurns(b, a) - countSharedTurns(a, b);
   const left = as.slice(Math.max(0, shared));
   const right = bs.slice(Math.max(0, -shared));
   const pairs: (readonly [TurnSummary | null, TurnSummary | null])[] =

@@ -1,37 +1,60 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { ExportFormat, SessionExport } from '@antiphon/contracts/log';
+import { SessionExport } from '@antiphon/contracts/log';
+import type { ExportFormat } from '@antiphon/contracts/log';
 import { verifyChain } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { invalid, rejected } from '@antiphon/kernel';
-import type { Command } from 'commander';
-import type { CommandContext, ContextOf } from '../command-context.js';
 import type { GatewayAddress } from '../connection/gateway-address.js';
 import { getText } from '../connection/http-client.js';
-import { parseExport } from './read-export.js';
+import type { CommandContext } from '../output.js';
 
-interface ExportOptions {
-  readonly out?: string;
-  readonly format: string;
-}
-
-const formatOf = (format: string): ExportFormat => {
-  if (format === 'jsonl' || format === 'json') return format;
-  throw invalid('CLI.USAGE', `--format ${format}: say jsonl or json`);
+/** Parses an export: JSON lines (a header, then events), or one document. Throws `CLI.USAGE`. */
+const parseExport = (text: string, source: string): SessionExport => {
+  try {
+    const [first = '', ...lines] = text.trimEnd().split('\n');
+    const header = JSON.parse(first) as { events?: unknown };
+    return SessionExport.parse(
+      header.events === undefined
+        ? { ...header, events: lines.map((line) => JSON.parse(line) as unknown) }
+        : header,
+    );
+  } catch (cause) {
+    throw invalid(
+      'CLI.USAGE',
+      `${source} is not an exported session: ${(cause as Error).message}. What to do: antiphon session export <session> --out FILE`,
+      { cause },
+    );
+  }
 };
 
-/** Held against the chain here too: what arrived is what was appended. */
-const requireWhole = ({ events, head }: SessionExport): void => {
+/** Reads an exported session from a file. Throws `CLI.USAGE`. */
+export const readExportFile = (cwd: string, file: string): SessionExport => {
+  try {
+    return parseExport(readFileSync(resolve(cwd, file), 'utf8'), file);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code?.startsWith('E') !== true) throw cause;
+    throw invalid('CLI.USAGE', `${file} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+};
+
+const parseFormat = (format: string): ExportFormat => {
+  if (format === 'jsonl' || format === 'json') return format;
+  throw invalid('CLI.USAGE', `--format ${format}: expected jsonl or json`);
+};
+
+/** Verifies the hash chain again on this side, so that the received events are the appended ones. */
+const verifyExport = ({ events, head }: SessionExport): void => {
   const verdict = verifyChain(events as readonly RecordedEvent[]);
   if (!verdict.whole) {
     const { eventId, streamVersion } = verdict.event;
     throw rejected('LOG.CHAIN_BROKEN', `event ${streamVersion} (${eventId}): ${verdict.reason}`);
   }
   if (verdict.hash !== head.hash)
-    throw rejected('LOG.CHAIN_BROKEN', 'the export does not end where its header says');
+    throw rejected('LOG.CHAIN_BROKEN', "the last event's hash differs from the hash in the header");
 };
 
-/** The text of an exported session as the gateway gives it, and what it says. */
+/** Downloads a session's export and verifies its hash chain. Returns its text and its content. */
 export const fetchExport = async (
   gateway: GatewayAddress,
   sessionId: string,
@@ -39,17 +62,23 @@ export const fetchExport = async (
 ): Promise<{ text: string; record: SessionExport }> => {
   const path = `/api/v1/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`;
   const text = await getText(gateway, path);
-  const record = parseExport(text, `what ${gateway.url} answers`);
-  requireWhole(record);
+  const record = parseExport(text, `the response of ${gateway.url}`);
+  verifyExport(record);
   return { text, record };
 };
 
-const exportSession = async (
+export interface ExportOptions {
+  readonly out?: string;
+  readonly format: string;
+}
+
+/** Prints a session's events, or writes them to a file. */
+export const exportSession = async (
   { output, gateway, cwd }: CommandContext,
   session: string,
   options: ExportOptions,
 ): Promise<void> => {
-  const { text, record } = await fetchExport(gateway(), session, formatOf(options.format));
+  const { text, record } = await fetchExport(await gateway(), session, parseFormat(options.format));
   if (options.out === undefined) return void process.stdout.write(text);
   const file = resolve(cwd, options.out);
   writeFileSync(file, text, { mode: 0o600 });
@@ -58,20 +87,4 @@ const exportSession = async (
     { sessionId, file, events: head.version, head: head.hash },
     `${head.version} events, chain whole up to ${head.hash.slice(0, 16)}…, in ${options.out}`,
   );
-};
-
-/** `antiphon session export <session> [--out FILE] [--format jsonl|json]` */
-export const addExport = (session: Command, context: ContextOf): void => {
-  session
-    .command('export <session>')
-    .description('the events of a session with their hashes, held against their chain')
-    .option('--out <file>', 'write them there (mode 600) instead of standard output')
-    .option('--format <format>', 'jsonl: a header and a line for each event; json: one document', 'jsonl')
-    .addHelpText(
-      'after',
-      '\nThe same session gives the same bytes. What was said and answered is in it: keep it as you keep the database.\n\nExamples:\n  antiphon session export 0d6c… --out talk.jsonl\n  antiphon session export 0d6c… | jq -r .type',
-    )
-    .action((id: string, options: ExportOptions, command: Command) =>
-      exportSession(context(command), id, options),
-    );
 };

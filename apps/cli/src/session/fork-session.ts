@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { invalid } from '@antiphon/kernel';
-import type { Command } from 'commander';
-import type { CommandContext, ContextOf } from '../command-context.js';
+import type { SessionExport } from '@antiphon/contracts/log';
+import { invalid, rejected, sleep, transient } from '@antiphon/kernel';
 import type { GatewayAddress } from '../connection/gateway-address.js';
-import { askJson } from '../connection/http-client.js';
+import { requestJson } from '../connection/http-client.js';
+import type { CommandContext } from '../output.js';
+import { compareSessions } from './compare-sessions.js';
+import { renderComparison } from './diff-sessions.js';
+import { fetchExport } from './export-session.js';
 
-/** What the gateway answers to a fork. */
-export interface ForkReply {
+interface ForkReply {
   readonly sessionId: string;
   readonly agentId: string;
   readonly origin: { readonly sessionId: string; readonly version: number };
@@ -21,54 +23,83 @@ export interface ForkOptions {
   readonly key?: string;
 }
 
-/** A number of the command line, from 1; throws `CLI.USAGE`. */
-export const countOf = (option: string, value: string): number => {
+export interface WhatIfOptions extends ForkOptions {
+  readonly turns: string;
+}
+
+const POLL_MS = 250;
+/** Timeout of a what-if: longer than the timeout of one model call. */
+const WHATIF_TIMEOUT_MS = 15 * 60_000;
+const TURN_ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
+
+/** Parses a positive number of the command line. Throws `CLI.USAGE`. */
+const parseCount = (option: string, value: string): number => {
   if (/^[1-9]\d{0,8}$/.test(value)) return Number(value);
-  throw invalid('CLI.USAGE', `${option} ${value}: say a number from 1`);
+  throw invalid('CLI.USAGE', `${option} ${value}: expected a number from 1`);
 };
 
-/** Asks for a fork; the same `--key` again is the same fork. */
-export const requestFork = async (
+/** Requests a fork. Requests with the same `--key` create one fork. */
+const requestFork = (
   gateway: GatewayAddress,
   session: string,
   { at, agent, provider, model, key }: ForkOptions,
   whatIf?: { readonly turns: number },
 ): Promise<ForkReply> => {
-  const named = { agent, provider, model, whatIf };
-  const given = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
-  const body = { ...given, ...(at === undefined ? {} : { atVersion: countOf('--at', at) }) };
-  const path = `/api/v1/sessions/${encodeURIComponent(session)}/fork`;
-  const asked = { method: 'POST', body, idempotencyKey: key ?? randomUUID() } as const;
-  return (await askJson(gateway, path, asked)) as ForkReply;
+  const atVersion = at === undefined ? undefined : parseCount('--at', at);
+  return requestJson<ForkReply>(gateway, `/api/v1/sessions/${encodeURIComponent(session)}/fork`, {
+    method: 'POST',
+    body: { agent, provider, model, whatIf, atVersion },
+    idempotencyKey: key ?? randomUUID(),
+  });
 };
 
-const fork = async (
+/** Forks a session and prints the id of the new one. */
+export const forkSession = async (
   { output, gateway }: CommandContext,
   session: string,
   options: ForkOptions,
 ): Promise<void> => {
-  const reply = await requestFork(gateway(), session, options);
+  const reply = await requestFork(await gateway(), session, options);
   output.result(reply, reply.sessionId);
 };
 
-/** The options of every command that forks. */
-export const addForkOptions = (command: Command): Command =>
-  command
-    .option('--at <n>', 'behind the event of this version of the session')
-    .option('--agent <id>', 'another agent')
-    .option('--provider <name>', "the model's provider, of antiphon.toml (default: the agent's)")
-    .option('--key <key>', 'an idempotency key: the same again is the same fork');
+const turnEndsOf = ({ events }: SessionExport) => events.filter(({ type }) => TURN_ENDS.has(type));
 
-/** `antiphon session fork <session> [--at N] [--model M]` */
-export const addFork = (session: Command, context: ContextOf): void => {
-  addForkOptions(session.command('fork <session>'))
-    .description(
-      'a new session that goes on from this one as it was: its last turns, and what memory believed',
-    )
-    .option('--model <name>', "another model than the agent's")
-    .addHelpText(
-      'after',
-      '\nA session can be cut between its turns; without --at it is cut behind the last one. The origin is never touched.\n\nExamples:\n  antiphon session fork 0d6c… --at 12\n  antiphon chat --session $(antiphon session fork 0d6c… --model gpt-4o) "and now?"',
-    )
-    .action((id: string, options: ForkOptions, command: Command) => fork(context(command), id, options));
+/** Waits until all turns of the fork have ended and returns its export. */
+const waitForTurns = async (
+  gateway: GatewayAddress,
+  { sessionId, remakes }: ForkReply,
+): Promise<SessionExport> => {
+  const deadline = Date.now() + WHATIF_TIMEOUT_MS;
+  for (;;) {
+    const { record } = await fetchExport(gateway, sessionId);
+    if (turnEndsOf(record).length >= remakes.length) return record;
+    if (Date.now() > deadline)
+      throw transient(
+        'CLI.TIMEOUT',
+        `session ${sessionId} still runs after 15 minutes. What to do: run \`antiphon session diff\` later`,
+      );
+    await sleep(POLL_MS);
+  }
+};
+
+/** Repeats turns in a fork with another model and prints how they differ. */
+export const runWhatIf = async (
+  { output, gateway }: CommandContext,
+  session: string,
+  options: WhatIfOptions,
+): Promise<void> => {
+  const address = await gateway();
+  const turns = parseCount('--turns', options.turns);
+  const fork = await requestFork(address, session, options, { turns });
+  const { record: origin } = await fetchExport(address, session);
+  const repeated = await waitForTurns(address, fork);
+  const comparison = compareSessions(origin, repeated, fork.remakes);
+  output.result(
+    { ...fork, comparison },
+    `what-if ${fork.sessionId}, from version ${fork.origin.version}\n${renderComparison(comparison)}`,
+  );
+  const failed = turnEndsOf(repeated).find(({ type }) => type === 'TurnFailed');
+  if (failed)
+    throw rejected(String(failed.data['code']), `the what-if stopped: ${String(failed.data['message'])}`);
 };

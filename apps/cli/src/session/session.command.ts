@@ -1,13 +1,90 @@
 import type { Command } from 'commander';
-import type { ContextOf } from '../command-context.js';
-import { addDiff } from './diff-sessions.js';
-import { addExport } from './export-session.js';
-import { addFork } from './fork-session.js';
-import { addReplay } from './replay-session.js';
-import { addWhatIf } from './whatif-session.js';
+import type { ContextOf } from '../output.js';
+import type { ExportOptions } from './export-session.js';
+import type { ForkOptions, WhatIfOptions } from './fork-session.js';
+import type { ReplayOptions } from './replay-session.js';
 
-/** `antiphon session export|fork|replay|whatif|diff` */
+const addExport = (session: Command, context: ContextOf): void => {
+  session
+    .command('export <session>')
+    .description("print a session's events with their hashes, after verifying the hash chain")
+    .option('--out <file>', 'write them to this file (mode 600) instead of standard output')
+    .option('--format <format>', 'jsonl: a header and a line per event; json: one document', 'jsonl')
+    .addHelpText(
+      'after',
+      '\nTwo exports of one session are the same bytes. An export contains all messages: protect it like the database.\n\nExamples:\n  antiphon session export 0d6c… --out talk.jsonl\n  antiphon session export 0d6c… | jq -r .type',
+    )
+    .action(async (id: string, options: ExportOptions, command: Command) =>
+      (await import('./export-session.js')).exportSession(context(command), id, options),
+    );
+};
+
+const addForkOptions = (command: Command): Command =>
+  command
+    .option('--at <n>', "cut after the event with this version (default: the session's end)")
+    .option('--agent <id>', 'use another agent')
+    .option('--provider <name>', "the model's provider in antiphon.toml (default: the agent's)")
+    .option('--key <key>', 'an idempotency key: requests with the same key create one fork');
+
+const addFork = (session: Command, context: ContextOf): void => {
+  addForkOptions(session.command('fork <session>'))
+    .description('create a session that continues from this one, with its recent turns and memory')
+    .option('--model <name>', "use another model than the agent's")
+    .addHelpText(
+      'after',
+      '\nThe cut must lie between two turns; without --at it lies after the last one. The origin does not change.\n\nExamples:\n  antiphon session fork 0d6c… --at 12\n  antiphon chat --session $(antiphon session fork 0d6c… --model gpt-4o) "and now?"',
+    )
+    .action(async (id: string, options: ForkOptions, command: Command) =>
+      (await import('./fork-session.js')).forkSession(context(command), id, options),
+    );
+};
+
+const addReplay = (session: Command, context: ContextOf): void => {
+  session
+    .command('replay [session]')
+    .description('repeat the decisions on the recorded inputs, and compare each event by its hash')
+    .option('--strict', 'stop at the first event that differs, print both, and exit with 1')
+    .option('--turn <id>', 'compare only this turn')
+    .option('--from <file>', 'replay an exported session; needs no gateway')
+    .option('--max-iterations <n>', 'replay with another maximum of model calls per turn')
+    .addHelpText(
+      'after',
+      '\nNo provider and no tool is called: their responses, the times and the ids come from the record.\n\nExamples:\n  antiphon session replay 0d6c… --strict\n  antiphon session replay --from talk.jsonl --strict --json | jq .divergences[0]',
+    )
+    .action(async (id: string | undefined, options: ReplayOptions, command: Command) =>
+      (await import('./replay-session.js')).replaySession(context(command), id, options),
+    );
+};
+
+const addWhatIf = (session: Command, context: ContextOf): void => {
+  addForkOptions(session.command('whatif <session>'))
+    .description('repeat turns with another model in a fork; tool results come from the record')
+    .requiredOption('--model <name>', 'the model that is called, for real and within the budgets')
+    .option('--turns <n>', 'number of turns after the cut to repeat', '1')
+    .addHelpText(
+      'after',
+      '\nWithout --at the last turn is repeated. A tool call that the record lacks ends the turn: no tool runs.\n\nExamples:\n  antiphon session whatif 0d6c… --model gpt-4o --provider openai\n  antiphon session whatif 0d6c… --model claude-haiku --at 12 --turns 3 --json | jq .comparison.turns',
+    )
+    .action(async (id: string, options: WhatIfOptions, command: Command) =>
+      (await import('./fork-session.js')).runWhatIf(context(command), id, options),
+    );
+};
+
+const addDiff = (session: Command, context: ContextOf): void => {
+  session
+    .command('diff <a> <b>')
+    .description('compare two sessions, or exports of sessions, turn by turn')
+    .addHelpText(
+      'after',
+      '\nTurns of a what-if are compared with the turns that they repeat; turns of a fork with the origin’s after the cut.\n\nExamples:\n  antiphon session diff 0d6c… 77aa…\n  antiphon session diff before.jsonl after.jsonl --json | jq .same',
+    )
+    .action(async (a: string, b: string, _: unknown, command: Command) =>
+      (await import('./diff-sessions.js')).diffSessions(context(command), a, b),
+    );
+};
+
+/** Adds `antiphon session export|fork|replay|whatif|diff`. */
 export const addSession = (program: Command, context: ContextOf): void => {
-  const session = program.command('session').description('what was said and done in a session, and what if');
+  const session = program.command('session').description('export, fork, replay and compare sessions');
   for (const add of [addExport, addFork, addReplay, addWhatIf, addDiff]) add(session, context);
 };

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { ContextOf } from '../command-context.js';
 import { getJson } from '../connection/http-client.js';
+import type { ContextOf } from '../output.js';
 
 interface Health {
   readonly healthy: boolean;
@@ -34,7 +34,7 @@ const render = (status: Status): string =>
     `antiphon ${status.version}: ${status.status}, up ${status.uptime} s, ${status.sessions ?? '?'} sessions`,
     `provider    ${status.provider.name} (${status.provider.kind}), model ${status.provider.model}`,
     ...(status.services['agent']?.facts?.pausedProviders ?? []).map(
-      ({ provider, until }) => `paused      ${provider} until ${until}, after failures in a row`,
+      ({ provider, until }) => `paused      ${provider} until ${until}, after repeated failures`,
     ),
     'services',
     ...healthLines(status.services),
@@ -44,7 +44,7 @@ const render = (status: Status): string =>
     `plug-ins    ${(status.plugins ?? []).map(({ name, status: state }) => `${name} ${state}`).join(', ')}`,
   ].join('\n');
 
-/** `antiphon status` */
+/** Adds `antiphon status`. */
 export const addStatus = (program: Command, context: ContextOf): void => {
   program
     .command('status')
@@ -52,7 +52,7 @@ export const addStatus = (program: Command, context: ContextOf): void => {
     .addHelpText('after', '\nExample:\n  antiphon status --json | jq .services')
     .action(async (_: unknown, command: Command) => {
       const { output, gateway } = context(command);
-      const status = (await getJson(gateway(), '/api/v1/health')) as Status;
+      const status = await getJson<Status>(await gateway(), '/api/v1/health');
       output.result(status, render(status));
     });
 };

@@ -1,0 +1,68 @@
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { backupDatabase } from '@antiphon/database';
+import { checkArchiveFile, listArchives, readLogEnd } from '@antiphon/event-store';
+import type { LogEnd } from '@antiphon/event-store';
+import { bug } from '@antiphon/kernel';
+import type pg from 'pg';
+import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
+import type { CommandContext } from '../output.js';
+
+/** Facts about the log in a backup's manifest. */
+export interface BackupFacts {
+  readonly log: LogEnd;
+  readonly archives: readonly {
+    readonly archiveId: string;
+    readonly file: string;
+    readonly sha256: string;
+  }[];
+}
+
+export const archivesIn = (folder: string): string => join(folder, 'archives');
+
+const readFacts = async (client: pg.ClientBase): Promise<BackupFacts> => {
+  const log = await readLogEnd(client);
+  if (log === null) throw bug('DATABASE.MIGRATION_FAILED', 'this database has no log');
+  const archives = await listArchives(client);
+  return {
+    log,
+    archives: archives.map(({ archiveId, file, sha256 }) => ({
+      archiveId,
+      file,
+      sha256: sha256.toString('hex'),
+    })),
+  };
+};
+
+/** Copies the archive files after verifying their hashes: archived events are part of the log. */
+const copyArchives = async (archives: BackupFacts['archives'], from: string, to: string): Promise<void> => {
+  if (archives.length > 0) await mkdir(to, { recursive: true, mode: 0o700 });
+  for (const { file, sha256 } of archives) {
+    await checkArchiveFile(join(from, file), Buffer.from(sha256, 'hex'));
+    await copyFile(join(from, file), join(to, file));
+  }
+};
+
+/** Writes a consistent copy of the database and its archive files to a folder. */
+export const runBackup = (
+  context: CommandContext,
+  target: string,
+  options: { archives?: string },
+): Promise<void> =>
+  withDatabase(context, { applicationName: 'antiphon-backup', max: 1 }, async (pool) => {
+    const folder = resolve(context.cwd, target);
+    const source = archiveFolder(options.archives, context);
+    const { facts, tables } = await backupDatabase(pool, folder, async (client) => {
+      const read = await readFacts(client);
+      // Before the manifest is written: a folder with a manifest is complete.
+      await copyArchives(read.archives, source, archivesIn(folder));
+      return read;
+    });
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    const { position, at, epoch } = facts.log;
+    const text = [
+      `${folder}: ${rows} rows of ${tables.length} tables, ${facts.archives.length} archive files`,
+      `the log up to position ${position} (${at ?? 'empty'}), epoch ${epoch}; a restore loses later events`,
+    ].join('\n');
+    context.output.result({ folder, log: facts.log, tables, archives: facts.archives }, text);
+  });

@@ -1,0 +1,122 @@
+import type { ApprovalView } from '@antiphon/contracts/agent';
+import type { Command } from 'commander';
+import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+
+const MAX_INPUT = 2_000;
+
+const renderInput = ({ input }: ApprovalView): string => {
+  const text = JSON.stringify(input);
+  return text.length > MAX_INPUT ? `${text.slice(0, MAX_INPUT)}… (${text.length} characters)` : text;
+};
+
+const renderState = (approval: ApprovalView): string => {
+  const { status, answeredBy, answerBy, closedAt, reason, expiresAt, escalatedAt, escalateTo } = approval;
+  if (status !== 'pending')
+    return `${status}${answeredBy === null ? '' : ` by ${answeredBy}`} at ${closedAt ?? '?'}${reason ? `: ${reason}` : ''}`;
+  const escalated = escalatedAt === null ? '' : `; escalated to ${escalateTo} at ${escalatedAt}`;
+  return `waits for ${answerBy} until ${expiresAt}${escalated}`;
+};
+
+const render = (approval: ApprovalView): string =>
+  [
+    `${approval.id}  ${approval.agentId} wants to call ${approval.tool}`,
+    `  ${renderInput(approval)}`,
+    `  ${renderState(approval)}`,
+    `  session ${approval.sessionId}`,
+  ].join('\n');
+
+interface ListOptions {
+  readonly all?: boolean;
+  readonly session?: string;
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface ApprovalPage {
+  readonly approvals: readonly ApprovalView[];
+  readonly nextCursor: string | null;
+}
+
+const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const { all, ...rest } = options;
+  const query = new URLSearchParams({ ...rest, ...(all ? {} : { status: 'pending' }) });
+  const page = await getJson<ApprovalPage>(await gateway(), `/api/v1/approvals?${query}`);
+  const lines = page.approvals.length === 0 ? ['no approvals'] : page.approvals.map(render);
+  output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+const pathOf = (id: string): string => `/api/v1/approvals/${encodeURIComponent(id)}`;
+
+const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
+  const approval = await getJson<ApprovalView>(await gateway(), pathOf(id));
+  output.result(approval, render(approval));
+};
+
+interface AnswerOptions {
+  readonly reason?: string;
+  readonly digest?: string;
+}
+
+interface AnswerReply {
+  readonly answeredBy: string;
+  readonly answeredAt: string;
+}
+
+const answer =
+  (decision: 'approve' | 'deny') =>
+  async ({ output, gateway }: CommandContext, id: string, options: AnswerOptions): Promise<void> => {
+    const body = { decision, ...options };
+    const reply = await requestJson<AnswerReply>(await gateway(), `${pathOf(id)}/answer`, {
+      method: 'POST',
+      body,
+    });
+    const done = decision === 'approve' ? 'approved' : 'denied';
+    output.result(reply, `${id}: ${done} by ${reply.answeredBy} at ${reply.answeredAt}`);
+  };
+
+const EXAMPLES = `
+Examples:
+  antiphon approvals list
+  antiphon approvals approve 0b9d… --digest 5f1c…   only if the call is still the one you read
+  antiphon approvals deny 0b9d… --reason "not on production"`;
+
+const addAnswer = (
+  approvals: Command,
+  context: ContextOf,
+  decision: 'approve' | 'deny',
+  description: string,
+): void => {
+  approvals
+    .command(`${decision} <id>`)
+    .description(description)
+    .option('--reason <text>', 'stored in the log; the model sees the reason of a denial')
+    .option('--digest <digest>', 'fail unless the approval has this digest')
+    .addHelpText('after', EXAMPLES)
+    .action((id: string, options: AnswerOptions, command: Command) =>
+      answer(decision)(context(command), id, options),
+    );
+};
+
+/** Adds `antiphon approvals list|show|approve|deny`. */
+export const addApprovals = (program: Command, context: ContextOf): void => {
+  const approvals = program
+    .command('approvals')
+    .description('list and answer tool calls that wait for an approval')
+    .addHelpText('after', EXAMPLES);
+  approvals
+    .command('list')
+    .description('list pending approvals of all sessions, newest first')
+    .option('--all', 'include answered, expired and withdrawn approvals')
+    .option('--session <id>', 'only approvals of this session')
+    .option('--limit <n>', 'approvals per page, 1 to 200', '50')
+    .option('--cursor <cursor>', 'start after this page')
+    .addHelpText('after', EXAMPLES)
+    .action((options: ListOptions, command: Command) => list(context(command), options));
+  approvals
+    .command('show <id>')
+    .description('show one approval: the tool and its arguments')
+    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+  addAnswer(approvals, context, 'approve', 'approve the call with the arguments shown');
+  addAnswer(approvals, context, 'deny', 'deny the call; the model is told');
+};

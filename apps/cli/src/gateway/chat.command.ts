@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { AppError, invalid } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import type { CommandContext, ContextOf } from '../output.js';
+import type { ChatFrame, ChatRequest } from './chat-client.js';
+
+interface ChatOptions {
+  readonly agent?: string;
+  readonly session?: string;
+  readonly channel: string;
+  readonly account: string;
+  readonly peer: string;
+}
+
+/** Maximum size of a message, bytes; the gateway refuses larger frames. */
+const MAX_INPUT_BYTES = 1024 * 1024;
+
+const readInput = async (): Promise<string> => {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_INPUT_BYTES) throw invalid('CLI.USAGE', 'the message on standard input is over 1 MiB');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8').trimEnd();
+};
+
+const toRequest = (content: string, options: ChatOptions): ChatRequest => {
+  const { agent, session: sessionId, channel, account, peer } = options;
+  const idempotencyKey = randomUUID();
+  return sessionId === undefined
+    ? { method: 'chat.send', params: { channel, account, peer, content, idempotencyKey, agent } }
+    : { method: 'session.send', params: { sessionId, content, idempotencyKey } };
+};
+
+interface FrameData {
+  readonly name?: string;
+  readonly approvalId?: string;
+  readonly input?: unknown;
+  readonly content?: string;
+  readonly code?: string;
+  readonly message?: string;
+  readonly status?: string;
+}
+
+/** Renders the frames of one turn as text. */
+export class ChatRenderer {
+  /** True while text of the current model call is shown: only then does a restart void any. */
+  private hasShownText = false;
+
+  render({ event, data }: ChatFrame): string {
+    const fields = (typeof data === 'object' && data !== null ? data : {}) as FrameData;
+    switch (event) {
+      case 'text':
+        this.hasShownText ||= String(data) !== '';
+        return String(data);
+      case 'restart':
+        return this.restart();
+      case 'tool_use':
+        return `[${fields.name} ${JSON.stringify(fields.input)}]\n`;
+      case 'tool_result':
+        return `[= ${fields.content}]\n`;
+      case 'usage':
+        // Ends a model call: its text is final, and a later restart voids only what follows.
+        this.hasShownText = false;
+        return '';
+      case 'approval':
+        return `[waits for an approval: antiphon approvals approve|deny ${fields.approvalId}]\n`;
+      case 'approval_update':
+        return `[${fields.status}]\n`;
+      default:
+        return '';
+    }
+  }
+
+  private restart(): string {
+    const note = this.hasShownText ? '\n[the answer starts again]\n' : '';
+    this.hasShownText = false;
+    return note;
+  }
+}
+
+/** Returns the failure that a turn ended with, as the error that sets the exit code. */
+const toFailure = (frame: ChatFrame): AppError => {
+  const { code = 'TURN.FAILED', message = 'the turn failed' } = frame.data as FrameData;
+  return new AppError(code.startsWith('BUDGET.') ? 'exhausted' : 'provider', code, message);
+};
+
+const runChat = async (
+  { output, gateway }: CommandContext,
+  text: string,
+  options: ChatOptions,
+): Promise<void> => {
+  const { chat } = await import('./chat-client.js');
+  const content = text === '-' ? await readInput() : text;
+  const renderer = new ChatRenderer();
+  let failure: AppError | undefined;
+  const result = await chat(await gateway(), toRequest(content, options), (frame) => {
+    if (frame.event === 'error') failure = toFailure(frame);
+    if (output.json) output.line(frame, '');
+    else output.piece(renderer.render(frame));
+  });
+  if (result !== undefined) output.result(result, JSON.stringify(result));
+  else output.piece('\n');
+  if (failure) throw failure;
+};
+
+/** Adds `antiphon chat [--agent ID] [--session ID] TEXT|-`. */
+export const addChat = (program: Command, context: ContextOf): void => {
+  program
+    .command('chat')
+    .description('send a message to an agent and print its answer while it arrives')
+    .argument('<text>', 'the message, or - to read it from standard input')
+    .option('--agent <id>', 'use this agent instead of the one that the bindings choose')
+    .option('--session <id>', 'continue this session')
+    .option('--channel <name>', 'the channel of the message', 'cli')
+    .option('--account <name>', 'the account on that channel', 'local')
+    .option('--peer <name>', 'the sender', 'user')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
+    )
+    .action((text: string, options: ChatOptions, command: Command) =>
+      runChat(context(command), text, options),
+    );
+};

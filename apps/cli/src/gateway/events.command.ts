@@ -1,0 +1,137 @@
+import { invalid, sleep } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import { getJson, nextPageLine } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+import type { ArchiveCommandOptions, RestoreCommandOptions } from '../backup/archive-events.js';
+
+interface EventFilter {
+  readonly type?: string;
+  readonly agent?: string;
+  readonly stream?: string;
+  readonly severity?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit?: string;
+  readonly cursor?: string;
+}
+interface LoggedEvent {
+  readonly position: number;
+  readonly streamId: string;
+  readonly streamVersion: number;
+  readonly type: string;
+  readonly recordedAt: string;
+  readonly data: unknown;
+}
+interface EventPage {
+  readonly events: readonly LoggedEvent[];
+  readonly nextCursor: string | null;
+}
+
+const FILTERS = ['type', 'agent', 'stream', 'severity', 'since', 'until', 'limit', 'cursor'] as const;
+const MAX_WIDTH = 160;
+const POLL_MS = 500;
+
+const pathOf = (filter: EventFilter): string => {
+  const query = new URLSearchParams();
+  for (const name of FILTERS) if (filter[name] !== undefined) query.set(name, filter[name]);
+  return `/api/v1/events?${query}`;
+};
+
+const render = ({ position, recordedAt, streamId, streamVersion, type, data }: LoggedEvent): string => {
+  const place = `${String(position).padStart(7)} ${recordedAt} ${streamId}@${streamVersion}`;
+  return `${place} ${type} ${JSON.stringify(data)}`.slice(0, MAX_WIDTH);
+};
+
+const list = async ({ output, gateway }: CommandContext, filter: EventFilter): Promise<void> => {
+  const page = await getJson<EventPage>(await gateway(), pathOf(filter));
+  output.result(page, [...page.events.map(render), ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+/** Prints the events in the log, then new ones as they are appended, until the process is stopped. */
+const tail = async (
+  { output, gateway }: CommandContext,
+  filter: EventFilter,
+  isOnce: boolean,
+): Promise<void> => {
+  const { encodeCursor } = await import('@antiphon/contracts/log');
+  const address = await gateway();
+  let { cursor } = filter;
+  for (;;) {
+    const page = await getJson<EventPage>(address, pathOf({ ...filter, cursor }));
+    for (const event of page.events) output.line(event, render(event));
+    const last = page.events.at(-1);
+    if (last) cursor = encodeCursor(last.position);
+    if (page.nextCursor === null && isOnce) return;
+    if (page.nextCursor === null) await sleep(POLL_MS);
+  }
+};
+
+const addFilters = (command: Command): Command =>
+  command
+    .option('--type <name>', 'event type, such as TurnCompleted')
+    .option('--agent <id>', "only this agent's sessions")
+    .option('--stream <id>', 'only this event stream')
+    .option('--severity <level>', 'info, warning or error')
+    .option('--since <time>', 'ISO 8601')
+    .option('--until <time>', 'ISO 8601, exclusive')
+    .option('--limit <n>', 'events per page, 1 to 1000', '100')
+    .option('--cursor <cursor>', 'start after this page');
+
+const addFolder = (command: Command): Command =>
+  command.option(
+    '--folder <path>',
+    'the folder of archive files (default: ANTIPHON_ARCHIVE_FOLDER, else `archives` in the home)',
+  );
+
+const ARCHIVE_HELP = [
+  '\nOpen sessions and runs stay in the log, and so do workflow definitions and session keys.',
+  'Keep the files: audits and rebuilds read them.',
+  '\nExamples:',
+  '  antiphon events archive --before 2026-01-01',
+  '  antiphon events archive --before 1500000 --folder /mnt/archive',
+  '  antiphon events archive --before 2026-01-01 --workspace acme',
+].join('\n');
+
+const addArchives = (events: Command, context: ContextOf): void => {
+  const load = () => import('../backup/archive-events.js');
+  addFolder(events.command('archive').description('move old, closed event streams from the log to files'))
+    .requiredOption('--before <date|position>', 'only streams whose last event is older')
+    .option('--workspace <name>', 'only streams of this workspace (default: all)')
+    .addHelpText('after', ARCHIVE_HELP)
+    .action(async (options: ArchiveCommandOptions, command: Command) =>
+      (await load()).archive(context(command), options),
+    );
+  events
+    .command('archives')
+    .description('list the archive files')
+    .addHelpText('after', '\nExample:\n  antiphon events archives --json | jq .archives[].file')
+    .action(async (_: unknown, command: Command) => (await load()).list(context(command)));
+  addFolder(
+    events.command('restore [archive]').description('put archived events back into the log unchanged'),
+  )
+    .option('--all', 'restore every archive')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  antiphon events restore 7d0f6c1e-5a43-4f0e-9a3f-0d1c2b3a4958\n  antiphon events restore --all   # before a projection is rebuilt',
+    )
+    .action(async (id: string | undefined, options: RestoreCommandOptions, command: Command) =>
+      (await load()).restore(context(command), id, options),
+    );
+};
+
+/** Adds `antiphon events list|tail|archive|archives|restore`. */
+export const addEvents = (program: Command, context: ContextOf): void => {
+  const events = program.command('events').description('read the log; archive old events and restore them');
+  addArchives(events, context);
+  addFilters(events.command('list').description('print one page of the log, oldest event first'))
+    .addHelpText('after', '\nExample:\n  antiphon events list --severity error --since 2026-11-21T00:00:00Z')
+    .action((filter: EventFilter, command: Command) => list(context(command), filter));
+  addFilters(events.command('tail').description('print the log from its start and follow it'))
+    .option('--once', 'stop at the end of the log')
+    .addHelpText('after', '\nExample:\n  antiphon events tail --type ToolCallCompleted --json')
+    .action((filter: EventFilter & { once?: boolean }, command: Command) => {
+      if (filter.until !== undefined && filter.once !== true)
+        throw invalid('CLI.USAGE', '--until needs --once: a tail that follows the log does not end');
+      return tail(context(command), filter, filter.once === true);
+    });
+};

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import type { WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
+import { invalid } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+
+const reasonOf = (error: unknown): string =>
+  (error as { code?: string }).code === 'ENOENT' ? 'there is no such file' : (error as Error).message;
+
+/** Reads the text of a workflow file. Throws `CLI.USAGE`. */
+export const readDefinition = async (cwd: string, file: string): Promise<string> => {
+  const { WORKFLOW_LIMITS } = await import('@antiphon/contracts/agent');
+  const path = resolve(cwd, file);
+  try {
+    const { size } = statSync(path);
+    if (size > 4 * WORKFLOW_LIMITS.sourceLength) throw new Error('it is too large to be a workflow');
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw invalid('CLI.USAGE', `${file} cannot be read: ${reasonOf(error)}`);
+  }
+};
+
+const validate = async ({ output, env, cwd }: CommandContext, file: string): Promise<void> => {
+  const [{ orderOf, parseDefinition }, { loadConfig }] = await Promise.all([
+    import('@antiphon/agent-features/definition'),
+    import('@antiphon/config'),
+  ]);
+  const definition = parseDefinition(await readDefinition(cwd, file));
+  const config = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: false });
+  const order = orderOf(config, definition);
+  output.result({ valid: true, name: definition.name, order }, `${definition.name}: ${order.join(', ')}`);
+};
+
+interface SaveOptions {
+  readonly id?: string;
+  readonly draft?: boolean;
+}
+
+const save = async (
+  { output, gateway, cwd }: CommandContext,
+  file: string,
+  { id, draft = false }: SaveOptions,
+): Promise<void> => {
+  const path = id === undefined ? '/api/v1/workflows' : `/api/v1/workflows/${encodeURIComponent(id)}`;
+  const saved = await requestJson<WorkflowView>(await gateway(), path, {
+    method: id === undefined ? 'POST' : 'PUT',
+    body: { definition: await readDefinition(cwd, file), draft },
+    idempotencyKey: randomUUID(),
+  });
+  output.result(saved, `${saved.id}  ${saved.name}, version ${saved.version}, ${saved.status}`);
+};
+
+interface ListOptions {
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface WorkflowPage {
+  readonly workflows: readonly WorkflowSummary[];
+  readonly nextCursor: string | null;
+}
+
+const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const query = new URLSearchParams(Object.entries(options));
+  const page = await getJson<WorkflowPage>(await gateway(), `/api/v1/workflows?${query}`);
+  const lines = page.workflows.map(
+    ({ id, status, version, name }) => `${id}  ${status.padEnd(10)} v${version}  ${name}`,
+  );
+  output.result(page, [...lines, ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+/** Adds `antiphon workflow validate|save|list`. */
+export const addWorkflow = (program: Command, context: ContextOf): void => {
+  const workflow = program
+    .command('workflow')
+    .description('validate, save and list workflows: agents that work together in a fixed order');
+  workflow
+    .command('validate <file>')
+    .description('check a workflow file and report its errors; needs no gateway')
+    .addHelpText(
+      'after',
+      '\nExample:\n  antiphon workflow validate examples/workflows/plan-implement-review.yaml',
+    )
+    .action((file: string, _: unknown, command: Command) => validate(context(command), file));
+  workflow
+    .command('save <file>')
+    .description('save a workflow, so that it can be started by its id')
+    .option('--id <id>', 'save it as the next version of this workflow')
+    .option('--draft', 'save it without validating it')
+    .action((file: string, options: SaveOptions, command: Command) => save(context(command), file, options));
+  workflow
+    .command('list')
+    .description('list saved workflows, newest first')
+    .option('--limit <n>', 'workflows per page, 1 to 200', '50')
+    .option('--cursor <cursor>', 'start after this page')
+    .action((options: ListOptions, command: Command) => list(context(command), options));
+};

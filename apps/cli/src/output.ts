@@ -1,0 +1,82 @@
+import { isAppError, type ErrorKind } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import type { GatewayAddress } from './connection/gateway-address.js';
+
+/** Exit codes; `antiphon --help` lists them. */
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, refused: 4 } as const;
+
+const BY_KIND: Partial<Record<ErrorKind, number>> = {
+  unauthenticated: EXIT.refused,
+  forbidden: EXIT.refused,
+  exhausted: EXIT.refused,
+};
+
+/** Returns the exit code that tells a script which kind of failure it was. */
+export const exitCodeOf = (error: unknown): number => {
+  if (!isAppError(error)) return EXIT.failed;
+  if (error.code === 'CLI.UNREACHABLE') return EXIT.unreachable;
+  if (error.code === 'CLI.USAGE' || error.code.startsWith('CONFIG.')) return EXIT.usage;
+  return BY_KIND[error.kind] ?? EXIT.failed;
+};
+
+/** Output of a command: JSON documents (or JSON lines) with `--json`, else text. */
+export interface Output {
+  readonly json: boolean;
+  /** Prints the document with `--json`, else the text. */
+  result(document: unknown, text: string): void;
+  /** Prints one line of a stream of lines. */
+  line(document: unknown, text: string): void;
+  /** Prints text without a line end; prints nothing with `--json`. */
+  piece(text: string): void;
+  failure(error: unknown): Promise<void>;
+}
+
+/** Dependencies of every command. */
+export interface CommandContext {
+  readonly output: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  /** Finds the gateway's address; reads files, so only commands that need it call it. */
+  readonly gateway: () => Promise<GatewayAddress>;
+}
+
+export type ContextOf = (command: Command) => CommandContext;
+
+const describe = (error: unknown): { code: string; message: string; data: unknown } => ({
+  code: isAppError(error) ? error.code : 'INTERNAL.UNEXPECTED',
+  message: error instanceof Error ? error.message : String(error),
+  data: isAppError(error) ? error.data : {},
+});
+
+/** Actions for failures whose message cannot know the command line; docs/errors.md has all codes. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  'PROVIDER.UNREACHABLE':
+    "check that the provider runs and that `base_url` in antiphon.toml is right; `antiphon status` shows the provider's name",
+  'PROVIDER.TIMEOUT': "check the network and the provider's status page, then send the message again",
+  'PROVIDER.PAUSED': 'wait a minute and send the message again, or give the agent a `fallback`',
+};
+
+const textOf = async (error: unknown): Promise<string> => {
+  const { code, message } = describe(error);
+  if (code.startsWith('CONFIG.')) {
+    const { configProblems, renderConfigErrors } = await import('@antiphon/config');
+    if (configProblems(error).length > 0) return renderConfigErrors(error);
+  }
+  const action = ACTIONS[code];
+  return action === undefined ? message : `${message} (${code})\nWhat to do: ${action}`;
+};
+
+export const createOutput = (json: boolean): Output => {
+  const print = (document: unknown, text: string): void =>
+    void process.stdout.write(`${json ? JSON.stringify(document) : text}\n`);
+  return {
+    json,
+    result: print,
+    line: print,
+    piece: (text) => void (json || process.stdout.write(text)),
+    failure: async (error) => {
+      if (json) process.stdout.write(`${JSON.stringify({ error: describe(error) })}\n`);
+      else process.stderr.write(`antiphon: ${await textOf(error)}\n`);
+    },
+  };
+};

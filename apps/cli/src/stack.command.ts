@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process';
+import { homedir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { AppError } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import type { ContextOf } from './output.js';
+
+const scriptPath = (script: string): string =>
+  fileURLToPath(new URL(`../../../tools/bootstrap/${script}.cjs`, import.meta.url));
+
+/** Runs a bootstrap script in this terminal. Rejects unless it exits with 0. */
+const runScript = (script: 'start' | 'stop', args: readonly string[]): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [scriptPath(script), ...args], { stdio: 'inherit' });
+    // The terminal also sends Ctrl-C to the child, which shuts down in order: wait for it.
+    process.on('SIGINT', () => undefined);
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      code === 0
+        ? resolve()
+        : reject(new AppError('bug', 'CLI.STACK_FAILED', `npm ${script} failed; see its output above`)),
+    );
+  });
+
+/** Adds `antiphon up` and `antiphon down`: `npm start` and `npm stop`. */
+export const addStack = (program: Command, context: ContextOf): void => {
+  program
+    .command('up')
+    .description('start engines and services, as `npm start` does')
+    .option('--detach', 'return once the stack is ready')
+    .option('--scale <services>', 'processes per service, such as gateway=3,agent=2')
+    .addHelpText('after', '\nExample:\n  antiphon up --detach --scale gateway=2')
+    .action(async (options: { detach?: boolean; scale?: string }, command: Command) => {
+      const scale = options.scale === undefined ? [] : ['--scale', options.scale];
+      await runScript('start', [...(options.detach ? ['--detach'] : []), ...scale]);
+      const { output } = context(command);
+      if (options.detach && output.json) output.result({ started: true }, '');
+    });
+  program
+    .command('down')
+    .description('stop engines and services gracefully, as `npm stop` does')
+    .addHelpText('after', '\nExample:\n  antiphon down')
+    .action(async (_: unknown, command: Command) => {
+      await runScript('stop', []);
+      const { output } = context(command);
+      if (output.json) output.result({ stopped: true }, '');
+    });
+};
+
+/** Adds `antiphon config check`. */
+export const addConfig = (program: Command, context: ContextOf): void => {
+  const config = program.command('config').description('check antiphon.toml');
+  config
+    .command('check')
+    .description('read the configuration as a start does, and report its errors and warnings')
+    .addHelpText('after', '\nExample:\n  ANTIPHON_CONFIG=./production.toml antiphon config check')
+    .action(async (_: unknown, command: Command) => {
+      const { loadConfig, redactedConfig } = await import('@antiphon/config');
+      const { output, env, cwd } = context(command);
+      const loaded = loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir() });
+      const warnings = loaded.warnings.map((warning) => `warning: ${warning}`);
+      const summary = `${loaded.source ?? 'built-in defaults'}: ok, ${loaded.agents.length} agents, ${loaded.providers.length} providers, ${loaded.plugins.length} plug-ins`;
+      output.result({ ok: true, config: redactedConfig(loaded) }, [...warnings, summary].join('\n'));
+    });
+};
