@@ -1,11 +1,21 @@
 // `npm run bench [-- --quick] [-- part …]`: measures Antiphon beside its peers, prints the figures and writes RESULTS.md.
-// Parts: route provider sandbox append projections turn first-frame start. Runs on any Node that npm runs on: the work is done on the project's own.
+// Parts: route provider sandbox append projections turn first-frame cli start. Runs on any Node that npm runs on: the work is done on the project's own.
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const PARTS = ['route', 'provider', 'sandbox', 'append', 'projections', 'turn', 'first-frame', 'start'];
+const PARTS = [
+  'route',
+  'provider',
+  'sandbox',
+  'append',
+  'projections',
+  'turn',
+  'first-frame',
+  'cli',
+  'start',
+];
 
 const runOrEnd = (command, args, cwd) => {
   const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });

@@ -1,4 +1,5 @@
 import { benchAppend } from '../parts/append.mjs';
+import { benchCli } from '../parts/cli.mjs';
 import { benchFirstFrame } from '../parts/first-frame.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
@@ -14,7 +15,7 @@ import { startStack } from './stack.mjs';
 import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
-const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'start'];
+const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'cli', 'start'];
 /** Measured beside others' software. */
 const NEEDS_PEERS = ['append', 'turn'];
 
@@ -32,6 +33,7 @@ const BENCHES = {
   projections: benchProjections,
   turn: benchTurn,
   'first-frame': benchFirstFrame,
+  cli: benchCli,
   start: benchStart,
 };
 

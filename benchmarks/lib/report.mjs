@@ -91,6 +91,13 @@ const sections = {
       rows.map(({ tool, what, ms }) => [tool, what, ...spread(ms)]),
     ),
   ],
+  cli: (rows) => [
+    'A command of the CLI, in milliseconds a process',
+    table(
+      ['command', 'n', 'p50', 'p90', 'p99'],
+      rows.map(({ subject, ms }) => [subject, ...spread(ms)]),
+    ),
+  ],
   start: ({ startsMs, idleMiB }) => [
     'Start and memory',
     table(

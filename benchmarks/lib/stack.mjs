@@ -118,6 +118,8 @@ export const startStack = async (providerUrl) => {
     throw error;
   }
   return {
+    /** Environment of commands that use this stack. */
+    env,
     pids,
     /** `stack.json` as it is now. */
     read: readStack,

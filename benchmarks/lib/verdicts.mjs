@@ -142,6 +142,18 @@ const startVerdicts = ({ startMs, idleMiB }) => [
   verdict('memory of the whole idle stack', idleMiB / 1_024, { must: 1.5, goal: 1, unit: 'GiB' }),
 ];
 
+const cliVerdicts = (rows) => {
+  const p50 = (name) => rows.find(({ subject }) => subject === name).ms.p50;
+  const bare = p50('`node -e 0`');
+  return [
+    verdict('`antiphon --help`, p50, compared with `node -e 0`', p50('`antiphon --help`') / bare, {
+      must: 4,
+    }),
+    verdict('`antiphon status`, p50', p50('`antiphon status`') / 1_000, { must: 0.5, unit: 's' }),
+    verdict('the same, compared with `node -e 0`', p50('`antiphon status`') / bare, {}),
+  ];
+};
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -150,5 +162,6 @@ export const verdictsOf = (results) => [
   ...(results.projections ? projectionVerdicts(results.projections) : []),
   ...(results.route ? routeVerdicts(results.route) : []),
   ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
+  ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];

@@ -55,22 +55,49 @@ const headersOf = (
   ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
 });
 
+interface Sent {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+interface HttpResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+// Importing either module as an ES module, and `fetch`, loads undici: twice the time of the rest of a command.
+const requesterOf = (url: string) =>
+  process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http').request;
+
+const send = (url: string, options: RequestOptions & Sent): Promise<HttpResponse> =>
+  new Promise((resolve, reject) => {
+    const { method, headers, body, timeoutMs } = options;
+    const signal = AbortSignal.timeout(timeoutMs);
+    const outgoing = requesterOf(url)(url, { method, headers, signal, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
+      );
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+
 const request = async (
   gateway: GatewayAddress,
   path: string,
   options: RequestOptions,
   timeoutMs = TIMEOUT_MS,
 ): Promise<string> => {
-  const response = await fetch(gateway.url + path, {
-    method: options.method,
-    headers: headersOf(gateway, options),
-    signal: AbortSignal.timeout(timeoutMs),
-    body: options.body === undefined ? null : JSON.stringify(options.body),
-  }).catch((cause: unknown) => {
-    throw unreachable(gateway, cause);
-  });
-  const text = await response.text();
-  if (!response.ok) throw problemOf(response.status, text);
+  const headers = headersOf(gateway, options);
+  const { status, text } = await send(gateway.url + path, { ...options, headers, timeoutMs }).catch(
+    (cause: unknown) => {
+      throw unreachable(gateway, cause);
+    },
+  );
+  if (status < 200 || status > 299) throw problemOf(status, text);
   return text;
 };
 

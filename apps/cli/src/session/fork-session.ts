@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionExport } from '@antiphon/contracts/log';
 import { invalid, rejected, sleep, transient } from '@antiphon/kernel';
 import type { GatewayAddress } from '../connection/gateway-address.js';
@@ -30,7 +31,6 @@ export interface WhatIfOptions extends ForkOptions {
 const POLL_MS = 250;
 /** Timeout of a what-if: longer than the timeout of one model call. */
 const WHATIF_TIMEOUT_MS = 15 * 60_000;
-const TURN_ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
 
 /** Parses a positive number of the command line. Throws `CLI.USAGE`. */
 const parseCount = (option: string, value: string): number => {
@@ -63,7 +63,7 @@ export const forkSession = async (
   output.result(reply, reply.sessionId);
 };
 
-const turnEndsOf = ({ events }: SessionExport) => events.filter(({ type }) => TURN_ENDS.has(type));
+const turnEndsOf = ({ events }: SessionExport) => events.filter(({ type }) => isTurnEnd(type));
 
 /** Waits until all turns of the fork have ended and returns its export. */
 const waitForTurns = async (
