@@ -16,7 +16,8 @@ if (!existsSync(main)) {
   process.exit(1);
 }
 if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(installedNode)) {
-  // Saves compiling the same modules at each start. Node 20 lacks it; a read-only folder disables it.
+  // Saves compiling the same modules at each start. Node 20 lacks it; a read-only folder disables
+  // it.
   module.enableCompileCache?.();
   await import(main);
 } else {

@@ -14,8 +14,8 @@ import { addProjections } from './projections/projections.command.js';
 import { addSession } from './session/session.command.js';
 import { addConfig, addStack } from './stack.command.js';
 
-// The `*.command.js` files declare commands; their actions import what they need when they run, so that
-// `--help` loads nothing but this file, commander and the declarations (startup.int.spec.ts).
+// The `*.command.js` files only declare commands; their actions import libraries when they run.
+// `--help` therefore loads commander and the declarations alone (startup.int.spec.ts).
 
 type GlobalOptions = AddressOptions & { readonly json?: boolean };
 

@@ -48,7 +48,9 @@ const describe = (error: unknown): { code: string; message: string; data: unknow
   data: isAppError(error) ? error.data : {},
 });
 
-/** Actions for failures whose message cannot know the command line; docs/errors.md has all codes. */
+/**
+ * Actions for failures whose message cannot know the command line; docs/errors.md has all codes.
+ */
 const ACTIONS: Readonly<Record<string, string>> = {
   'PROVIDER.UNREACHABLE':
     "check that the provider runs and that `base_url` in antiphon.toml is right; `antiphon status` shows the provider's name",

@@ -54,7 +54,9 @@ const readRoots = (file: string): SignedLogRoot[] => {
   }
 };
 
-/** Returns the signed roots and the public key: the named files, else those of this home, else none. */
+/**
+ * Returns the signed roots and the public key: the named files, else those of this home, else none.
+ */
 export const findTrust = (options: TrustOptions, location: Location): TrustedRoots => {
   const file = options.roots ?? rootsFile(location);
   const keyFile = keyFileOf(options, location);
@@ -72,7 +74,10 @@ export interface CheckpointFile {
   write(checkpoint: AuditCheckpoint): void;
 }
 
-/** Opens a checkpoint file with the private key. Throws `AUDIT.BAD_CHECKPOINT` unless this key signed it. */
+/**
+ * Opens a checkpoint file with the private key. Throws `AUDIT.BAD_CHECKPOINT` unless this key
+ * signed it.
+ */
 export const openCheckpoint = (file: string, options: TrustOptions, location: Location): CheckpointFile => {
   const key: KeyObject = readKey(keyFileOf(options, location), (pem) => createPrivateKey(pem));
   const since = existsSync(file)

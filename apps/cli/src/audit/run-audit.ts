@@ -53,11 +53,17 @@ const renderDifferences = ({ differing, first }: ProjectionComparison): readonly
   ...Array.from({ length: differing - first.length }, () => 'one more row differs'),
 ];
 
-/** Returns true when part of the log cannot be read. The audit reports that itself, with the files' names. */
+/**
+ * Returns true when part of the log cannot be read. The audit reports that itself, with the files'
+ * names.
+ */
 const isIncomplete = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.ARCHIVED' || error.code === 'LOG.ARCHIVE_DAMAGED');
 
-/** Creates the comparisons of every projection with the fold of the log and its archives, on the audit's snapshot. */
+/**
+ * Creates the comparisons of every projection with the fold of the log and its archives, on the
+ * audit's snapshot.
+ */
 const createProjectionAudits = (pool: pg.Pool, archives: string): readonly ProjectionAudit[] =>
   allProjections.map((definition) => ({
     name: definition.name,

@@ -33,7 +33,10 @@ export const witnessInRoots = (file: string, epoch: number): Witness[] => {
   }
 };
 
-/** Computes the loss. Positions of different epochs are compared as they are, which gives a lower bound. */
+/**
+ * Computes the loss. Positions of different epochs are compared as they are, which gives a lower
+ * bound.
+ */
 export const lossWindow = (from: LogEnd, witnesses: readonly Witness[]): LossWindow => {
   const later = witnesses.filter(({ position }) => position > from.position);
   const to = later.reduce<Witness | null>(

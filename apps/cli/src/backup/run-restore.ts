@@ -35,8 +35,8 @@ interface Target {
 }
 
 /**
- * Deletes the stream `EVENTS` of an external NATS with its consumers: it may contain events that the
- * restored log lacks. The relay creates it again.
+ * Deletes the stream `EVENTS` of an external NATS with its consumers: it may contain events that
+ * the restored log lacks. The relay creates it again.
  */
 const deleteEvents = async (context: CommandContext): Promise<DeletedMessages> => {
   const nats = context.env['ANTIPHON_NATS_URL'] ? findNats(context) : null;

@@ -29,8 +29,9 @@ const isConfigured = (env: Environment, cwd: string): boolean =>
   existsSync(join(userHome(env), '.antiphon', 'config.toml'));
 
 /**
- * Returns `--url`, `ANTIPHON_URL`, the address of this home's running stack, or the configured address.
- * Loads the configuration's parser only where it can matter: it is most of such a command's start.
+ * Returns `--url`, `ANTIPHON_URL`, the address of this home's running stack, or the configured
+ * address. Loads the configuration's parser only where it can matter: it is most of such a
+ * command's start.
  */
 export const findGateway = async (
   options: AddressOptions,

@@ -65,7 +65,8 @@ interface HttpResponse {
   readonly text: string;
 }
 
-// Importing either module as an ES module, and `fetch`, loads undici: twice the time of the rest of a command.
+// Importing either module as an ES module, and `fetch`, loads undici: twice the time of the rest of
+// a command.
 const requesterOf = (url: string) =>
   process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http').request;
 
@@ -101,7 +102,10 @@ const request = async (
   return text;
 };
 
-/** Sends a request and parses its JSON response. Throws the gateway's problem documents as AppErrors. */
+/**
+ * Sends a request and parses its JSON response. Throws the gateway's problem documents as
+ * AppErrors.
+ */
 export const requestJson = async <T>(
   gateway: GatewayAddress,
   path: string,

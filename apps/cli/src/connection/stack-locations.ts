@@ -20,7 +20,10 @@ const OPERATOR = 'operator';
 /** Timeout of the first connection: an audit that hangs reports nothing. */
 const CONNECT_MS = 5_000;
 
-/** Returns the log's database: `ANTIPHON_DATABASE_URL`, else that of the stack that runs in this home. */
+/**
+ * Returns the log's database: `ANTIPHON_DATABASE_URL`, else that of the stack that runs in this
+ * home.
+ */
 export const findDatabase = ({ env, cwd }: Location): string => {
   const given = env['ANTIPHON_DATABASE_URL'];
   if (given) return given;
@@ -58,7 +61,10 @@ export const withDatabase = async <T>(
   }
 };
 
-/** Returns the folder of archive files: `given`, `ANTIPHON_ARCHIVE_FOLDER`, else `archives` in the home. */
+/**
+ * Returns the folder of archive files: `given`, `ANTIPHON_ARCHIVE_FOLDER`, else `archives` in the
+ * home.
+ */
 export const archiveFolder = (given: string | undefined, { env, cwd }: Location): string => {
   const folder = given ?? (env['ANTIPHON_ARCHIVE_FOLDER'] || undefined);
   return folder === undefined ? join(homeOf(env, cwd), 'archives') : resolve(cwd, folder);
@@ -79,8 +85,8 @@ const operatorIn = (file: string): EngineAddresses['nats'] | null => {
 };
 
 /**
- * Returns the operator's address of NATS: `ANTIPHON_NATS_URL` with `ANTIPHON_OPERATOR_NATS_PASSWORD`, else
- * NATS of this home's stack, else null.
+ * Returns the operator's address of NATS: `ANTIPHON_NATS_URL` with
+ * `ANTIPHON_OPERATOR_NATS_PASSWORD`, else NATS of this home's stack, else null.
  */
 export const findNats = ({ env, cwd }: Location): EngineAddresses['nats'] | null => {
   const url = env['ANTIPHON_NATS_URL'];
@@ -89,7 +95,9 @@ export const findNats = ({ env, cwd }: Location): EngineAddresses['nats'] | null
   return stack && operatorIn(stack.credentials.natsUsersFile);
 };
 
-/** Returns the addresses of both engines, from variables or this home's stack. Throws `CLI.USAGE`. */
+/**
+ * Returns the addresses of both engines, from variables or this home's stack. Throws `CLI.USAGE`.
+ */
 export const findEngines = (location: Location): EngineAddresses => {
   const home = homeOf(location.env, location.cwd);
   const nats = findNats(location);

@@ -60,8 +60,8 @@ const disconnected = (): AppError =>
   );
 
 /**
- * Sends one request and passes its frames to `onFrame` until `done`. Resolves with the result where the
- * response is a result and not frames. A lost connection is an error, but the turn continues.
+ * Sends one request and passes its frames to `onFrame` until `done`. Resolves with the result where
+ * the response is a result and not frames. A lost connection is an error, but the turn continues.
  */
 export const chat = (
   gateway: GatewayAddress,

@@ -47,7 +47,9 @@ const list = async ({ output, gateway }: CommandContext, filter: EventFilter): P
   output.result(page, [...page.events.map(render), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-/** Prints the events in the log, then new ones as they are appended, until the process is stopped. */
+/**
+ * Prints the events in the log, then new ones as they are appended, until the process is stopped.
+ */
 const tail = async (
   { output, gateway }: CommandContext,
   filter: EventFilter,

@@ -86,7 +86,10 @@ interface ReplayOutcome {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Replays parked streams in this process, with this version's handlers; each projection's lock is held. */
+/**
+ * Replays parked streams in this process, with this version's handlers; each projection's lock is
+ * held.
+ */
 const replayStreams = async (
   pool: pg.Pool,
   parked: readonly ParkedStream[],

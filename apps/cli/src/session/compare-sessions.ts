@@ -138,8 +138,9 @@ const countSharedTurns = (record: SessionExport, of: SessionExport): number => {
 };
 
 /**
- * Pairs the turns of two sessions and compares them. Pairs each turn of a what-if with the turn that it repeats
- * (and omits the others), the turns of a fork with the origin's after the cut, all others by their order.
+ * Pairs the turns of two sessions and compares them. A turn of a what-if is paired with the turn
+ * that it repeats, and all others are omitted. Turns of a fork are paired with the origin's after
+ * the cut. All other sessions are paired by the order of their turns.
  */
 export const compareSessions = (
   a: SessionExport,

@@ -43,7 +43,9 @@ const parseFormat = (format: string): ExportFormat => {
   throw invalid('CLI.USAGE', `--format ${format}: expected jsonl or json`);
 };
 
-/** Verifies the hash chain again on this side, so that the received events are the appended ones. */
+/**
+ * Verifies the hash chain again on this side, so that the received events are the appended ones.
+ */
 const verifyExport = ({ events, head }: SessionExport): void => {
   const verdict = verifyChain(events as readonly RecordedEvent[]);
   if (!verdict.whole) {
