@@ -41,7 +41,8 @@ interface Target {
 const deleteEvents = async (context: CommandContext): Promise<DeletedMessages> => {
   const nats = context.env['ANTIPHON_NATS_URL'] ? findNats(context) : null;
   if (nats === null) return { messages: 'unknown', known: [] };
-  const { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } = await import('@antiphon/messaging');
+  const { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } =
+    await import('@antiphon/messaging');
   const link = await connectOperator(nats, 'antiphon-restore');
   try {
     const manager = await openJetStreamManager(link.connection);
