@@ -33,7 +33,7 @@ export const LIMITS = {
 } as const;
 
 /** What every open socket is told, unasked, when an engine that the gateway needs goes, and when it is back. */
-export const EngineNews = z.object({
+export const EngineStatusChange = z.object({
   type: z.enum(['gateway.degraded', 'gateway.recovered']),
   /** Names as in `status`: those that cannot be reached; of `gateway.recovered`, those that can be again. */
   engines: z.array(z.string()).min(1),
@@ -41,7 +41,7 @@ export const EngineNews = z.object({
   /** When the first of them was missed, or when the last one came back. */
   since: z.iso.datetime(),
 });
-export type EngineNews = z.infer<typeof EngineNews>;
+export type EngineStatusChange = z.infer<typeof EngineStatusChange>;
 
 const Part = z.string().min(1).max(200);
 const Content = z.string().min(1).max(MAX_CONTENT_LENGTH);

@@ -1,5 +1,5 @@
 import { SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
-import { EngineNews } from '@antiphon/contracts/gateway';
+import { EngineStatusChange } from '@antiphon/contracts/gateway';
 import type { SocketMethod } from '@antiphon/contracts/reference';
 import type { JsonObject } from '@antiphon/kernel';
 import { jsonSchemaOf } from './json-schema.js';
@@ -63,7 +63,7 @@ const ERROR: JsonObject = {
 const ENGINE_NEWS: JsonObject = {
   name: 'engine news',
   summary: 'An engine that the gateway needs cannot be reached, or can be again. Comes unasked.',
-  payload: jsonSchemaOf(EngineNews, 'output'),
+  payload: jsonSchemaOf(EngineStatusChange, 'output'),
 };
 
 const ref = (path: string): JsonObject => ({ $ref: path });

@@ -1,4 +1,4 @@
-import type { EngineNews } from '@antiphon/contracts/gateway';
+import type { EngineStatusChange } from '@antiphon/contracts/gateway';
 import type { HealthReport } from '@antiphon/contracts/messaging';
 
 /** Engines that do not answer, with what clients were told of them. */
@@ -6,7 +6,7 @@ export interface EngineState {
   /** How often in a row each engine has failed its check. */
   readonly failing: Readonly<Record<string, number>>;
   /** What clients were told last; null while all is well. */
-  readonly told: EngineNews | null;
+  readonly told: EngineStatusChange | null;
 }
 
 export const ALL_WELL: EngineState = { failing: {}, told: null };
@@ -18,14 +18,14 @@ const REFUSED =
   'New messages and everything else that writes or spends are refused with -32053 (503) until it is back; ' +
   'what was accepted goes on then. What only reads is answered from memory where it can be, marked stale.';
 
-const degraded = (engines: readonly string[], since: string): EngineNews => ({
+const degraded = (engines: readonly string[], since: string): EngineStatusChange => ({
   type: 'gateway.degraded',
   engines: [...engines],
   message: `${engines.join(' and ')} cannot be reached. ${REFUSED}`,
   since,
 });
 
-const recovered = (engines: readonly string[], since: string): EngineNews => ({
+const recovered = (engines: readonly string[], since: string): EngineStatusChange => ({
   type: 'gateway.recovered',
   engines: [...engines],
   message: `${engines.join(' and ')} can be reached again: messages are accepted.`,
@@ -40,7 +40,7 @@ export const judgeEngines = (
   { failing, told }: EngineState,
   checks: HealthReport['checks'],
   now: string,
-): { state: EngineState; news: EngineNews | null } => {
+): { state: EngineState; news: EngineStatusChange | null } => {
   const counted = Object.fromEntries(
     checks.flatMap(({ name, healthy }) => (healthy ? [] : [[name, (failing[name] ?? 0) + 1] as const])),
   );

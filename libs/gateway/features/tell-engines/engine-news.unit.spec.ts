@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { EngineNews } from '@antiphon/contracts/gateway';
+import { EngineStatusChange } from '@antiphon/contracts/gateway';
 import { ALL_WELL, judgeEngines, type EngineState } from './engine-news.js';
 
 const AT = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:01.000Z', '2026-01-01T00:00:02.000Z'] as const;
@@ -29,14 +29,17 @@ describe('news of the engines', () => {
 
   it('names the engine that fails twice in a row, once, and says when it is back', () => {
     const [, first, second] = through([checks(true, false), checks(true, false), checks(true, false)]);
-    expect(EngineNews.parse(first)).toMatchObject({
+    expect(EngineStatusChange.parse(first)).toMatchObject({
       type: 'gateway.degraded',
       engines: ['postgresql'],
       since: AT[1],
     });
     expect(second).toBeNull();
     const [, , back] = through([checks(true, false), checks(true, false), checks(true, true)]);
-    expect(EngineNews.parse(back)).toMatchObject({ type: 'gateway.recovered', engines: ['postgresql'] });
+    expect(EngineStatusChange.parse(back)).toMatchObject({
+      type: 'gateway.recovered',
+      engines: ['postgresql'],
+    });
   });
 
   it('names all that are gone when a second one goes, and since when the first is', () => {

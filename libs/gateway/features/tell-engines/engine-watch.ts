@@ -1,4 +1,4 @@
-import type { EngineNews } from '@antiphon/contracts/gateway';
+import type { EngineStatusChange } from '@antiphon/contracts/gateway';
 import type { HealthReport } from '@antiphon/contracts/messaging';
 import type { Clock } from '@antiphon/kernel';
 import { isoTime } from '@antiphon/kernel';
@@ -9,7 +9,7 @@ const EVERY_MS = 1_000;
 
 export interface EngineWatch {
   /** What a client that comes now has to know; null while all is well. */
-  current(): EngineNews | null;
+  current(): EngineStatusChange | null;
   stop(): void;
 }
 
@@ -17,7 +17,7 @@ export interface EngineWatch {
 export const watchEngines = (
   report: () => Promise<HealthReport>,
   clock: Clock,
-  tell: (news: EngineNews) => void,
+  tell: (news: EngineStatusChange) => void,
 ): EngineWatch => {
   let state = ALL_WELL;
   let timer: NodeJS.Timeout | undefined;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import { EngineNews } from '@antiphon/contracts/gateway';
+import { EngineStatusChange } from '@antiphon/contracts/gateway';
 import { StatusView } from '@antiphon/contracts/reference';
 import { silentLogger } from '@antiphon/observability';
 import { startService, type RunningService } from '@antiphon/service-host';
@@ -29,7 +29,7 @@ const isNews = (type: unknown): boolean => String(type).startsWith('gateway.');
 const newsOf = ({ received }: SocketClient) =>
   received
     .filter(({ type }) => isNews(type))
-    .map((message) => EngineNews.parse(message))
+    .map((message) => EngineStatusChange.parse(message))
     .map(({ type, engines }) => [type, ...engines]);
 
 beforeAll(async () => {
