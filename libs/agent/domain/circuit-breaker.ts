@@ -1,56 +1,67 @@
 import type { ModelFailureDetails } from './model-port.js';
 
-/** Failures in a row, over all agent processes, after which a provider is left alone. */
+/** Failures in a row, counted over all agent processes, that open a provider's circuit. */
 export const BREAKER_FAILURES = 5;
-/** For so long, ms. */
+/** Time that a circuit stays open before a trial call, ms. */
 export const BREAKER_OPEN_MS = 60_000;
-/** A trial call whose process says nothing for so long, ms, is taken for lost, and another may be made. */
-export const BREAKER_PROBE_MS = 60_000;
+/** Time after which a trial call counts as lost and another may be made, ms. */
+export const BREAKER_TRIAL_MS = 60_000;
 
-/** What is known of a provider in trouble; times in ms since the epoch. */
-export interface BreakerState {
+/** Stored state of a provider that has failed. Times are ms since the epoch. */
+export interface CircuitState {
   readonly failures: number;
-  /** Null while it is still asked. */
+  /** Null while the circuit is closed. */
   readonly openUntil: number | null;
-  /** Until when a trial call is waited for. */
-  readonly probeUntil: number | null;
+  /** Deadline of the trial call in progress; null without one. */
+  readonly trialUntil: number | null;
 }
 
-/** `closed`: it is asked. `open`: it is left alone. `due`: one trial call may be made. `probing`: that call is on its way. */
-export type BreakerView = 'closed' | 'open' | 'due' | 'probing';
+/**
+ * `closed`: calls go through. `open`: calls are refused. `half-open`: one trial call may be made.
+ * `probing`: half-open, and a trial call is in progress.
+ */
+export type CircuitPhase = 'closed' | 'open' | 'half-open' | 'probing';
 
-/** A time that lies further ahead than it was set for is another clock's, or was set before this one was put back. */
+/**
+ * Returns false for a time further ahead than any clock would set it: it is another clock's, or
+ * older than a reset.
+ */
 const isAhead = (time: number, now: number, setForMs: number): boolean =>
   time > now && time <= now + setForMs;
 
-export const breakerView = (state: BreakerState | undefined, now: number): BreakerView => {
+/**
+ * Returns the phase of a circuit at `now`. A provider without stored state has a closed circuit.
+ */
+export const circuitPhase = (state: CircuitState | undefined, now: number): CircuitPhase => {
   if (!state || state.openUntil === null) return 'closed';
   if (isAhead(state.openUntil, now, BREAKER_OPEN_MS)) return 'open';
-  const { probeUntil } = state;
-  return probeUntil !== null && isAhead(probeUntil, now, BREAKER_PROBE_MS) ? 'probing' : 'due';
+  const { trialUntil } = state;
+  return trialUntil !== null && isAhead(trialUntil, now, BREAKER_TRIAL_MS) ? 'probing' : 'half-open';
 };
 
-/** Why a provider is not asked now, as decisions about a turn see it. */
+/** A circuit that refuses calls, as decisions about a turn see it. */
 export interface OpenCircuit {
   readonly state: 'open' | 'probing';
   /** ISO 8601, UTC. */
   readonly until: string;
 }
-/** By the provider's configured name. */
+/** Open circuits by the provider's configured name. */
 export type OpenCircuits = ReadonlyMap<string, OpenCircuit>;
 export const NO_OPEN_CIRCUITS: OpenCircuits = new Map();
 
 /**
- * `failed`: the provider is at fault, which counts. `alive`: it answered, and said no to this request.
- * `unknown`: the call says nothing about the provider.
+ * `failed`: the provider is at fault, and the failure counts. `alive`: the provider responded and
+ * refused this request.
+ * `unknown`: the failure says nothing about the provider.
  */
 export type FailureClass = 'failed' | 'alive' | 'unknown';
 
 const REQUEST_TIMEOUT = 408;
 
 /**
- * What a failed call says about its provider: unreachable, a timeout, 408 and 5xx, a broken or cut answer and an error event
- * that may pass are its fault. Other 4xx are ours to mend, 429 included: it is alive, and says itself how long to wait.
+ * Classifies a failed call for the circuit breaker. The provider's fault: unreachable, a timeout,
+ * 408 and 5xx, a broken or cut response, a retryable error event. Other 4xx are the caller's fault,
+ * and so is 429: the provider is alive and states its own wait.
  */
 export const classifyFailure = ({
   reason,

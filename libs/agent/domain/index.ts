@@ -20,14 +20,14 @@ export type {
 export {
   BREAKER_FAILURES,
   BREAKER_OPEN_MS,
-  BREAKER_PROBE_MS,
+  BREAKER_TRIAL_MS,
   NO_OPEN_CIRCUITS,
-  breakerView,
+  circuitPhase,
   classifyFailure,
 } from './circuit-breaker.js';
 export type {
-  BreakerState,
-  BreakerView,
+  CircuitState,
+  CircuitPhase,
   FailureClass,
   OpenCircuit,
   OpenCircuits,

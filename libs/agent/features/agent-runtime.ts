@@ -26,10 +26,9 @@ import type { RegistryDeps, SessionLanes } from './drive-session/session-lanes.j
 import { createToolCatalog } from './drive-session/tool-catalog.js';
 import type { ToolRetries } from './drive-session/tool-retries.js';
 import type { Failpoint } from './drive-session/work.js';
-import { createBreakerStore } from './pause-providers/breaker-store.js';
-import { followBreakers } from './pause-providers/follow-breakers.js';
-import { createProviderBreakers } from './pause-providers/provider-breakers.js';
-import type { BreakerOptions, ProviderBreakers } from './pause-providers/provider-breakers.js';
+import { CircuitBreakers } from './providers/circuit-breaker.js';
+import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
+import { createCircuitStore } from './providers/circuit-breaker.store.js';
 import { createForkSession } from './fork-session/fork-session.handler.js';
 import type { ForkSession } from './fork-session/fork-session.handler.js';
 import { createListAgents } from './list-agents/list-agents.handler.js';
@@ -97,8 +96,8 @@ export interface AgentRuntimeOptions {
   readonly times?: Partial<DriveTimes>;
   readonly random?: () => number;
   readonly failpoint?: Failpoint;
-  /** Told of each pause of a provider that this process begins or ends. */
-  readonly onBreakerChange?: BreakerOptions['onChange'];
+  /** Called for each circuit that this process opens or closes. */
+  readonly onCircuitChange?: CircuitBreakerDeps['onChange'];
   /** Told at once of each turn that ends in this process, after the commit. */
   readonly turnEnded?: (sessionId: string) => void;
 }
@@ -119,8 +118,8 @@ export interface AgentRuntime {
   takeOver(): Promise<void>;
   /** Sessions at work in this process. */
   working(): number;
-  /** Providers that are not asked now. */
-  readonly pausedProviders: ProviderBreakers['all'];
+  /** Lists the open circuits of providers. */
+  readonly openCircuits: CircuitBreakers['openCircuits'];
   /** Resolves when turns that a dead process left behind have ended, or have had a second for themselves. */
   start(): Promise<void>;
   /** Takes no more turns, lets running ones end, gives the leases back. Safe to call twice. */
@@ -154,10 +153,10 @@ const toServices = (
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: createToolCatalog(requests, logger, () => performance.now()),
     sandbox: createSandboxWatch(requests),
-    breakers: createProviderBreakers({
+    breakers: new CircuitBreakers({
       ...options,
-      store: createBreakerStore(pool),
-      ...(options.onBreakerChange ? { onChange: options.onBreakerChange } : {}),
+      store: createCircuitStore(pool),
+      onChange: options.onCircuitChange,
     }),
     publish: publishAndTell(createPublishFrames(nats, logger), options.turnEnded ?? (() => undefined)),
     readVersions: createReadVersions(pool),
@@ -246,7 +245,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
       recover(options, lanes, services.times.sweepMs, stopping.signal, swept.resolve),
       // Turns that are running when the process is told to stop need their leases until they have ended.
       repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
-      followBreakers(services, drained.signal),
+      services.breakers.follow(drained.signal),
     ]);
     await swept.promise;
     await untilIdle(lanes, RESUME_FIRST_MS);
@@ -270,7 +269,7 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     leaveRetriesTo: retries.leaveTo,
     takeOver: () => takeOver(options, lanes),
     working: () => lanes.working(),
-    pausedProviders: services.breakers.all,
+    openCircuits: () => services.breakers.openCircuits(),
     start,
     stop: () => (stopped ??= stop()),
   };

@@ -54,7 +54,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     const { health, config, env } = this.platform;
     health.addFact('providers', () => providersInUse(config, env));
-    health.addFact('pausedProviders', () => this.runtime.pausedProviders().map((pause) => ({ ...pause })));
+    health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
     health.addFact('workingSessions', () => this.runtime.working());
     health.addFact('temporalWorker', () => (this.runs.polling() ? 'polling' : 'waiting'));
     // Temporal's SDK keeps the processor busy for a while, in which turns that wait for this process would stand still.

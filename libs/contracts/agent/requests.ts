@@ -122,7 +122,7 @@ export const cancelTurn = defineRequest({
 /** A hint from one agent process to the one that drives a session: read its event stream again. */
 export const driverNotificationSubject = (owner: string): string => `hint.agent.${owner}`;
 
-/** A hint between agent processes: a provider was paused, or is asked again. */
+/** Notification between agent processes: the circuit of a provider was opened or closed. */
 export const BREAKER_NOTIFICATION_SUBJECT = 'hint.agent.breakers';
 
 export const AgentView = z.object({

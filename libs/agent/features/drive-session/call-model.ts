@@ -2,7 +2,7 @@ import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toAppError } from '@antiphon/kernel';
-import type { Admission, ProviderBreakers } from '../pause-providers/provider-breakers.js';
+import type { Admission, CircuitBreakers } from '../providers/circuit-breaker.js';
 import { createDeltaStream } from './delta-stream.js';
 import type { DeltaStream, Streamed } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
@@ -15,7 +15,7 @@ import type { StopReason } from './stop.js';
 import type { Failpoint, Work } from './work.js';
 
 export interface ModelCallDeps extends ReadyCallDeps {
-  readonly breakers: ProviderBreakers;
+  readonly breakers: CircuitBreakers;
   readonly failpoint: Failpoint;
 }
 
@@ -135,7 +135,7 @@ const tellBreaker = async (attempt: Attempt, error: unknown): Promise<void> => {
   const judged = error instanceof ModelFailure ? classifyFailure(error) : 'unknown';
   // A call that we stopped says nothing about its provider, unless it had all the time that there is.
   const own = signal.aborted && (signal.reason as StopReason) === 'deadline' ? 'failed' : 'unknown';
-  await services.breakers.failed(admission, signal.aborted ? own : judged);
+  await services.breakers.recordFailure(admission, signal.aborted ? own : judged);
 };
 
 /** Asks the provider's circuit breaker for leave; answers the attempt's end where that says no, though it did not when the call began. */
@@ -196,7 +196,7 @@ const callProvider = (
       await services.failpoint('agent.turn.answered', lane.sessionId);
       answeredBy(answer.model);
       const streamed = (attempt.stream as DeltaStream).end(answer);
-      if (attempt.admission) services.breakers.succeeded(attempt.admission);
+      if (attempt.admission) services.breakers.recordSuccess(attempt.admission);
       attempt.admission = null;
       const now = isoTime(services.clock);
       return { command: toAnswer(answer, streamed, call, granted, lane.sessionId, now), retryAfterMs: 0 };

@@ -3,7 +3,7 @@ import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { guardedTools } from '../ask-approval/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { ProviderBreakers } from '../pause-providers/provider-breakers.js';
+import type { CircuitBreakers } from '../providers/circuit-breaker.js';
 import type { SessionLog } from '../session-log/session-log.js';
 import { toolDigestOf } from './names.js';
 import type { ToolCatalog } from './tool-catalog.js';
@@ -12,7 +12,7 @@ import { callPolicy } from './tool-limits.js';
 export interface PolicyDeps {
   readonly config: AntiphonConfig;
   readonly tools: ToolCatalog;
-  readonly breakers: ProviderBreakers;
+  readonly breakers: CircuitBreakers;
   readonly log: SessionLog;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -41,7 +41,7 @@ export const policyOf = (
     // What another model would have said is not what a third one says.
     fallback: isWhatIf ? null : agent.fallback,
     maxIterations: agent.maxIterations,
-    openCircuits: services.breakers.pausesOf(workspace),
+    openCircuits: services.breakers.openCircuitsOf(workspace),
     // A what-if runs no tool, so that there is nothing to agree to.
     guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => services.tools.known(workspace, name)),
   };

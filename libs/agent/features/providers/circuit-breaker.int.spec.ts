@@ -35,7 +35,7 @@ const start = (): TestProcess =>
     config: config(),
     clock: { now: () => now },
     logger,
-    onBreakerChange: ({ provider, to }) => void changes.push(`${provider} ${to}`),
+    onCircuitChange: ({ provider, to }) => void changes.push(`${provider} ${to}`),
   });
 
 beforeEach(async () => {
@@ -58,7 +58,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const asked = (provider: string): number =>
+const callsTo = (provider: string): number =>
   world.model.requests.filter((one) => one.provider === provider).length;
 const turn = async (process: TestProcess, agentId = 'main') => {
   const { sessionId } = await submitTo(process, { address: newAddress(agentId) });
@@ -70,109 +70,109 @@ const turns = (processes: readonly TestProcess[], count: number, agentId = 'main
   );
 const rows = async () =>
   (await world.pool.query<{ provider: string; failures: number }>('select * from provider_breakers')).rows;
-const said = (text: string) => lines.filter(({ message }) => message.includes(text)).length;
-const bothSee = (processes: readonly TestProcess[], paused: number) =>
-  until(() => processes.every(({ runtime }) => runtime.pausedProviders().length === paused));
+const logged = (text: string) => lines.filter(({ message }) => message.includes(text)).length;
+const allSee = (processes: readonly TestProcess[], openCircuits: number) =>
+  until(() => processes.every(({ runtime }) => runtime.openCircuits().length === openCircuits));
 
-describe('twenty sessions of two processes over a provider that fails', () => {
-  it('pause it once for all, leave others alone, and ask it again after its minute', async () => {
+describe('a circuit breaker under twenty sessions of two processes', () => {
+  it('opens once for all processes, spares other providers, and closes after its minute', async () => {
     const both = [start(), start()];
     const ends = await turns(both, 20);
     expect(ends.every((end) => end?.type === 'TurnFailed')).toBe(true);
-    expect(changes).toEqual(['first paused']);
-    expect(said('is paused')).toBe(1);
-    await bothSee(both, 1);
+    expect(changes).toEqual(['first opened']);
+    expect(logged('circuit breaker opened')).toBe(1);
+    await allSee(both, 1);
 
-    const before = asked('first');
+    const before = callsTo('first');
     expect((await turns(both, 20)).map((end) => end?.data['code'])).toEqual(
       Array(20).fill('PROVIDER.PAUSED'),
     );
-    expect(asked('first')).toBe(before);
+    expect(callsTo('first')).toBe(before);
     expect((await turns(both, 4, 'other')).map((end) => end?.type)).toEqual(Array(4).fill('TurnCompleted'));
     expect((await turns(both, 4, 'safe')).map((end) => end?.type)).toEqual(Array(4).fill('TurnCompleted'));
-    expect(asked('first')).toBe(before);
-    expect(both[0]?.runtime.pausedProviders()).toEqual([
+    expect(callsTo('first')).toBe(before);
+    expect(both[0]?.runtime.openCircuits()).toEqual([
       { provider: 'first', failures: expect.any(Number), state: 'open', until: '2026-11-22T10:01:00.000Z' },
     ]);
 
     broken.clear();
     now += MINUTE;
     expect((await turns(both, 20)).map((end) => end?.type)).toEqual(Array(20).fill('TurnCompleted'));
-    await until(() => said('answers again') === 1);
-    expect(changes).toEqual(['first paused', 'first asked']);
-    expect(said('trial call')).toBe(1);
+    await until(() => logged('circuit breaker closed') === 1);
+    expect(changes).toEqual(['first opened', 'first closed']);
+    expect(logged('circuit breaker trial call started')).toBe(1);
     expect(await rows()).toEqual([]);
   });
 
-  it('is paused for another minute when the trial call fails, and one process alone makes it', async () => {
+  it('stays open for another minute when its only trial call fails', async () => {
     const both = [start(), start()];
     await turns(both, 6);
-    await bothSee(both, 1);
+    await allSee(both, 1);
     now += MINUTE;
-    const before = asked('first');
+    const before = callsTo('first');
     const ends = await turns(both, 10);
     expect(ends.map((end) => end?.data['code'])).toEqual(Array(10).fill('PROVIDER.PAUSED'));
-    expect(asked('first')).toBe(before + 1);
-    expect(changes).toEqual(['first paused', 'first paused']);
+    expect(callsTo('first')).toBe(before + 1);
+    expect(changes).toEqual(['first opened', 'first opened']);
   });
 });
 
 describe('a trial call', () => {
-  const pauseFirst = async (): Promise<TestProcess> => {
+  const openFirst = async (): Promise<TestProcess> => {
     const one = start();
     await turns([one], 5);
-    await bothSee([one], 1);
+    await allSee([one], 1);
     now += MINUTE;
     return one;
   };
 
-  it('whose process dies keeps nobody out for longer than a minute', async () => {
-    const one = await pauseFirst();
+  it('counts as lost a minute after its process died', async () => {
+    const one = await openFirst();
     world.model.reply = hangs();
-    const before = asked('first');
+    const before = callsTo('first');
     await submitTo(one, { address: newAddress() });
-    await until(() => asked('first') === before + 1);
+    await until(() => callsTo('first') === before + 1);
     one.kill();
     await world.bury(one);
     world.model.reply = async () => says('again');
     const other = start();
-    await until(() => other.runtime.pausedProviders()[0]?.state === 'probing');
+    await until(() => other.runtime.openCircuits()[0]?.state === 'probing');
     const { sessionId } = await submitTo(other, { address: newAddress() });
     await until(async () => (await world.types(sessionId)).includes('ModelCallStarted'));
-    expect(asked('first')).toBe(before + 1);
+    expect(callsTo('first')).toBe(before + 1);
     now += MINUTE;
     expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
     await until(async () => (await rows()).length === 0);
   });
 
-  it('that is cancelled leaves the trial to the next call', async () => {
-    const one = await pauseFirst();
+  it('is released to the next call when it is cancelled', async () => {
+    const one = await openFirst();
     world.model.reply = hangs();
-    const before = asked('first');
+    const before = callsTo('first');
     const { sessionId } = await submitTo(one, { address: newAddress() });
-    await until(() => asked('first') === before + 1);
+    await until(() => callsTo('first') === before + 1);
     await one.runtime.cancelTurn({ workspace: 'default', sessionId, caller: 'spec' });
     expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCancelled');
     world.model.reply = async () => says('again');
     expect((await turn(one))?.type).toBe('TurnCompleted');
   });
 
-  it('that the provider refuses shows that it is there', async () => {
-    const one = await pauseFirst();
+  it('closes the circuit when the provider refuses the request', async () => {
+    const one = await openFirst();
     failure = { status: 400, retryable: false };
     expect((await turn(one))?.data).toMatchObject({ code: 'PROVIDER.ERROR' });
-    await until(() => said('answers again') === 1);
+    await until(() => logged('circuit breaker closed') === 1);
   });
 });
 
-describe('what does not pause a provider', () => {
-  it('is what is ours to mend', async () => {
+describe('a closed circuit', () => {
+  it('stays closed after client errors', async () => {
     failure = { status: 401, retryable: false };
     await turns([start()], 12);
     expect(await rows()).toEqual([]);
   });
 
-  it('is failures that are not in a row, whichever process saw the success between', async () => {
+  it('stays closed when a success of another process separates the failures', async () => {
     const [one, other] = [start(), start()];
     await turn(one);
     expect(await rows()).toMatchObject([{ failures: 3 }]);
@@ -187,7 +187,7 @@ describe('what does not pause a provider', () => {
     expect(changes).toEqual([]);
   });
 
-  it('and a provider that answers costs no statement', async () => {
+  it('costs no statement while the provider responds', async () => {
     broken.clear();
     const query = jest.spyOn(world.pool, 'query');
     await turns([start()], 5);
