@@ -27,12 +27,12 @@ export const benchProjections = async ({ stack, quick }) => {
     subjects.push(reader);
     await reader.call('start');
     await writer.call('fill', { turns, runs });
-    await reader.call('caughtUp', await writer.call('head'));
+    await reader.call('waitForPosition', await writer.call('head'));
     await writer.call('steady', { eventsPerSecond: RATE, seconds: 3 });
-    await reader.call('caughtUp', await writer.call('head'));
+    await reader.call('waitForPosition', await writer.call('head'));
     await reader.call('lags');
     const eventsPerSecond = await writer.call('steady', { eventsPerSecond: RATE, seconds });
-    await reader.call('caughtUp', await writer.call('head'));
+    await reader.call('waitForPosition', await writer.call('head'));
     const lags = Object.entries(await reader.call('lags')).filter(([, samples]) => samples.length > 0);
     const rounds = [];
     for (let round = 0; round < rebuilds; round += 1) rounds.push(await reader.call('rebuild'));

@@ -40,7 +40,7 @@ const follow = (definition, { databaseUrl, link }) => {
   const timer = setInterval(look, 1);
   return {
     name: definition.name,
-    caughtUp: (position) => projection.caughtUp(position),
+    waitForPosition: (position) => projection.waitForPosition(position),
     take: () => {
       const taken = lags;
       lags = [];
@@ -71,7 +71,8 @@ export const open = async ({ databaseUrl, nats }) => {
 
   return {
     start: () => void running.push(...LIVE.map((definition) => follow(definition, { databaseUrl, link }))),
-    caughtUp: (position) => Promise.all(running.map((one) => one.caughtUp(position))).then(() => undefined),
+    waitForPosition: (position) =>
+      Promise.all(running.map((one) => one.waitForPosition(position))).then(() => undefined),
     /** Lags since the last time, in ms, by projection. */
     lags: () => Object.fromEntries(running.map((one) => [one.name, one.take()])),
     /** Each once, one after another. */

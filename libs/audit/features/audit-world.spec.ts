@@ -126,7 +126,7 @@ export const playTurn = async () => {
   const booking = { sessionId: randomUUID(), turnId: randomUUID(), reservationId: randomUUID() };
   const { sessionId, turnId, reservationId } = booking;
   const call = { turnId, attempt: 1, step: 1, provider: 'p', model: 'm', reservationId };
-  const claim = { scope: 'ws/turn.submit', key: randomUUID(), digest: 'd', answer: { sessionId, turnId } };
+  const claim = { scope: 'ws/turn.submit', key: randomUUID(), digest: 'd', response: { sessionId, turnId } };
   await append(
     `session-${sessionId}`,
     [

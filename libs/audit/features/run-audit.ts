@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { violation } from '@antiphon/audit-domain';
-import { logRootWithin } from '@antiphon/event-store';
+import { readLogRootInTransaction } from '@antiphon/event-store';
 import { checkFits } from './audit-checkpoint.js';
 import type { AuditCheckpoint, SignedAuditCheckpoint } from './audit-checkpoint.js';
 import { createTally, firstOf, nowhere } from './audit-report.js';
@@ -120,7 +120,7 @@ const auditSnapshot = async (
     ...(await compareProjections(client, projections)),
   ];
   const checks = [...(archives.ids.length > 0 ? [archived] : []), ...reports, ...byStream, ...compared];
-  const root = await logRootWithin(client, '');
+  const root = await readLogRootInTransaction(client, '');
   const report = reportFrom({ headPosition: bounds.head, events, since: after, checks }, begun);
   return { report, checkpoint: report.ok ? (at) => ({ ...root, kind: 'audit', at, state }) : null };
 };

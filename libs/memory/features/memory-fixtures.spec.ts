@@ -73,7 +73,7 @@ export const openMemory = async () => {
       logger: silentLogger,
       batchSize,
     });
-    await projection.caughtUp(await store.headPosition());
+    await projection.waitForPosition(await store.headPosition());
     await projection.stop();
   };
 

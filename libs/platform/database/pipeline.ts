@@ -31,7 +31,7 @@ export const createPipelinedPool = (like: pg.Pool, options: PipelineOptions): pg
 };
 
 /** Sends what `work` issues until it first waits in one write to the socket: each write is a system call. */
-export const inOneWrite = <T>(client: pg.PoolClient, work: () => T): T => {
+export const sendInOneWrite = <T>(client: pg.PoolClient, work: () => T): T => {
   const { stream } = client.connection;
   stream.cork();
   // Behind the callbacks of promises that are kept already, where `work` may go on without having waited.

@@ -42,7 +42,7 @@ export interface IdempotencyClaim {
   readonly key: string;
   /** SHA-256 (hex) of the request's body. */
   readonly digest: string;
-  readonly answer: JsonObject;
+  readonly response: JsonObject;
 }
 
 /** All streams of one request are appended, or none. */
@@ -62,7 +62,7 @@ export interface AppendResult {
   /** `appended`: written now. `duplicate`: the same event ids and content were there. `joined`: the idempotency key was. */
   readonly outcome: 'appended' | 'duplicate' | 'joined';
   /** With `joined`: the first request's answer. */
-  readonly answer?: JsonObject;
+  readonly response?: JsonObject;
 }
 
 /** An event as it is read back. */

@@ -1,7 +1,7 @@
 import { isoTime, type Clock, type JsonObject } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
-import { type OutcomeName, type RefusalDetail, refusalOf, resultOf } from './append-outcome.js';
-import { canonicalJson, genesisHash, hashEvent } from './event-hash.js';
+import { type OutcomeName, type RefusalDetail, refusalOf, resultOf } from './append/append-outcome.js';
+import { canonicalJson, genesisHash, hashEvent } from './integrity/event-hash.js';
 import type {
   AppendRequest,
   AppendResult,
@@ -10,7 +10,7 @@ import type {
   RecordedEvent,
 } from './event-store.port.js';
 import type { MemoryLeaseStore } from './memory-lease-store.js';
-import { type PreparedAppend, type PreparedEvent, prepareAppend } from './prepare-append.js';
+import { type PreparedAppend, type PreparedEvent, prepareAppend } from './append/prepare-append.js';
 
 export interface MemoryEventStoreOptions {
   readonly clock?: Clock;
@@ -143,7 +143,7 @@ const write = (log: Log, prepared: PreparedAppend, recordedAt: string): AppendRe
     log.claims.set(claimKey(request), {
       ...first,
       digest,
-      answer: JSON.parse(answer ?? 'null') as JsonObject,
+      response: JSON.parse(answer ?? 'null') as JsonObject,
     });
   }
   return result;
@@ -167,7 +167,7 @@ const readerOf = (log: Log): Omit<EventStore, 'append'> => ({
 
 export interface MemoryEventStore extends EventStore {
   /** The same log, seen by a service that owns other categories. */
-  as(owns: (category: string) => boolean): EventStore;
+  forOwner(owns: (category: string) => boolean): EventStore;
 }
 
 /** The log in this process's memory, with the contract of the real one: for tests and demonstrations, never for facts. */
@@ -192,8 +192,8 @@ export const createMemoryEventStore = (options: MemoryEventStoreOptions = {}): M
       const verdict = judge(prepared, owns);
       if ('detail' in verdict) throw refusalOf(verdict.outcome, request, verdict.detail);
       if ('found' in verdict) {
-        const { versions, firstPosition, lastPosition, answer } = verdict.found;
-        return resultOf(verdict.outcome, versions, firstPosition, lastPosition, answer);
+        const { versions, firstPosition, lastPosition, response } = verdict.found;
+        return resultOf(verdict.outcome, versions, firstPosition, lastPosition, response);
       }
       const result = write(log, prepared, isoTime(clock));
       onAppended?.();
@@ -202,5 +202,5 @@ export const createMemoryEventStore = (options: MemoryEventStoreOptions = {}): M
     ...readerOf(log),
   });
 
-  return { ...as(options.owns ?? (() => true)), as };
+  return { ...as(options.owns ?? (() => true)), forOwner: as };
 };

@@ -9,7 +9,7 @@ describe('in-memory event store', () =>
       const store = createMemoryEventStore({ leases, owns: (category) => category === 'session' });
       return {
         agent: store,
-        metering: store.as((category) => category === 'budget'),
+        metering: store.forOwner((category) => category === 'budget'),
         leases,
         close: async () => undefined,
       };

@@ -3,14 +3,14 @@ import { translateDatabaseError } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
 import { observeGauges, withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
-import { appendBatch, appendParams } from './append-batch.js';
-import { createFlush } from './append-flush.js';
-import type { AppendOutcome } from './append-outcome.js';
+import { appendBatch, appendParams } from './append/append-batch.js';
+import { createFlush } from './append/append-flush.js';
+import type { AppendOutcome } from './append/append-outcome.js';
 import type { AppendRequest, EventStore } from './event-store.port.js';
-import { createGroupCommit, type GroupCommitOptions } from './group-commit.js';
-import { createLogReader } from './log-reader.js';
-import { prepareAppend } from './prepare-append.js';
-import type { PreparedAppend } from './prepare-append.js';
+import { createGroupCommit, type GroupCommitOptions } from './append/group-commit.js';
+import { createLogReader } from './read/log-reader.js';
+import { prepareAppend } from './append/prepare-append.js';
+import type { PreparedAppend } from './append/prepare-append.js';
 
 export interface PostgresEventStoreOptions extends Partial<GroupCommitOptions> {
   /** Called after each commit that wrote something: wakes relays and projections. It must not throw. */
@@ -33,7 +33,7 @@ export interface EventStorePg {
    */
   appendParams(requests: readonly AppendRequest[]): unknown[];
   /** Wakes relays and projections after a transaction that used `appendWithin` or `appendSql`. */
-  announce(): void;
+  notifyAppended(): void;
   /** The log's epoch, which a restore raises; cursors of another epoch are void. */
   logEpoch(): Promise<number>;
   /** Answers what waits, then refuses. The pool stays open: it is the caller's. */
@@ -94,7 +94,7 @@ export const createPostgresEventStore = (
     append: async (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
     appendWithin,
     appendParams: (requests) => appendParams(prepareApart(requests)),
-    announce,
+    notifyAppended: announce,
     close: () => {
       unobserve();
       return group.close();

@@ -44,7 +44,7 @@ export const appendContract = (opened: OpenedLog): void => {
       ).toEqual(stream.events);
       expect(events[0]).toMatchObject({ workspace, category: 'session', streamId: stream.streamId });
       expect(Math.abs(Date.parse(events[0]?.recordedAt ?? '') - Date.now())).toBeLessThan(60_000);
-      expect(verifyChain(events)).toEqual({ whole: true, version: 3, hash: events[2]?.hash });
+      expect(verifyChain(events)).toEqual({ isIntact: true, version: 3, hash: events[2]?.hash });
     });
 
     it('continues a chain over several appends', async () => {
@@ -53,9 +53,9 @@ export const appendContract = (opened: OpenedLog): void => {
       for (const version of [0, 1, 2])
         await log.agent.append(request(workspace, [toStream(streamId, version)]));
       const events = await log.agent.readStream(workspace, streamId);
-      expect(verifyChain(events)).toMatchObject({ whole: true, version: 3 });
+      expect(verifyChain(events)).toMatchObject({ isIntact: true, version: 3 });
       expect(verifyChain(events.slice(2), { version: 2, hash: events[1]!.hash })).toMatchObject({
-        whole: true,
+        isIntact: true,
       });
     });
 
@@ -94,7 +94,7 @@ export const appendContract = (opened: OpenedLog): void => {
         2, 4, 6, 8, 10, 12, 14, 16, 18, 20,
       ]);
       expect(verifyChain(await log.agent.readStream(workspace, streamId))).toMatchObject({
-        whole: true,
+        isIntact: true,
         version: 20,
       });
     });
@@ -125,7 +125,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(lastPosition - firstPosition + 1).toBe(requestEvents);
       expect(versions).toEqual(streams.map(({ events }) => events.length));
       const written = await log.agent.readStream(workspace, streams[0]!.streamId);
-      expect(verifyChain(written)).toMatchObject({ whole: true, version: versions[0] });
+      expect(verifyChain(written)).toMatchObject({ isIntact: true, version: versions[0] });
       const over = [...streams.map(({ streamId }) => toStream(streamId, 'any')), toStream(freshStream(), 0)];
       expect(await outcomeOf(log.agent.append(request(workspace, over)))).toBe('LOG.INVALID');
     });
@@ -236,7 +236,7 @@ export const appendContract = (opened: OpenedLog): void => {
         request('w', [toStream(freshStream(), 0, 1_001)]),
         request('w', [good], { fence: { lease: '', epoch: 1 } }),
         request('w', [good], { fence: { lease: 'a', epoch: 1.5 } }),
-        request('w', [good], { idempotency: { scope: 'a\0', key: 'k', digest: 'd', answer: {} } }),
+        request('w', [good], { idempotency: { scope: 'a\0', key: 'k', digest: 'd', response: {} } }),
       ];
       for (const one of requests) expect(await outcomeOf(log.agent.append(one))).toBe('LOG.INVALID');
     });
@@ -261,7 +261,7 @@ export const appendContract = (opened: OpenedLog): void => {
       );
       const events = await log.agent.readStream(workspace, streamId);
       expect(events[0]?.data).toEqual({ ...data, numbers: data.numbers.map((n) => (n === 0 ? 0 : n)) });
-      expect(verifyChain(events)).toMatchObject({ whole: true });
+      expect(verifyChain(events)).toMatchObject({ isIntact: true });
     });
   });
 };

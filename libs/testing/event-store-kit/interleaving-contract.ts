@@ -37,7 +37,7 @@ const toRequests = (workspace: string, run: readonly Step[]): AppendRequest[] =>
   for (const { streams, key, repeats } of run) {
     const earlier = repeats === null ? undefined : requests[repeats];
     const idempotency =
-      key === null ? {} : { idempotency: { scope: 's', key: `k${key}`, digest: 'd', answer: { key } } };
+      key === null ? {} : { idempotency: { scope: 's', key: `k${key}`, digest: 'd', response: { key } } };
     requests.push(
       earlier ?? {
         workspace,
@@ -65,7 +65,7 @@ const expectSound = (
   const positions = events.map(({ position }) => position);
   expect(positions).toEqual(positions.map((_, index) => (positions[0] ?? 0) + index));
   for (const stream of byStream(events).values())
-    expect(verifyChain(stream)).toMatchObject({ whole: true, version: stream.length });
+    expect(verifyChain(stream)).toMatchObject({ isIntact: true, version: stream.length });
   const written = events.map(({ eventId }) => eventId);
   expect(new Set(written).size).toBe(written.length);
   const accepted = requests.filter((_, index) => outcomes[index] === 'appended');

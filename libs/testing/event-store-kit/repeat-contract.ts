@@ -17,12 +17,12 @@ import {
 const claim = (
   key: string,
   digest = 'd1',
-  answer: IdempotencyClaim['answer'] = { n: 1 },
+  response: IdempotencyClaim['response'] = { n: 1 },
 ): IdempotencyClaim => ({
   scope: 'spec/submit',
   key,
   digest,
-  answer,
+  response,
 });
 
 /** What happens when something is sent again: event ids, idempotency keys; and fences, which refuse who comes too late. */
@@ -114,7 +114,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       const again = await log.agent.append(
         request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key, 'd', { turnId: 't2' }) }),
       );
-      expect(again).toEqual({ ...first, outcome: 'joined', answer: { turnId: 't1' } });
+      expect(again).toEqual({ ...first, outcome: 'joined', response: { turnId: 't1' } });
       expect(await eventsOf(log.agent, workspace)).toHaveLength(3);
     });
 

@@ -48,7 +48,7 @@ const parseFormat = (format: string): ExportFormat => {
  */
 const verifyExport = ({ events, head }: SessionExport): void => {
   const verdict = verifyChain(events as readonly RecordedEvent[]);
-  if (!verdict.whole) {
+  if (!verdict.isIntact) {
     const { eventId, streamVersion } = verdict.event;
     throw rejected('LOG.CHAIN_BROKEN', `event ${streamVersion} (${eventId}): ${verdict.reason}`);
   }

@@ -189,7 +189,7 @@ describe('retention', () => {
     await restoreArchive(admin, folder, archives[0]!.archiveId);
     expect(await world.agents.store.readLog({ after: 0, limit: 1_000 })).toEqual(before);
     for (const sessionId of [old, open])
-      expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ whole: true });
+      expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ isIntact: true });
   });
 
   it('stops when its process is told to, and nothing has left', async () => {

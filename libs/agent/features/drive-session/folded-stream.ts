@@ -126,7 +126,7 @@ export const createFoldedStream = (
     const result = await appending;
     if (result.outcome === 'joined') {
       onComing(null);
-      return { outcome: 'joined', answer: result.answer ?? {} };
+      return { outcome: 'joined', answer: result.response ?? {} };
     }
     if (held) {
       lease.confirmed(askedAt);

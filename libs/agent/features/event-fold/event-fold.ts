@@ -102,10 +102,10 @@ export const createEventFold = <State, Command, Event extends AnyEvent>({
       events: events.map((event) => toNewEvent(event, ids)),
     };
     const request = { workspace, streams: [own, ...also], ...(idempotency ? { idempotency } : {}) };
-    const { outcome, answer } = await store.append(request);
+    const { outcome, response } = await store.append(request);
     const state = events.reduce((before, event) => decider.evolve(before, event), folded.state);
     const version = folded.version + events.length;
-    return { ...folded, state, version, ...(outcome === 'joined' && answer ? { joined: answer } : {}) };
+    return { ...folded, state, version, ...(outcome === 'joined' && response ? { joined: response } : {}) };
   };
 
   return {

@@ -37,7 +37,7 @@ const claimOf = (
     : {
         idempotency: {
           ...{ scope: `${caller}/session.fork`, key, digest: digestOf(asked as JsonObject) },
-          answer: answer as unknown as JsonObject,
+          response: answer as unknown as JsonObject,
         },
       };
 
@@ -158,7 +158,7 @@ export const createForkSession = (services: ForkSessionDeps, lanes: SessionLanes
       ],
       ...claimOf(request, answer),
     });
-    const reply = result.outcome === 'joined' ? forkSession.reply.parse(result.answer) : answer;
+    const reply = result.outcome === 'joined' ? forkSession.reply.parse(result.response) : answer;
     // Whoever comes first drives it: this process now, or the sweep.
     if (remade.length > 0) await lanes.wake(workspace, reply.sessionId);
     return reply;

@@ -52,7 +52,7 @@ const claimOf = (
           scope: `${caller}/workflow.save${workflowId === undefined ? '' : `/${workflowId}`}`,
           key,
           digest,
-          answer: { workflowId: id },
+          response: { workflowId: id },
         },
       };
 

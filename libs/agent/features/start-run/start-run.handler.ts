@@ -32,7 +32,7 @@ const storable = (inputs: Readonly<Record<string, string>>): Record<string, stri
 const claimOf = ({ caller, what, inputs, idempotencyKey: key }: StartRunRequest, runId: string) => {
   if (key === undefined) return {};
   const digest = digestOf({ what: what as JsonObject, inputs });
-  return { idempotency: { scope: `${caller}/run.start`, key, digest, answer: { runId } } };
+  return { idempotency: { scope: `${caller}/run.start`, key, digest, response: { runId } } };
 };
 
 /**

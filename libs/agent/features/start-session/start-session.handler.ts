@@ -33,7 +33,7 @@ const claimOf = (
   const { idempotencyKey: key, caller, target } = request;
   if (key === undefined) return {};
   const digest = digestOf({ target: target as JsonObject });
-  return { idempotency: { scope: `${caller}/session.new`, key, digest, answer: { ...answer } } };
+  return { idempotency: { scope: `${caller}/session.new`, key, digest, response: { ...answer } } };
 };
 
 /** Makes the use case behind `cmd.agent.session.new`: the key means a new session from now on, the old one stays. */
@@ -78,7 +78,7 @@ export const createStartSession = (services: StartSessionDeps, lanes: SessionLan
       ],
       ...claimOf(request, answer),
     });
-    return result.outcome === 'joined' ? newSession.reply.parse(result.answer) : answer;
+    return result.outcome === 'joined' ? newSession.reply.parse(result.response) : answer;
   };
 
   return async (request) => {

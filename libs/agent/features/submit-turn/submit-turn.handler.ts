@@ -67,7 +67,7 @@ const claimOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: 
   const { idempotencyKey: key, caller, target, content } = request;
   if (key === undefined) return {};
   const digest = digestOf({ target: target as JsonObject, content });
-  return { idempotency: { scope: `${caller}/turn.submit`, key, digest, answer: { ...answer } } };
+  return { idempotency: { scope: `${caller}/turn.submit`, key, digest, response: { ...answer } } };
 };
 
 /** Offset of the turn's `accepted` frame, if its first attempt begins in this append. */

@@ -18,7 +18,7 @@ export const hashChainsAreWhole: AuditCheck<RecordedEvent> = {
         const verdict = verifyChain([event], at);
         // Goes on from what is stored, so that one change is not found again in every later event.
         at = { version: event.streamVersion, hash: event.hash };
-        return verdict.whole ? [] : [violation(placeOf(event), verdict.reason)];
+        return verdict.isIntact ? [] : [violation(placeOf(event), verdict.reason)];
       },
       end: () => [],
       count: () => events,

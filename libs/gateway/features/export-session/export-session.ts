@@ -25,7 +25,7 @@ export const verifySession = async (
   let head: ChainStart | undefined;
   for await (const events of readSession(store, workspace, sessionId)) {
     const verdict = verifyChain(events, head);
-    if (!verdict.whole) throw broken(verdict.event, verdict.reason);
+    if (!verdict.isIntact) throw broken(verdict.event, verdict.reason);
     head = { version: verdict.version, hash: verdict.hash };
   }
   if (!head) throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);

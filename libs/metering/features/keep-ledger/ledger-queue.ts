@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createSignal } from '@antiphon/event-store';
-import { toAppError, transient } from '@antiphon/kernel';
+import { createWakeSignal, toAppError, transient } from '@antiphon/kernel';
 import type { LedgerDecision } from '@antiphon/metering-domain';
 import type { LedgerWork } from './plan-batch.js';
 
@@ -51,7 +50,7 @@ export const createLedgerQueue = (
   const queue: Waiting[] = [];
   let running: Promise<void> | undefined;
   let closed = false;
-  const signal = createSignal();
+  const signal = createWakeSignal();
   /** A batch of settlements waits just now. */
   let waiting = false;
   const isUrgent = ({ command }: LedgerWork): boolean => command.type !== 'Settle';

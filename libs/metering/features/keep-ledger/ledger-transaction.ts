@@ -113,7 +113,7 @@ export const runLedgerBatch = async (
     const refused: Refusals = new Map();
     try {
       const { decisions, appended, state } = await attemptBatch(deps, left, rules, refused);
-      if (appended) deps.store.announce();
+      if (appended) deps.store.notifyAppended();
       onDecided(state, left, decisions);
       return inOrder(works, left, decisions, errors);
     } catch (error) {

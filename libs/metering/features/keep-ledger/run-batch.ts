@@ -27,7 +27,8 @@ export const createRunBatch = (deps: LedgerTransactionDeps) => {
     const decided = await commitRemembered(deps, state, works, rules);
     if (typeof decided === 'string') return decided;
     memory.remember(state, works, decided);
-    if (decided.some((decision) => 'events' in decision && decision.events.length > 0)) deps.store.announce();
+    if (decided.some((decision) => 'events' in decision && decision.events.length > 0))
+      deps.store.notifyAppended();
     return decided;
   };
 

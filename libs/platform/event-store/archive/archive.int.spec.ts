@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { createPool } from '@antiphon/database';
 import { createTestDatabase, freshStream, newEvent, toStream } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { verifyChain } from '../event-hash.js';
+import { verifyChain } from '../integrity/event-hash.js';
 import type { EventStore } from '../event-store.port.js';
 import { createPostgresEventStore } from '../postgres-event-store.js';
 import { archiveEvents } from './archive-log.js';
@@ -92,7 +92,7 @@ describe('an archive', () => {
 
     await restoreArchive(admin, folder, made!.archiveId);
     expect(await everything()).toEqual(before);
-    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ whole: true, version: 5 });
+    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ isIntact: true, version: 5 });
     expect(await listArchives(admin)).toEqual([]);
     expect(await store.readLog({ after: 0, limit: 100 })).toHaveLength(before.length);
   });
@@ -113,7 +113,7 @@ describe('an archive', () => {
     await append(freshStream(), 1);
     expect((await archive(head + 2))?.events).toBeGreaterThan(1);
     for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
-    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ whole: true, version: 7 });
+    expect(verifyChain(await store.readStream(W, old))).toMatchObject({ isIntact: true, version: 7 });
   });
 
   it('never takes the newest event, and takes the oldest first when there is more than a file may hold', async () => {
@@ -176,7 +176,7 @@ describe('an archive', () => {
     await appending;
     for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
     for (const stream of streams)
-      expect(verifyChain(await store.readStream(W, stream))).toMatchObject({ whole: true });
+      expect(verifyChain(await store.readStream(W, stream))).toMatchObject({ isIntact: true });
     expect(await store.readLog({ after: 0, limit: 1_000 })).toHaveLength(180);
   });
 

@@ -2,7 +2,7 @@ import { AckPolicy, DeliverPolicy, jetstream } from '@nats-io/jetstream';
 import type { Consumer, ConsumerConfig, ConsumerMessages, JetStreamManager, JsMsg } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import type { z } from 'zod';
-import { createSignal } from '@antiphon/event-store';
+import { createWakeSignal } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { streamOf } from './define-consumer.js';
 import type { ConsumerSettings } from './define-consumer.js';
@@ -72,7 +72,7 @@ const ensureConsumer = async (
 
 export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
   const { settings, link, logger, room, begin } = options;
-  const nap = createSignal();
+  const nap = createWakeSignal();
   let open: ConsumerMessages | undefined;
   let consuming = false;
   let stopping = false;

@@ -1,5 +1,4 @@
-import { failpoint } from '@antiphon/kernel';
-import { createSignal } from '@antiphon/event-store';
+import { createWakeSignal, failpoint } from '@antiphon/kernel';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogNotification } from '../link/log-notification.js';
@@ -48,7 +47,7 @@ export const startRelay = (options: RelayOptions): Relay => {
   const { link, log, logger, leases, owner, pollMs = 1_000, leaseMs = 5_000, maxInFlight = 256 } = options;
   const leadership = createLeadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
   const publish = createEventPublisher(link, logger);
-  const nap = createSignal();
+  const nap = createWakeSignal();
   let stopping = false;
   let position: number | null = null;
   const goesOn = (): boolean => !stopping && link.isConnected() && leadership.isLeader();

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { RecordedEvent } from './event-store.port.js';
+import type { RecordedEvent } from '../event-store.port.js';
 
 /** Applies events, in order of position and each once, in the transaction that moves the checkpoint. */
 export type HandleEvents = (client: pg.ClientBase, events: readonly RecordedEvent[]) => Promise<void>;

@@ -7,7 +7,7 @@ import { createPostgresEventStore, type HandleEvents, runProjection } from '@ant
 import { createTestDatabase, freshStream, type TestDatabase, toStream, until } from '@antiphon/testing';
 import { runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
-import { look } from './projection-look.js';
+import { look } from './projection-snapshot.js';
 import { inMove } from './projection-transaction.js';
 
 const AT_START = { from: 0, to: 0 };
@@ -202,7 +202,7 @@ describe('the move of a checkpoint', () => {
       },
     });
     const head = await store().headPosition();
-    await projection.caughtUp(head);
+    await projection.waitForPosition(head);
     const all = await store().readLog({ after: 0, limit: 1_000, categories: ['session'] });
     expect(await seen()).toEqual(all.map(({ position }) => position));
     await projection.stop();
@@ -212,14 +212,14 @@ describe('the move of a checkpoint', () => {
     const start = () =>
       runProjection({ pool, name, categories: ['session'], handle: record, logger: silentLogger });
     const both = [start(), start()];
-    await Promise.all(both.map(async (one) => one.caughtUp(await store().headPosition())));
+    await Promise.all(both.map(async (one) => one.waitForPosition(await store().headPosition())));
     const metering = createPool({ url: database.urlFor('metering'), applicationName: 'spec' });
     const { lastPosition } = await createPostgresEventStore(metering).append({
       workspace: 'default',
       streams: [toStream(freshStream('budget'), 0, 3)],
     });
     await metering.end();
-    await Promise.all(both.map((one) => one.caughtUp(lastPosition)));
+    await Promise.all(both.map((one) => one.waitForPosition(lastPosition)));
     await until(async () => (await checkpoint()) === lastPosition);
     await Promise.all(both.map((one) => one.stop()));
   });

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { borrowClient, inOneWrite, isDatabaseError, translateDatabaseError } from '@antiphon/database';
+import { borrowClient, sendInOneWrite, isDatabaseError, translateDatabaseError } from '@antiphon/database';
 import { bug } from '@antiphon/kernel';
 import { beginWithMove, type Move } from './projection-checkpoint.js';
 
@@ -30,7 +30,7 @@ const attempt = async <T>(
   work: (client: pg.PoolClient) => Promise<T>,
   { waitForMove }: MoveOptions,
 ): Promise<Moved<T>> => {
-  const [moved, done] = await inOneWrite(client, () => {
+  const [moved, done] = await sendInOneWrite(client, () => {
     const moving = begin(client, move);
     const working = waitForMove ? moving.then((own) => (own ? work(client) : null)) : work(client);
     return Promise.allSettled([moving, working]);

@@ -58,8 +58,8 @@ describe('verifyChain', () => {
     events.map((event) => (event.streamVersion === version ? { ...event, ...change } : event));
 
   it('finds a whole chain whole, and an empty one', () => {
-    expect(verifyChain(events)).toEqual({ whole: true, version: 5, hash: events[4]!.hash });
-    expect(verifyChain([])).toEqual({ whole: true, version: 0, hash: '' });
+    expect(verifyChain(events)).toEqual({ isIntact: true, version: 5, hash: events[4]!.hash });
+    expect(verifyChain([])).toEqual({ isIntact: true, version: 0, hash: '' });
   });
 
   it.each<[string, Partial<RecordedEvent>]>([
@@ -73,16 +73,16 @@ describe('verifyChain', () => {
     ['stream', { streamId: 'session-2' }],
     ['workspace', { workspace: 'other' }],
   ])('names the event whose %s was changed', (_, change) => {
-    expect(verifyChain(changed(3, change))).toMatchObject({ whole: false, event: { streamVersion: 3 } });
+    expect(verifyChain(changed(3, change))).toMatchObject({ isIntact: false, event: { streamVersion: 3 } });
   });
 
   it('names the successor of one that is missing, and the first of two that changed places', () => {
     expect(verifyChain(events.filter(({ streamVersion }) => streamVersion !== 2))).toMatchObject({
-      whole: false,
+      isIntact: false,
       event: { streamVersion: 3 },
     });
     expect(verifyChain([events[1]!, events[0]!])).toMatchObject({
-      whole: false,
+      isIntact: false,
       event: { streamVersion: 2 },
     });
   });
@@ -93,18 +93,18 @@ describe('verifyChain', () => {
     const fields = { ...second, data: JSON.stringify(data), metadata: JSON.stringify(second.metadata) };
     const hash = hashEvent(Buffer.from(events[0]!.hash, 'hex'), fields).toString('hex');
     expect(verifyChain(changed(2, { data, hash }))).toMatchObject({
-      whole: false,
+      isIntact: false,
       event: { streamVersion: 3 },
     });
   });
 
   it('starts in the middle when told where', () => {
     expect(verifyChain(events.slice(3), { version: 3, hash: events[2]!.hash })).toMatchObject({
-      whole: true,
+      isIntact: true,
       version: 5,
     });
     expect(verifyChain(events.slice(3), { version: 3, hash: events[1]!.hash })).toMatchObject({
-      whole: false,
+      isIntact: false,
     });
   });
 });

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { COLUMNS, type EventRow, toEvent } from '../log-reader.js';
+import { COLUMNS, type EventRow, toEvent } from '../../read/log-reader.js';
 import { applyWithin } from '../projection-batch.js';
 import type { ProjectionDefinition } from './projection-definition.js';
 

@@ -44,7 +44,7 @@ export const createRootHasher = () => {
   };
 };
 
-export const keyIdOf = (publicKey: KeyObject): string =>
+export const signingKeyId = (publicKey: KeyObject): string =>
   createHash('sha256')
     .update(publicKey.export({ type: 'spki', format: 'der' }))
     .digest('hex')
@@ -57,7 +57,7 @@ export const signContent = <T extends object>(
   content: T,
   privateKey: KeyObject,
 ): T & { readonly keyId: string; readonly signature: string } => {
-  const keyed = { ...content, keyId: keyIdOf(createPublicKey(privateKey)) };
+  const keyed = { ...content, keyId: signingKeyId(createPublicKey(privateKey)) };
   return { ...keyed, signature: sign(null, signedText(keyed), privateKey).toString('base64') };
 };
 
@@ -66,5 +66,5 @@ export const isSignedBy = (
   { signature, ...keyed }: { readonly keyId: string; readonly signature: string },
   publicKey: KeyObject,
 ): boolean =>
-  keyed.keyId === keyIdOf(publicKey) &&
+  keyed.keyId === signingKeyId(publicKey) &&
   verify(null, signedText(keyed), publicKey, Buffer.from(signature, 'base64'));

@@ -81,7 +81,7 @@ describe('the log is append-only', () => {
     await admin.query('set session_replication_role = origin');
     const verdict = verifyChain(await store.readStream('default', streamId));
     expect(verdict).toMatchObject({
-      whole: false,
+      isIntact: false,
       event: { streamVersion: 2 },
       reason: 'its content does not have its hash',
     });

@@ -1,5 +1,5 @@
 import { type AppError, bug, conflict, forbidden, type JsonObject } from '@antiphon/kernel';
-import type { AppendRequest, AppendResult } from './event-store.port.js';
+import type { AppendRequest, AppendResult } from '../event-store.port.js';
 
 /** What became of one request of a batch. */
 export type AppendOutcome =
@@ -64,8 +64,8 @@ export const resultOf = (
   versions: readonly number[],
   firstPosition: number,
   lastPosition: number,
-  answer?: JsonObject,
+  response?: JsonObject,
 ): AppendResult =>
-  answer === undefined
+  response === undefined
     ? { versions, firstPosition, lastPosition, outcome }
-    : { versions, firstPosition, lastPosition, outcome, answer };
+    : { versions, firstPosition, lastPosition, outcome, response };

@@ -1,6 +1,6 @@
 import type { Logger } from '@antiphon/observability';
 import { nextReplayIn, replayParked } from './projection-replay.js';
-import type { Replaying, ReplayResult } from './projection-replay.js';
+import type { ReplaySource, ReplayResult } from './projection-replay.js';
 
 /** Tries the streams that a projection has stopped at again. */
 export interface Retries {
@@ -14,15 +14,15 @@ export interface Retries {
 
 const SOON_MS = 50;
 
-export const createRetries = (source: Replaying, logger: Logger): Retries => {
+export const createRetries = (source: ReplaySource, logger: Logger): Retries => {
   const { name: projection } = source;
   let expected = false;
 
   const tell = ({ replayed, stillParked }: ReplayResult): void => {
     if (replayed > 0) logger.info({ projection, replayed }, 'streams that had waited were applied');
-    for (const { error, triedAgain, ...stream } of stillParked) {
+    for (const { error, willRetry, ...stream } of stillParked) {
       const fields = { err: error, projection, ...stream };
-      if (triedAgain) logger.warn(fields, 'an event could not be projected; it is tried again');
+      if (willRetry) logger.warn(fields, 'an event could not be projected; it is tried again');
       else
         logger.error(
           { ...fields, alert: true },
@@ -42,7 +42,7 @@ export const createRetries = (source: Replaying, logger: Logger): Retries => {
       const next = await nextReplayIn(source.pool, projection);
       if (next === null) expected = false;
       if (next === null || next > 0) return next ?? Infinity;
-      tell(await replayParked(source, { due: true }));
+      tell(await replayParked(source, { onlyDue: true }));
       // Not at once: another process may be at it.
       return Math.max(SOON_MS, (await nextReplayIn(source.pool, projection)) ?? Infinity);
     },

@@ -7,7 +7,7 @@ import {
   refusalOf,
   resultOf,
 } from './append-outcome.js';
-import type { AppendResult } from './event-store.port.js';
+import type { AppendResult } from '../event-store.port.js';
 import type { PreparedAppend, PreparedStream } from './prepare-append.js';
 
 /** Null arrays mean: every request was appended, and `base` and `heads` tell the rest. */

@@ -103,7 +103,7 @@ describe('an event that a projection cannot handle', () => {
     expect(await eventsOf(bad)).toBe(2);
     await givenUp();
     const { lastPosition } = await append(bad, {});
-    await projection?.caughtUp(lastPosition);
+    await projection?.waitForPosition(lastPosition);
     expect(await parked()).toEqual([
       expect.objectContaining({
         ...{ projection: counts.name, workspace: 'default', streamId: bad, type: 'Noted', tries: 5 },
@@ -164,7 +164,7 @@ describe('an event that a projection cannot handle', () => {
     outcome = () => undefined;
     expect(await replayParked(source, {})).toEqual({ replayed: 2, stillParked: [] });
     const { lastPosition } = await append(bad, {});
-    await projection?.caughtUp(lastPosition);
+    await projection?.waitForPosition(lastPosition);
     expect(await eventsOf(bad)).toBe(5);
     expect(await parked()).toEqual([]);
     expect((await compareProjection(admin, counts)).differing).toBe(0);

@@ -1,16 +1,15 @@
 import type pg from 'pg';
 import { createPipelinedPool } from '@antiphon/database';
-import { transient, isAppError } from '@antiphon/kernel';
+import { createWakeSignal, isAppError, transient, type WakeSignal } from '@antiphon/kernel';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { createLogReader } from './log-reader.js';
+import { createLogReader } from '../read/log-reader.js';
 import { type BatchResult, runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
-import { type Look, look, type Passed } from './projection-look.js';
+import { type Look, look, type Passed } from './projection-snapshot.js';
 import { createRetries, type Retries } from './projection-retries.js';
 import { createWaiters } from './position-waiters.js';
 import type { HandleEvents, ProjectionSource } from './projection-source.js';
-import { createSignal } from './wake-signal.js';
 
 export interface ProjectionOptions {
   readonly pool: pg.Pool;
@@ -33,7 +32,7 @@ export interface RunningProjection {
   /** Ends after the transaction that is under way; those who wait for a position are refused. */
   stop(): Promise<void>;
   /** Resolves once every event up to this position is applied or parked, by this process or another. */
-  caughtUp(position: number): Promise<void>;
+  waitForPosition(position: number): Promise<void>;
   /** The last position known to be applied, and whether the last look at the log failed. */
   status(): { readonly position: number; readonly failing: boolean };
 }
@@ -51,7 +50,7 @@ interface Loop {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly pollMs: number;
-  readonly signal: ReturnType<typeof createSignal>;
+  readonly signal: WakeSignal;
   readonly waiters: ReturnType<typeof createWaiters>;
   readonly retries: Retries;
   readonly stopping: () => boolean;
@@ -148,7 +147,7 @@ const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boo
     pool,
     logger,
     pollMs,
-    signal: createSignal(),
+    signal: createWakeSignal(),
     waiters: createWaiters(),
     retries: createRetries({ ...source, pool }, logger),
     stopping,
@@ -199,7 +198,7 @@ export const runProjection = (options: ProjectionOptions): RunningProjection => 
       await running;
       waiters.refuse(transient('LOG.PROJECTION_STOPPED', `projection ${options.name} has stopped`));
     },
-    caughtUp: (position) => {
+    waitForPosition: (position) => {
       signal.wake();
       return waiters.until(position);
     },

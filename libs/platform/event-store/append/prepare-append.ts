@@ -1,6 +1,6 @@
 import { invalid, type JsonObject, nestsDeeperThan } from '@antiphon/kernel';
-import { canonicalJson } from './event-hash.js';
-import type { AppendRequest, NewEvent, StreamAppend } from './event-store.port.js';
+import { canonicalJson } from '../integrity/event-hash.js';
+import type { AppendRequest, NewEvent, StreamAppend } from '../event-store.port.js';
 
 /** Bounds of one request; larger content belongs into a file that the event cites. */
 export const APPEND_LIMITS = {
@@ -136,7 +136,7 @@ export const prepareAppend = (request: AppendRequest): PreparedAppend => {
   const { idempotency } = request;
   const streams = request.streams.map(prepareStream);
   const answer = idempotency
-    ? canonicalText(idempotency.answer, 'the answer', APPEND_LIMITS.eventBytes)
+    ? canonicalText(idempotency.response, 'the answer', APPEND_LIMITS.eventBytes)
     : null;
   const bytes = streams
     .flatMap((stream) => stream.events)

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isAppError } from '@antiphon/kernel';
-import type { RecordedEvent } from './event-store.port.js';
+import type { RecordedEvent } from '../event-store.port.js';
 
 export const streamKeyOf = ({ workspace, streamId }: Pick<RecordedEvent, 'workspace' | 'streamId'>): string =>
   `${workspace} ${streamId}`;

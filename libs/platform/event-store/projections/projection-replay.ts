@@ -1,19 +1,19 @@
 import type pg from 'pg';
 import { inTransaction } from '@antiphon/database';
-import type { RecordedEvent } from './event-store.port.js';
-import { createLogReader } from './log-reader.js';
+import type { RecordedEvent } from '../event-store.port.js';
+import { createLogReader } from '../read/log-reader.js';
 import { holdCheckpoint } from './projection-checkpoint.js';
 import { delayAfter, isPoison, reasonOf } from './projection-parking.js';
 import type { ProjectionSource } from './projection-source.js';
 
 /** What of a projection is needed to try its parked streams again; the pool may be any. */
-export type Replaying = Pick<ProjectionSource, 'pool' | 'name' | 'handle' | 'retryDelaysMs'>;
+export type ReplaySource = Pick<ProjectionSource, 'pool' | 'name' | 'handle' | 'retryDelaysMs'>;
 
 export interface ReplayFilter {
   /** Only this event stream, of any workspace. */
   readonly streamId?: string;
   /** Only those whose next try is due, and by their count of tries; else all, once. */
-  readonly due?: boolean;
+  readonly onlyDue?: boolean;
 }
 
 interface ParkedRow {
@@ -30,7 +30,7 @@ export interface StillParked {
   readonly position: number;
   readonly tries: number;
   /** False once it waits for a replay. */
-  readonly triedAgain: boolean;
+  readonly willRetry: boolean;
   readonly error: unknown;
 }
 
@@ -58,7 +58,7 @@ interface Poisoned {
 /** One by one, so that what can be applied is; answers the event that cannot. */
 const applyUntilPoison = async (
   client: pg.ClientBase,
-  { handle }: Replaying,
+  { handle }: ReplaySource,
   events: readonly RecordedEvent[],
 ): Promise<Poisoned | null> => {
   for (const event of events) {
@@ -84,7 +84,7 @@ const STAY_SQL = `update projection_parked set position = $4, reason = $5, tries
 /** Counts the try; an event further on in the stream begins its own count. */
 const stayParked = async (
   client: pg.ClientBase,
-  { name, retryDelaysMs }: Replaying,
+  { name, retryDelaysMs }: ReplaySource,
   row: ParkedRow,
   { event, error }: Poisoned,
 ): Promise<StillParked> => {
@@ -92,7 +92,7 @@ const stayParked = async (
   const tries = event.position === Number(row.position) ? row.tries + 1 : 1;
   const delay = delayAfter(tries, retryDelaysMs);
   await client.query(STAY_SQL, [name, workspace, streamId, event.position, reasonOf(error), tries, delay]);
-  return { workspace, streamId, position: event.position, tries, triedAgain: delay !== null, error };
+  return { workspace, streamId, position: event.position, tries, willRetry: delay !== null, error };
 };
 
 const FRESH_SQL = `select workspace, stream_id, position, tries from projection_parked where ${KEY}`;
@@ -102,7 +102,7 @@ const FRESH_SQL = `select workspace, stream_id, position, tries from projection_
  * has tried it meanwhile. Whoever asks for a replay waits instead: a busy projection's checkpoint is held most of the time.
  */
 const replayOne = (
-  source: Replaying,
+  source: ReplaySource,
   seen: ParkedRow,
   due: boolean,
 ): Promise<'replayed' | 'skipped' | StillParked> =>
@@ -128,14 +128,14 @@ const PARKED_SQL = `select workspace, stream_id, position, tries from projection
  * event of the stream cannot be handled, what is before it stays applied.
  */
 export const replayParked = async (
-  source: Replaying,
-  { streamId, due = false }: ReplayFilter = {},
+  source: ReplaySource,
+  { streamId, onlyDue = false }: ReplayFilter = {},
 ): Promise<ReplayResult> => {
-  const { rows } = await source.pool.query<ParkedRow>(PARKED_SQL, [source.name, streamId ?? null, due]);
+  const { rows } = await source.pool.query<ParkedRow>(PARKED_SQL, [source.name, streamId ?? null, onlyDue]);
   const stillParked: StillParked[] = [];
   let replayed = 0;
   for (const row of rows) {
-    const outcome = await replayOne(source, row, due);
+    const outcome = await replayOne(source, row, onlyDue);
     if (outcome === 'replayed') replayed++;
     else if (outcome !== 'skipped') stillParked.push(outcome);
   }

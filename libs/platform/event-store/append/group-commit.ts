@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { toAppError, transient } from '@antiphon/kernel';
 import type { AppendOutcome } from './append-outcome.js';
-import type { AppendResult } from './event-store.port.js';
+import type { AppendResult } from '../event-store.port.js';
 import type { PreparedAppend } from './prepare-append.js';
 
 export interface GroupCommitOptions {

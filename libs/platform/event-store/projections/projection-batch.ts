@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { failpoint } from '@antiphon/kernel';
-import type { RecordedEvent } from './event-store.port.js';
-import type { Look } from './projection-look.js';
+import type { RecordedEvent } from '../event-store.port.js';
+import type { Look } from './projection-snapshot.js';
 import { isPoison, park, parkedStreams, streamKeyOf } from './projection-parking.js';
 import type { ProjectionSource } from './projection-source.js';
 import { inMove } from './projection-transaction.js';

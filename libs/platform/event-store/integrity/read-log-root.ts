@@ -32,7 +32,7 @@ const hashHeads = async (client: pg.ClientBase) => {
 };
 
 /** The log's root as a transaction sees it that reads on one snapshot. `at`: ISO 8601, UTC. */
-export const logRootWithin = async (client: pg.ClientBase, at: string): Promise<LogRoot> => {
+export const readLogRootInTransaction = async (client: pg.ClientBase, at: string): Promise<LogRoot> => {
   const { rows } = await client.query<{ epoch: string; position: string }>(WHERE_SQL);
   const heads = await hashHeads(client);
   return { format: 1, epoch: Number(rows[0]?.epoch), position: Number(rows[0]?.position), ...heads, at };
@@ -49,7 +49,7 @@ export const readLogRoot = async (pool: pg.Pool, at: string): Promise<LogRoot> =
   let broken: Error | undefined;
   try {
     await client.query('begin isolation level repeatable read, read only');
-    const root = await logRootWithin(client, at);
+    const root = await readLogRootInTransaction(client, at);
     await client.query('commit');
     return root;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { translateDatabaseError } from '@antiphon/database';
-import type { RecordedEvent } from './event-store.port.js';
-import { archivedBefore, COLUMNS, type EventRow, toEvent } from './log-reader.js';
+import type { RecordedEvent } from '../event-store.port.js';
+import { archivedBefore, COLUMNS, type EventRow, toEvent } from '../read/log-reader.js';
 import { epochChanged } from './projection-checkpoint.js';
 import type { ProjectionSource } from './projection-source.js';
 

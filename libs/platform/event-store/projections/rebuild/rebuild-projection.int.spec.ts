@@ -52,7 +52,7 @@ describe('a rebuild', () => {
 
   const start = (): RunningProjection =>
     runProjection({ ...counts, pool, logger: silentLogger, pollMs: 10, batchSize: 7 });
-  const caughtUp = async () => projection.caughtUp(await store.headPosition());
+  const catchUp = async () => projection.waitForPosition(await store.headPosition());
   const append = (streamId = freshStream(), events = 1) =>
     store.append({ workspace: 'default', streams: [toStream(streamId, 'any', events)] });
 
@@ -80,7 +80,7 @@ describe('a rebuild', () => {
     };
     await admin.query('delete from spec_counts');
     projection = start();
-    await caughtUp();
+    await catchUp();
   });
   afterEach(() => projection.stop());
 
@@ -97,7 +97,7 @@ describe('a rebuild', () => {
       growing = false;
       await Promise.all(writers);
     }
-    await caughtUp();
+    await catchUp();
     expect(compared.map(({ differing }) => differing)).toEqual([0, 0, 0, 0, 0]);
     expect(compared.at(-1)!.position).toBeGreaterThan(compared[0]!.position);
     expect(compared.at(-1)!.rows).toBeGreaterThan(60);
@@ -158,7 +158,7 @@ describe('a rebuild', () => {
     }
     expect(changed).toEqual([spoiled, 0, 0, 0]);
     expect([...seen]).toEqual(['true']);
-    await caughtUp();
+    await catchUp();
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
@@ -169,7 +169,7 @@ describe('a rebuild', () => {
     const [listed] = await listProjections(admin, [counts]);
     expect(listed).toMatchObject({ name: counts.name, stale: true, service: 'agent' });
     await rebuildProjection(admin, counts);
-    await caughtUp();
+    await catchUp();
     await until(() => !projection.status().failing);
     expect((await listProjections(admin, [counts]))[0]).toMatchObject({ stale: false, lag: 0, parked: 0 });
     expect((await compareProjection(admin, counts)).differing).toBe(0);
@@ -183,7 +183,7 @@ describe('a rebuild', () => {
       streams: [{ streamId: bad, expectedVersion: 'any', events: [newEvent({ poison: true })] }],
     });
     await append(bad);
-    await caughtUp();
+    await catchUp();
     expect((await compareProjection(admin, counts)).differing).toBe(0);
     expect((await listProjections(admin, [counts]))[0]).toMatchObject({ parked: 1 });
     expect(await rebuildProjection(admin, counts)).toMatchObject({ parked: 1, changed: 0 });
@@ -290,7 +290,7 @@ describe('a rebuild', () => {
     const { rows } = await client.query<{ snapshot: string }>('select pg_export_snapshot() as snapshot');
     const before = await store.headPosition();
     await append();
-    await caughtUp();
+    await catchUp();
     const compared = await compareProjection(admin, counts, { snapshot: rows[0]!.snapshot });
     await client.query('rollback');
     client.release();

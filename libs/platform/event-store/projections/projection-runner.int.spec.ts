@@ -113,9 +113,9 @@ describe('a projection', () => {
         await record(client, events);
       },
     });
-    await projection.caughtUp(await store.headPosition());
+    await projection.waitForPosition(await store.headPosition());
     const { lastPosition } = await append();
-    await projection.caughtUp(lastPosition);
+    await projection.waitForPosition(lastPosition);
     expect(order).toEqual(await positionsOf());
     expect(await seen()).toEqual(order);
     expect(projection.status()).toEqual({ position: lastPosition, failing: false });
@@ -123,12 +123,12 @@ describe('a projection', () => {
 
   it('follows a hint at once, and polls where hints are lost', async () => {
     const hinted = start();
-    await hinted.caughtUp(await store.headPosition());
+    await hinted.waitForPosition(await store.headPosition());
     const { lastPosition } = await append();
     await until(() => hinted.status().position === lastPosition);
     await hinted.stop();
     const polling = start({ pollMs: 20, subscribe: undefined });
-    await polling.caughtUp(lastPosition);
+    await polling.waitForPosition(lastPosition);
     const next = await append();
     await until(() => polling.status().position === next.lastPosition);
   });
@@ -146,7 +146,7 @@ describe('a projection', () => {
       ),
     );
     const head = await store.headPosition();
-    await Promise.all(projections.map((projection) => projection.caughtUp(head)));
+    await Promise.all(projections.map((projection) => projection.waitForPosition(head)));
     expect(await seen()).toEqual(await positionsOf());
   });
 
@@ -159,7 +159,7 @@ describe('a projection', () => {
     });
     await metering.end();
     const projection = start();
-    await projection.caughtUp(lastPosition);
+    await projection.waitForPosition(lastPosition);
     expect(await seen()).toEqual(await positionsOf());
   });
 
@@ -173,14 +173,14 @@ describe('a projection', () => {
     });
     await append();
     await until(() => projection.status().failing);
-    await projection.caughtUp(await store.headPosition());
+    await projection.waitForPosition(await store.headPosition());
     expect(await seen()).toEqual(await positionsOf());
     expect(projection.status().failing).toBe(false);
   });
 
   it('parks the stream of an event that it cannot handle, lets others pass, and replays after the fix', async () => {
     const [bad, good] = [freshStream(), freshStream()];
-    await start().caughtUp(await store.headPosition());
+    await start().waitForPosition(await store.headPosition());
     await running[0]!.stop();
     await append(bad);
     const poisoned = await append(bad, 0, [{ poison: true }]);
@@ -191,11 +191,11 @@ describe('a projection', () => {
       if (events.some(({ data }) => data['poison'] === true)) await client.query(`select 'x'::int`);
     };
     const projection = start({ handle: picky });
-    await projection.caughtUp(await store.headPosition());
+    await projection.waitForPosition(await store.headPosition());
     expect(await seen(bad)).toHaveLength(1);
     expect(await seen(good)).toHaveLength(2);
     const late = await append(bad);
-    await projection.caughtUp(late.lastPosition);
+    await projection.waitForPosition(late.lastPosition);
     expect(await seen(bad)).toHaveLength(1);
     const { rows } = await pool.query(
       'select stream_id, position, reason from projection_parked where projection = $1',
@@ -210,13 +210,13 @@ describe('a projection', () => {
     ]);
     await projection.stop();
 
-    await start({ handle: picky }).caughtUp(late.lastPosition);
+    await start({ handle: picky }).waitForPosition(late.lastPosition);
     expect(await seen(bad)).toHaveLength(1);
     await running.at(-1)!.stop();
 
     const mended = start();
     await until(async () => (await seen(bad)).length === 5);
-    await mended.caughtUp(late.lastPosition);
+    await mended.waitForPosition(late.lastPosition);
     expect(await seen()).toEqual(await positionsOf());
     expect((await pool.query('select from projection_parked where projection = $1', [name])).rowCount).toBe(
       0,
@@ -246,7 +246,7 @@ describe('a projection', () => {
         await record(client, events);
       },
     });
-    const waiting = projection.caughtUp(1_000_000);
+    const waiting = projection.waitForPosition(1_000_000);
     await until(() => entered);
     const stopping = projection.stop();
     leave();
@@ -257,7 +257,7 @@ describe('a projection', () => {
 
   it('does not go on over a log that was restored', async () => {
     const projection = start();
-    await projection.caughtUp(await store.headPosition());
+    await projection.waitForPosition(await store.headPosition());
     const admin = createPool({ url: database.url, applicationName: 'spec' });
     await admin.query('update log_head set epoch = epoch + 1');
     const before = await seen();

@@ -47,7 +47,7 @@ describe('two processes that append to the same streams', () => {
     const events = await createLogReader(pool).readLog({ after: 0, limit: 100_000 });
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
     for (const stream of Map.groupBy(events, ({ streamId }) => streamId).values())
-      expect(verifyChain(stream)).toMatchObject({ whole: true, version: stream.length });
+      expect(verifyChain(stream)).toMatchObject({ isIntact: true, version: stream.length });
     const { rows } = await pool.query<{ deadlocks: string }>(
       'select deadlocks from pg_stat_database where datname = current_database()',
     );

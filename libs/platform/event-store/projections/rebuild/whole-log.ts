@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type pg from 'pg';
-import { checkArchiveFile, readArchiveFile } from '../archive/archive-file.js';
-import { listArchives } from '../archive/restore-archive.js';
-import { archivedBefore } from '../log-reader.js';
+import { checkArchiveFile, readArchiveFile } from '../../archive/archive-file.js';
+import { listArchives } from '../../archive/restore-archive.js';
+import { archivedBefore } from '../../read/log-reader.js';
 
 /** The archives whose events a connection sees beside those of the log. */
 export type ReadAlong = ReadonlySet<string>;

@@ -7,7 +7,7 @@ import type {
   ReadLogOptions,
   ReadStreamOptions,
   RecordedEvent,
-} from './event-store.port.js';
+} from '../event-store.port.js';
 
 export interface EventRow {
   readonly position: string;

@@ -7,9 +7,9 @@ import pg from 'pg';
 import { createPool } from '@antiphon/database';
 import { createTestDatabase, newEvent } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { archiveEvents } from './archive/archive-log.js';
-import type { EventStore } from './event-store.port.js';
-import { createPostgresEventStore } from './postgres-event-store.js';
+import { archiveEvents } from '../archive/archive-log.js';
+import type { EventStore } from '../event-store.port.js';
+import { createPostgresEventStore } from '../postgres-event-store.js';
 
 jest.setTimeout(3_600_000);
 

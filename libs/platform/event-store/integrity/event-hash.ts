@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { JsonObject } from '@antiphon/kernel';
-import type { RecordedEvent } from './event-store.port.js';
+import type { RecordedEvent } from '../event-store.port.js';
 
 /** RFC 8785 text of a JSON object: sorted keys, one spelling of every number and string. Throws for lone surrogates and NaN. */
 export const canonicalJson = (value: JsonObject): string => canonicalize(value) as string;
@@ -46,8 +46,8 @@ export const hashEvent = (previous: Buffer, event: HashedFields): Buffer =>
 
 /** Where a chain is whole up to, or the first event that breaks it. */
 export type ChainVerdict =
-  | { readonly whole: true; readonly version: number; readonly hash: string }
-  | { readonly whole: false; readonly event: RecordedEvent; readonly reason: string };
+  | { readonly isIntact: true; readonly version: number; readonly hash: string }
+  | { readonly isIntact: false; readonly event: RecordedEvent; readonly reason: string };
 
 /** The point before the first event given; without it the events must begin at version 1. */
 export interface ChainStart {
@@ -90,9 +90,9 @@ export const verifyChain = (events: readonly RecordedEvent[], from?: ChainStart)
       : Buffer.alloc(0);
   for (const event of events) {
     const reason = breakOf(event, version, previous, first as RecordedEvent);
-    if (reason !== undefined) return { whole: false, event, reason };
+    if (reason !== undefined) return { isIntact: false, event, reason };
     version = event.streamVersion;
     previous = Buffer.from(event.hash, 'hex');
   }
-  return { whole: true, version, hash: previous.toString('hex') };
+  return { isIntact: true, version, hash: previous.toString('hex') };
 };
