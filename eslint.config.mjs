@@ -1,6 +1,7 @@
 import tseslint from 'typescript-eslint';
 import { functionLength } from './tools/lint/function-length.mjs';
 import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
+import { plainNames } from './tools/lint/plain-names.mjs';
 
 const SOURCES = ['apps/**/*.ts', 'libs/**/*.ts', 'tools/**/*.ts'];
 const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/**/*.ts'];
@@ -27,12 +28,19 @@ export default tseslint.config(
     files: SOURCES,
     extends: [tseslint.configs.recommended, tseslint.configs.stylistic],
     plugins: {
-      house: { rules: { 'module-boundaries': moduleBoundaries, 'function-length': functionLength } },
+      house: {
+        rules: {
+          'module-boundaries': moduleBoundaries,
+          'function-length': functionLength,
+          'plain-names': plainNames,
+        },
+      },
     },
     rules: {
       'house/module-boundaries': ['error', { workspace: import.meta.dirname }],
       'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
-      'house/function-length': ['error', { max: 30 }],
+      'house/function-length': ['warn', { max: 60 }],
+      'house/plain-names': 'warn',
       'max-depth': ['error', 3],
       'max-params': ['error', 8],
       complexity: ['error', 15],

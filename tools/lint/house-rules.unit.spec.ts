@@ -99,11 +99,29 @@ describe('the house rules', () => {
 
   it('bound the length of files and functions', async () => {
     const lines = (count: number) => Array.from({ length: count }, (_, i) => `  void ${i};`).join('\n');
-    expect(await broken('libs/kernel', `export const f = () => {\n${lines(31)}\n};`)).toEqual([
-      'house/function-length',
-    ]);
+    expect(await broken('libs/kernel', `export const f = () => {\n${lines(58)}\n};`)).toEqual([]);
+    const nested = `export const f = () => {\n  const g = () => {\n${lines(57)}\n  };\n  g();\n};`;
+    expect(await broken('libs/kernel', nested)).toEqual(['house/function-length']);
     expect(await broken('libs/kernel', lines(251).replaceAll('  void', 'void'))).toContain('max-lines');
   });
+
+  it.each([
+    ['kick', 'export const kick = (): void => undefined;'],
+    ['a bare conjunction', 'export const unlessStopped = (): void => undefined;'],
+    ['an indefinite person', 'export interface Answer { readonly fromSomebody: string }'],
+    ['a metaphor in a parameter', 'export const f = (approvalDesk: string): string => approvalDesk;'],
+    ['a metaphor in a method', 'export class Cell { raiseWall(): void { return; } }'],
+  ])('refuse %s as a name', async (_, code) =>
+    expect(await broken('libs/kernel', code)).toEqual(['house/plain-names']),
+  );
+
+  it('refuse a file with such a name', async () =>
+    expect(await broken('libs/kernel', 'export const f = 1;', 'lint-fixture.approval-desk.ts')).toEqual([
+      'house/plain-names',
+    ]));
+
+  it('accept plain names', async () =>
+    expect(await broken('libs/kernel', 'export const wallClock = 1;\nexport const order = 2;')).toEqual([]));
 
   it('refuse any, console and loose equality', async () => {
     const code = `export const f = (x: any): void => {\n  if (x == 1) console.log(x);\n};`;
