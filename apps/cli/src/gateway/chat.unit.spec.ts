@@ -1,0 +1,32 @@
+import { describe, expect, it } from '@jest/globals';
+import { ChatRenderer } from './chat.command.js';
+
+const render = (...frames: readonly (readonly [event: string, data: unknown])[]): string => {
+  const renderer = new ChatRenderer();
+  return frames.map(([event, data]) => renderer.render({ event, data, offset: 0 })).join('');
+};
+
+const NOTE = '\n[the answer starts again]\n';
+
+describe('ChatRenderer', () => {
+  it('announces a restart after text of the same model call', () =>
+    expect(render(['text', 'Hel'], ['restart', { offset: 1 }], ['text', 'Hello'])).toBe(`Hel${NOTE}Hello`));
+
+  it('announces no restart before any text', () =>
+    expect(render(['accepted', {}], ['restart', { offset: 1 }], ['text', 'Hello'])).toBe('Hello'));
+
+  it('announces no restart when the text belongs to a completed model call', () =>
+    expect(
+      render(
+        ['text', 'First. '],
+        ['tool_use', { name: 'echo', input: {} }],
+        ['usage', {}],
+        ['tool_result', { content: 'hi' }],
+        ['restart', { offset: 9 }],
+        ['text', 'Second.'],
+      ),
+    ).toBe('First. [echo {}]\n[= hi]\nSecond.'));
+
+  it('announces each restart once', () =>
+    expect(render(['text', 'a'], ['restart', {}], ['restart', {}], ['text', 'b'])).toBe(`a${NOTE}b`));
+});

@@ -1,0 +1,267 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { runCli, waitForValue, type CliRun } from './stack-under-test.js';
+
+jest.setTimeout(180_000);
+
+const EXAMPLE = fileURLToPath(
+  new URL('../../examples/workflows/plan-implement-review.yaml', import.meta.url),
+);
+const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+const CALCULATION = '/tool calculator {"expression":"19+23"}';
+
+const CONFIG = `
+[gateway]
+host = "127.0.0.1"
+port = 0
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+
+[[agents]]
+id = "main"
+provider = "scripted"
+tools = ["calculator"]
+
+[[agents]]
+id = "guarded"
+provider = "scripted"
+tools = ["calculator"]
+[[agents.approvals]]
+tool = "calculator"
+`;
+
+/** One node that waits for an approval, so that its run stays open until it is cancelled. */
+const WAITING_WORKFLOW = `
+name: waits
+nodes:
+  - id: only
+    agent: guarded
+    prompt: '${CALCULATION}'
+`;
+
+const folder = mkdtempSync(join(tmpdir(), 'antiphon-cli-'));
+const home = join(folder, 'home');
+const config = join(folder, 'antiphon.toml');
+
+const called: string[] = [];
+
+const cli = (...args: string[]): Promise<CliRun> => {
+  called.push(args.join(' '));
+  return runCli({ home: folder }, args, { ANTIPHON_HOME: home, ANTIPHON_CONFIG: config });
+};
+
+/** Returns the names that a help text lists under `Commands:`. */
+const commandsIn = (help: string): string[] =>
+  [...(/\nCommands:\n([^]*?)\n(?:\n|$)/.exec(help)?.[1] ?? '').matchAll(/^ {2}([a-z]+)/gm)]
+    .map(([, name]) => name ?? '')
+    .filter((name) => name !== 'help');
+
+/** Runs a command that must succeed and print nothing on standard error. Returns its output. */
+const run = async (...args: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await cli(...args);
+  expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, '']);
+  return stdout;
+};
+
+const runJson = async <T = Record<string, unknown>>(...args: string[]): Promise<T> =>
+  JSON.parse(await run(...args, '--json')) as T;
+
+/** Sends a message and returns the session that answered it. */
+const say = async (content: string, ...options: string[]): Promise<string> => {
+  const lines = (await run('chat', content, '--json', ...options)).trim().split('\n');
+  const { data } = JSON.parse(lines[0] ?? '') as { data: { sessionId: string } };
+  return data.sessionId;
+};
+
+interface Approval {
+  readonly id: string;
+  readonly digest: string;
+  readonly sessionId: string;
+}
+
+/** Starts a chat whose tool call needs an approval, and waits until the approval is listed. */
+const startGuardedChat = async (peer: string): Promise<{ approval: Approval; ended: Promise<CliRun> }> => {
+  const ended = cli('chat', CALCULATION, '--agent', 'guarded', '--peer', peer);
+  const approval = await waitForValue(`an approval for ${peer}`, async () => {
+    const { approvals } = await runJson<{ approvals: Approval[] }>('approvals', 'list');
+    return approvals[0];
+  });
+  return { approval, ended };
+};
+
+beforeAll(async () => {
+  writeFileSync(config, CONFIG);
+  const { code, stdout, stderr } = await cli('up', '--detach');
+  expect([code, stderr, stdout]).toEqual([0, expect.any(String), expect.stringContaining('ready')]);
+});
+afterAll(async () => {
+  await cli('down');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the command line on a running stack', () => {
+  it('status shows the version, the provider, the services and the engines', async () => {
+    const text = await run('status');
+    expect(text).toMatch(/^antiphon \S+: ok, up \d+ s, \d+ sessions\nprovider {4}scripted \(scripted\)/);
+    for (const name of ['gateway', 'agent', 'metering', 'memory', 'sandbox'])
+      expect(text).toMatch(new RegExp(`\\n  ${name} +ok`));
+    expect(await runJson('status')).toMatchObject({ status: 'ok' });
+  });
+
+  it('config check accepts the configuration and counts its parts', async () => {
+    expect(await run('config', 'check')).toBe(`${config}: ok, 2 agents, 1 providers, 0 plug-ins\n`);
+  });
+
+  it('chat prints the answer and each tool call with its result', async () => {
+    expect(await run('chat', 'Hello there')).toBe('[scripted] Hello there\n');
+    const text = await run('chat', CALCULATION);
+    expect(text).toContain('[calculator {"expression":"19+23"}]\n[= 42]\n');
+  });
+
+  it('events list and events tail print the log', async () => {
+    const sessionId = await say('for the log', '--peer', 'log');
+    const stream = ['--stream', `session-${sessionId}`];
+    const listed = await run('events', 'list', ...stream);
+    expect(listed).toMatch(/^ *\d+ \S+ session-\S+@1 SessionStarted /);
+    expect(listed).toContain('TurnCompleted');
+    const tailed = await run('events', 'tail', '--once', '--json', ...stream);
+    const types = tailed
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { type: string }).type);
+    expect([types[0], types.at(-1)]).toEqual(['SessionStarted', 'TurnCompleted']);
+  });
+});
+
+describe('antiphon workflow and antiphon run', () => {
+  it('validate, save and list a workflow, and start it by its id', async () => {
+    expect(await run('workflow', 'validate', EXAMPLE)).toBe(
+      'plan-implement-review: plan, implement, review\n',
+    );
+    const saved = await run('workflow', 'save', EXAMPLE);
+    expect(saved).toMatch(/plan-implement-review, version 1, \w+\n$/);
+    const id = UUID.exec(saved)?.[0] ?? '';
+    expect(await run('workflow', 'list')).toContain(`${id}  `);
+    const watched = await run('run', 'start', id, '--input', 'goal=a parser', '--watch');
+    expect(watched).toMatch(/plan: completed[^]*review: completed[^]*plan-implement-review: completed/);
+    const runId = /\(run (\S+)\)/.exec(watched)?.[1] ?? '';
+    expect(await run('run', 'list', '--status', 'completed')).toContain(runId);
+    expect(await run('run', 'show', runId)).toContain('Goal: a parser');
+  });
+
+  it('cancel a run that waits for an approval', async () => {
+    const file = join(folder, 'waits.yaml');
+    writeFileSync(file, WAITING_WORKFLOW);
+    const id = (await run('run', 'start', file)).trim();
+    await waitForValue('the approval of the run', async () => {
+      const { approvals } = await runJson<{ approvals: unknown[] }>('approvals', 'list');
+      return approvals[0];
+    });
+    expect(await run('run', 'cancel', id)).toMatch(new RegExp(`^${id}: cancell(ing|ed)\\n$`));
+    await waitForValue('the end of the run', async () =>
+      (await runJson('run', 'show', id))['status'] === 'cancelled' ? true : undefined,
+    );
+    expect(await run('approvals', 'list')).toBe('no approvals\n');
+  });
+});
+
+describe('antiphon approvals', () => {
+  it('show and approve a call, and the waiting chat goes on', async () => {
+    const { approval, ended } = await startGuardedChat('approve');
+    expect(await run('approvals', 'show', approval.id)).toMatch(
+      /guarded wants to call calculator\n {2}\{"expression":"19\+23"\}\n {2}waits for /,
+    );
+    const approved = await run('approvals', 'approve', approval.id, '--digest', approval.digest);
+    expect(approved).toMatch(new RegExp(`^${approval.id}: approved by \\S+ at `));
+    const { code, stdout } = await ended;
+    expect([code, stdout]).toEqual([0, expect.stringContaining('[= 42]\n')]);
+    expect(stdout).toContain(`[waits for an approval: antiphon approvals approve|deny ${approval.id}]`);
+  });
+
+  it('deny a call, and the chat shows that the tool did not run', async () => {
+    const { approval, ended } = await startGuardedChat('deny');
+    expect(await run('approvals', 'deny', approval.id, '--reason', 'not today')).toContain(': denied by ');
+    const { code, stdout } = await ended;
+    expect([code, stdout]).toEqual([0, expect.stringContaining('not today')]);
+    expect(stdout).not.toContain('[= 42]');
+    expect(await run('approvals', 'list', '--all')).toContain('not today');
+  });
+});
+
+describe('antiphon session', () => {
+  it('export, replay, fork, repeat and compare a session', async () => {
+    const origin = await say(CALCULATION, '--peer', 'travel');
+    expect(await run('session', 'export', origin, '--out', 'talk.jsonl')).toMatch(
+      /^\d+ events, chain whole up to /,
+    );
+    expect(readFileSync(join(folder, 'talk.jsonl'), 'utf8')).toContain(origin);
+    expect(await run('session', 'replay', '--from', 'talk.jsonl', '--strict')).toContain(
+      'every event has the hash',
+    );
+    const fork = (await run('session', 'fork', origin)).trim();
+    expect(fork).toMatch(UUID);
+    await say('and now?', '--session', fork);
+    expect(await run('session', 'diff', origin, fork)).toContain('only in the second');
+    expect(await run('session', 'whatif', origin, '--model', 'other')).toMatch(/^what-if \S+, from version /);
+  });
+});
+
+describe('the commands of an operator', () => {
+  it('projections list and rebuild show tables that equal the log', async () => {
+    expect(await run('projections', 'list')).toMatch(/^projection +service +position +lag +parked\n/);
+    expect(await run('projections', 'rebuild', 'agent-sessions')).toMatch(
+      /^agent-sessions: \d+ rows changed/,
+    );
+    expect(await run('projections', 'rebuild', '--all', '--compare')).toContain('\n0 rows differ\n');
+  });
+
+  it('dlq list and dlq replay find nothing parked', async () => {
+    expect(await run('dlq', 'list')).toBe('nothing is parked\n');
+    expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');
+  });
+
+  it('events archive, archives and restore move closed streams out of the log and back', async () => {
+    const archived = await runJson<{ archives: { events: number }[] }>(
+      ...['events', 'archive', '--before', '999999999'],
+    );
+    expect(archived.archives[0]?.events).toBeGreaterThan(0);
+    expect(await run('events', 'archives')).toMatch(/events of \d+ event streams\n$/);
+    expect(await run('events', 'restore', '--all')).toMatch(/^restored: /);
+  });
+
+  it('audit, backup, down and restore keep a log that the audit accepts', async () => {
+    const { code, stdout } = await cli('audit');
+    expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+    const backup = join(folder, 'backup');
+    expect(await run('backup', backup)).toMatch(
+      /rows of \d+ tables, 0 archive files\nthe log up to position \d+/,
+    );
+    expect((await cli('down')).code).toBe(0);
+    expect((await cli('status')).code).toBe(3);
+    const restored = await cli('restore', backup);
+    expect([restored.code, restored.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^restored: the log up to position \d+ \(.*\); epoch 2 begins\nlost: /),
+    ]);
+  });
+});
+
+describe('this file', () => {
+  it('calls every command of the command line', async () => {
+    const calls = [...called];
+    const groups = commandsIn(await run('--help'));
+    const commands = await Promise.all(
+      groups.map(async (group) => {
+        const names = commandsIn(await run(group, '--help'));
+        return names.length === 0 ? [group] : names.map((name) => `${group} ${name}`);
+      }),
+    );
+    expect(groups.length).toBeGreaterThan(10);
+    expect(commands.flat().filter((name) => !calls.some((call) => call.startsWith(name)))).toEqual([]);
+  });
+});
