@@ -12,39 +12,39 @@ import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import { createApprovalBoard, createApprovalDesk } from './answer-approval/approval-desk.js';
 import type { ApprovalDesk } from './answer-approval/approval-desk.js';
-import { createCancelTurn } from './cancel-turn/cancel-turn.handler.js';
-import type { CancelTurn } from './cancel-turn/cancel-turn.handler.js';
-import { createSessionDriver } from './drive-session/session-driver.js';
-import type { DriverDeps } from './drive-session/session-driver.js';
-import { createSessionLane } from './drive-session/session-lane.js';
-import type { LaneDeps } from './drive-session/session-lane.js';
-import { createPublishFrames } from './drive-session/live-frames.js';
-import type { PublishFrames } from './drive-session/live-frames.js';
-import { createSandboxWatch } from './drive-session/sandbox-watch.js';
-import { createSessionLanes } from './drive-session/session-lanes.js';
-import type { RegistryDeps, SessionLanes } from './drive-session/session-lanes.js';
-import { createToolCatalog } from './drive-session/tool-catalog.js';
-import type { ToolRetries } from './drive-session/tool-retries.js';
-import type { Failpoint } from './drive-session/work.js';
+import { createCancelTurn } from './turns/cancel-turn.handler.js';
+import type { CancelTurn } from './turns/cancel-turn.handler.js';
+import { createSessionDriver } from './turns/session-driver.js';
+import type { DriverDeps } from './turns/session-driver.js';
+import { createSessionActor } from './sessions/session-actor.js';
+import type { ActorDeps } from './sessions/session-actor.js';
+import { createPublishFrames } from './sessions/live-frames.js';
+import type { PublishFrames } from './sessions/live-frames.js';
+import { createSandboxWatch } from './turns/sandbox-watch.js';
+import { createSessionRegistry } from './sessions/session-registry.js';
+import type { RegistryDeps, SessionRegistry } from './sessions/session-registry.js';
+import { createToolCatalog } from './turns/tool-catalog.js';
+import type { ToolRetries } from './turns/tool-retries.js';
+import type { Failpoint } from './turns/step-context.js';
 import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
 import { createCircuitStore } from './providers/circuit-breaker.store.js';
-import { createForkSession } from './fork-session/fork-session.handler.js';
-import type { ForkSession } from './fork-session/fork-session.handler.js';
-import { createListAgents } from './list-agents/list-agents.handler.js';
-import type { ListAgents } from './list-agents/list-agents.handler.js';
+import { createForkSession } from './sessions/fork-session.handler.js';
+import type { ForkSession } from './sessions/fork-session.handler.js';
+import { createListAgents } from './sessions/list-agents.handler.js';
+import type { ListAgents } from './sessions/list-agents.handler.js';
 import { agentSessions } from './projections.js';
-import { findAbandoned } from './recover-sessions/find-abandoned.js';
-import { onDriverNotification, takeOverAbandoned, untilIdle } from './recover-sessions/recover-sessions.js';
-import { retryHere, whoeverRetries } from './retry-tools/who-retries.js';
-import type { RetryTool } from './retry-tools/retry-tool.js';
-import { createSessionLog, foldSignature } from './session-log/session-log.js';
-import { createSessionSnapshots } from './session-log/session-snapshots.js';
-import { createReadVersions } from './session-log/stream-versions.js';
-import { createStartSession } from './start-session/start-session.handler.js';
-import type { StartSession } from './start-session/start-session.handler.js';
-import { createSubmitTurn } from './submit-turn/submit-turn.handler.js';
-import type { SubmitTurn } from './submit-turn/submit-turn.handler.js';
+import { findAbandoned } from './sessions/find-abandoned.js';
+import { onDriverNotification, takeOverAbandoned, untilIdle } from './sessions/recover-sessions.js';
+import { retryHere, whoeverRetries } from './turns/who-retries.js';
+import type { RetryTool } from './turns/tool-retry.js';
+import { createSessionLog, foldSignature } from './sessions/session-log.js';
+import { createSessionSnapshots } from './sessions/session-snapshots.js';
+import { createReadVersions } from './sessions/stream-versions.js';
+import { createStartSession } from './sessions/start-session.handler.js';
+import type { StartSession } from './sessions/start-session.handler.js';
+import { createSubmitTurn } from './turns/submit-turn.handler.js';
+import type { SubmitTurn } from './turns/submit-turn.handler.js';
 
 export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
 
@@ -135,7 +135,7 @@ const publishAndTell =
   };
 
 /** All dependencies of the use cases; each module names those that it uses. */
-interface RuntimeServices extends DriverDeps, LaneDeps, Omit<RegistryDeps, 'createSession' | 'log'> {
+interface RuntimeServices extends DriverDeps, ActorDeps, Omit<RegistryDeps, 'createSession' | 'log'> {
   readonly times: DriveTimes;
 }
 
@@ -184,21 +184,21 @@ const projectSessions = ({ pool, nats, logger }: AgentRuntimeOptions): RunningPr
     subscribe: (wake) => onLogNotification(nats, wake),
   });
 
-const takeOver = ({ pool, logger }: AgentRuntimeOptions, lanes: SessionLanes): Promise<void> =>
-  takeOverAbandoned((limit) => findAbandoned(pool, limit), lanes, logger);
+const takeOver = ({ pool, logger }: AgentRuntimeOptions, registry: SessionRegistry): Promise<void> =>
+  takeOverAbandoned((limit) => findAbandoned(pool, limit), registry, logger);
 
 /** Takes over what has no driver, until the signal says so: at once, at hints, and every second. */
 const recover = async (
   options: AgentRuntimeOptions,
-  lanes: SessionLanes,
+  registry: SessionRegistry,
   sweepMs: number,
   stopping: AbortSignal,
   swept: () => void,
 ): Promise<void> => {
   const { nats, owner, logger } = options;
-  const unsubscribe = onDriverNotification(nats, owner, lanes, logger);
+  const unsubscribe = onDriverNotification(nats, owner, registry, logger);
   const sweep = () =>
-    takeOver(options, lanes)
+    takeOver(options, registry)
       .catch((error: unknown) =>
         logger.warn({ err: error }, 'abandoned sessions could not be looked for; they will be again'),
       )
@@ -207,14 +207,14 @@ const recover = async (
   unsubscribe();
 };
 
-const observeTurns = (lanes: SessionLanes): (() => void) =>
+const observeTurns = (registry: SessionRegistry): (() => void) =>
   observeGauges(
     {
       antiphon_turns_open: 'Turns that this process is working on',
       antiphon_turns_waiting: 'Accepted turns that wait for the one before them in their session',
     },
     (report) => {
-      const { open, waiting } = lanes.turns();
+      const { open, waiting } = registry.turns();
       report('antiphon_turns_open', open);
       report('antiphon_turns_waiting', waiting);
     },
@@ -227,11 +227,11 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const waits = { retries, approvalNews: board.note };
   const services = toServices(options, () => !stopping.signal.aborted, waits);
   const createSession: RegistryDeps['createSession'] = (workspace, sessionId, known) => {
-    const lane = createSessionLane(services, workspace, sessionId, known);
-    return { lane, driver: createSessionDriver(services, lane) };
+    const actor = createSessionActor(services, workspace, sessionId, known);
+    return { actor, driver: createSessionDriver(services, actor) };
   };
-  const lanes = createSessionLanes({ ...services, createSession }, MAX_LANES);
-  const retryTool = retryHere(services, lanes, retries, stopping.signal);
+  const registry = createSessionRegistry({ ...services, createSession }, MAX_LANES);
+  const retryTool = retryHere(services, registry, retries, stopping.signal);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;
   let unobserve: () => void = () => undefined;
@@ -240,35 +240,35 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
   const start = async (): Promise<void> => {
     const swept = Promise.withResolvers<void>();
     projection = projectSessions(options);
-    unobserve = observeTurns(lanes);
+    unobserve = observeTurns(registry);
     running = Promise.all([
-      recover(options, lanes, services.times.sweepMs, stopping.signal, swept.resolve),
+      recover(options, registry, services.times.sweepMs, stopping.signal, swept.resolve),
       // Turns that are running when the process is told to stop need their leases until they have ended.
-      repeat(() => lanes.keepUp(), KEEP_UP_MS, drained.signal),
+      repeat(() => registry.keepUp(), KEEP_UP_MS, drained.signal),
       services.breakers.follow(drained.signal),
     ]);
     await swept.promise;
-    await untilIdle(lanes, RESUME_FIRST_MS);
+    await untilIdle(registry, RESUME_FIRST_MS);
   };
   const stop = async (): Promise<void> => {
     stopping.abort();
     unobserve();
-    await lanes.drain(services.times.drainMs);
+    await registry.drain(services.times.drainMs);
     drained.abort();
     await Promise.all([running, projection?.stop()]);
   };
 
   return {
-    submitTurn: createSubmitTurn(services, lanes),
-    cancelTurn: createCancelTurn(services, lanes),
-    startSession: createStartSession(services, lanes),
-    forkSession: createForkSession(services, lanes),
+    submitTurn: createSubmitTurn(services, registry),
+    cancelTurn: createCancelTurn(services, registry),
+    startSession: createStartSession(services, registry),
+    forkSession: createForkSession(services, registry),
     listAgents: createListAgents(options.config, options.pool),
-    approvals: createApprovalDesk(services, lanes, options.pool, board),
+    approvals: createApprovalDesk(services, registry, options.pool, board),
     retryTool,
     leaveRetriesTo: retries.leaveTo,
-    takeOver: () => takeOver(options, lanes),
-    working: () => lanes.working(),
+    takeOver: () => takeOver(options, registry),
+    working: () => registry.working(),
     openCircuits: () => services.breakers.openCircuits(),
     start,
     stop: () => (stopped ??= stop()),

@@ -7,9 +7,9 @@ import { readRetention } from './archive-events/retention.js';
 import { ApprovalsController } from './answer-approval/approvals.controller.js';
 import { createTurnEndings } from './carry-out-run/turn-endings.js';
 import type { TurnEndings } from './carry-out-run/turn-endings.js';
-import { CancelTurnController } from './cancel-turn/cancel-turn.controller.js';
-import { ForkSessionController } from './fork-session/fork-session.controller.js';
-import { ListAgentsController } from './list-agents/list-agents.controller.js';
+import { CancelTurnController } from './turns/cancel-turn.controller.js';
+import { ForkSessionController } from './sessions/fork-session.controller.js';
+import { ListAgentsController } from './sessions/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
 import { providersInUse } from './report-health/providers-in-use.js';
@@ -17,8 +17,8 @@ import { RUNS_ENGINE, createRunsEngine } from './runs-engine.js';
 import type { RunsEngine } from './runs-engine.js';
 import { RunsController } from './start-run/runs.controller.js';
 import { WorkflowsController } from './save-workflow/workflows.controller.js';
-import { StartSessionController } from './start-session/start-session.controller.js';
-import { SubmitTurnController } from './submit-turn/submit-turn.controller.js';
+import { StartSessionController } from './sessions/start-session.controller.js';
+import { SubmitTurnController } from './turns/submit-turn.controller.js';
 
 const MODELS = Symbol('MODELS');
 

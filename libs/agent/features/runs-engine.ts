@@ -28,7 +28,7 @@ import { workflowView } from './read-workflows/workflow-view.js';
 import { beginRun, createReconcileRuns } from './reconcile-runs/reconcile-runs.js';
 import { createApprovalWaits } from './tend-approval/approval-waits.js';
 import { sweepSchedules } from './reconcile-runs/schedules.js';
-import { createTemporalRetries } from './retry-tools/temporal-retries.js';
+import { createTemporalRetries } from './turns/tool-retry-temporal.js';
 import { createManageWorkflows } from './save-workflow/save-workflow.handler.js';
 import type { ManageWorkflows } from './save-workflow/save-workflow.handler.js';
 import { createStartRun } from './start-run/start-run.handler.js';

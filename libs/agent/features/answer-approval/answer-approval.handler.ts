@@ -10,8 +10,8 @@ import type { Clock } from '@antiphon/kernel';
 import type pg from 'pg';
 import { approvalDigestOf, moduleOf } from '../ask-approval/approval-digest.js';
 import { commitApproval } from './commit-approval.js';
-import type { SessionLanes } from '../drive-session/session-lanes.js';
-import type { SessionLog } from '../session-log/session-log.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
+import type { SessionLog } from '../sessions/session-log.js';
 import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import { closeOf, findApproval } from './find-approval.js';
 import type { ApprovalEnd, FoundApproval } from './find-approval.js';
@@ -84,7 +84,7 @@ const settle = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answer
 /** Makes the use case behind `cmd.agent.approval.answer`: the first answer wins. */
 export const createAnswerApproval = (
   services: AnswerApprovalDeps,
-  lanes: SessionLanes,
+  registry: SessionRegistry,
   pool: pg.Pool,
 ): AnswerApproval => {
   const { store, clock, tools } = services;
@@ -130,8 +130,8 @@ export const createAnswerApproval = (
     { sessionId, digest, answerBy }: FoundApproval,
   ): Promise<AnswerApprovalReply> => {
     const { workspace, approvalId, approver } = request;
-    const { lane } = await lanes.existing(workspace, sessionId);
-    const waiting = waitingCall(lane.fold().state, approvalId);
+    const { actor } = await registry.requireSession(workspace, sessionId);
+    const waiting = waitingCall(actor.fold().state, approvalId);
     const escalated = waiting?.approval.escalated ?? null;
     const role = judgeApprover(approver, escalated === null ? [answerBy] : [answerBy, escalated]);
     if (request.digest !== undefined && request.digest !== digest)
@@ -140,8 +140,8 @@ export const createAnswerApproval = (
       });
     if (waiting) {
       const command = await commandFor(request, sessionId, waiting, role);
-      await commitApproval(services, lanes, { workspace, sessionId }, command);
-      const agentId = lane.fold().state.started?.agentId ?? '';
+      await commitApproval(services, registry, { workspace, sessionId }, command);
+      const agentId = actor.fold().state.started?.agentId ?? '';
       services.approvalNews({ workspace, sessionId, agentId, approvalId, open: false });
     }
     return settle(await closeOf(store, workspace, sessionId, approvalId), request);

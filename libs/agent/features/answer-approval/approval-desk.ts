@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { ApprovalView, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
-import type { SessionLanes } from '../drive-session/session-lanes.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
 import { getApprovalRow, listApprovalRows } from '../read-approvals/read-approvals.js';
 import type { ApprovalNews } from '../tend-approval/approval-waits.js';
 import { createTendApproval } from '../tend-approval/tend-approval.js';
@@ -32,13 +32,13 @@ export const createApprovalBoard = (): ApprovalBoard => {
 
 export const createApprovalDesk = (
   services: AnswerApprovalDeps,
-  lanes: SessionLanes,
+  registry: SessionRegistry,
   pool: pg.Pool,
   { follow }: ApprovalBoard,
 ): ApprovalDesk => ({
   follow,
-  tend: createTendApproval(services, lanes, pool),
-  answer: createAnswerApproval(services, lanes, pool),
+  tend: createTendApproval(services, registry, pool),
+  answer: createAnswerApproval(services, registry, pool),
   list: (query) => listApprovalRows(pool, query),
   get: (query) => getApprovalRow(pool, query),
 });

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { runDecider } from '@antiphon/agent-domain';
 import type { RunState } from '@antiphon/agent-domain';
 import { failpoint, isoTime } from '@antiphon/kernel';
-import type { CancelTurn } from '../cancel-turn/cancel-turn.handler.js';
+import type { CancelTurn } from '../turns/cancel-turn.handler.js';
 import { runEndNotes } from '../carry-out-run/run-end-notes.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
 import { runView } from '../read-runs/run-view.js';

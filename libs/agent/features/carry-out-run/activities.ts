@@ -12,7 +12,7 @@ import type { Logger } from '@antiphon/observability';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import type { ArchiveOldEvents } from '../archive-events/archive-old-events.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
-import type { RetryTool } from '../retry-tools/retry-tool.js';
+import type { RetryTool } from '../turns/tool-retry.js';
 import { progressOf } from './run-task.js';
 import type { createRunTask } from './run-task.js';
 

@@ -3,7 +3,7 @@ import { renderPrompt } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, ErrorKind } from '@antiphon/kernel';
-import type { SubmitTurn, SubmitTurnReply } from '../submit-turn/submit-turn.handler.js';
+import type { SubmitTurn, SubmitTurnReply } from '../turns/submit-turn.handler.js';
 
 /** A turn that was accepted for a task, or the command that says why there is none. */
 export type Begun =

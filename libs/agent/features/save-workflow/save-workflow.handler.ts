@@ -11,7 +11,7 @@ import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { digestOf } from '../drive-session/names.js';
+import { digestOf } from '../sessions/derived-ids.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
 import { workflowView } from '../read-workflows/workflow-view.js';
 import { judge, orderOf } from './judge-definition.js';

@@ -6,7 +6,7 @@ import type { WorkflowState } from '@antiphon/agent-domain';
 import type { StreamAppend } from '@antiphon/event-store';
 import { failpoint, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { digestOf } from '../drive-session/names.js';
+import { digestOf } from '../sessions/derived-ids.js';
 import { toNewEvent } from '../event-fold/event-fold.js';
 import type { WorkflowServices } from '../event-fold/workflow-services.js';
 import { workflowView } from '../read-workflows/workflow-view.js';

@@ -6,8 +6,8 @@ import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { commitApproval } from '../answer-approval/commit-approval.js';
 import { findApproval } from '../answer-approval/find-approval.js';
-import type { SessionLog } from '../session-log/session-log.js';
-import type { SessionLanes } from '../drive-session/session-lanes.js';
+import type { SessionLog } from '../sessions/session-log.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
 
 const dueAt = ({ escalateAt, expiresAt }: CallApproval): string =>
   escalateAt !== null && escalateAt < expiresAt ? escalateAt : expiresAt;
@@ -21,7 +21,7 @@ export type TendApproval = (approval: ApprovalRef) => Promise<ApprovalWait>;
 
 /** Makes what `approval/<id>` has done each time: reads the log, records what is due, and says how long to wait. */
 export const createTendApproval =
-  (services: TendApprovalDeps, lanes: SessionLanes, pool: pg.Pool): TendApproval =>
+  (services: TendApprovalDeps, registry: SessionRegistry, pool: pg.Pool): TendApproval =>
   async ({ workspace, approvalId }) => {
     const found = await findApproval(pool, workspace, approvalId);
     if (!found) return { waitMs: null };
@@ -34,7 +34,7 @@ export const createTendApproval =
     const now = isoTime(services.clock);
     if (waiting && now >= dueAt(waiting)) {
       const command = { type: 'ApplyApprovalDeadlines', data: { approvalId }, now } as const;
-      await commitApproval(services, lanes, { workspace, sessionId }, command);
+      await commitApproval(services, registry, { workspace, sessionId }, command);
       waiting = await read();
     }
     if (!waiting) return { waitMs: null };

@@ -1,0 +1,124 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Frame } from '@antiphon/contracts/agent';
+import type { Lease, LeaseStore } from '@antiphon/event-store';
+import { createLeaseGate } from './lease-gate.js';
+import { createSessionLease } from './session-lease.js';
+
+const LEASE_MS = 5_000;
+
+/** A lease store whose answers may be read late, as by a process that was stopped meanwhile. */
+const openLease = () => {
+  const clock = { now: 0 };
+  const answers = { lateBy: 0, gone: false, renewals: 0 };
+  const sleep = (): void => {
+    clock.now += answers.lateBy;
+    answers.lateBy = 0;
+  };
+  const leases: Pick<LeaseStore, 'acquire' | 'renew' | 'release'> = {
+    acquire: async (workspace, name, owner) => {
+      sleep();
+      return { acquired: true, lease: { workspace, name, owner, epoch: 1 } };
+    },
+    renew: async (held) => {
+      answers.renewals += 1;
+      sleep();
+      return answers.gone ? held.map(({ name }) => name) : [];
+    },
+    release: async () => undefined,
+  };
+  const changes: (Lease | null)[] = [];
+  const lease = createSessionLease(
+    {
+      leases: leases as LeaseStore,
+      owner: 'me',
+      times: { leaseMs: LEASE_MS },
+      monotonic: () => clock.now,
+    },
+    'default',
+    'a-session',
+    (now) => changes.push(now),
+  );
+  return { lease, clock, answers, changes };
+};
+
+describe('the life of a lease, as its holder knows it', () => {
+  it('is counted from when it was asked for, not from when the answer was read', async () => {
+    const { lease, answers } = openLease();
+    answers.lateBy = LEASE_MS;
+    expect(await lease.claim()).toEqual({ owned: true });
+    expect(lease.held()?.epoch).toBe(1);
+    expect(lease.isFresh()).toBe(false);
+  });
+
+  it('is not prolonged by a renewal whose answer was slept over', async () => {
+    const { lease, clock } = openLease();
+    await lease.claim();
+    const askedAt = clock.now;
+    clock.now += 20_000;
+    lease.confirmed(askedAt);
+    expect(lease.isFresh()).toBe(false);
+  });
+
+  it('is proved again until an answer comes in time', async () => {
+    const { lease, clock, answers } = openLease();
+    await lease.claim();
+    clock.now += LEASE_MS;
+    answers.lateBy = LEASE_MS;
+    expect(await lease.confirm()).toBe(true);
+    expect(answers.renewals).toBe(2);
+    expect(lease.isFresh()).toBe(true);
+  });
+
+  it('ends when another has it', async () => {
+    const { lease, clock, answers, changes } = openLease();
+    await lease.claim();
+    clock.now += LEASE_MS;
+    answers.gone = true;
+    expect(await lease.confirm()).toBe(false);
+    expect(changes.at(-1)).toBeNull();
+  });
+});
+
+describe('frames ahead of their event', () => {
+  const frame = (index: number): Frame => ({
+    event: 'text',
+    data: `${index}`,
+    offset: index,
+    prev: index - 1,
+    turnId: '00000000-0000-4000-8000-000000000000',
+  });
+  const openGate = async () => {
+    const world = openLease();
+    const sent: unknown[] = [];
+    const send = createLeaseGate(world.lease, (frames) => sent.push(...frames.map(({ data }) => data)));
+    await world.lease.claim();
+    return { ...world, sent, send };
+  };
+
+  it('go out at once while nobody else can have the session', async () => {
+    const { send, sent } = await openGate();
+    send([frame(1)]);
+    expect(sent).toEqual(['1']);
+  });
+
+  it('wait for a proof after a sleep, in order', async () => {
+    const { send, sent, clock } = await openGate();
+    clock.now += LEASE_MS;
+    send([frame(1)]);
+    send([frame(2)]);
+    expect(sent).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent).toEqual(['1', '2']);
+  });
+
+  it('are never sent once another has it', async () => {
+    const { send, sent, clock, answers } = await openGate();
+    clock.now += LEASE_MS;
+    answers.gone = true;
+    send([frame(1)]);
+    await new Promise((resolve) => setImmediate(resolve));
+    send([frame(2)]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent).toEqual([]);
+  });
+});
