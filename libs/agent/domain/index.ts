@@ -33,46 +33,42 @@ export type {
   OpenCircuits,
 } from './circuit-breaker.js';
 export { buildPrompt } from './context/build-prompt.js';
-export type { PromptParts } from './context/build-prompt.js';
-export type { MemoryContext } from './context/build-system.js';
-export { clipText } from './context/clip-text.js';
-export { estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
-export { NOT_RECORDED, toRecalled } from './session/fork-session.js';
+export type { MemoryContext, PromptParts } from './context/build-prompt.js';
+export { clipText, estimatePrompt, estimateTokens } from './context/estimate-tokens.js';
+export { NOT_RECORDED, toRecalled } from './session/past-turns.js';
 export { evolveSession } from './session/evolve-session.js';
 export type { SessionCommand, ToolDeferral, ToolOutcome } from './session/session-command.js';
 export { sessionDecider } from './session/session.decider.js';
 export type { SessionDecider } from './session/session.decider.js';
-export { waitingCall, waitingCalls } from './session/approval-state.js';
-export type { CallApproval, WaitingCall } from './session/approval-state.js';
+export { waitingCall, waitingCalls } from './session/approval.decider.js';
+export type { WaitingCall } from './session/approval.decider.js';
 export { initialSession } from './session/session-state.js';
 export type {
+  CallApproval,
   Fork,
   OpenCall,
   OpenTurn,
   PastTurn,
   RecentWindow,
   SessionState,
-  TurnEnding,
   TurnToolCall,
 } from './session/session-state.js';
 export { beginCommand, followUps, canBegin } from './turn/follow-up.js';
 export type { FollowUpContext } from './turn/follow-up.js';
 export { nextStep } from './turn/next-step.js';
-export { NOTHING_IN_FLIGHT } from './turn/step.js';
-export { maxRetryDelay, retryPolicyOf, retryDelay } from './turn/retry-policy.js';
+export { MAX_CALLS_PER_STEP, NOTHING_IN_FLIGHT } from './turn/step.js';
+export { MAX_BACKOFF_MS, backoffMs, maxRetryDelay, retryDelay, retryPolicyOf } from './turn/retry-policy.js';
 export type { DeferralReason } from './turn/retry-policy.js';
 export type { AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
-export { MAX_BACKOFF_MS, MAX_CALLS_PER_STEP, backoffMs } from './turn/turn-policy.js';
 export { runDecider } from './run/run.decider.js';
 export type { RunCommand } from './run/run.decider.js';
-export { isOpenRun, tasksToDo } from './run/run-state.js';
+export { isOpenRun, openTasks } from './run/run-state.js';
 export type { RunState, TaskState } from './run/run-state.js';
 export { checkDefinition } from './workflow/check-definition.js';
 export type { DefinitionRules } from './workflow/check-definition.js';
-export { renderPrompt } from './workflow/prompt-template.js';
+export { renderPrompt, resolveInputs } from './workflow/prompt-template.js';
 export { workflowDecider } from './workflow/workflow.decider.js';
 export type { ValidationResult, WorkflowCommand, WorkflowState } from './workflow/workflow.decider.js';
-export { resolveInputs } from './run/resolve-inputs.js';
 export { replaySession } from './replay/replay-session.js';
 export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
-export type { ReplayNames } from './replay/replay-names.js';
+export type { ReplayNames } from './replay/replay-input.js';

@@ -1,7 +1,7 @@
 import type { ToolCall, Usage } from '@antiphon/contracts/agent';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
-/** One message of a conversation as every provider understands it; adapters map it to their vendor's shape. */
+/** One message of a conversation, neutral of vendors. Adapters map it to their vendor's shape. */
 export type ModelMessage = UserMessage | AssistantMessage | ToolMessage;
 
 export interface UserMessage {
@@ -9,21 +9,21 @@ export interface UserMessage {
   readonly text: string;
 }
 
-/** What the model said in one step. `text` may be empty only when `toolCalls` is not. */
+/** Output of the model in one step. `text` may be empty only when `toolCalls` is not. */
 export interface AssistantMessage {
   readonly role: 'assistant';
   readonly text: string;
   readonly toolCalls: readonly ModelToolUse[];
 }
 
-/** Every result of one assistant message's tool calls, in the order of the calls: never a part of them. */
+/** All results of one assistant message's tool calls, in the order of the calls. */
 export interface ToolMessage {
   readonly role: 'tool';
   readonly results: readonly ModelToolResult[];
 }
 
 export interface ModelToolUse {
-  /** Unique within one request: the model's own id, which it will find again in the result. */
+  /** Unique within one request; the result carries the same id. */
   readonly id: string;
   readonly name: string;
   readonly input: ToolCall['input'];
@@ -36,7 +36,7 @@ export interface ModelToolResult {
   readonly isError: boolean;
 }
 
-/** A tool as the model is told of it. */
+/** Description of a tool for the model. */
 export interface ModelTool {
   readonly name: string;
   readonly description: string;
@@ -44,37 +44,43 @@ export interface ModelTool {
   readonly inputSchema: JsonObject;
 }
 
-/** What is rendered and sent: everything that the upper bound of the input depends on. */
+/** Rendered part of a request: all that the upper bound of the input depends on. */
 export interface ModelPrompt {
   /** The configured provider's name, not its kind. */
   readonly provider: string;
   readonly model: string;
-  /** Empty when there is nothing to say. */
+  /** Empty without a system text. */
   readonly system: string;
-  /** Begins with a user message; roles are legal for every vendor, tool uses and results are paired. */
+  /**
+   * Begins with a user message. Roles are legal for every vendor; tool uses and results are paired.
+   */
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ModelTool[];
 }
 
 export interface ModelRequest extends ModelPrompt {
-  /** What metering granted; the provider must not write more. */
+  /** Output limit granted by metering; the provider must not exceed it. */
   readonly maxOutputTokens: number;
-  /** Aborts the call: the adapter closes the provider's connection and throws `cancelled`. */
+  /** Aborts the call. The adapter closes the provider's connection and throws `cancelled`. */
   readonly signal: AbortSignal;
   readonly streaming: boolean;
 }
 
-/** Where deltas go while the model writes; never called after the call's promise is settled. Deltas are not empty. */
+/**
+ * Receives non-empty deltas while the model writes; not called after the call's promise settles.
+ */
 export interface ModelSink {
   onText(delta: string): void;
   onThought(delta: string): void;
 }
 
-/** A tool call as the model asked for it. `providerCallId` may be empty or repeat: some vendors give none. */
+/**
+ * Tool call requested by the model. `providerCallId` may be empty or repeat: some vendors set none.
+ */
 export interface RequestedToolCall {
   readonly providerCallId: string;
   readonly name: string;
-  /** Parsed from complete JSON only; arguments that do not parse are a `provider_protocol` failure. */
+  /** Parsed from complete JSON; arguments that do not parse are a `provider_protocol` failure. */
   readonly input: JsonValue;
 }
 
@@ -85,9 +91,9 @@ export interface ModelAnswer {
   readonly thought: string;
   readonly toolCalls: readonly RequestedToolCall[];
   readonly finishReason: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
-  /** Null when the provider did not say, or said nonsense. */
+  /** Null when the provider sent no usage, or an invalid one. */
   readonly usage: ModelUsage | null;
-  /** The model that answered, as the provider names it; only for whoever watches. */
+  /** Name of the model in the provider's response; used for telemetry only. */
   readonly model?: string;
 }
 
@@ -104,21 +110,23 @@ export type ModelFailureReason = (typeof MODEL_FAILURE_REASONS)[number];
 
 export interface ModelFailureDetails {
   readonly reason: ModelFailureReason;
-  /** Safe to show to a client: `provider unreachable`, `provider timeout`, or the provider's body without secrets. */
+  /** Text for clients: a fixed message, or the provider's error body with secrets redacted. */
   readonly message: string;
-  /** False only when no byte of the request can have reached the provider, so that nothing can be billed. */
+  /**
+   * False only if no byte of the request can have reached the provider: it cannot bill the call.
+   */
   readonly dispatched: boolean;
-  /** Whether the same request may succeed later: not for 400, 401, 403, 404 and the like. */
+  /** True if the same request may succeed later; false for 400, 401, 403, 404 and the like. */
   readonly retryable: boolean;
-  /** What a `retry-after` header asked for. */
+  /** Delay from a `retry-after` header. */
   readonly retryAfterMs?: number;
-  /** HTTP status, where there was one. */
+  /** HTTP status, if the provider sent one. */
   readonly status?: number;
-  /** What the provider had said it used before the call broke. */
+  /** Usage reported by the provider before the call failed. */
   readonly usage?: ModelUsage;
 }
 
-/** Thrown by `ModelPort.complete`, and nothing else is. */
+/** The only error that `ModelPort.complete` throws. */
 export class ModelFailure extends Error implements ModelFailureDetails {
   readonly reason: ModelFailureReason;
   readonly dispatched: boolean;
@@ -140,16 +148,19 @@ export class ModelFailure extends Error implements ModelFailureDetails {
 }
 
 /**
- * All providers behind one door; it looks the adapter up by `request.provider`.
- * It makes one attempt: retries, backoff and the fallback provider are the driver's, because each attempt is a fact.
- * Adapters bound their own time (connect, first byte, idle between bytes) and fail with `provider_timeout`.
+ * Calls a provider through the adapter for `request.provider`. Makes one attempt: the driver does
+ * retries, backoff and fallback, because each attempt is an event. Adapters limit their own time
+ * (connect, first byte, idle between bytes) and fail with `provider_timeout`.
  */
 export interface ModelPort {
   complete(request: ModelRequest, sink: ModelSink): Promise<ModelAnswer>;
-  /** Upper bound of the rendered prompt in tokens: a real tokenizer's count where known, else its UTF-8 bytes, plus overheads. */
+  /**
+   * Returns an upper bound of the rendered prompt in tokens: a tokenizer's count where one is
+   * known, else the UTF-8 bytes, plus overheads.
+   */
   inputBound(prompt: ModelPrompt): number;
-  /** What the model can write at most in one call, where known; the driver asks metering for no more. */
+  /** Returns the output limit of a model; the driver reserves no more than this. */
   maxOutputTokens(provider: string, model: string): number;
-  /** The kind of a configured provider, so that `scripted` can be labelled as such wherever it shows. */
+  /** Returns the kind of a configured provider, so that clients can label `scripted` ones. */
   kindOf(provider: string): string;
 }

@@ -1,7 +1,7 @@
 import { proxyActivities, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { tasksQueue } from './tasks-queue.js';
 
-/** Which run: all that Temporal is told of it. What it is about is in the log, and is read there each time. */
+/** Id of a run. Temporal stores ids only; activities read everything else from the log. */
 export interface RunRef {
   readonly workspace: string;
   readonly runId: string;
@@ -12,29 +12,29 @@ export interface TaskToDo {
   readonly agentId: string;
 }
 
-/** Where a run stands, in ids only: prompts and outputs never enter a history. */
+/** Progress of a run, in ids only: prompts and outputs never enter a history. */
 export interface RunProgress {
-  /** Tasks that may begin now, or that have begun; none once the run has ended. */
+  /** Ready and running tasks; empty after the run's end. */
   readonly todo: readonly TaskToDo[];
 }
 
-export interface TaskDone extends RunProgress {
-  /** The session in which its turn ran; null if none was begun. */
+export interface TaskResult extends RunProgress {
+  /** Session of the task's turn; null if none was started. */
   readonly sessionId: string | null;
 }
 
-/** What a run needs done outside of its Temporal workflow; each call is safe to repeat. */
+/** Activities of a run. Each is safe to repeat. */
 export interface RunActivities {
-  /** Reads the log: also when this Temporal workflow is not the first one of its run. */
+  /** Reads the run's progress from the log, which may have a previous Temporal workflow's tasks. */
   readRun(run: RunRef): Promise<RunProgress>;
-  /** Brings one task to its end in the log: a turn of its agent, again and again while its failures may pass. */
-  runTask(task: RunRef & { readonly nodeId: string }): Promise<TaskDone>;
+  /** Runs one task to its end in the log: a turn of its agent, retried after retryable failures. */
+  runTask(task: RunRef & { readonly nodeId: string }): Promise<TaskResult>;
 }
 
 const retry = { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' } as const;
 
 const { readRun } = proxyActivities<Pick<RunActivities, 'readRun'>>({ startToCloseTimeout: '30s', retry });
-// A turn has its own deadlines; a process that dies is noticed by its silence.
+// A turn has its own deadlines; missing heartbeats reveal a dead process.
 const tasks = () =>
   proxyActivities<Pick<RunActivities, 'runTask'>>({
     taskQueue: tasksQueue(workflowInfo().taskQueue),
@@ -43,23 +43,23 @@ const tasks = () =>
     retry,
   });
 
-const note = (name: 'AntiphonAgent' | 'AntiphonSession', value: string): void =>
+const setSearchAttribute = (name: 'AntiphonAgent' | 'AntiphonSession', value: string): void =>
   upsertSearchAttributes([{ key: { name, type: 'KEYWORD' }, value }]);
 
-/** Carries one run out: begins each task when the log says that it is ready, those that are ready at once side by side. */
+/** Runs one run: starts each task once it is ready, and all ready tasks in parallel. */
 export async function agentRun(run: RunRef): Promise<void> {
-  const begun = new Set<string>();
+  const started = new Set<string>();
   const { runTask } = tasks();
-  const carryOut = async ({ nodeId, agentId }: TaskToDo): Promise<void> => {
-    note('AntiphonAgent', agentId);
-    const done = await runTask({ ...run, nodeId });
-    if (done.sessionId !== null) note('AntiphonSession', done.sessionId);
-    await goOn(done);
+  const runToEnd = async ({ nodeId, agentId }: TaskToDo): Promise<void> => {
+    setSearchAttribute('AntiphonAgent', agentId);
+    const result = await runTask({ ...run, nodeId });
+    if (result.sessionId !== null) setSearchAttribute('AntiphonSession', result.sessionId);
+    await startReady(result);
   };
-  const goOn = async ({ todo }: RunProgress): Promise<void> => {
-    const fresh = todo.filter(({ nodeId }) => !begun.has(nodeId));
-    for (const { nodeId } of fresh) begun.add(nodeId);
-    await Promise.all(fresh.map(carryOut));
+  const startReady = async ({ todo }: RunProgress): Promise<void> => {
+    const fresh = todo.filter(({ nodeId }) => !started.has(nodeId));
+    for (const { nodeId } of fresh) started.add(nodeId);
+    await Promise.all(fresh.map(runToEnd));
   };
-  await goOn(await readRun(run));
+  await startReady(await readRun(run));
 }

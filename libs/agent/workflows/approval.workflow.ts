@@ -1,20 +1,20 @@
 import { condition, defineSignal, proxyActivities, setHandler } from '@temporalio/workflow';
 
-/** Which approval: all that Temporal is told of it. What would be called is in the log, and is read there each time. */
+/** Id of an approval. Temporal stores ids only; activities read everything else from the log. */
 export interface ApprovalRef {
   readonly workspace: string;
   readonly approvalId: string;
 }
 
-export interface ApprovalWait {
-  /** Until something is due: another one is asked, or nobody may answer any more. Null once it is closed. */
+export interface ApprovalTimer {
+  /** Time until the escalation or the expiry, ms. Null once the approval is closed. */
   readonly waitMs: number | null;
 }
 
-/** What an approval needs done outside of its Temporal workflow; each call is safe to repeat. */
+/** Activities of an approval. Each is safe to repeat. */
 export interface ApprovalActivities {
-  /** Reads the log, and records what is due by now. */
-  tendApproval(approval: ApprovalRef): Promise<ApprovalWait>;
+  /** Records an escalation or expiry that is due, and returns the time until the next one. */
+  tendApproval(approval: ApprovalRef): Promise<ApprovalTimer>;
 }
 
 const { tendApproval } = proxyActivities<ApprovalActivities>({
@@ -22,15 +22,15 @@ const { tendApproval } = proxyActivities<ApprovalActivities>({
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' },
 });
 
-/** The log has an answer, or needs none any more. One that is lost costs nothing but this workflow's waiting on. */
+/** Signals that the approval is closed. A lost signal only prolongs the wait. */
 export const approvalClosed = defineSignal('approvalClosed');
 
-/** Keeps the time of one approval: the log says what is due, this only waits for it. */
+/** Waits for the deadlines of one approval. The activity decides from the log what is due. */
 export async function approval(ref: ApprovalRef): Promise<void> {
-  let told = false;
-  setHandler(approvalClosed, () => void (told = true));
+  let isNotified = false;
+  setHandler(approvalClosed, () => void (isNotified = true));
   for (let { waitMs } = await tendApproval(ref); waitMs !== null; { waitMs } = await tendApproval(ref)) {
-    await condition(() => told, waitMs);
-    told = false;
+    await condition(() => isNotified, waitMs);
+    isNotified = false;
   }
 }

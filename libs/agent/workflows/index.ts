@@ -1,7 +1,7 @@
 export { approval } from './approval.workflow.js';
-export type { ApprovalActivities, ApprovalRef, ApprovalWait } from './approval.workflow.js';
+export type { ApprovalActivities, ApprovalRef, ApprovalTimer } from './approval.workflow.js';
 export { agentRun } from './agent-run.workflow.js';
-export type { RunActivities, RunProgress, RunRef, TaskDone, TaskToDo } from './agent-run.workflow.js';
+export type { RunActivities, RunProgress, RunRef, TaskResult, TaskToDo } from './agent-run.workflow.js';
 export { toolRetry } from './tool-retry.workflow.js';
 export type { ToolActivities, ToolCallRef, ToolRetryProgress } from './tool-retry.workflow.js';
 export { sweep } from './sweep.workflow.js';

@@ -1,16 +1,19 @@
 import { proxyActivities } from '@temporalio/workflow';
 
-/** What schedules have done in the background; each call is safe to repeat, and to miss. */
+/** Activities that schedules run in the background. Each is safe to repeat, and to skip. */
 export interface SweepActivities {
-  /** Runs that the log says are open get their Temporal workflow, if they have none. Answers how many were begun. */
+  /** Starts missing Temporal workflows of open runs. Returns the number of open runs. */
   reconcileRuns(): Promise<number>;
   /** Takes over turns whose driver is gone. */
   sweepTurns(): Promise<void>;
-  /** Has metering end the reservations whose time is over. Answers how many ended. */
+  /** Expires overdue reservations in metering. Returns their number. */
   expireReservations(): Promise<number>;
-  /** Has metering bring the day and the month that are over to their final sums. Answers how many reservations ended. */
+  /** Finalises ended budget periods in metering. Returns the number of ended reservations. */
   rollBudgetPeriods(): Promise<number>;
-  /** Lets the oldest event streams leave that retention does not keep, to one file. Answers how many events left; 0: none are left. */
+  /**
+   * Archives the oldest expired event streams to one file. Returns the number of events; 0 when
+   * done.
+   */
   archiveOldEvents(): Promise<number>;
 }
 export type SweepName = keyof SweepActivities;
@@ -18,21 +21,21 @@ export interface SweepInput {
   readonly what: SweepName;
 }
 
-// The next firing of the schedule is the next attempt.
+// The next firing of the schedule is the next retry.
 const retry = { initialInterval: '1s', maximumAttempts: 3 } as const;
 
 const activities = proxyActivities<SweepActivities>({ startToCloseTimeout: '30s', retry });
-// A file of many events takes its time; a process that dies is noticed by its silence.
+// A file of many events takes minutes; missing heartbeats reveal a dead process.
 const { archiveOldEvents } = proxyActivities<Pick<SweepActivities, 'archiveOldEvents'>>({
   startToCloseTimeout: '30m',
   heartbeatTimeout: '10s',
   retry,
 });
 
-/** Of one firing: what is left then is the next one's. */
+/** Maximum number of files of one firing; the next firing continues. */
 const MAX_FILES = 50;
 
-/** One firing of a schedule. */
+/** Runs the activity of one schedule firing. */
 export async function sweep({ what }: SweepInput): Promise<void> {
   if (what !== 'archiveOldEvents') return void (await activities[what]());
   for (let files = 0; files < MAX_FILES; files++) if ((await archiveOldEvents()) === 0) return;

@@ -1,5 +1,5 @@
 /**
- * The task queue of a run's tasks: apart from all that takes a moment, because a task may wait a day for somebody's word.
- * Outside of the package's index, so that who polls it need not load the workflows.
+ * Returns the task queue of runs' tasks. It is separate from the queue of short activities, because
+ * a task may wait a day for an approval. Not in the package's index: its pollers need no workflows.
  */
 export const tasksQueue = (taskQueue: string): string => `${taskQueue}/tasks`;

@@ -1,23 +1,23 @@
 import { proxyActivities, sleep } from '@temporalio/workflow';
 
-/** Which tool call: all that Temporal is told of it. What it is about is in the log, and is read there each time. */
+/** Id of a tool call. Temporal stores ids only; activities read everything else from the log. */
 export interface ToolCallRef {
   readonly workspace: string;
   readonly sessionId: string;
   readonly callId: string;
 }
 
-/** Where a call stands: over, or due for its next try in so many ms. */
+/** State of a call: over, or due for its next try in `waitMs`. */
 export interface ToolRetryProgress {
   readonly over: boolean;
   readonly waitMs: number;
 }
 
-/** What the retries of a tool call need done outside of their Temporal workflow; each call is safe to repeat. */
+/** Activities of a tool call's retries. Each is safe to repeat. */
 export interface ToolActivities {
-  /** Reads the log: also when this Temporal workflow is not the first one of its call. */
+  /** Reads the call's state from the log, which may have tries of a previous Temporal workflow. */
   readToolCall(call: ToolCallRef): Promise<ToolRetryProgress>;
-  /** Makes the next try, unless one whose outcome nobody knows came before; its outcome goes to the log. */
+  /** Makes the next try and records its outcome, unless an earlier try's outcome is unknown. */
   retryTool(call: ToolCallRef): Promise<ToolRetryProgress>;
 }
 
@@ -27,14 +27,16 @@ const { readToolCall } = proxyActivities<Pick<ToolActivities, 'readToolCall'>>({
   startToCloseTimeout: '30s',
   retry,
 });
-// A tool has its own deadline, of a minute at most; a process that dies is noticed by its silence.
+// A tool has its own timeout of at most a minute; missing heartbeats reveal a dead process.
 const { retryTool } = proxyActivities<Pick<ToolActivities, 'retryTool'>>({
   startToCloseTimeout: '5m',
   heartbeatTimeout: '6s',
   retry,
 });
 
-/** Waits between the tries of one tool call: when each is due, and which is the last, the log says. */
+/**
+ * Waits between the tries of one tool call. The log decides when each is due and which is the last.
+ */
 export async function toolRetry(call: ToolCallRef): Promise<void> {
   let progress = await readToolCall(call);
   while (!progress.over) {

@@ -52,7 +52,7 @@ const withTools = (...calls: TurnToolCall[]) => [{ text: 'let me look', provider
 const session = (...recent: PastTurn[]): SessionState => ({ ...initialSession(), recent });
 
 describe('a prompt', () => {
-  it('has the soul, the system prompt and the facts, then recent turns, then the open one', () => {
+  it('contains soul, system prompt and facts, then recent turns, then the open one', () => {
     const prompt = buildPrompt(session(past('hi', 'hello')), open('what is my name?'), {
       ...parts,
       remembered: {
@@ -70,7 +70,7 @@ describe('a prompt', () => {
     ]);
   });
 
-  it('has no more recent turns than the window', () => {
+  it('contains no more recent turns than the window', () => {
     const turns = Array.from({ length: 8 }, (_, n) => past(`q${n}`, `a${n}`));
     const { messages } = buildPrompt(session(...turns), open('now'), parts);
     expect(messages.map((message) => (message.role === 'user' ? message.text : '')).filter(Boolean)).toEqual([
@@ -83,7 +83,7 @@ describe('a prompt', () => {
     ]);
   });
 
-  it('lets the oldest turns go first when they do not fit', () => {
+  it('drops the oldest turns first when they do not fit', () => {
     const turns = ['old', 'newer', 'newest'].map((name) => past(name, 'word '.repeat(900)));
     const { messages } = buildPrompt(session(...turns), open('now'), parts);
     expect(messages.filter(({ role }) => role === 'user').map((m) => m.role === 'user' && m.text)).toEqual([
@@ -93,7 +93,7 @@ describe('a prompt', () => {
     ]);
   });
 
-  it('keeps what was said in a turn whose tools do not fit', () => {
+  it('keeps the text of a turn whose tool calls do not fit', () => {
     const long = past('read it', '', {
       steps: [
         ...withTools(call('c', 'x'.repeat(20_000))),
@@ -107,14 +107,14 @@ describe('a prompt', () => {
     ]);
   });
 
-  it('says of a turn that was stopped what it had come to', () => {
+  it('marks a cancelled turn as stopped after its partial text', () => {
     const stopped = past('write', '', { steps: [], ending: 'cancelled', note: 'Once upon' });
     expect(buildPrompt(session(stopped), open('shorter'), parts).messages[1]).toMatchObject({
       text: 'Once upon [stopped]',
     });
   });
 
-  it('clips long results evenly and leaves short ones whole', () => {
+  it('clips long tool results evenly and keeps short ones whole', () => {
     const turn = open(
       'read',
       withTools(call('a', 'short'), call('b', 'y'.repeat(90_000)), call('c', 'z'.repeat(90_000))),
@@ -128,7 +128,7 @@ describe('a prompt', () => {
     expect(estimatePrompt(prompt)).toBeGreaterThan(3_900);
   });
 
-  it('gives every tool call of a request its own id, the model’s where it can', () => {
+  it('gives every tool call a unique id, the model’s own where possible', () => {
     const turn = open(
       'read',
       withTools(call('a', 'x'), call('b', 'y'), call('c', 'z', { providerCallId: '' })),
@@ -155,7 +155,7 @@ describe('the size of a prompt', () => {
       .map((contents) => contents.map((content, n) => call(`c${n}`, content))),
   });
 
-  it('is within the bound whatever was said, as long as the open turn itself leaves room', () =>
+  it('stays within the limit as long as the open turn itself fits', () =>
     fc.assert(
       fc.property(
         fc.array(fc.record({ said: text(3_000), steps: fc.array(step, { minLength: 1, maxLength: 3 }) }), {
@@ -172,7 +172,7 @@ describe('the size of a prompt', () => {
       { numRuns: 200 },
     ));
 
-  it('counts bytes as UTF-8 has them', () =>
+  it('is counted in UTF-8 bytes', () =>
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (any) => {
         const wellFormed = any.toWellFormed();
@@ -180,6 +180,6 @@ describe('the size of a prompt', () => {
       }),
     ));
 
-  it('is estimated with care: prose has some four bytes a token', () =>
+  it('is estimated cautiously, since prose has about four bytes a token', () =>
     expect(estimateTokens('The quick brown fox jumps over the lazy dog.')).toBe(15));
 });

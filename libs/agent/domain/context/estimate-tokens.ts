@@ -1,11 +1,11 @@
 import type { ModelMessage, ModelPrompt, ModelTool } from '../model-port.js';
 
-/** What a vendor adds around each message or tool. */
+/** Tokens that a vendor adds around each message or tool. */
 const OVERHEAD_TOKENS = 4;
-/** Cautious for prose (some 4 bytes a token), about right for code and for scripts of three bytes a character. */
-export const BYTES_PER_TOKEN = 3;
+/** Cautious for prose (about 4 bytes a token); about right for code and 3-byte scripts. */
+const BYTES_PER_TOKEN = 3;
 
-/** Bytes of a text in UTF-8. */
+/** Returns the UTF-8 length of a text in bytes. */
 export const utf8Length = (text: string): number => {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -17,8 +17,8 @@ export const utf8Length = (text: string): number => {
 };
 
 /**
- * A cautious estimate of a text's tokens, the same for every model: contexts are sized by it.
- * What a call may cost is bounded by the provider's own count instead (`ModelPort.inputBound`).
+ * Estimates a text's tokens, cautiously and the same for every model. Contexts are sized by it; the
+ * cost of a call is bounded by `ModelPort.inputBound` instead.
  */
 export const estimateTokens = (text: string): number => Math.ceil(utf8Length(text) / BYTES_PER_TOKEN);
 
@@ -53,3 +53,27 @@ export const estimatePrompt = ({
   tools,
 }: Pick<ModelPrompt, 'system' | 'messages' | 'tools'>): number =>
   estimateTokens(system) + estimateMessages(messages) + estimateTools(tools);
+
+/** Returns `end`, or one less where it would split a surrogate pair. */
+const toCharacterBoundary = (text: string, end: number): number => {
+  const last = text.charCodeAt(end - 1);
+  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+};
+
+const clipAt = (text: string, end: number): string =>
+  `${text.slice(0, end)}… [clipped: ${end} of ${text.length} characters]`;
+
+/** Clips a text to `max` UTF-16 units and appends a note with its whole length. */
+export const clipText = (text: string, max: number): string =>
+  text.length <= max ? text : clipAt(text, toCharacterBoundary(text, max));
+
+/** Clips a text to `tokens` by the estimate and appends a note with its whole length. */
+export const clipToTokens = (text: string, tokens: number): string => {
+  let room = tokens * BYTES_PER_TOKEN;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    room -= unit <= 0x7f ? 1 : unit <= 0x7ff || (unit >= 0xd800 && unit <= 0xdfff) ? 2 : 3;
+    if (room < 0) return clipAt(text, toCharacterBoundary(text, i));
+  }
+  return text;
+};

@@ -1,35 +1,61 @@
 import type { ModelMessage, ModelToolResult } from '../model-port.js';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
-import { clipToTokens } from './clip-text.js';
-import type { CallNames } from './name-calls.js';
+import { clipToTokens } from './estimate-tokens.js';
 
-/** Vendors refuse an assistant message without content. */
+/** Format of a tool call id that every vendor accepts. */
+const PORTABLE_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Ids of tool calls within one request, by `callId`. */
+export type RequestCallIds = ReadonlyMap<string, string>;
+
+/**
+ * Assigns each tool call of these turns an id that is unique within the request. Uses the model's
+ * own id if it is portable and not taken, else our `callId`: models repeat ids, and some send none.
+ */
+export const assignCallIds = (turns: readonly { readonly steps: readonly TurnStep[] }[]): RequestCallIds => {
+  const ids = new Map<string, string>();
+  const used = new Set<string>();
+  for (const { callId, providerCallId } of turns.flatMap(({ steps }) =>
+    steps.flatMap(({ calls }) => calls),
+  )) {
+    const id = PORTABLE_ID.test(providerCallId) && !used.has(providerCallId) ? providerCallId : callId;
+    used.add(id);
+    ids.set(callId, id);
+  }
+  return ids;
+};
+
+/** Text in place of an empty one: vendors refuse an assistant message without content. */
 const EMPTY_ANSWER = '(no text)';
 const NOT_RUN = 'this tool call was not run: the turn ended before it';
 
-const resultOf = (call: TurnToolCall, id: string, resultTokens: number): ModelToolResult => {
+const toResult = (call: TurnToolCall, id: string, resultTokens: number): ModelToolResult => {
   const { name, status, content, isError } = call;
   return status === 'asked' || status === 'requested'
     ? { id, name, content: NOT_RUN, isError: true }
     : { id, name, content: clipToTokens(content, resultTokens), isError };
 };
 
-/** One step: what the model said, and, where it asked for tools, exactly one result for each of them. */
-const stepMessages = ({ text, calls }: TurnStep, names: CallNames, resultTokens: number): ModelMessage[] => {
+/** Renders one step: the assistant's message and, after tool calls, exactly one result for each. */
+const stepMessages = (
+  { text, calls }: TurnStep,
+  callIds: RequestCallIds,
+  resultTokens: number,
+): ModelMessage[] => {
   if (calls.length === 0) return [{ role: 'assistant', text: text || EMPTY_ANSWER, toolCalls: [] }];
-  const idOf = ({ callId }: TurnToolCall): string => names.get(callId) ?? callId;
+  const idOf = ({ callId }: TurnToolCall): string => callIds.get(callId) ?? callId;
   return [
     {
       role: 'assistant',
       text,
       toolCalls: calls.map((call) => ({ id: idOf(call), name: call.name, input: call.input })),
     },
-    { role: 'tool', results: calls.map((call) => resultOf(call, idOf(call), resultTokens)) },
+    { role: 'tool', results: calls.map((call) => toResult(call, idOf(call), resultTokens)) },
   ];
 };
 
-/** An assistant's text that follows one joins it: sides alternate for every vendor. */
-const joinSides = (messages: readonly ModelMessage[]): ModelMessage[] => {
+/** Joins consecutive assistant messages: every vendor requires alternating roles. */
+const joinConsecutive = (messages: readonly ModelMessage[]): ModelMessage[] => {
   const joined: ModelMessage[] = [];
   for (const message of messages) {
     const last = joined.at(-1);
@@ -43,14 +69,18 @@ const joinSides = (messages: readonly ModelMessage[]): ModelMessage[] => {
   return joined;
 };
 
-/** The open turn as far as it has come; results are clipped to `resultTokens` each. */
-export const openTurnMessages = (turn: OpenTurn, names: CallNames, resultTokens = Infinity): ModelMessage[] =>
-  joinSides([
+/** Renders the open turn. Clips each tool result to `resultTokens`. */
+export const openTurnMessages = (
+  turn: OpenTurn,
+  callIds: RequestCallIds,
+  resultTokens = Infinity,
+): ModelMessage[] =>
+  joinConsecutive([
     { role: 'user', text: turn.content },
-    ...turn.steps.flatMap((step) => stepMessages(step, names, resultTokens)),
+    ...turn.steps.flatMap((step) => stepMessages(step, callIds, resultTokens)),
   ]);
 
-/** The last word of a turn that came to no answer, so that its tools' results do not stand at its end. */
+/** Returns a last text for a turn without an answer, so that it does not end with tool results. */
 const closingText = ({ ending, note, steps }: PastTurn): string | null => {
   const last = steps.at(-1);
   if (ending === 'completed' && last?.calls.length === 0) return null;
@@ -58,21 +88,21 @@ const closingText = ({ ending, note, steps }: PastTurn): string | null => {
   return [note, '[stopped]'].filter(Boolean).join(' ');
 };
 
-/** A turn that is over: from the user's words to the assistant's last. */
-export const pastTurnMessages = (turn: PastTurn, names: CallNames): ModelMessage[] => {
+/** Renders an ended turn with its tool calls. */
+export const pastTurnMessages = (turn: PastTurn, callIds: RequestCallIds): ModelMessage[] => {
   const closing = closingText(turn);
-  return joinSides([
+  return joinConsecutive([
     { role: 'user', text: turn.content },
-    ...turn.steps.flatMap((step) => stepMessages(step, names, Infinity)),
+    ...turn.steps.flatMap((step) => stepMessages(step, callIds, Infinity)),
     ...(closing === null ? [] : [{ role: 'assistant' as const, text: closing, toolCalls: [] }]),
   ]);
 };
 
-/** The same without its tools: what was said on both sides, for when the whole does not fit. */
+/** Renders an ended turn without its tool calls, for a prompt in which the whole does not fit. */
 export const pastTurnSummary = (turn: PastTurn): ModelMessage[] => {
-  const said = [...turn.steps.map(({ text }) => text), closingText(turn)].filter(Boolean).join('\n\n');
+  const text = [...turn.steps.map((step) => step.text), closingText(turn)].filter(Boolean).join('\n\n');
   return [
     { role: 'user', text: turn.content },
-    { role: 'assistant', text: said || EMPTY_ANSWER, toolCalls: [] },
+    { role: 'assistant', text: text || EMPTY_ANSWER, toolCalls: [] },
   ];
 };

@@ -4,37 +4,42 @@ import type { OpenCircuit, OpenCircuits } from '../circuit-breaker.js';
 import type { SessionState } from '../session/session-state.js';
 import type { ModelChoice } from '../turn/step.js';
 
-const PAUSED_UNTIL = /^provider (.+) is paused until (\S*) after failures in a row/;
+// These match texts of recorded `TurnFailed` events (next-try.ts, next-step.ts).
+const CIRCUIT_OPEN_UNTIL = /^provider (.+) is paused until (\S*) after failures in a row/;
 const MADE_CALLS = /^the agent made (\d+) model calls/;
 
-const choiceOf = ({ provider, model }: ModelChoice): ModelChoice => ({ provider, model });
+const toChoice = ({ provider, model }: ModelChoice): ModelChoice => ({ provider, model });
 
-/** The choice of a session that came to no call: the provider that it was told to be paused. */
-const pausedChoice = (events: readonly SessionEvent[]): ModelChoice | null => {
+/** Returns the choice of a session without any model call: the provider whose circuit was open. */
+const openCircuitChoice = (events: readonly SessionEvent[]): ModelChoice | null => {
   const provider = events.flatMap((event) =>
-    event.type === 'TurnFailed' ? (PAUSED_UNTIL.exec(event.data.message)?.[1] ?? []) : [],
+    event.type === 'TurnFailed' ? (CIRCUIT_OPEN_UNTIL.exec(event.data.message)?.[1] ?? []) : [],
   )[0];
   return provider === undefined ? null : { provider, model: '' };
 };
 
 /**
- * The policy by which decisions were made before one was recorded: the first that was; in a session that has none,
- * its first choice, the other one that it took, and the bound that a turn ran into, if one did.
+ * Infers the policy of decisions from before the log recorded policies. Returns the first recorded
+ * policy. Without one, combines the first model choice, another one as its fallback, and the limit
+ * of model calls that a turn exceeded.
  */
 export const inferPolicy = (events: readonly SessionEvent[]): TurnPolicy | null => {
   const calls = events.flatMap((event) => (event.type === 'ModelCallStarted' ? [event.data] : []));
   const recorded = calls.find(({ policy }) => policy)?.policy;
-  const first = calls[0] ?? pausedChoice(events);
+  const first = calls[0] ?? openCircuitChoice(events);
   if (recorded || !first) return recorded ?? null;
   const other = calls.find(({ provider, model }) => provider !== first.provider || model !== first.model);
   const bounds = events.flatMap((event) =>
     event.type === 'TurnFailed' ? Number(MADE_CALLS.exec(event.data.message)?.[1] ?? NaN) : [],
   );
   const maxIterations = bounds.find((bound) => bound > 0) ?? Number.MAX_SAFE_INTEGER;
-  return { ...choiceOf(first), fallback: other ? choiceOf(other) : null, maxIterations };
+  return { ...toChoice(first), fallback: other ? toChoice(other) : null, maxIterations };
 };
 
-/** What drove the session when it decided this: its last record, which a call that begins may bring anew. */
+/**
+ * Returns the policy of a recorded decision: the last recorded one, which a started call may
+ * replace.
+ */
 export const policyAt = (
   recorded: SessionEvent,
   state: SessionState,
@@ -48,23 +53,24 @@ export const policyAt = (
 const STATES = ['open', 'probing'] as const;
 
 /**
- * Which providers may have been paused at this moment, likeliest first. Pauses are shared by all sessions and are no
- * facts of this one: a decision that follows from some of them is a decision that the rules allow.
+ * Returns the combinations of open circuits that were possible at a decision, likeliest first.
+ * Circuits are shared by all sessions, so a session's log does not record them. A decision that
+ * follows from one of the combinations is valid.
  */
-export const pausesAt = (recorded: SessionEvent, policy: TurnPolicy): readonly OpenCircuits[] => {
+export const possibleCircuits = (recorded: SessionEvent, policy: TurnPolicy): readonly OpenCircuits[] => {
   if (recorded.type !== 'ModelCallStarted' && recorded.type !== 'TurnFailed') return [NO_OPEN_CIRCUITS];
-  const said = recorded.type === 'TurnFailed' ? PAUSED_UNTIL.exec(recorded.data.message) : null;
+  const stated = recorded.type === 'TurnFailed' ? CIRCUIT_OPEN_UNTIL.exec(recorded.data.message) : null;
   const providers = [...new Set([policy.provider, policy.fallback?.provider ?? policy.provider])];
-  const pauseOf = (provider: string, state: OpenCircuit['state']): OpenCircuit => ({
+  const toCircuit = (provider: string, state: OpenCircuit['state']): OpenCircuit => ({
     state,
-    until: said?.[1] === provider ? (said[2] ?? '') : '',
+    until: stated?.[1] === provider ? (stated[2] ?? '') : '',
   });
-  const each = (provider: string): (readonly [string, OpenCircuit] | null)[] => [
+  const variants = (provider: string): (readonly [string, OpenCircuit] | null)[] => [
     null,
-    ...STATES.map((state) => [provider, pauseOf(provider, state)] as const),
+    ...STATES.map((state) => [provider, toCircuit(provider, state)] as const),
   ];
-  const [first, second] = providers.map(each);
+  const [first, second] = providers.map(variants);
   return (first ?? [null]).flatMap((a) =>
-    (second ?? [null]).map((b) => new Map([a, b].filter((pause) => pause !== null))),
+    (second ?? [null]).map((b) => new Map([a, b].filter((circuit) => circuit !== null))),
   );
 };

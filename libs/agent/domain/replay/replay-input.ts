@@ -1,12 +1,55 @@
-import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { isApprovalEvent, toCommand } from './replay-words.js';
+import type { ApprovalEvent, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { JsonValue } from '@antiphon/kernel';
+import type { ApprovalCommand } from '../session/approval.decider.js';
 import type { SessionCommand } from '../session/session-command.js';
-import type { ReplayNames } from './replay-names.js';
 
-type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
-type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
+/** Derived ids and event equality. The caller supplies them, because the domain does not hash. */
+export interface ReplayNames {
+  readonly callIdOf: (sessionId: string, attempt: number, index: number) => string;
+  readonly toolDigestOf: (name: string, input: JsonValue) => string;
+  readonly isSame: (a: SessionEvent, b: SessionEvent) => boolean;
+}
 
-const answerOf = (data: Completed, sessionId: string, { callIdOf }: ReplayNames): SessionCommand => {
+const isApprovalEvent = (event: SessionEvent): event is ApprovalEvent => event.type.startsWith('Approval');
+
+type ApprovalAnswer = Extract<ApprovalEvent, { type: 'ApprovalGranted' | 'ApprovalDenied' }>;
+
+const toAnswerApproval = ({ type, data }: ApprovalAnswer): ApprovalCommand => {
+  const { approvalId, answeredBy, role, reason, answeredAt: now } = data;
+  const decision = type === 'ApprovalGranted' ? 'approve' : 'deny';
+  return { type: 'AnswerApproval', data: { approvalId, decision, answeredBy, role, reason }, now };
+};
+
+/** Returns the approval command that recorded an event: a request, an answer or a deadline. */
+const toApprovalCommand = (event: ApprovalEvent): ApprovalCommand => {
+  switch (event.type) {
+    case 'ApprovalRequested': {
+      const { turnId, name: _name, input: _input, requestedAt: now, ...approval } = event.data;
+      return { type: 'RequestApprovals', data: { turnId, approvals: [approval] }, now };
+    }
+    case 'ApprovalGranted':
+    case 'ApprovalDenied':
+      return toAnswerApproval(event);
+    case 'ApprovalExpired': {
+      const { approvalId, expiredAt: now } = event.data;
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now };
+    }
+    case 'ApprovalEscalated': {
+      const { approvalId, escalatedAt: now } = event.data;
+      return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now };
+    }
+    case 'ApprovalVoided': {
+      const { turnId, callId, digest, voidedAt: now } = event.data;
+      return { type: 'VoidApprovals', data: { turnId, voided: [{ callId, digest }] }, now };
+    }
+  }
+};
+
+const toRecordAnswer = (
+  data: SessionEventOf<'ModelCallCompleted'>['data'],
+  sessionId: string,
+  { callIdOf }: ReplayNames,
+): SessionCommand => {
   const { attempt, text, thought, frames, finishReason, usage, costMicroUsd, completedAt: now } = data;
   const toolCalls = data.toolCalls.map((call, index) => ({
     ...call,
@@ -19,7 +62,7 @@ const answerOf = (data: Completed, sessionId: string, { callIdOf }: ReplayNames)
   };
 };
 
-const failureOf = (data: Aborted): SessionCommand => {
+const toRecordFailure = (data: SessionEventOf<'ModelCallAborted'>['data']): SessionCommand => {
   const { attempt, reason, message, dispatched, retryable, text, thought, frames, usage } = data;
   return {
     type: 'RecordFailure',
@@ -28,12 +71,12 @@ const failureOf = (data: Aborted): SessionCommand => {
   };
 };
 
-type Asked = Extract<
+type ClientRequest = Extract<
   SessionEvent,
   { type: 'SessionStarted' | 'SessionForked' | 'TurnRequested' | 'TurnCancelRequested' }
 >;
 
-const askedOf = (event: Asked): SessionCommand => {
+const toClientCommand = (event: ClientRequest): SessionCommand => {
   if (event.type === 'SessionStarted') {
     const { startedAt: now, ...data } = event.data;
     return { type: 'StartSession', data, now };
@@ -50,31 +93,34 @@ const askedOf = (event: Asked): SessionCommand => {
   return { type: 'CancelTurns', data, now };
 };
 
-const claimOf = ({ turnId, callId }: SessionEventOf<'ToolCallClaimed'>['data']): SessionCommand => ({
+const toClaimTools = ({ turnId, callId }: SessionEventOf<'ToolCallClaimed'>['data']): SessionCommand => ({
   type: 'ClaimTools',
   data: { turnId, callIds: [callId] },
   now: '',
 });
 
-/** What came from outside as the command that recorded it; null for what the session itself decided. */
-export const inputOf = (
+/**
+ * Returns the command that recorded an input (a client's request, a response of a model or tool, an
+ * approval). Returns null for a decision of the session itself.
+ */
+export const toCommand = (
   event: SessionEvent,
   sessionId: string,
   names: ReplayNames,
 ): SessionCommand | null => {
-  if (isApprovalEvent(event)) return toCommand(event);
+  if (isApprovalEvent(event)) return toApprovalCommand(event);
   switch (event.type) {
     case 'SessionStarted':
     case 'SessionForked':
     case 'TurnRequested':
     case 'TurnCancelRequested':
-      return askedOf(event);
+      return toClientCommand(event);
     case 'ModelCallCompleted':
-      return answerOf(event.data, sessionId, names);
+      return toRecordAnswer(event.data, sessionId, names);
     case 'ModelCallAborted':
-      return failureOf(event.data);
+      return toRecordFailure(event.data);
     case 'ToolCallClaimed':
-      return claimOf(event.data);
+      return toClaimTools(event.data);
     case 'ToolCallDeferred':
     case 'ToolCallCompleted':
     case 'ToolCallFailed':

@@ -6,29 +6,32 @@ import { beginCommand, commandFor } from '../turn/follow-up.js';
 import type { FollowUpContext } from '../turn/follow-up.js';
 import { nextStep } from '../turn/next-step.js';
 import type { InFlight } from '../turn/step.js';
-import { inferPolicy, pausesAt, policyAt } from './replay-environment.js';
-import { inputOf } from './replay-input.js';
-import type { ReplayNames } from './replay-names.js';
+import { inferPolicy, policyAt, possibleCircuits } from './replay-environment.js';
+import { toCommand } from './replay-input.js';
+import type { ReplayNames } from './replay-input.js';
 
-/** What a session decided, or recorded of what came from outside, and what its rules make of the same now. */
+/** Recorded event, and the event that the rules of this version produce in its place. */
 export interface ReplayedEvent {
   readonly recorded: SessionEvent;
-  /** Null where the rules add no event here. */
+  /** Null if the rules produce no event here. */
   readonly produced: SessionEvent | null;
-  /** `input`: what somebody asked for, a model or a tool answered. `decision`: what followed from it. */
+  /** Inputs come from a client, a model, a tool or an approver; decisions from the session. */
   readonly kind: 'input' | 'decision';
 }
 
-/** Rules that take the place of the recorded ones. */
+/** Rules that replace the recorded ones. */
 export type ReplayOverrides = Partial<Pick<TurnPolicy, 'maxIterations'>>;
 
-/** Who was asked, and what was answered, is an input: nothing is asked anew. */
-const ASKED: ReadonlySet<string> = new Set();
-/** No decision looks at turns that are over. */
+/** Approvals are inputs of a replay, so no tool requires one here. */
+const NO_GUARDED_TOOLS: ReadonlySet<string> = new Set();
+/** Minimal window: no decision reads ended turns. */
 const WINDOW = { turns: 1, chars: 1_000 };
 
-/** The driver that made the record held everything that it had begun: a lost one's traces are outcomes, and inputs. */
-const fullHands = ({ open }: SessionState): InFlight => ({
+/**
+ * Returns all open calls as in flight. The loss of a driver shows in the log as outcomes, which are
+ * inputs.
+ */
+const allInFlight = ({ open }: SessionState): InFlight => ({
   attempt: open?.call?.attempt ?? null,
   calls: new Set(open?.steps.flatMap(({ calls }) => calls.map(({ callId }) => callId)) ?? []),
 });
@@ -58,19 +61,19 @@ const contextOf = (
   };
 };
 
-/** What the session decides in this state, under this policy and these pauses. */
+/** Returns the decision in this state, under this policy and these open circuits. */
 const decideNext = (state: SessionState, context: FollowUpContext): readonly SessionEvent[] => {
-  const step = nextStep(state, context.policy, fullHands(state));
+  const step = nextStep(state, context.policy, allInFlight(state));
   const command =
     step.kind === 'begin_call' ? beginCommand(step, state, context) : commandFor(step, state, context);
   return command ? context.decider.decide(command, state) : [];
 };
 
 /**
- * The policy that a call recorded is what it was driven by: an input, and no decision. What a version did not record
- * yet is not asked of it.
+ * Adjusts a produced event to the recorded one. A recorded policy is an input. Fields that the
+ * recording version did not write are removed.
  */
-const asRecorded = (recorded: SessionEvent, produced: SessionEvent): SessionEvent => {
+const alignToRecorded = (recorded: SessionEvent, produced: SessionEvent): SessionEvent => {
   if (recorded.type === 'ModelCallStarted' && produced.type === 'ModelCallStarted') {
     const { policy: _, ...data } = produced.data;
     const { policy } = recorded.data;
@@ -81,34 +84,39 @@ const asRecorded = (recorded: SessionEvent, produced: SessionEvent): SessionEven
   return recorded.data.claims === undefined ? { ...produced, data } : produced;
 };
 
-/** A recorded decision, the state that it was made in, and its place among those that were made in it together. */
-interface Decided {
+/** A recorded decision, the state before it, and its index among the decisions in that state. */
+interface RecordedDecision {
   readonly recorded: SessionEvent;
   readonly state: SessionState;
   readonly place: number;
 }
 
-/** The event that the rules give at this place, under whichever pauses of providers give what was recorded. */
+/** Returns the event that the rules produce here, under the open circuits that match the record. */
 const decisionFor = (
-  { recorded, state, place }: Decided,
+  { recorded, state, place }: RecordedDecision,
   decider: Decider,
   policy: TurnPolicy | null,
   names: ReplayNames,
 ): SessionEvent | null => {
   const policies = policy
-    ? pausesAt(recorded, policy).map((openCircuits) => ({ ...policy, openCircuits, guarded: ASKED }))
+    ? possibleCircuits(recorded, policy).map((openCircuits) => ({
+        ...policy,
+        openCircuits,
+        guarded: NO_GUARDED_TOOLS,
+      }))
     : [null];
   const produced = policies.map((under) => {
     const event = decideNext(state, contextOf(recorded, decider, under, names))[place];
-    return event ? asRecorded(recorded, event) : null;
+    return event ? alignToRecorded(recorded, event) : null;
   });
   return produced.find((event) => event && names.isSame(event, recorded)) ?? produced[0] ?? null;
 };
 
 /**
- * Drives the rules of a session by its own record, and gives for each recorded event what they make of the same
- * inputs. Nothing is asked of a provider, a tool or a clock: answers, outcomes, times and ids come from the record.
- * What follows an event is decided in the state after the recorded one, so that each difference is its own.
+ * Replays a session's log by the rules of this version. Yields, for each recorded event, the event
+ * that the rules produce from the same inputs. Calls no provider, tool or clock: responses,
+ * outcomes, times and ids come from the log. Each decision starts from the recorded state, so that
+ * a difference does not cause further ones.
  */
 export function* replaySession(
   events: readonly SessionEvent[],
@@ -118,19 +126,21 @@ export function* replaySession(
   const decider = sessionDecider(WINDOW);
   const inferred = inferPolicy(events);
   let state = decider.initialState();
-  /** Tool calls of one step are requested together: all of them are decided in the state before the first. */
-  let asking: Decided | null = null;
+  /** Tool calls of one step are requested together, in the state before the first of them. */
+  let lastRequest: RecordedDecision | null = null;
   for (const recorded of events) {
-    const input = inputOf(recorded, state.started?.sessionId ?? '', names);
-    const isNext = asking !== null && recorded.type === 'ToolCallRequested';
-    const at: Decided =
-      isNext && asking ? { ...asking, recorded, place: asking.place + 1 } : { recorded, state, place: 0 };
+    const input = toCommand(recorded, state.started?.sessionId ?? '', names);
+    const isNext = lastRequest !== null && recorded.type === 'ToolCallRequested';
+    const at: RecordedDecision =
+      isNext && lastRequest
+        ? { ...lastRequest, recorded, place: lastRequest.place + 1 }
+        : { recorded, state, place: 0 };
     const policy = policyAt(recorded, at.state, inferred);
     const produced = input
       ? (decider.decide(input, state)[0] ?? null)
       : decisionFor(at, decider, policy && { ...policy, ...rules }, names);
     yield { recorded, produced, kind: input ? 'input' : 'decision' };
-    asking = recorded.type === 'ToolCallRequested' ? at : null;
+    lastRequest = recorded.type === 'ToolCallRequested' ? at : null;
     state = decider.evolve(state, recorded);
   }
 }

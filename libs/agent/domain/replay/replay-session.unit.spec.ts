@@ -4,11 +4,11 @@ import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
 import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
 import type { OpenCircuits } from '../circuit-breaker.js';
-import { simulateDriver } from '../turn/driver.simulation.js';
+import { DriverSimulation } from '../turn/driver.simulation.js';
 import type { AgentPolicy } from '../turn/step.js';
 import { replaySession } from './replay-session.js';
 import type { ReplayOverrides, ReplayedEvent } from './replay-session.js';
-import type { ReplayNames } from './replay-names.js';
+import type { ReplayNames } from './replay-input.js';
 
 const policies = fc.record<AgentPolicy>({
   provider: fc.constant('first'),
@@ -34,10 +34,10 @@ const chance = fc.infiniteStream(fc.nat());
 
 type Act = (typeof acts extends fc.Arbitrary<infer T> ? T : never)[number];
 
-/** The log that a driver, its clients and its deaths make; it may end anywhere. */
+/** Returns the log that a driver, its clients and its crashes produce; it may end anywhere. */
 const logOf = (names: readonly Act[], numbers: Iterable<number>, agent: AgentPolicy): SessionEvent[] => {
   const next = numbers[Symbol.iterator]();
-  const simulation = simulateDriver((bound) => (next.next().value as number) % bound, agent);
+  const simulation = new DriverSimulation((bound) => (next.next().value as number) % bound, agent);
   for (const name of names) {
     if (name === 'drive') simulation.drive();
     else if (name === 'submit') simulation.submit('what is it?');
@@ -47,7 +47,7 @@ const logOf = (names: readonly Act[], numbers: Iterable<number>, agent: AgentPol
   return simulation.events;
 };
 
-/** The simulation's own ids and digests. */
+/** Ids and digests as the simulation makes them. */
 const namesOf = (events: readonly SessionEvent[]): ReplayNames => ({
   callIdOf: (_, attempt, index) => {
     const answered = events.find(
@@ -65,8 +65,8 @@ const replay = (events: readonly SessionEvent[], rules?: ReplayOverrides): Repla
 const firstDifference = (replayed: readonly ReplayedEvent[]): number =>
   replayed.findIndex(({ recorded, produced }) => !isDeepStrictEqual(recorded, produced));
 
-describe('a replay', () => {
-  it('of any log that a driver can make gives that log, event by event', () =>
+describe('replaySession', () => {
+  it('reproduces any log that a driver can make, event by event', () =>
     fc.assert(
       fc.property(acts, chance, policies, (names, numbers, agent) => {
         const events = logOf(names, numbers, agent);
@@ -75,7 +75,7 @@ describe('a replay', () => {
       { numRuns: 500 },
     ));
 
-  it('of a log from before policies were recorded gives that log too', () =>
+  it('reproduces a log without recorded policies', () =>
     fc.assert(
       fc.property(acts, chance, policies, (names, numbers, agent) => {
         const events = logOf(names, numbers, {
@@ -91,7 +91,7 @@ describe('a replay', () => {
       }),
     ));
 
-  it('names the very event whose decision was changed', () =>
+  it('reports the event whose decision was changed', () =>
     fc.assert(
       fc.property(acts, chance, policies, fc.nat(), (names, numbers, agent, at) => {
         const events = logOf(names, numbers, agent);
@@ -110,7 +110,7 @@ describe('a replay', () => {
       }),
     ));
 
-  it('names the first event that another rule would not have made', () => {
+  it('reports the first event that another rule would not produce', () => {
     const chosen = [...'0'.repeat(3)].map(Number);
     const agent = {
       provider: 'first',
@@ -120,7 +120,7 @@ describe('a replay', () => {
       openCircuits: NO_OPEN_CIRCUITS,
       guarded: new Set<string>(),
     };
-    // An answer with two calls, their results, and on: until the bound of the policy.
+    // Answers with two calls each, and their results, up to the limit of the policy.
     const numbers = [...chosen, ...Array.from({ length: 400 }, () => 1)];
     const events = logOf(['submit', ...Array.from({ length: 12 }, () => 'drive' as const)], numbers, agent);
     const rejected = replay(events, { maxIterations: 1 });

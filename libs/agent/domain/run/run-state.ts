@@ -6,9 +6,9 @@ export type RunStatus = 'new' | 'running' | 'cancelling' | 'completed' | 'failed
 export interface TaskState {
   readonly node: WorkflowNode;
   readonly status: TaskStatus;
-  /** Turns that were begun for it. */
+  /** Number of turns that were started for it. */
   readonly attempt: number;
-  /** Turns of those that failed in a way that may pass. */
+  /** Number of those turns that failed with a retryable error. */
   readonly failedAttempts: number;
   readonly sessionId: string | null;
   readonly turnId: string | null;
@@ -23,7 +23,7 @@ type Started = Extract<RunEvent, { type: 'RunStarted' }>['data'];
 export interface RunState {
   readonly status: RunStatus;
   readonly started: Started | null;
-  /** By the node's id, in the order of the definition. */
+  /** Tasks by node id, in the order of the definition. */
   readonly tasks: ReadonlyMap<string, TaskState>;
   readonly endedAt: string | null;
 }
@@ -81,7 +81,7 @@ const evolveTask = (state: RunState, event: RunEvent): RunState => {
   }
 };
 
-/** Never throws: what is in the log has happened. */
+/** Folds the events of a run. Never throws: recorded events are facts. */
 export const evolveRun = (state: RunState, event: RunEvent): RunState => {
   switch (event.type) {
     case 'RunStarted': {
@@ -103,8 +103,8 @@ export const evolveRun = (state: RunState, event: RunEvent): RunState => {
 
 export const isOpenRun = ({ status }: RunState): boolean => status === 'running' || status === 'cancelling';
 
-/** Tasks that may begin now, or go on: what Temporal has activities for. */
-export const tasksToDo = (state: RunState): string[] =>
+/** Returns the ids of ready and running tasks, which Temporal runs as activities. */
+export const openTasks = (state: RunState): string[] =>
   isOpenRun(state)
     ? [...state.tasks].flatMap(([id, { status }]) => (status === 'ready' || status === 'running' ? [id] : []))
     : [];

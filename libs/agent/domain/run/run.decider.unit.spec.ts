@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { fold } from '@antiphon/kernel';
 import { specFor } from '@antiphon/testing';
 import { runDecider } from './run.decider.js';
-import { tasksToDo } from './run-state.js';
+import { openTasks } from './run-state.js';
 import {
   attemptFailed,
   begin,
   cancel,
-  cancelAsked,
+  cancelRequested,
   cancelTask,
   complete,
   completed,
@@ -29,15 +29,15 @@ const begun = [runStarted(), ready('top')];
 const forked = [...begun, ...done('top'), ready('left'), ready('right')];
 
 describe('a run', () => {
-  it('starts with what needs nothing', () => given([]).when(start).then(begun));
-  it('starts once', () => given(begun).when(start).thenRejects('RUN.STARTED'));
+  it('starts with the tasks that need no other', () => given([]).when(start).then(begun));
+  it('rejects a second start', () => given(begun).when(start).thenRejects('RUN.STARTED'));
 
-  it('makes ready all that waited for a task alone', () =>
+  it('readies all tasks that needed only the completed one', () =>
     given([...begun, taskStarted('top')])
       .when(complete('top'))
       .then([completed('top'), ready('left'), ready('right')]));
 
-  it('makes ready what needs several only after the last of them', () => {
+  it('readies a task with several needs after the last of them', () => {
     const one = [...forked, taskStarted('left'), taskStarted('right')];
     given(one)
       .when(complete('left'))
@@ -52,16 +52,16 @@ describe('a run', () => {
       .when(complete('bottom'))
       .then([completed('bottom'), runCompleted()]));
 
-  it('has to do what is ready or begun, and nothing once it has ended', () => {
+  it('lists ready and running tasks, and none after its end', () => {
     const state = fold(runDecider.evolve, runDecider.initialState(), [...forked, taskStarted('left')]);
-    expect(tasksToDo(state)).toEqual(['left', 'right']);
-    const over = [...begun, cancelAsked(), taskCancelled('top'), runCancelled()];
-    expect(tasksToDo(fold(runDecider.evolve, runDecider.initialState(), over))).toEqual([]);
+    expect(openTasks(state)).toEqual(['left', 'right']);
+    const over = [...begun, cancelRequested(), taskCancelled('top'), runCancelled()];
+    expect(openTasks(fold(runDecider.evolve, runDecider.initialState(), over))).toEqual([]);
   });
 });
 
 describe('a task', () => {
-  it('is begun once, whoever says so again', () => {
+  it('starts once, also when the command is repeated', () => {
     given(begun)
       .when(begin('top'))
       .then([taskStarted('top')]);
@@ -74,7 +74,7 @@ describe('a task', () => {
       .when(complete('top'))
       .thenNothing());
 
-  it('is tried again after a failure that may pass, as often as it may', () => {
+  it('is retried after a retryable failure, up to its attempts', () => {
     const first = [...begun, taskStarted('top')];
     given(first)
       .when(fail('top', true))
@@ -89,7 +89,7 @@ describe('a task', () => {
       .then([failed('top', 2), runFailed('top')]);
   });
 
-  it('fails at once where trying again changes nothing, begun or not', () => {
+  it('fails at once after a permanent failure, started or not', () => {
     given([...begun, taskStarted('top')])
       .when(fail('top', false))
       .then([failed('top'), runFailed('top')]);
@@ -98,7 +98,7 @@ describe('a task', () => {
       .then([failed('top'), runFailed('top')]);
   });
 
-  it('that fails lets other branches end first', () => {
+  it('lets other branches end before its failure fails the run', () => {
     const both = [...forked, taskStarted('left'), taskStarted('right')];
     given(both)
       .when(fail('left', false))
@@ -109,29 +109,29 @@ describe('a task', () => {
   });
 });
 
-describe('cancelling', () => {
-  it('ends a run at once that waits for no turn', () =>
+describe('a cancel', () => {
+  it('ends a run without running turns at once', () =>
     given(begun)
       .when(cancel)
-      .then([cancelAsked(), taskCancelled('top'), runCancelled()]));
+      .then([cancelRequested(), taskCancelled('top'), runCancelled()]));
 
-  it('waits for the turns at work', () => {
-    const atWork = [...forked, taskStarted('left')];
-    given(atWork)
+  it('waits for running turns', () => {
+    const running = [...forked, taskStarted('left')];
+    given(running)
       .when(cancel)
-      .then([cancelAsked(), taskCancelled('right')]);
-    const asked = [...atWork, cancelAsked(), taskCancelled('right')];
-    given(asked)
+      .then([cancelRequested(), taskCancelled('right')]);
+    const requested = [...running, cancelRequested(), taskCancelled('right')];
+    given(requested)
       .when(cancelTask('left'))
       .then([taskCancelled('left'), runCancelled()]);
-    given(asked)
+    given(requested)
       .when(complete('left'))
       .then([completed('left'), runCancelled()]);
-    given(asked).when(begin('right')).thenNothing();
+    given(requested).when(begin('right')).thenNothing();
   });
 
-  it('comes too late for the last task', () =>
-    given([...begun, cancelAsked(), taskCancelled('top'), runCancelled()])
+  it('changes nothing after the end of the run', () =>
+    given([...begun, cancelRequested(), taskCancelled('top'), runCancelled()])
       .when(cancel)
       .thenNothing());
 });

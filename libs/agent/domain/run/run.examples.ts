@@ -7,7 +7,7 @@ const TURN = '00000000-0000-4000-8000-0000000000b1';
 const schemaVersion = 1;
 
 const node = (id: string, needs: string[] = []) => ({ id, agent: 'main', prompt: id, needs, attempts: 2 });
-/** `top`, then `left` and `right` side by side, then `bottom`. */
+/** `top`, then `left` and `right` in parallel, then `bottom`. */
 export const DIAMOND: WorkflowDefinition = {
   name: 'diamond',
   inputs: {},
@@ -59,7 +59,7 @@ export const taskCancelled = (nodeId: string): RunEvent => ({
   schemaVersion,
   data: { ...task(nodeId), cancelledAt: NOW },
 });
-export const cancelAsked = (): RunEvent => ({
+export const cancelRequested = (): RunEvent => ({
   type: 'RunCancelRequested',
   schemaVersion,
   data: { runId: RUN, requestedAt: NOW },
@@ -80,7 +80,7 @@ export const runCancelled = (): RunEvent => ({
   data: { runId: RUN, cancelledAt: NOW },
 });
 
-/** What a task leaves when all goes well. */
+/** Events of a task that succeeds. */
 export const done = (nodeId: string): RunEvent[] => [taskStarted(nodeId), completed(nodeId)];
 
 export const start = { type: 'StartRun', data: startData, now: NOW } as const;
@@ -92,10 +92,10 @@ export const begin = (nodeId: string, attempt = 1) =>
   }) as const;
 export const complete = (nodeId: string) =>
   ({ type: 'CompleteTask', data: { nodeId, output: `out ${nodeId}` }, now: NOW }) as const;
-export const fail = (nodeId: string, mayPass: boolean) =>
+export const fail = (nodeId: string, retryable: boolean) =>
   ({
     type: 'FailTask',
-    data: { nodeId, code: 'PROVIDER.ERROR', message: 'no', mayPass },
+    data: { nodeId, code: 'PROVIDER.ERROR', message: 'no', retryable },
     now: NOW,
   }) as const;
 export const cancelTask = (nodeId: string) => ({ type: 'CancelTask', data: { nodeId }, now: NOW }) as const;

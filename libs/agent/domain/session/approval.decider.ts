@@ -1,28 +1,83 @@
-import type { ApprovalEvent } from '@antiphon/contracts/agent';
-import { waitingCall } from './approval-state.js';
-import type { WaitingCall } from './approval-state.js';
-import type {
-  AnswerApproval,
-  ApprovalCommand,
-  RequestApprovals,
-  ApplyApprovalDeadlines,
-  VoidApprovals,
-} from './approval-command.js';
-import type { OpenTurn, SessionState, TurnToolCall } from './session-state.js';
+import type { ApprovalEvent, ApproverRole, SessionEventOf } from '@antiphon/contracts/agent';
+import type { CallApproval, OpenTurn, SessionState, TurnToolCall } from './session-state.js';
+
+interface Command<Type extends string, Data> {
+  readonly type: Type;
+  readonly data: Data;
+  /** ISO 8601, UTC, with milliseconds: time arrives with the command. */
+  readonly now: string;
+}
+
+type Requested = SessionEventOf<'ApprovalRequested'>['data'];
+type Voided = SessionEventOf<'ApprovalVoided'>['data'];
+
+/** Requests approvals for calls that the model asked for and that were not requested yet. */
+export type RequestApprovals = Command<
+  'RequestApprovals',
+  {
+    readonly turnId: string;
+    readonly approvals: readonly Omit<Requested, 'turnId' | 'name' | 'input' | 'requestedAt'>[];
+  }
+>;
+/**
+ * Grants or denies an approval. The first answer wins; one after the deadline expires the approval instead.
+ */
+export type AnswerApproval = Command<
+  'AnswerApproval',
+  {
+    readonly approvalId: string;
+    readonly decision: 'approve' | 'deny';
+    readonly answeredBy: string;
+    readonly role: ApproverRole;
+    readonly reason: string;
+  }
+>;
+/** Escalates or expires an approval whose deadline has passed. */
+export type ApplyApprovalDeadlines = Command<'ApplyApprovalDeadlines', { readonly approvalId: string }>;
+/** Voids approvals of calls that changed since the request. */
+export type VoidApprovals = Command<
+  'VoidApprovals',
+  { readonly turnId: string; readonly voided: readonly Pick<Voided, 'callId' | 'digest'>[] }
+>;
+
+export type ApprovalCommand = RequestApprovals | AnswerApproval | ApplyApprovalDeadlines | VoidApprovals;
+
+/** A tool call that waits for an approval. A turn with a pending cancel has none. */
+export interface WaitingCall {
+  readonly turnId: string;
+  readonly call: TurnToolCall;
+  readonly approval: CallApproval;
+}
+
+/** Returns the calls of the open turn that wait for an approval. */
+export const waitingCalls = ({ open }: SessionState): WaitingCall[] =>
+  !open || open.cancelRequested
+    ? []
+    : open.steps.flatMap(({ calls }) =>
+        calls.flatMap((call) =>
+          call.status === 'asked' && call.approval?.status === 'pending'
+            ? [{ turnId: open.turnId, call, approval: call.approval }]
+            : [],
+        ),
+      );
+
+/** Returns the call that waits for this approval, or null. */
+export const waitingCall = (state: SessionState, approvalId: string): WaitingCall | null =>
+  waitingCalls(state).find(({ approval }) => approval.approvalId === approvalId) ?? null;
 
 const schemaVersion = 1;
 const CHANGED = 'the tool has changed since this call was to be approved; it was not run';
 
-const turnAtWork = ({ open }: SessionState, turnId: string): OpenTurn | null =>
+const runningTurn = ({ open }: SessionState, turnId: string): OpenTurn | null =>
   open?.turnId === turnId && !open.cancelRequested ? open : null;
 
-/** Calls of the newest step that nothing was done about yet. */
+/** Returns the calls of the newest step that were not requested yet. */
 const askedCalls = (state: SessionState, turnId: string): readonly TurnToolCall[] =>
-  turnAtWork(state, turnId)
+  runningTurn(state, turnId)
     ?.steps.at(-1)
     ?.calls.filter(({ status }) => status === 'asked') ?? [];
 
-const askApprovals = ({ data, now }: RequestApprovals, state: SessionState): ApprovalEvent[] => {
+const requestApprovals = ({ data, now }: RequestApprovals, state: SessionState): ApprovalEvent[] => {
   const asked = askedCalls(state, data.turnId).filter(({ approval }) => approval === null);
   return data.approvals.flatMap((approval) =>
     asked
@@ -41,31 +96,32 @@ const ids = ({ turnId, call, approval }: WaitingCall) => ({
   approvalId: approval.approvalId,
 });
 
-const expired = (waiting: WaitingCall, now: string): ApprovalEvent => {
+const expire = (waiting: WaitingCall, now: string): ApprovalEvent => {
+  // Recorded text: a replay compares it, so it stays as it is.
   const message = `nobody approved this call by ${waiting.approval.expiresAt}; it was not run`;
   return { type: 'ApprovalExpired', schemaVersion, data: { ...ids(waiting), message, expiredAt: now } };
 };
 
-const denialOf = (reason: string): string =>
+const denialMessage = (reason: string): string =>
   `this call was not approved${reason === '' ? '' : `: ${reason}`}; it was not run`;
 
 const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): ApprovalEvent[] => {
   const waiting = waitingCall(state, data.approvalId);
   if (!waiting) return [];
   const { digest, expiresAt } = waiting.approval;
-  if (now >= expiresAt) return [expired(waiting, now)];
+  if (now >= expiresAt) return [expire(waiting, now)];
   const { answeredBy, role, reason } = data;
   const answer = { ...ids(waiting), digest, answeredBy, role, reason, answeredAt: now };
   return data.decision === 'approve'
     ? [{ type: 'ApprovalGranted', schemaVersion, data: answer }]
-    : [{ type: 'ApprovalDenied', schemaVersion, data: { ...answer, message: denialOf(reason) } }];
+    : [{ type: 'ApprovalDenied', schemaVersion, data: { ...answer, message: denialMessage(reason) } }];
 };
 
-const tendApproval = ({ data, now }: ApplyApprovalDeadlines, state: SessionState): ApprovalEvent[] => {
+const applyDeadlines = ({ data, now }: ApplyApprovalDeadlines, state: SessionState): ApprovalEvent[] => {
   const waiting = waitingCall(state, data.approvalId);
   if (!waiting) return [];
   const { expiresAt, escalateAt, escalateTo } = waiting.approval;
-  if (now >= expiresAt) return [expired(waiting, now)];
+  if (now >= expiresAt) return [expire(waiting, now)];
   if (escalateAt === null || escalateTo === null || now < escalateAt) return [];
   return [
     {
@@ -100,24 +156,24 @@ const voidApprovals = ({ data, now }: VoidApprovals, state: SessionState): Appro
   );
 };
 
-const KINDS: ReadonlySet<string> = new Set<ApprovalCommand['type']>([
+const COMMAND_TYPES: ReadonlySet<string> = new Set<ApprovalCommand['type']>([
   'RequestApprovals',
   'AnswerApproval',
   'ApplyApprovalDeadlines',
   'VoidApprovals',
 ]);
 export const isApprovalCommand = (command: { readonly type: string }): command is ApprovalCommand =>
-  KINDS.has(command.type);
+  COMMAND_TYPES.has(command.type);
 
-/** The rules of somebody's word: asked for once, answered once, and by nobody when the time is over. */
+/** Decides approval commands: one request and one answer per call, none after the deadline. */
 export const decideApproval = (command: ApprovalCommand, state: SessionState): ApprovalEvent[] => {
   switch (command.type) {
     case 'RequestApprovals':
-      return askApprovals(command, state);
+      return requestApprovals(command, state);
     case 'AnswerApproval':
       return answerApproval(command, state);
     case 'ApplyApprovalDeadlines':
-      return tendApproval(command, state);
+      return applyDeadlines(command, state);
     case 'VoidApprovals':
       return voidApprovals(command, state);
   }

@@ -6,11 +6,11 @@ import {
   NOW,
   TURN,
   answered,
-  approvalAsked,
+  approvalRequested,
   approvalGranted,
   approvalOf,
   begun,
-  cancelAsked,
+  cancelRequested,
   requested,
   started,
   toolRequested,
@@ -20,13 +20,13 @@ const given = specFor(sessionDecider({ turns: 5, chars: 1_000 }));
 const callId = '00000000-0000-4000-8000-000000000001';
 const call = { callId, providerCallId: 'call_1', name: 'echo', input: { a: 1 } };
 const before = [started(), requested(TURN), begun(TURN, 1), answered(TURN, 1, [call])];
-const waiting = [...before, approvalAsked(TURN, callId)];
+const waiting = [...before, approvalRequested(TURN, callId)];
 const { approvalId, digest } = approvalOf(callId);
 const ids = { turnId: TURN, callId, approvalId };
 const schemaVersion = 1;
 const LATE = '2026-11-22T12:00:00.000Z';
 
-const ask: SessionCommand = {
+const requestApproval: SessionCommand = {
   type: 'RequestApprovals',
   data: { turnId: TURN, approvals: [approvalOf(callId)] },
   now: NOW,
@@ -36,38 +36,42 @@ const answer = (decision: 'approve' | 'deny', now = NOW, reason = ''): SessionCo
   data: { approvalId, decision, answeredBy: 'ada', role: 'operator', reason },
   now,
 });
-const tend = (now: string): SessionCommand => ({ type: 'ApplyApprovalDeadlines', data: { approvalId }, now });
-const request: SessionCommand = {
+const applyDeadlines = (now: string): SessionCommand => ({
+  type: 'ApplyApprovalDeadlines',
+  data: { approvalId },
+  now,
+});
+const requestTools: SessionCommand = {
   type: 'RequestTools',
   data: { turnId: TURN, calls: [{ callId, digest: 'd', idempotencyKey: callId, idempotent: false }] },
   now: NOW,
 };
 
 describe('an approval', () => {
-  it('is asked for once, and not in a turn that is to be cancelled', () => {
+  it('is requested once, and not after a cancel', () => {
     given(before)
-      .when(ask)
-      .then([approvalAsked(TURN, callId)]);
-    given(waiting).when(ask).thenNothing();
-    given([...before, cancelAsked(TURN)])
-      .when(ask)
+      .when(requestApproval)
+      .then([approvalRequested(TURN, callId)]);
+    given(waiting).when(requestApproval).thenNothing();
+    given([...before, cancelRequested(TURN)])
+      .when(requestApproval)
       .thenNothing();
   });
 
-  it('has one answer: whatever comes after it changes nothing', () => {
+  it('takes one answer: later answers and deadlines change nothing', () => {
     given(waiting)
       .when(answer('approve'))
       .then([approvalGranted(TURN, callId)]);
-    for (const late of [answer('approve'), answer('deny'), tend(LATE)])
+    for (const late of [answer('approve'), answer('deny'), applyDeadlines(LATE)])
       given([...waiting, approvalGranted(TURN, callId)])
         .when(late)
         .thenNothing();
-    given([...waiting, cancelAsked(TURN)])
+    given([...waiting, cancelRequested(TURN)])
       .when(answer('approve'))
       .thenNothing();
   });
 
-  it('that is denied is the result of its call', () =>
+  it('makes a denial the result of its call', () =>
     given(waiting)
       .when(answer('deny', NOW, 'no'))
       .then([
@@ -82,40 +86,40 @@ describe('an approval', () => {
         },
       ]));
 
-  it('expires when its time is over, whoever looks then', () => {
+  it('expires after its deadline, by a timer or a late answer', () => {
     const message = `nobody approved this call by ${LATE}; it was not run`;
     const data = { ...ids, message, expiredAt: LATE };
-    for (const command of [tend(LATE), answer('approve', LATE)])
+    for (const command of [applyDeadlines(LATE), answer('approve', LATE)])
       given(waiting)
         .when(command)
         .then([{ type: 'ApprovalExpired', schemaVersion, data }]);
   });
 
-  it('is passed on once, when its time for that has come', () => {
+  it('escalates once, at its escalation time', () => {
     const now = '2026-11-21T12:30:00.000Z';
     const escalated = {
       type: 'ApprovalEscalated' as const,
       schemaVersion: 1 as const,
       data: { ...ids, to: 'admin' as const, escalatedAt: now },
     };
-    given(waiting).when(tend('2026-11-21T12:29:59.999Z')).thenNothing();
-    given(waiting).when(tend(now)).then([escalated]);
+    given(waiting).when(applyDeadlines('2026-11-21T12:29:59.999Z')).thenNothing();
+    given(waiting).when(applyDeadlines(now)).then([escalated]);
     given([...waiting, escalated])
-      .when(tend('2026-11-21T13:00:00.000Z'))
+      .when(applyDeadlines('2026-11-21T13:00:00.000Z'))
       .thenNothing();
   });
 
-  it('lets its call be requested, and nothing else does', () => {
-    given(waiting).when(request).thenNothing();
-    given([...waiting, approvalGranted(TURN, callId), cancelAsked(TURN)])
-      .when(request)
+  it('lets its call be requested only after it was granted', () => {
+    given(waiting).when(requestTools).thenNothing();
+    given([...waiting, approvalGranted(TURN, callId), cancelRequested(TURN)])
+      .when(requestTools)
       .thenNothing();
     given([...waiting, approvalGranted(TURN, callId)])
-      .when(request)
+      .when(requestTools)
       .then([toolRequested(TURN, callId)]);
   });
 
-  it('of something that has changed since is void, also when it was granted', () => {
+  it('is voided after a change of the tool, also when it was granted', () => {
     const command: SessionCommand = {
       type: 'VoidApprovals',
       data: { turnId: TURN, voided: [{ callId, digest: 'other' }] },

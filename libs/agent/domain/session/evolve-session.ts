@@ -1,8 +1,7 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import type { CallApproval } from './approval-state.js';
-import { closeTurn } from './past-turns.js';
-import { forkState } from './fork-session.js';
+import { closeTurn, forkState } from './past-turns.js';
 import type {
+  CallApproval,
   FailedTry,
   OpenTurn,
   RecentWindow,
@@ -104,7 +103,6 @@ const updateCall = (
     ),
   }));
 
-/** The word of one call, as far as it has come. */
 const updateApproval = (
   state: SessionState,
   data: { turnId: string; callId: string },
@@ -114,16 +112,16 @@ const updateApproval = (
   return call?.approval ? updateCall(state, data, { approval: change(call.approval) }) : state;
 };
 
-const askApproval = (
+const requestApproval = (
   state: SessionState,
   data: SessionEventOf<'ApprovalRequested'>['data'],
 ): SessionState => {
   const { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo } = data;
-  const asked = { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo };
-  return updateCall(state, data, { approval: { ...asked, status: 'pending', escalated: null } });
+  const requested = { approvalId, digest, moduleDigest, grants, answerBy, expiresAt, escalateAt, escalateTo };
+  return updateCall(state, data, { approval: { ...requested, status: 'pending', escalated: null } });
 };
 
-/** A call that was not agreed to has its result with that. */
+/** Fails a call without an approval: the message is its result. */
 const refuseCall = (
   state: SessionState,
   data: { turnId: string; callId: string; message: string },
@@ -148,7 +146,7 @@ const folds: Folds = {
   ModelCallStarted: startCall,
   ModelCallCompleted: completeCall,
   ModelCallAborted: abortCall,
-  ApprovalRequested: askApproval,
+  ApprovalRequested: requestApproval,
   ApprovalGranted: (state, data) =>
     updateApproval(state, data, (approval) => ({ ...approval, status: 'granted' })),
   ApprovalDenied: refuseCall,
@@ -189,13 +187,14 @@ const folds: Folds = {
 };
 
 /**
- * The fold of a session's event stream, for a window of recent turns. It never throws; what makes no sense, or comes
- * from a newer version, changes nothing. `attempt` is the one of the frames' own fold (contracts): a test holds it to that.
+ * Folds a session's event stream, with a window of recent turns. It never throws: an inconsistent
+ * event, or one of a newer version, changes nothing. The resulting `attempt` equals the one of the
+ * frames' fold in the contracts; a test compares them.
  */
 export const evolveSession =
   (window: RecentWindow) =>
   (state: SessionState, { type, data }: SessionEvent): SessionState => {
-    // The table's types tie each handler to its event's data; indexing by a union loses that.
+    // The table's type binds each handler to its event's data; indexing by a union loses that.
     const step = folds[type] as
       ((...args: [SessionState, typeof data, RecentWindow]) => SessionState) | undefined;
     return step ? step(state, data, window) : state;

@@ -1,15 +1,18 @@
-import { clipText } from '../context/clip-text.js';
+import type { RecalledTurn, SessionEventOf, TurnEndStatus } from '@antiphon/contracts/agent';
+import { clipText } from '../context/estimate-tokens.js';
 import type {
   OpenTurn,
   PastTurn,
   RecentWindow,
   SessionState,
-  TurnEnding,
   TurnStep,
+  TurnToolCall,
 } from './session-state.js';
 
-/** Endings remembered, to answer a late cancel without reading the log. */
-const ENDED_KEPT = 32;
+/**
+ * Number of ended turns whose status is retained, to answer a late cancel without reading the log.
+ */
+const MAX_ENDED = 32;
 
 const clipStep = (step: TurnStep, max: number): TurnStep => ({
   ...step,
@@ -17,21 +20,21 @@ const clipStep = (step: TurnStep, max: number): TurnStep => ({
   calls: step.calls.map((call) => ({ ...call, content: clipText(call.content, max) })),
 });
 
-const toPast = (turn: OpenTurn, ending: TurnEnding, why: string, window: RecentWindow): PastTurn => ({
+const toPast = (turn: OpenTurn, ending: TurnEndStatus, failure: string, window: RecentWindow): PastTurn => ({
   turnId: turn.turnId,
   content: clipText(turn.content, window.chars),
   steps: turn.steps.map((step) => clipStep(step, window.chars)),
   ending,
-  note: clipText(ending === 'cancelled' ? writtenWhenCancelled(turn) : why, window.chars),
+  note: clipText(ending === 'cancelled' ? textWhenCancelled(turn) : failure, window.chars),
 });
 
-const writtenWhenCancelled = ({ tries }: OpenTurn): string => {
+const textWhenCancelled = ({ tries }: OpenTurn): string => {
   const last = tries.at(-1);
   return last?.reason === 'cancelled' ? last.text : '';
 };
 
-/** A turn that left nothing behind is not part of the conversation: no answer, no tool that ran. */
-const leftSomething = (turn: PastTurn): boolean =>
+/** Returns true if a turn is part of the conversation: it has a step, or partial text. */
+const hasContent = (turn: PastTurn): boolean =>
   turn.steps.length > 0 || (turn.ending === 'cancelled' && turn.note !== '');
 
 const sizeOf = (turn: PastTurn): number =>
@@ -45,37 +48,89 @@ const sizeOf = (turn: PastTurn): number =>
 
 const jsonLength = (value: unknown): number => JSON.stringify(value)?.length ?? 0;
 
-/** The newest turns that fit the window, at least the last one. */
-const within = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
-  const kept = turns.slice(-window.turns);
-  const sizes = kept.map(sizeOf);
+/** Returns the newest turns that fit the window, at least the last one. */
+const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
+  const newest = turns.slice(-window.turns);
+  const sizes = newest.map(sizeOf);
   let total = sizes.reduce((sum, size) => sum + size, 0);
   let from = 0;
-  while (from < kept.length - 1 && total > window.chars) total -= sizes[from++] ?? 0;
-  return kept.slice(from);
+  while (from < newest.length - 1 && total > window.chars) total -= sizes[from++] ?? 0;
+  return newest.slice(from);
 };
 
-/** Ends a turn, wherever it stands; the next in the queue is open then. */
+/** Ends an open or queued turn. After the open one, the next in the queue opens. */
 export const closeTurn = (
   state: SessionState,
   turnId: string,
-  ending: TurnEnding,
-  why: string,
+  ending: TurnEndStatus,
+  failure: string,
   window: RecentWindow,
 ): SessionState => {
   const turn =
     state.open?.turnId === turnId ? state.open : state.queue.find((queued) => queued.turnId === turnId);
-  const past = turn && toPast(turn, ending, why, window);
+  const past = turn && toPast(turn, ending, failure, window);
   const queue = state.queue.filter((queued) => queued.turnId !== turnId);
   const promotes = state.open?.turnId === turnId;
   return {
     ...state,
-    // As in the fold of frames: a turn that ends without an attempt takes a number of its own.
+    // As in the fold of frames: a turn that ends without an attempt takes a number too.
     attempt: state.attemptTurnId === turnId ? state.attempt : state.attempt + 1,
     attemptTurnId: null,
     open: promotes ? (queue[0] ?? null) : state.open,
     queue: promotes ? queue.slice(1) : queue,
-    recent: past && leftSomething(past) ? within([...state.recent, past], window) : state.recent,
-    ended: [...state.ended, { turnId, status: ending }].slice(-ENDED_KEPT),
+    recent: past && hasContent(past) ? fitWindow([...state.recent, past], window) : state.recent,
+    ended: [...state.ended, { turnId, status: ending }].slice(-MAX_ENDED),
   };
 };
+
+/** Error code of a what-if's tool call without an outcome in the origin's log; it ends the turn. */
+export const NOT_RECORDED = 'WHATIF.NOT_RECORDED';
+
+type RecalledCall = RecalledTurn['steps'][number]['calls'][number];
+
+const toRecalledCall = ({
+  callId,
+  providerCallId,
+  name,
+  input,
+  status,
+  content,
+  isError,
+}: TurnToolCall): RecalledCall => ({ callId, providerCallId, name, input, status, content, isError });
+
+/** Converts an ended turn to its form in a fork's event. */
+export const toRecalled = ({ turnId, content, steps, ending, note }: PastTurn): RecalledTurn => ({
+  ...{ turnId, content, ending, note },
+  steps: steps.map(({ text, provider, model, calls }) => ({
+    ...{ text, provider, model },
+    calls: calls.map(toRecalledCall),
+  })),
+});
+
+const fromRecalled = (turn: RecalledTurn): PastTurn => ({
+  ...turn,
+  steps: turn.steps.map((step) => ({
+    ...step,
+    calls: step.calls.map((call) => ({
+      ...call,
+      ...{ idempotent: false, idempotencyKey: '', claimed: false, tries: 0, approval: null },
+      ...{ retry: null, timeoutMs: null, deferred: null },
+    })),
+  })),
+});
+
+/** Applies a fork: retains the origin's last turns, and counts attempts from zero. */
+export const forkState = (
+  state: SessionState,
+  { origin, purpose, choice, recent, remakes = [] }: SessionEventOf<'SessionForked'>['data'],
+  window: RecentWindow,
+): SessionState => ({
+  ...state,
+  recent: recent.map(fromRecalled).slice(-window.turns),
+  fork: {
+    origin: { sessionId: origin.sessionId, version: origin.version },
+    purpose,
+    choice: choice ?? null,
+    remakes: Object.fromEntries(remakes.map(({ turnId, of }) => [turnId, of])),
+  },
+});

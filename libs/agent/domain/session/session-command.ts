@@ -1,5 +1,5 @@
 import type { SessionEventOf } from '@antiphon/contracts/agent';
-import type { ApprovalCommand } from './approval-command.js';
+import type { ApprovalCommand } from './approval.decider.js';
 
 interface Command<Type extends string, Data> {
   readonly type: Type;
@@ -10,7 +10,7 @@ interface Command<Type extends string, Data> {
 
 type Completed = SessionEventOf<'ModelCallCompleted'>['data'];
 type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
-/** What the log already knows of an attempt once it was started. */
+/** Fields of an attempt that its start recorded. */
 type FromStarted = 'turnId' | 'step' | 'provider' | 'model' | 'reservationId';
 
 export type ToolOutcome =
@@ -18,7 +18,7 @@ export type ToolOutcome =
   | Omit<SessionEventOf<'ToolCallFailed'>, 'schemaVersion'>
   | Omit<SessionEventOf<'ToolCallUnknown'>, 'schemaVersion'>;
 
-/** A try of a tool call that is not its last. */
+/** A failed try of a tool call that will be retried. */
 export type ToolDeferral = Omit<SessionEventOf<'ToolCallDeferred'>, 'schemaVersion'>;
 
 export type StartSession = Command<
@@ -26,7 +26,7 @@ export type StartSession = Command<
   Omit<SessionEventOf<'SessionStarted'>['data'], 'startedAt'>
 >;
 export type RequestTurn = Command<'RequestTurn', { readonly turnId: string; readonly content: string }>;
-/** Without a turn: the open one and every queued one. */
+/** Cancels one turn. Without a `turnId`, cancels the open one and every queued one. */
 export type CancelTurns = Command<'CancelTurns', { readonly turnId?: string }>;
 export type BeginModelCall = Command<
   'BeginModelCall',
@@ -44,7 +44,9 @@ export type RequestTools = Command<
     >[];
   }
 >;
-/** Nothing is sent to a tool that is not idempotent before this is in the log. */
+/**
+ * Claims calls of tools that are not idempotent. A call is sent only after its claim is in the log.
+ */
 export type ClaimTools = Command<
   'ClaimTools',
   { readonly turnId: string; readonly callIds: readonly string[] }

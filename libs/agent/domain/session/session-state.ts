@@ -1,48 +1,74 @@
-import type { SessionEventOf, ToolCall, TurnEndStatus, TurnPolicy } from '@antiphon/contracts/agent';
-import type { CallApproval } from './approval-state.js';
+import type {
+  ApproverRole,
+  SessionEventOf,
+  ToolCall,
+  TurnEndStatus,
+  TurnPolicy,
+} from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 
-/** How much of what is over a fold keeps for later contexts: whole turns, and characters over all of them. */
+/**
+ * Limits of the ended turns that a fold retains for later prompts: turns, and characters in total.
+ */
 export interface RecentWindow {
   readonly turns: number;
   readonly chars: number;
 }
 
-/** Tries of a tool call that gave no outcome: its next one is not its driver's to make. */
+/** Failed tries of a tool call whose next try is scheduled outside of its driver. */
 export interface DeferredCall {
   readonly tries: number;
-  /** Of them, those that may have reached the tool. */
+  /** Number of tries that may have reached the tool. */
   readonly reached: number;
-  /** When the first one failed, ISO 8601. */
+  /** Time of the first failure, ISO 8601. */
   readonly since: string;
-  /** When the next one is due. */
+  /** Time of the next try, ISO 8601. */
   readonly dueAt: string;
 }
 
-/** A tool call of the open turn. `asked`: the model wants it, nothing was done about it yet. */
+/** Approval of one tool call. A denied call has its result instead. */
+export interface CallApproval {
+  readonly approvalId: string;
+  readonly status: 'pending' | 'granted';
+  readonly digest: string;
+  readonly moduleDigest: string;
+  readonly grants: readonly string[];
+  readonly answerBy: ApproverRole;
+  readonly expiresAt: string;
+  /** Null without an escalation, or after it. */
+  readonly escalateAt: string | null;
+  readonly escalateTo: ApproverRole | null;
+  /** Role that was notified by the escalation, and may answer since then. */
+  readonly escalated: ApproverRole | null;
+}
+
+/** A tool call of the open turn. `asked`: requested by the model, and not by the session yet. */
 export interface TurnToolCall extends ToolCall {
   readonly status: 'asked' | 'requested' | 'completed' | 'failed' | 'unknown';
-  /** Set with `requested`: only then may a lost call be made again. */
+  /** Set with `requested`. A lost call is repeated only if this is true. */
   readonly idempotent: boolean;
   readonly idempotencyKey: string;
-  /** Whether the tool may have been reached by a try that has no outcome yet. Of an idempotent tool's calls nobody keeps track. */
+  /**
+   * True while a try without an outcome may have reached the tool. Not tracked for idempotent
+   * tools.
+   */
   readonly claimed: boolean;
-  /** Claims so far. */
+  /** Number of claims. */
   readonly tries: number;
-  /** Null for a call that nobody was asked about. */
+  /** Null for a call without an approval. */
   readonly approval: CallApproval | null;
   readonly retry: ToolRetry | null;
-  /** For one try, where the tool's own time is more; else null. */
+  /** Timeout of one try, if below the tool's own; else null. */
   readonly timeoutMs: number | null;
   readonly deferred: DeferredCall | null;
-  /** What the model is told: the tool's content, or why there is none. */
+  /** Result for the model: the tool's content, or the reason for its absence. */
   readonly content: string;
   readonly isError: boolean;
-  /** Why it failed, where it did. */
+  /** Error code of a failed call. */
   readonly code?: string;
 }
 
-/** A model call that was answered, and the tools that it asked for. */
+/** A completed model call and the tool calls that it requested. */
 export interface TurnStep {
   readonly text: string;
   readonly provider: string;
@@ -50,17 +76,17 @@ export interface TurnStep {
   readonly calls: readonly TurnToolCall[];
 }
 
-/** A started model call without an outcome. */
+/** Started model call without an outcome. */
 export type OpenCall = SessionEventOf<'ModelCallStarted'>['data'];
 
-/** A model call of the step in hand that gave no answer. */
+/** Failed model call of the current step. */
 export interface FailedTry {
   readonly provider: string;
   readonly model: string;
   readonly reason: SessionEventOf<'ModelCallAborted'>['data']['reason'];
   readonly message: string;
   readonly retryable: boolean;
-  /** What it had written before it broke. */
+  /** Text that the model wrote before the failure. */
   readonly text: string;
 }
 
@@ -71,52 +97,54 @@ export interface OpenTurn {
   readonly cancelRequested: boolean;
   readonly steps: readonly TurnStep[];
   readonly call: OpenCall | null;
-  /** Of the step after `steps`, oldest first. */
+  /** Failed tries of the step after `steps`, oldest first. */
   readonly tries: readonly FailedTry[];
 }
 
-export type TurnEnding = TurnEndStatus;
-
-/** A turn that is over and left something that a later context can show. */
+/** An ended turn with content for later prompts. */
 export interface PastTurn {
   readonly turnId: string;
   readonly content: string;
   readonly steps: readonly TurnStep[];
-  readonly ending: TurnEnding;
-  /** Why it failed, or what a cancelled call had written. */
+  readonly ending: TurnEndStatus;
+  /** Failure message, or the partial text of a cancelled call. */
   readonly note: string;
 }
 
-/** Where a session goes on from. */
+/** Origin of a forked session. */
 export interface Fork {
   readonly origin: { readonly sessionId: string; readonly version: number };
   readonly purpose: SessionEventOf<'SessionForked'>['data']['purpose'];
   readonly choice: { readonly provider: string; readonly model: string } | null;
-  /** Of a what-if: the origin's turn that each of its turns is made again of. */
+  /** For a what-if: ids of the origin's turns by the ids of the turns that repeat them. */
   readonly remakes: Readonly<Record<string, string>>;
 }
 
-/** A session as its driver needs it: bounded, whatever the length of its event stream. */
+/**
+ * State of a session for its driver. Its size does not depend on the length of the event stream.
+ */
 export interface SessionState {
   readonly started: {
     readonly sessionId: string;
     readonly sessionKey: string;
     readonly agentId: string;
   } | null;
-  /** Null for a session that began by itself. */
+  /** Null for a session that is not a fork. */
   readonly fork: Fork | null;
-  /** The last model attempt, or the number that a turn without one took: what frames' offsets count by. */
+  /**
+   * Number of the last model attempt. A turn without one takes a number too; offsets count by it.
+   */
   readonly attempt: number;
-  /** What the session's turns are driven by, as its last record of it says. */
+  /** Policy in the last record of one. */
   readonly policy: TurnPolicy | null;
-  /** The turn that the last attempt began for, while it is open. */
+  /** Turn of the last attempt, while it is open. */
   readonly attemptTurnId: string | null;
   readonly open: OpenTurn | null;
-  /** Accepted, waiting behind the open turn, in order. */
+  /** Accepted turns behind the open one, in order. */
   readonly queue: readonly OpenTurn[];
   readonly recent: readonly PastTurn[];
-  /** How the last turns ended, newest last. */
-  readonly ended: readonly { readonly turnId: string; readonly status: TurnEnding }[];
+  /** Ends of the last turns, newest last. */
+  readonly ended: readonly { readonly turnId: string; readonly status: TurnEndStatus }[];
 }
 
 export const initialSession = (): SessionState => ({

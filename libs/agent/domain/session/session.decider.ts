@@ -1,7 +1,6 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
-import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
 import { decideApproval, isApprovalCommand } from './approval.decider.js';
 import { evolveSession } from './evolve-session.js';
 import type {
@@ -20,6 +19,9 @@ import type {
 } from './session-command.js';
 import { initialSession } from './session-state.js';
 import type { OpenCall, OpenTurn, RecentWindow, SessionState } from './session-state.js';
+
+/** Maximum number of turns behind the open one. */
+export const MAX_QUEUED_TURNS = 100;
 
 const schemaVersion = 1;
 
@@ -56,7 +58,7 @@ const openTurn = (state: SessionState, turnId: string): OpenTurn | null =>
 
 const beginCall = ({ data, now }: BeginModelCall, state: SessionState): SessionEvent[] => {
   const turn = openTurn(state, data.turnId);
-  // A call that is open already, or a cancel that came first, leaves nothing to begin.
+  // No second call while one is open, and none after a cancel.
   if (!turn || turn.call || turn.cancelRequested) return [];
   return [
     {
@@ -67,11 +69,11 @@ const beginCall = ({ data, now }: BeginModelCall, state: SessionState): SessionE
   ];
 };
 
-/** The open call, if it is still the one that an outcome is about. */
-const callOf = ({ open }: SessionState, attempt: number): OpenCall | null =>
+/** Returns the open call if it has this attempt number, else null: the outcome is stale. */
+const callOfAttempt = ({ open }: SessionState, attempt: number): OpenCall | null =>
   open?.call?.attempt === attempt ? open.call : null;
 
-const known = ({ turnId, step, provider, model, reservationId }: OpenCall) => ({
+const startedFields = ({ turnId, step, provider, model, reservationId }: OpenCall) => ({
   turnId,
   step,
   provider,
@@ -80,20 +82,28 @@ const known = ({ turnId, step, provider, model, reservationId }: OpenCall) => ({
 });
 
 const recordAnswer = ({ data, now }: RecordAnswer, state: SessionState): SessionEvent[] => {
-  const call = callOf(state, data.attempt);
+  const call = callOfAttempt(state, data.attempt);
   if (!call) return [];
-  return [{ type: 'ModelCallCompleted', schemaVersion, data: { ...known(call), ...data, completedAt: now } }];
+  return [
+    {
+      type: 'ModelCallCompleted',
+      schemaVersion,
+      data: { ...startedFields(call), ...data, completedAt: now },
+    },
+  ];
 };
 
 const recordFailure = ({ data, now }: RecordFailure, state: SessionState): SessionEvent[] => {
-  const call = callOf(state, data.attempt);
+  const call = callOfAttempt(state, data.attempt);
   if (!call) return [];
-  return [{ type: 'ModelCallAborted', schemaVersion, data: { ...known(call), ...data, abortedAt: now } }];
+  return [
+    { type: 'ModelCallAborted', schemaVersion, data: { ...startedFields(call), ...data, abortedAt: now } },
+  ];
 };
 
 const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent[] => {
   const turn = openTurn(state, data.turnId);
-  // A cancel that came first, or somebody's word that is missing, leaves nothing to request.
+  // No requests after a cancel, and none without a required approval.
   const asked = turn?.cancelRequested
     ? []
     : turn?.steps
@@ -117,7 +127,7 @@ const requestTools = ({ data }: RequestTools, state: SessionState): SessionEvent
   );
 };
 
-/** No claim is given twice, nor after a cancel: what is not claimed after this must not be sent. */
+/** Claims calls once, and not after a cancel. The driver must not send an unclaimed call. */
 const claimTools = ({ data }: ClaimTools, state: SessionState): SessionEvent[] => {
   const { turnId, callIds } = data;
   const turn = openTurn(state, turnId);
@@ -138,7 +148,7 @@ const recordOutcomes = ({ data }: RecordToolOutcomes, { open }: SessionState): S
       .flatMap(({ calls }) => calls.filter((call) => call.status === 'requested'))
       .map((c) => c.callId),
   );
-  // `delete` answers true once: exactly one outcome a call.
+  // `delete` returns true once: exactly one outcome a call.
   return data.outcomes
     .filter(({ type, data: { callId } }) =>
       type === 'ToolCallDeferred' ? waiting.has(callId) : waiting.delete(callId),
@@ -193,7 +203,9 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
 
 export type SessionDecider = Decider<SessionState, SessionCommand, SessionEvent>;
 
-/** The rules of a session. A command that comes too late, such as an outcome that is recorded already, adds no fact. */
+/**
+ * Creates the decider of a session. A stale command, such as a second outcome, produces no event.
+ */
 export const sessionDecider = (window: RecentWindow): SessionDecider => ({
   initialState: initialSession,
   decide,

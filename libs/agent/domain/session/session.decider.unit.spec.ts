@@ -2,15 +2,14 @@ import { describe, expect, it } from '@jest/globals';
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { fold } from '@antiphon/kernel';
 import { specFor } from '@antiphon/testing';
-import { MAX_QUEUED_TURNS } from '../turn/turn-policy.js';
-import { sessionDecider } from './session.decider.js';
+import { MAX_QUEUED_TURNS, sessionDecider } from './session.decider.js';
 import {
   ANSWER,
   NOW,
   TURN,
   answered,
   begun,
-  cancelAsked,
+  cancelRequested,
   outcome,
   requested,
   started,
@@ -24,22 +23,22 @@ const given = specFor(decider);
 const callId = '00000000-0000-4000-8000-0000000000c1';
 
 describe('a session', () => {
-  it('starts once', () =>
+  it('rejects a second start', () =>
     given([started()])
       .when({ type: 'StartSession', data: started().data, now: NOW })
       .thenRejects('SESSION.STARTED'));
 
-  it('takes no turn before it has started', () =>
+  it('rejects a turn before it has started', () =>
     given([])
       .when({ type: 'RequestTurn', data: { turnId: TURN, content: 'hi' }, now: NOW })
       .thenRejects('SESSION.NOT_STARTED'));
 
-  it('accepts a turn behind another one', () =>
+  it('queues a turn behind another one', () =>
     given([started(), requested('t-1')])
       .when({ type: 'RequestTurn', data: { turnId: 't-2', content: 'and then?' }, now: NOW })
       .then([requested('t-2', 'and then?')]));
 
-  it('refuses to queue without bound', () =>
+  it('rejects a turn when the queue is full', () =>
     given([started(), ...Array.from({ length: MAX_QUEUED_TURNS + 1 }, (_, index) => requested(`t-${index}`))])
       .when({ type: 'RequestTurn', data: { turnId: 'one-more', content: 'hi' }, now: NOW })
       .thenRejects('SESSION.QUEUE_FULL'));
@@ -57,13 +56,13 @@ describe('a model call', () => {
       .when(begin)
       .then([begun(TURN, 2, { provider: 'p', model: 'm', reservationId: 'r' })]));
 
-  it('does not begin beside another one', () =>
+  it('does not start while another one is open', () =>
     given([started(), requested(TURN), begun(TURN, 1)])
       .when(begin)
       .thenNothing());
 
-  it('does not begin after a cancel', () =>
-    given([started(), requested(TURN), cancelAsked(TURN)])
+  it('does not start after a cancel', () =>
+    given([started(), requested(TURN), cancelRequested(TURN)])
       .when(begin)
       .thenNothing());
 
@@ -76,7 +75,7 @@ describe('a model call', () => {
       .thenNothing();
   });
 
-  it('keeps nothing of an answer to an attempt that was given up', () =>
+  it('ignores an answer to an abandoned attempt', () =>
     given([started(), requested(TURN), begun(TURN, 1)])
       .when({ type: 'RecordAnswer', data: { attempt: 2, ...ANSWER }, now: NOW })
       .thenNothing());
@@ -86,7 +85,7 @@ describe('a tool call', () => {
   const asked = answered(TURN, 1, [{ callId, providerCallId: 'call_1', name: 'echo', input: { a: 1 } }]);
   const history = [started(), requested(TURN), begun(TURN, 1), asked];
 
-  it('is requested with what the model asked for', () =>
+  it('is requested with the name and input from the model', () =>
     given(history)
       .when({
         type: 'RequestTools',
@@ -104,7 +103,7 @@ describe('a tool call', () => {
     given([...before, toolClaimed(TURN, callId)])
       .when(claim)
       .thenNothing();
-    given([...before, cancelAsked(TURN)])
+    given([...before, cancelRequested(TURN)])
       .when(claim)
       .thenNothing();
     given([...before, toolAnswered(TURN, callId, 'x')])
@@ -127,7 +126,7 @@ describe('a tool call', () => {
       .thenNothing());
 });
 
-describe('cancel', () => {
+describe('a cancel', () => {
   const cancel = (turnId?: string) =>
     ({ type: 'CancelTurns', data: turnId === undefined ? {} : { turnId }, now: NOW }) as const;
   const history = [started(), requested('t-1'), requested('t-2'), requested('t-3')];
@@ -135,15 +134,15 @@ describe('cancel', () => {
   it('reaches the open turn and every queued one', () =>
     given(history)
       .when(cancel())
-      .then([cancelAsked('t-1'), cancelAsked('t-2'), cancelAsked('t-3')]));
+      .then([cancelRequested('t-1'), cancelRequested('t-2'), cancelRequested('t-3')]));
 
   it('reaches one turn alone', () =>
     given(history)
       .when(cancel('t-2'))
-      .then([cancelAsked('t-2')]));
+      .then([cancelRequested('t-2')]));
 
-  it('adds nothing the second time, nor after the end', () => {
-    given([...history, cancelAsked('t-1')])
+  it('adds nothing the second time, or after the end', () => {
+    given([...history, cancelRequested('t-1')])
       .when(cancel('t-1'))
       .thenNothing();
     given([started(), requested('t-1'), ended('t-1')])
@@ -152,7 +151,7 @@ describe('cancel', () => {
   });
 });
 
-describe('what a fold keeps', () => {
+describe('the recent turns of a fold', () => {
   const turn = (id: string, text: string): SessionEvent[] => [
     requested(id, `about ${id}`),
     begun(id, Number(id)),
@@ -162,18 +161,18 @@ describe('what a fold keeps', () => {
   const recentOf = (events: SessionEvent[]) =>
     fold(decider.evolve, decider.initialState(), [started(), ...events]).recent;
 
-  it('is the last turns of the window', () => {
+  it('are the last turns of the window', () => {
     const events = Array.from({ length: 9 }, (_, index) => turn(String(index + 1), 'ok')).flat();
     expect(recentOf(events).map(({ turnId }) => turnId)).toEqual(['5', '6', '7', '8', '9']);
   });
 
-  it('is bounded in characters, the last turn clipped rather than lost', () => {
+  it('are limited in characters; the last turn is clipped instead of dropped', () => {
     const recent = recentOf([...turn('1', 'x'), ...turn('2', 'y'.repeat(50_000))]);
     expect(recent.map(({ turnId }) => turnId)).toEqual(['2']);
     expect(recent[0]?.steps[0]?.text).toMatch(/^y{10000}… \[clipped: 10000 of 50000 characters\]$/);
   });
 
-  it('has nothing of a turn that left nothing', () =>
+  it('exclude a turn without content', () =>
     expect(recentOf([requested('1'), begun('1', 1), failed('1')])).toEqual([]));
 });
 

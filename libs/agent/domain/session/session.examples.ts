@@ -1,7 +1,7 @@
 import type { SessionEventOf, ToolCall } from '@antiphon/contracts/agent';
 import type { ToolOutcome } from './session-command.js';
 
-/** Events of a session for specs: only what a test is about needs to be said. */
+// Events of a session for specs, with defaults for all fields that a test does not set.
 export const NOW = '2026-11-21T12:00:00.000Z';
 export const TURN = 't-1';
 const schemaVersion = 1;
@@ -18,7 +18,7 @@ export const requested = (turnId: string, content = 'hello'): SessionEventOf<'Tu
   data: { turnId, content, requestedAt: NOW },
 });
 
-export const cancelAsked = (turnId: string): SessionEventOf<'TurnCancelRequested'> => ({
+export const cancelRequested = (turnId: string): SessionEventOf<'TurnCancelRequested'> => ({
   type: 'TurnCancelRequested',
   schemaVersion,
   data: { turnId, requestedAt: NOW },
@@ -149,7 +149,7 @@ export const toolAnswered = (
   data: { turnId, callId, content, isError: false, moduleDigest: 'd', durationMs: 1 },
 });
 
-/** What is asked about a call, an hour before somebody else is told and a day before it expires. */
+/** Returns an approval request that escalates after half an hour and expires after a day. */
 export const approvalOf = (callId: string) => ({
   callId,
   approvalId: `approval of ${callId}`,
@@ -162,7 +162,7 @@ export const approvalOf = (callId: string) => ({
   escalateTo: 'admin' as const,
 });
 
-export const approvalAsked = (turnId: string, callId: string): SessionEventOf<'ApprovalRequested'> => ({
+export const approvalRequested = (turnId: string, callId: string): SessionEventOf<'ApprovalRequested'> => ({
   type: 'ApprovalRequested',
   schemaVersion,
   data: { ...approvalOf(callId), turnId, name: 'echo', input: { a: 1 }, requestedAt: NOW },

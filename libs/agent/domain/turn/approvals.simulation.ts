@@ -10,33 +10,33 @@ type Pending = StepOf<'await_approvals'>['calls'];
 const pendingOf = (calls: Pending): string[] =>
   calls.flatMap(({ approval }) => (approval?.status === 'pending' ? [approval.approvalId] : []));
 
-/** People who are asked, and the time that goes by, of a simulated driver. */
+/** Simulates approvers and deadlines for a simulated driver. */
 export const simulateApprovals = (choose: Choose, { guarded }: AgentPolicy) => ({
-  ask: ({ turnId, calls }: StepOf<'request_approvals'>): SessionCommand => {
-    const asked = calls.filter(({ name, approval }) => approval === null && guarded.has(name));
-    const approvals = asked.map(({ callId }) => approvalOf(callId));
+  request: ({ turnId, calls }: StepOf<'request_approvals'>): SessionCommand => {
+    const unapproved = calls.filter(({ name, approval }) => approval === null && guarded.has(name));
+    const approvals = unapproved.map(({ callId }) => approvalOf(callId));
     return { type: 'RequestApprovals', data: { turnId, approvals }, now: NOW };
   },
   answer: ({ calls }: StepOf<'await_approvals'>): SessionCommand => {
     const pending = pendingOf(calls);
     const approvalId = pending[choose(pending.length)] ?? '';
-    const what = choose(6);
-    if (what === 0)
+    const choice = choose(6);
+    if (choice === 0)
       return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now: '2026-11-21T12:30:00.000Z' };
-    if (what === 1)
+    if (choice === 1)
       return { type: 'ApplyApprovalDeadlines', data: { approvalId }, now: '2026-11-22T12:00:00.000Z' };
-    const decision = what === 2 ? 'deny' : 'approve';
+    const decision = choice === 2 ? 'deny' : 'approve';
     const data = { approvalId, decision, answeredBy: 'spec', role: 'operator', reason: '' } as const;
     return { type: 'AnswerApproval', data, now: NOW };
   },
-  request: (
+  requestTools: (
     { turnId, calls }: StepOf<'request_tools'>,
     toolRequest: FollowUpContext['toolRequest'],
   ): SessionCommand => {
     if (choose(5) > 0)
       return { type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now: NOW };
-    const agreed = calls.filter(({ approval }) => approval !== null).slice(0, 1);
-    const voided = agreed.map(({ callId }) => ({ callId, digest: 'other' }));
+    const approved = calls.filter(({ approval }) => approval !== null).slice(0, 1);
+    const voided = approved.map(({ callId }) => ({ callId, digest: 'other' }));
     return { type: 'VoidApprovals', data: { turnId, voided }, now: NOW };
   },
 });

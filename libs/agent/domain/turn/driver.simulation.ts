@@ -1,137 +1,185 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import type { ToolDeferral, ToolOutcome } from '../session/session-command.js';
-import type { SessionCommand } from '../session/session-command.js';
+import type { SessionCommand, ToolDeferral, ToolOutcome } from '../session/session-command.js';
 import { sessionDecider } from '../session/session.decider.js';
 import { NOW, started } from '../session/session.examples.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
+import { simulateApprovals } from './approvals.simulation.js';
 import { beginCommand, followUps } from './follow-up.js';
 import type { FollowUpContext } from './follow-up.js';
 import { nextStep } from './next-step.js';
-import { simulateApprovals } from './approvals.simulation.js';
-import { NOTHING_IN_FLIGHT } from './step.js';
-import type { AgentPolicy, BeginCall, InFlight, Step } from './step.js';
 import { retryDelay } from './retry-policy.js';
+import { NOTHING_IN_FLIGHT } from './step.js';
+import type { AgentPolicy, InFlight, Step } from './step.js';
 
-/** Answers each question with a number below `bound`: the source of all chance in a simulation. */
+/** Returns a number below `bound`: the only source of chance in a simulation. */
 export type Choose = (bound: number) => number;
 
-export interface Simulation {
-  readonly events: SessionEvent[];
-  /** How often each tool call was made, by call id. */
-  readonly dispatched: Map<string, number>;
-  state(): SessionState;
-  /** Takes one step of driving; false when there is nothing to do. */
-  drive(): boolean;
-  submit(content: string): void;
-  cancel(turnId?: string): void;
-  /** The driver dies; whoever drives on knows the log alone. */
-  crash(): void;
-}
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 const FAILURES = ['provider_unreachable', 'provider_timeout', 'provider_error', 'provider_protocol'] as const;
 const usage = { inputTokens: 3, outputTokens: 2, estimated: false };
 
-type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
-type StepTable = { readonly [K in Step['kind']]: (step: StepOf<K>) => void };
-interface Acts {
-  readonly begin: StepTable['begin_call'];
-  readonly answerCall: (call: StepOf<'run_call'>['call']) => void;
-  readonly abandonCall: (call: StepOf<'abandon_call'>['call']) => void;
-  readonly runTools: StepTable['run_tools'];
-  readonly giveUp: StepTable['abandon_tools'];
-  readonly ask: StepTable['request_approvals'];
-  readonly answerAsked: StepTable['await_approvals'];
-  readonly retry: StepTable['await_tools'];
-  readonly request: StepTable['request_tools'];
-  /** What needs nothing from outside follows from an append; after a foreign one it is caught up on here. */
-  readonly catchUp: () => void;
-}
-
-const stepTable = ({ request, catchUp, ...acts }: Acts): StepTable => ({
-  idle: () => undefined,
-  begin_call: acts.begin,
-  run_call: ({ call }) => acts.answerCall(call),
-  abandon_call: ({ call }) => acts.abandonCall(call),
-  run_tools: acts.runTools,
-  abandon_tools: acts.giveUp,
-  request_approvals: acts.ask,
-  await_approvals: acts.answerAsked,
-  await_tools: acts.retry,
-  request_tools: (step) => (step.calls.some(({ approval }) => approval !== null) ? request(step) : catchUp()),
-  complete: catchUp,
-  cancel: catchUp,
-  fail: catchUp,
-});
-
-const unknown = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+const unknownOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallUnknown',
-  data: { turnId, callId, message: 'nobody knows' },
+  data: { turnId, callId, message: 'the outcome is unknown' },
 });
 
-const cancelled = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
+const cancelledOutcome = (turnId: string, { callId }: TurnToolCall): ToolOutcome => ({
   type: 'ToolCallFailed',
   data: { turnId, callId, code: 'TOOL.CANCELLED', message: 'cancelled before it ran' },
 });
 
-/** A driver over a log in memory, in which everything that can happen between two appends happens by choice. */
-export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation => {
-  const decider = sessionDecider({ turns: 3, chars: 4_000 });
-  const events: SessionEvent[] = [];
-  const dispatched = new Map<string, number>();
-  let state = decider.initialState();
-  let hands: InFlight = NOTHING_IN_FLIGHT;
-  const inFlight = new Set<string>();
-  let ids = 0;
+/**
+ * Drives a session over a log in memory. `choose` decides all that can happen between two appends.
+ */
+export class DriverSimulation {
+  readonly events: SessionEvent[] = [];
+  /** Number of times that each tool call was sent, by call id. */
+  readonly dispatched = new Map<string, number>();
+  private readonly decider = sessionDecider({ turns: 3, chars: 4_000 });
+  private readonly context: FollowUpContext;
+  private readonly approvals: ReturnType<typeof simulateApprovals>;
+  private readonly sending = new Set<string>();
+  private current = this.decider.initialState();
+  private inFlight: InFlight = NOTHING_IN_FLIGHT;
+  private ids = 0;
 
-  const context: FollowUpContext = {
-    ...{ decider, policy, now: NOW, begins: 'any' },
-    reservationId: (attempt) => `r-${attempt}`,
-    toolRequest: ({ callId, name }) => ({
-      callId,
-      digest: 'd',
-      idempotencyKey: callId,
-      idempotent: name === 'safe',
-    }),
-  };
-  const append = (added: readonly SessionEvent[]): void => {
-    events.push(...added);
-    state = added.reduce(decider.evolve, state);
-  };
-  /** One append: a decision and all that follows from it; what it began is in this driver's hands. */
-  const commit = (command: SessionCommand): void => {
-    const decided = decider.decide(command, state);
-    const added = [...decided, ...followUps(decided.reduce(decider.evolve, state), context)];
-    append(added);
-    const calls = new Set(hands.calls);
+  constructor(
+    private readonly choose: Choose,
+    private readonly policy: AgentPolicy,
+  ) {
+    this.approvals = simulateApprovals(choose, policy);
+    this.context = {
+      ...{ decider: this.decider, policy, now: NOW, begins: 'any' },
+      reservationId: (attempt) => `r-${attempt}`,
+      toolRequest: ({ callId, name }) => ({
+        callId,
+        digest: 'd',
+        idempotencyKey: callId,
+        idempotent: name === 'safe',
+      }),
+    };
+    this.append([started()]);
+  }
+
+  get state(): SessionState {
+    return this.current;
+  }
+
+  submit(content: string): void {
+    this.decide({ type: 'RequestTurn', data: { turnId: `t-${this.ids++}`, content }, now: NOW });
+  }
+
+  cancel(turnId?: string): void {
+    this.decide({ type: 'CancelTurns', data: turnId ? { turnId } : {}, now: NOW });
+  }
+
+  /** Loses the driver's memory. The next driver continues from the log alone. */
+  crash(): void {
+    this.inFlight = NOTHING_IN_FLIGHT;
+    this.sending.clear();
+  }
+
+  /** Executes the next step. Returns false if there is none. */
+  drive(): boolean {
+    const step = nextStep(this.current, this.policy, this.inFlight);
+    this.execute(step);
+    return step.kind !== 'idle';
+  }
+
+  private execute(step: Step): void {
+    switch (step.kind) {
+      case 'idle':
+        return;
+      case 'begin_call':
+        return this.commit(beginCommand(step, this.current, this.context));
+      case 'run_call':
+        return this.commit(this.chooseCallOutcome(step.call.attempt));
+      case 'abandon_call':
+        return this.commit(this.failure(step.call.attempt, true));
+      case 'run_tools':
+        return this.runTools(step);
+      case 'abandon_tools':
+        return this.recordOutcomes(step.calls.map((call) => unknownOutcome(step.turnId, call)));
+      case 'request_approvals':
+        return this.commit(this.approvals.request(step));
+      case 'await_approvals':
+        return this.decide(this.approvals.answer(step));
+      case 'await_tools':
+        return this.retryTool(step);
+      case 'request_tools':
+        return step.calls.some(({ approval }) => approval !== null)
+          ? this.commit(this.approvals.requestTools(step, this.context.toolRequest))
+          : this.catchUp();
+      case 'complete':
+      case 'cancel':
+      case 'fail':
+        return this.catchUp();
+    }
+  }
+
+  private append(added: readonly SessionEvent[]): void {
+    this.events.push(...added);
+    this.current = added.reduce(this.decider.evolve, this.current);
+  }
+
+  /** Appends a decision of another process, without its follow-ups. */
+  private decide(command: SessionCommand): void {
+    this.append(this.decider.decide(command, this.current));
+  }
+
+  /** Appends the follow-ups that another process's append left to the driver. */
+  private catchUp(): void {
+    this.append(followUps(this.current, this.context));
+  }
+
+  /** Appends a decision with its follow-ups, and tracks the calls that it started. */
+  private commit(command: SessionCommand): void {
+    const { decider } = this;
+    const decided = decider.decide(command, this.current);
+    const added = [...decided, ...followUps(decided.reduce(decider.evolve, this.current), this.context)];
+    this.append(added);
+    const calls = new Set(this.inFlight.calls);
+    let { attempt } = this.inFlight;
     for (const event of added) {
-      if (event.type === 'ModelCallStarted') hands = { ...hands, attempt: event.data.attempt };
+      if (event.type === 'ModelCallStarted') attempt = event.data.attempt;
       if (event.type === 'ToolCallRequested' || event.type === 'ToolCallClaimed')
         calls.add(event.data.callId);
     }
-    hands = { ...hands, calls };
-  };
-  const answer = (attempt: number): SessionCommand => ({
-    type: 'RecordAnswer',
-    data: {
-      attempt,
-      text: 'x'.repeat(choose(4)),
-      thought: '',
-      frames: [],
-      toolCalls: Array.from({ length: choose(3) }, () => ({
-        callId: `00000000-0000-4000-8000-${String(ids++).padStart(12, '0')}`,
-        providerCallId: ['', 'call', 'not a portable id!'][choose(3)] as string,
-        name: choose(2) === 0 ? 'safe' : 'unsafe',
-        input: {},
-      })),
-      finishReason: 'stop',
-      usage,
-      costMicroUsd: null,
-    },
-    now: NOW,
-  });
-  const failure = (attempt: number, lost: boolean): SessionCommand => {
+    this.inFlight = { attempt, calls };
+  }
+
+  private chooseCallOutcome(attempt: number): SessionCommand {
+    return this.choose(3) === 0 ? this.failure(attempt, false) : this.answer(attempt);
+  }
+
+  private answer(attempt: number): SessionCommand {
+    const { choose } = this;
+    return {
+      type: 'RecordAnswer',
+      data: {
+        attempt,
+        text: 'x'.repeat(choose(4)),
+        thought: '',
+        frames: [],
+        toolCalls: Array.from({ length: choose(3) }, () => ({
+          callId: `00000000-0000-4000-8000-${String(this.ids++).padStart(12, '0')}`,
+          providerCallId: ['', 'call', 'not a portable id!'][choose(3)] as string,
+          name: choose(2) === 0 ? 'safe' : 'unsafe',
+          input: {},
+        })),
+        finishReason: 'stop',
+        usage,
+        costMicroUsd: null,
+      },
+      now: NOW,
+    };
+  }
+
+  private failure(attempt: number, lost: boolean): SessionCommand {
+    const { choose } = this;
     const reason = FAILURES[choose(FAILURES.length)] as (typeof FAILURES)[number];
-    const cancelled = !lost && state.open?.cancelRequested === true;
+    const cancelled = !lost && this.current.open?.cancelRequested === true;
     return {
       type: 'RecordFailure',
       data: {
@@ -147,113 +195,79 @@ export const simulateDriver = (choose: Choose, policy: AgentPolicy): Simulation 
       },
       now: NOW,
     };
-  };
-  const result = (turnId: string, call: TurnToolCall): ToolOutcome =>
-    choose(4) === 0
-      ? unknown(turnId, call)
-      : {
-          type: 'ToolCallCompleted',
-          data: {
-            turnId,
-            callId: call.callId,
-            content: 'r'.repeat(choose(2_000)),
-            isError: false,
-            moduleDigest: 'd',
-            durationMs: 1,
-          },
-        };
-  /** What was asked for in a turn that is cancelled by now has no claim, and is not sent. */
-  const mayBeSent = (calls: readonly TurnToolCall[]): readonly TurnToolCall[] => {
-    const claimed = new Set(
-      state.open?.steps.flatMap((step) => step.calls.filter((call) => call.claimed)).map((c) => c.callId),
-    );
-    return calls.filter(({ callId, idempotent }) => idempotent || claimed.has(callId));
-  };
-  /** A try that may be repeated sometimes is, as often as the call's policy says. */
-  const tried = (turnId: string, call: TurnToolCall): ToolOutcome | ToolDeferral => {
-    const { callId, idempotent } = call;
-    if (choose(4) > 0) return result(turnId, call);
-    const reason = idempotent && choose(2) === 0 ? 'lost' : 'unsent';
-    // What certainly reached nobody was not made.
-    if (reason === 'unsent') dispatched.set(callId, (dispatched.get(callId) ?? 1) - 1);
-    const waitMs = retryDelay(call, { reason, waitedMs: choose(60_000), random: 0 });
-    if (waitMs === null) return reason === 'lost' ? unknown(turnId, call) : cancelled(turnId, call);
-    inFlight.delete(callId);
-    return { type: 'ToolCallDeferred', data: { turnId, callId, reason, deferredAt: NOW, dueAt: NOW } };
-  };
-  /** What the Temporal workflow of a call does when it is due, in whichever process, which may die on the way. */
-  const retry = (turnId: string, [call]: readonly TurnToolCall[]): void => {
-    if (!call) return;
-    const { callId, idempotent, claimed } = call;
-    const record = (outcome: ToolOutcome | ToolDeferral): void =>
-      commit({ type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now: NOW });
-    if (claimed) return record(unknown(turnId, call));
-    if (!idempotent) commit({ type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: NOW });
-    if (choose(4) === 0) return; // between claim and dispatch
-    dispatched.set(callId, (dispatched.get(callId) ?? 0) + 1);
-    if (choose(4) === 0) return; // between dispatch and outcome
-    record(tried(turnId, call));
-  };
-  const runTools = ({ turnId, calls }: Extract<Step, { kind: 'run_tools' }>): void => {
+  }
+
+  private runTools({ turnId, calls }: StepOf<'run_tools'>): void {
+    const { choose } = this;
     const toClaim = calls.filter(({ idempotent, claimed }) => !idempotent && !claimed);
     if (toClaim.length > 0) {
       const callIds = toClaim.map(({ callId }) => callId);
-      commit({ type: 'ClaimTools', data: { turnId, callIds }, now: NOW });
-      if (choose(6) === 0) return crash(); // between claim and dispatch
+      this.commit({ type: 'ClaimTools', data: { turnId, callIds }, now: NOW });
+      if (choose(6) === 0) return this.crash(); // between claim and dispatch
     }
-    const sent = mayBeSent(calls);
-    for (const { callId } of sent.filter((call) => !inFlight.has(call.callId))) {
-      dispatched.set(callId, (dispatched.get(callId) ?? 0) + 1);
-      inFlight.add(callId);
+    const sent = this.sendable(calls);
+    for (const { callId } of sent.filter((call) => !this.sending.has(call.callId))) {
+      this.countDispatch(callId, 1);
+      this.sending.add(callId);
     }
-    if (choose(6) === 0) return crash(); // between dispatch and outcome
+    if (choose(6) === 0) return this.crash(); // between dispatch and outcome
     const outcomes = calls
       .slice(0, 1 + choose(calls.length))
-      .map((call) => (sent.includes(call) ? tried(turnId, call) : cancelled(turnId, call)));
-    commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
-  };
-  const giveUp = ({ turnId, calls }: Extract<Step, { kind: 'abandon_tools' }>): void =>
-    commit({
-      type: 'RecordToolOutcomes',
-      data: { outcomes: calls.map((call) => unknown(turnId, call)) },
-      now: NOW,
-    });
-  const crash = (): void => {
-    hands = NOTHING_IN_FLIGHT;
-    inFlight.clear();
-  };
-  const begin = (step: BeginCall): void => commit(beginCommand(step, state, context));
+      .map((call) => (sent.includes(call) ? this.tryTool(turnId, call) : cancelledOutcome(turnId, call)));
+    this.recordOutcomes(outcomes);
+  }
 
-  const acts = (): Acts => ({
-    begin,
-    answerCall: ({ attempt }) => commit(choose(3) === 0 ? failure(attempt, false) : answer(attempt)),
-    abandonCall: ({ attempt }) => commit(failure(attempt, true)),
-    runTools,
-    giveUp,
-    retry: ({ turnId, calls }) => retry(turnId, calls),
-    ask: (step) => commit(simulateApprovals(choose, policy).ask(step)),
-    answerAsked: (step) => append(decider.decide(simulateApprovals(choose, policy).answer(step), state)),
-    request: (step) => commit(simulateApprovals(choose, policy).request(step, context.toolRequest)),
-    catchUp: () => append(followUps(state, context)),
-  });
-  const drive = (): boolean => {
-    const step = nextStep(state, policy, hands);
-    (stepTable(acts())[step.kind] as (taken: Step) => void)(step);
-    return step.kind !== 'idle';
-  };
+  private recordOutcomes(outcomes: readonly (ToolOutcome | ToolDeferral)[]): void {
+    this.commit({ type: 'RecordToolOutcomes', data: { outcomes }, now: NOW });
+  }
 
-  append([started()]);
-  return {
-    events,
-    dispatched,
-    state: () => state,
-    drive,
-    submit: (content) =>
-      append(
-        decider.decide({ type: 'RequestTurn', data: { turnId: `t-${ids++}`, content }, now: NOW }, state),
-      ),
-    cancel: (turnId) =>
-      append(decider.decide({ type: 'CancelTurns', data: turnId ? { turnId } : {}, now: NOW }, state)),
-    crash,
-  };
-};
+  /**
+   * Returns the calls that may be sent. A call of a cancelled turn has no claim, and is not sent.
+   */
+  private sendable(calls: readonly TurnToolCall[]): readonly TurnToolCall[] {
+    const claimed = new Set(
+      this.current.open?.steps
+        .flatMap((step) => step.calls.filter((call) => call.claimed))
+        .map(({ callId }) => callId),
+    );
+    return calls.filter(({ callId, idempotent }) => idempotent || claimed.has(callId));
+  }
+
+  private countDispatch(callId: string, change: 1 | -1): void {
+    this.dispatched.set(callId, (this.dispatched.get(callId) ?? 0) + change);
+  }
+
+  /** Returns an outcome, or a deferral where the call's retry policy allows one. */
+  private tryTool(turnId: string, call: TurnToolCall): ToolOutcome | ToolDeferral {
+    const { choose } = this;
+    const { callId, idempotent } = call;
+    if (choose(4) > 0) return this.toolResult(turnId, call);
+    const reason = idempotent && choose(2) === 0 ? 'lost' : 'unsent';
+    // An unsent call reached no tool.
+    if (reason === 'unsent') this.dispatched.set(callId, (this.dispatched.get(callId) ?? 1) - 1);
+    const delay = retryDelay(call, { reason, waitedMs: choose(60_000), random: 0 });
+    if (delay === null)
+      return reason === 'lost' ? unknownOutcome(turnId, call) : cancelledOutcome(turnId, call);
+    this.sending.delete(callId);
+    return { type: 'ToolCallDeferred', data: { turnId, callId, reason, deferredAt: NOW, dueAt: NOW } };
+  }
+
+  private toolResult(turnId: string, call: TurnToolCall): ToolOutcome {
+    if (this.choose(4) === 0) return unknownOutcome(turnId, call);
+    const content = 'r'.repeat(this.choose(2_000));
+    const data = { turnId, callId: call.callId, content, isError: false, moduleDigest: 'd', durationMs: 1 };
+    return { type: 'ToolCallCompleted', data };
+  }
+
+  /** Runs the scheduled retry of the first call, as its Temporal workflow does in any process. */
+  private retryTool({ turnId, calls: [call] }: StepOf<'await_tools'>): void {
+    if (!call) return;
+    const { callId, idempotent, claimed } = call;
+    if (claimed) return this.recordOutcomes([unknownOutcome(turnId, call)]);
+    if (!idempotent) this.commit({ type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: NOW });
+    if (this.choose(4) === 0) return; // the process dies between claim and dispatch
+    this.countDispatch(callId, 1);
+    if (this.choose(4) === 0) return; // the process dies between dispatch and outcome
+    this.recordOutcomes([this.tryTool(turnId, call)]);
+  }
+}

@@ -7,12 +7,12 @@ import { nextStep } from './next-step.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
 
-/** What the driver knows that a decision needs: time, names made from what is being named, and what tools declare. */
+/** Inputs of a decision from its driver: time, derived ids and tool declarations. */
 export interface FollowUpContext {
   readonly decider: SessionDecider;
   readonly policy: AgentPolicy | null;
   readonly now: string;
-  /** Which model calls may begin: while a process drains, those of turns that are running; at its end, none. */
+  /** Model calls that may start. A draining process allows running turns only; at its end, none. */
   readonly begins: 'any' | 'running_turns' | 'none';
   readonly reservationId: (attempt: number) => string;
   readonly toolRequest: (call: TurnToolCall) => {
@@ -28,8 +28,13 @@ export interface FollowUpContext {
 const isSame = (a: ModelChoice | null, b: ModelChoice | null): boolean =>
   a?.provider === b?.provider && a?.model === b?.model;
 
-/** What a call records of the policy that it was begun by: nothing where the session has it already. */
-const newPolicy = (policy: AgentPolicy | null, { policy: last }: SessionState): { policy?: TurnPolicy } => {
+/**
+ * Returns the policy that a call records, or nothing if the session recorded the same one before.
+ */
+const changedPolicy = (
+  policy: AgentPolicy | null,
+  { policy: last }: SessionState,
+): { policy?: TurnPolicy } => {
   if (!policy) return {};
   const { provider, model, fallback, maxIterations } = policy;
   const known =
@@ -41,7 +46,7 @@ const newPolicy = (policy: AgentPolicy | null, { policy: last }: SessionState): 
   return known ? {} : { policy: { provider, model, fallback: own, maxIterations } };
 };
 
-/** The call that a step begins, cited with the reservation that it will spend from. */
+/** Returns the command that starts a call, with the id of its budget reservation. */
 export const beginCommand = (
   { provider, model, turnId, step, tryNumber }: BeginCall,
   state: SessionState,
@@ -50,12 +55,12 @@ export const beginCommand = (
   type: 'BeginModelCall',
   data: {
     ...{ turnId, step, tryNumber, provider, model, reservationId: reservationId(state.attempt + 1) },
-    ...newPolicy(policy, state),
+    ...changedPolicy(policy, state),
   },
   now,
 });
 
-/** Whether a process that is in this state of life may begin a call. */
+/** Returns true if a process with this allowance may start the call. */
 export const canBegin = ({ step, tryNumber }: BeginCall, begins: FollowUpContext['begins']): boolean =>
   begins === 'any' || (begins === 'running_turns' && (step > 1 || tryNumber > 1));
 
@@ -74,7 +79,7 @@ const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): 
   return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
 };
 
-/** What a step decides without the outside world; null for the steps that need it. */
+/** Returns the command of a step that needs no I/O; null for all other steps. */
 export const commandFor = (
   step: Step,
   state: SessionState,
@@ -83,7 +88,7 @@ export const commandFor = (
   const { now } = context;
   switch (step.kind) {
     case 'begin_call':
-      // With a wait before it, the driver begins it when its time has come.
+      // After a failure, the driver starts the call when its backoff is over.
       return step.failures === 0 && canBegin(step, context.begins)
         ? beginCommand(step, state, context)
         : null;
@@ -98,20 +103,21 @@ export const commandFor = (
   }
 };
 
-/** What was agreed to is compared first with what would run, which takes a look outside. */
-const mustLook = (step: Step): boolean =>
+/** Returns true if approvals must be compared with the current tools first, which needs I/O. */
+const needsToolCheck = (step: Step): boolean =>
   step.kind === 'request_tools' && step.calls.some(({ approval }) => approval !== null);
 
 /**
- * Everything that follows from a state without waiting and without the outside world: tool requests, the end of a
- * turn, the start of the next call. Appended together with what it follows from, so that a plain step costs one commit.
+ * Returns all events that follow from a state without waiting or I/O: tool requests, the end of a
+ * turn, the start of the next call. The driver appends them together with their cause, so that a
+ * plain step costs one commit.
  */
 export const followUps = (state: SessionState, context: FollowUpContext): SessionEvent[] => {
   const events: SessionEvent[] = [];
   let next = state;
   for (;;) {
     const step = nextStep(next, context.policy, NOTHING_IN_FLIGHT);
-    const command = mustLook(step) ? null : commandFor(step, next, context);
+    const command = needsToolCheck(step) ? null : commandFor(step, next, context);
     const added = command ? context.decider.decide(command, next) : [];
     if (added.length === 0) return events;
     events.push(...added);

@@ -1,15 +1,16 @@
-import { NOT_RECORDED } from '../session/fork-session.js';
+import { NOT_RECORDED } from '../session/past-turns.js';
 import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
 
-const pendingTools = (turn: OpenTurn, hands: InFlight): Step | null => {
+const pendingTools = (turn: OpenTurn, inFlight: InFlight): Step | null => {
   const { turnId } = turn;
   const pending = turn.steps.flatMap((step) => step.calls).filter((call) => call.status === 'requested');
-  const isOurs = ({ callId, deferred }: TurnToolCall): boolean => !deferred && hands.calls.has(callId);
+  const isOurs = ({ callId, deferred }: TurnToolCall): boolean => !deferred && inFlight.calls.has(callId);
   const isLost = (call: TurnToolCall): boolean => {
     if (isOurs(call)) return false;
-    // A call of an idempotent tool leaves no trace of having been sent: made again it is harmless, ended it is unknown.
+    // The log does not record the dispatch of an idempotent call. To repeat one is harmless; a
+    // cancelled turn records its outcome as unknown instead.
     if (turn.cancelRequested) return call.claimed || call.idempotent;
     return call.claimed && !call.deferred;
   };
@@ -20,7 +21,9 @@ const pendingTools = (turn: OpenTurn, hands: InFlight): Step | null => {
   return pending.length > 0 ? { kind: 'await_tools', turnId, calls: pending } : null;
 };
 
-/** The calls of a step begin together, once every word that they need has been given. */
+/**
+ * Returns the step kind for requested calls, which start together, after all approvals they need.
+ */
 const kindFor = (
   calls: readonly TurnToolCall[],
   { guarded }: AgentPolicy,
@@ -35,25 +38,27 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   if (!last) return null;
   if (last.calls.length === 0) return { kind: 'complete', turnId };
   const unrecorded = last.calls.find(({ code }) => code === NOT_RECORDED);
-  // Going on would be an answer to something that never happened.
+  // A what-if cannot continue from an outcome that the origin does not have.
   if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, message: unrecorded.content };
   const calls = last.calls.filter((call) => call.status === 'asked');
   if (calls.length === 0) return null;
   if (turn.steps.length < policy.maxIterations) return { kind: kindFor(calls, policy), turnId, calls };
+  // Recorded text: a replay reads the limit from it (replay-environment.ts).
   const message = `the agent made ${policy.maxIterations} model calls without coming to an end (max_iterations)`;
   return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
 };
 
 /**
- * What has to happen next in a session: a pure function of its fold, so that driving again after a crash is the
- * same call on the same log. `policy` is null when the session's agent is no longer configured.
+ * Returns the next action of a session's driver. A pure function of the folded state: a driver after
+ * a crash decides the same from the same log. The `policy` is null if the session's agent is no
+ * longer configured.
  */
-export const nextStep = (state: SessionState, policy: AgentPolicy | null, hands: InFlight): Step => {
+export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlight: InFlight): Step => {
   const turn = state.open;
   if (!turn) return { kind: 'idle' };
   const { turnId, call } = turn;
-  if (call) return { kind: call.attempt === hands.attempt ? 'run_call' : 'abandon_call', call };
-  const tools = pendingTools(turn, hands);
+  if (call) return { kind: call.attempt === inFlight.attempt ? 'run_call' : 'abandon_call', call };
+  const tools = pendingTools(turn, inFlight);
   if (tools) return tools;
   if (turn.cancelRequested) return { kind: 'cancel', turnId };
   if (!policy) {

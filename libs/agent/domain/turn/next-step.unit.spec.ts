@@ -7,7 +7,7 @@ import {
   aborted,
   answered,
   begun,
-  cancelAsked,
+  cancelRequested,
   requested,
   started,
   toolAnswered,
@@ -41,12 +41,12 @@ const unreachable = (attempt: number) =>
   aborted(TURN, attempt, 'provider_unreachable', { dispatched: false });
 
 describe('nextStep', () => {
-  it('has nothing to do without a turn', () =>
+  it('is idle without a turn', () =>
     expect(nextStep(fold(evolve, initialState(), [started()]), policy, NOTHING_IN_FLIGHT)).toEqual({
       kind: 'idle',
     }));
 
-  it('begins with the first model call', () =>
+  it('starts with the first model call', () =>
     expect(after([])).toMatchObject({
       kind: 'begin_call',
       step: 1,
@@ -55,17 +55,17 @@ describe('nextStep', () => {
       failures: 0,
     }));
 
-  it('carries out its own call, and gives up one whose driver is gone', () => {
+  it('runs its own call, and abandons one whose driver is gone', () => {
     expect(after([begun(TURN, 1)], policy, { attempt: 1, calls: new Set() })).toMatchObject({
       kind: 'run_call',
     });
     expect(after([begun(TURN, 1)])).toMatchObject({ kind: 'abandon_call', call: { attempt: 1 } });
   });
 
-  it('comes to the end with an answer that asks for no tool', () =>
+  it('completes after an answer without tool calls', () =>
     expect(after([begun(TURN, 1), answered(TURN, 1)])).toEqual({ kind: 'complete', turnId: TURN }));
 
-  it('requests tools, runs them, and asks the model again', () => {
+  it('requests tools, runs them, and calls the model again', () => {
     const asked = [begun(TURN, 1), answered(TURN, 1, [call('c')])];
     expect(after(asked)).toMatchObject({ kind: 'request_tools', calls: [{ callId: 'c' }] });
     const own: InFlight = { attempt: null, calls: new Set(['c']) };
@@ -77,7 +77,7 @@ describe('nextStep', () => {
     });
   });
 
-  it('makes a lost tool call again only if that is safe', () => {
+  it('repeats a lost tool call only if its tool is idempotent', () => {
     const lost = (idempotent: boolean) => [
       begun(TURN, 1),
       answered(TURN, 1, [call('c')]),
@@ -90,7 +90,7 @@ describe('nextStep', () => {
     });
   });
 
-  it('makes a tool call that nobody has claimed: it has reached no tool', () => {
+  it('runs an unclaimed tool call, which has reached no tool', () => {
     const before = [begun(TURN, 1), answered(TURN, 1, [call('c')]), toolRequested(TURN, 'c')];
     expect(after(before)).toMatchObject({ kind: 'run_tools', calls: [{ callId: 'c', claimed: false }] });
     expect(after([...before, toolClaimed(TURN, 'c')], policy, { attempt: 1, calls: new Set(['c']) })).toEqual(
@@ -98,7 +98,7 @@ describe('nextStep', () => {
     );
   });
 
-  it('takes the request for the claim where it was written before there were claims', () => {
+  it('treats a request without a claims field as claimed', () => {
     const old = toolRequested(TURN, 'c');
     delete old.data.claims;
     expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), old])).toMatchObject({
@@ -106,7 +106,7 @@ describe('nextStep', () => {
     });
   });
 
-  it('stops at the most model calls of a turn', () => {
+  it('fails a turn at the limit of model calls', () => {
     const steps = [1, 2, 3].flatMap((attempt): SessionEvent[] => [
       begun(TURN, attempt, { step: attempt }),
       answered(TURN, attempt, [call(`c${attempt}`)]),
@@ -119,8 +119,8 @@ describe('nextStep', () => {
     expect(after([], null)).toMatchObject({ kind: 'fail', code: 'AGENT.NOT_FOUND' }));
 });
 
-describe('tries', () => {
-  it('three times at one provider, each after a longer wait, then the turn fails with its words', () => {
+describe('nextTry', () => {
+  it('retries a provider three times, then fails with its message', () => {
     expect(after([begun(TURN, 1), unreachable(1)])).toMatchObject({
       kind: 'begin_call',
       tryNumber: 2,
@@ -135,7 +135,7 @@ describe('tries', () => {
     });
   });
 
-  it('then at the fallback, at once, three times', () => {
+  it('tries the fallback three times after the primary provider', () => {
     const first = [1, 2, 3].flatMap((n) => [begun(TURN, n), unreachable(n)]);
     expect(after(first, withFallback)).toMatchObject({
       kind: 'begin_call',
@@ -158,7 +158,7 @@ describe('tries', () => {
     });
   });
 
-  it('never again at a provider that refused the request itself', () => {
+  it('does not retry a provider that refused the request', () => {
     const refused = [
       begun(TURN, 1),
       aborted(TURN, 1, 'provider_error', { retryable: false, message: 'no such model' }),
@@ -180,7 +180,7 @@ describe('tries', () => {
     expect(after(events, withFallback)).toMatchObject({ kind: 'begin_call', step: 2, provider: 'second' });
   });
 
-  it('does not look for another provider when the budget says no', () =>
+  it('does not use the fallback after a refused budget', () =>
     expect(
       after(
         [
@@ -199,7 +199,7 @@ describe('tries', () => {
       message: 'token budget exceeded (session: 9500/10000)',
     }));
 
-  it('does not hold a lost driver against the provider, up to a cap', () => {
+  it('does not count lost drivers against the provider, up to a limit', () => {
     const lost = (count: number) =>
       Array.from({ length: count }, (_, n) => [
         begun(TURN, n + 1),
@@ -214,82 +214,92 @@ describe('tries', () => {
   });
 });
 
-describe('cancel', () => {
-  it('ends a turn that nothing is open in', () =>
-    expect(after([cancelAsked(TURN)])).toEqual({ kind: 'cancel', turnId: TURN }));
+describe('a cancel', () => {
+  it('ends a turn without an open call', () =>
+    expect(after([cancelRequested(TURN)])).toEqual({ kind: 'cancel', turnId: TURN }));
 
-  it('waits for the outcome of what is open', () => {
-    const events = [begun(TURN, 1), cancelAsked(TURN)];
+  it('waits for the outcome of an open call', () => {
+    const events = [begun(TURN, 1), cancelRequested(TURN)];
     expect(after(events, policy, { attempt: 1, calls: new Set() })).toMatchObject({ kind: 'run_call' });
     expect(after(events)).toMatchObject({ kind: 'abandon_call' });
   });
 
-  it('does not make a lost tool call again, safe or not', () =>
+  it('does not repeat a lost tool call, idempotent or not', () =>
     expect(
       after([
         begun(TURN, 1),
         answered(TURN, 1, [call('c')]),
         toolRequested(TURN, 'c', { idempotent: true }),
-        cancelAsked(TURN),
+        cancelRequested(TURN),
       ]),
     ).toMatchObject({ kind: 'abandon_tools' }));
 
-  it('starts no tool that was asked for', () =>
-    expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), cancelAsked(TURN)])).toMatchObject({
+  it('starts no requested tool', () =>
+    expect(after([begun(TURN, 1), answered(TURN, 1, [call('c')]), cancelRequested(TURN)])).toMatchObject({
       kind: 'cancel',
     }));
 });
 
-describe('a provider that is paused', () => {
-  const paused = (states: Record<string, OpenCircuit['state']>): AgentPolicy => ({
+describe('an open circuit', () => {
+  const withCircuits = (states: Record<string, OpenCircuit['state']>): AgentPolicy => ({
     ...withFallback,
     openCircuits: new Map(
       Object.entries(states).map(([name, state]) => [name, { state, until: '2026-11-22T10:00:00.000Z' }]),
     ),
   });
-  const alone = (state: OpenCircuit['state']): AgentPolicy => ({
-    ...paused({ first: state }),
+  const withoutFallback = (state: OpenCircuit['state']): AgentPolicy => ({
+    ...withCircuits({ first: state }),
     fallback: null,
   });
   const failed = (attempt: number) => [begun(TURN, attempt), aborted(TURN, attempt, 'provider_error')];
 
-  it('gives way to the fallback at once', () => {
-    expect(after([], paused({ first: 'open' }))).toMatchObject({
+  it('switches to the fallback at once', () => {
+    expect(after([], withCircuits({ first: 'open' }))).toMatchObject({
       kind: 'begin_call',
       provider: 'second',
       failures: 0,
     });
-    expect(after(failed(1), paused({ first: 'open' }))).toMatchObject({
+    expect(after(failed(1), withCircuits({ first: 'open' }))).toMatchObject({
       kind: 'begin_call',
       provider: 'second',
     });
   });
 
-  it('fails the turn where there is no other, and says until when', () => {
-    expect(after([], alone('open'))).toMatchObject({
+  it('fails the turn without a fallback, with the time of the next probe', () => {
+    expect(after([], withoutFallback('open'))).toMatchObject({
       kind: 'fail',
       code: 'PROVIDER.PAUSED',
       message: 'provider first is paused until 2026-11-22T10:00:00.000Z after failures in a row',
     });
-    expect(after(failed(1), alone('open'))).toMatchObject({
+    expect(after(failed(1), withoutFallback('open'))).toMatchObject({
       code: 'PROVIDER.PAUSED',
       message: expect.stringContaining('; it last failed with: '),
     });
-    expect(after([], paused({ first: 'open', second: 'open' }))).toMatchObject({ code: 'PROVIDER.PAUSED' });
+    expect(after([], withCircuits({ first: 'open', second: 'open' }))).toMatchObject({
+      code: 'PROVIDER.PAUSED',
+    });
   });
 
-  it('keeps the reason of what no repeat would have mended', () =>
+  it('keeps the error of a failure that is not retryable', () =>
     expect(
-      after([begun(TURN, 1), aborted(TURN, 1, 'provider_error', { retryable: false })], alone('open')),
+      after(
+        [begun(TURN, 1), aborted(TURN, 1, 'provider_error', { retryable: false })],
+        withoutFallback('open'),
+      ),
     ).toMatchObject({ kind: 'fail', code: 'PROVIDER.ERROR' }));
 
-  it('is waited for while a trial call is on its way, unless there is another to ask', () => {
-    expect(after([], alone('probing'))).toMatchObject({ kind: 'begin_call', provider: 'first' });
-    expect(after(failed(1), alone('probing'))).toMatchObject({ kind: 'begin_call', provider: 'first' });
-    expect(after([], paused({ first: 'probing' }))).toMatchObject({ provider: 'second' });
-    expect(after([], paused({ first: 'probing', second: 'open' }))).toMatchObject({ provider: 'first' });
+  it('waits for a probe in flight, unless a fallback is available', () => {
+    expect(after([], withoutFallback('probing'))).toMatchObject({ kind: 'begin_call', provider: 'first' });
+    expect(after(failed(1), withoutFallback('probing'))).toMatchObject({
+      kind: 'begin_call',
+      provider: 'first',
+    });
+    expect(after([], withCircuits({ first: 'probing' }))).toMatchObject({ provider: 'second' });
+    expect(after([], withCircuits({ first: 'probing', second: 'open' }))).toMatchObject({
+      provider: 'first',
+    });
   });
 
   it('changes nothing for a turn on another provider', () =>
-    expect(after([], paused({ second: 'open' }))).toMatchObject({ provider: 'first' }));
+    expect(after([], withCircuits({ second: 'open' }))).toMatchObject({ provider: 'first' }));
 });

@@ -1,8 +1,8 @@
 import type { FailedTry, OpenTurn } from '../session/session-state.js';
+import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from './retry-policy.js';
 import type { AgentPolicy, BeginCall, FailTurn, ModelChoice } from './step.js';
-import { MAX_LOST_DRIVERS, MAX_TRIES_PER_PROVIDER } from './turn-policy.js';
 
-/** How a turn fails when its last try ended so (docs/errors.md). */
+/** Error code of a turn by the reason of its last failed try (docs/errors.md). */
 export const FAILURE_CODES = {
   budget_refused: 'BUDGET.EXCEEDED',
   provider_unreachable: 'PROVIDER.UNREACHABLE',
@@ -12,7 +12,7 @@ export const FAILURE_CODES = {
   provider_paused: 'PROVIDER.PAUSED',
   dependency_failed: 'TURN.DEPENDENCY_FAILED',
   driver_lost: 'TURN.DRIVER_LOST',
-  // A call that was stopped without anybody asking for it counts as a lost driver's.
+  // A call that stopped without a cancel counts as a lost driver's.
   cancelled: 'TURN.DRIVER_LOST',
 } as const satisfies Record<FailedTry['reason'], string>;
 
@@ -25,48 +25,51 @@ const isAt =
 const isOpen = ({ openCircuits }: AgentPolicy, { provider }: ModelChoice): boolean =>
   openCircuits.get(provider)?.state === 'open';
 
-/** A turn stays with the fallback once that has answered: the first provider has just shown that it is down. */
-const firstChoice = (turn: OpenTurn, policy: AgentPolicy): ModelChoice | null => {
+/**
+ * Returns the model of a step's first try, or null if all circuits are open. A turn stays with the
+ * fallback after an answer from it: the primary provider has just failed.
+ */
+const chooseFirst = (turn: OpenTurn, policy: AgentPolicy): ModelChoice | null => {
   const last = turn.steps.at(-1);
   const onFallback = last && policy.fallback && isAt(policy.fallback)(last);
-  const own = (onFallback ? policy.fallback : policy) as ModelChoice;
-  const other = onFallback ? policy : policy.fallback;
-  if (!policy.openCircuits.has(own.provider)) return own;
-  // Whoever has somewhere else to go does not wait for a trial call to come back.
-  if (other && !policy.openCircuits.has(other.provider)) return other;
-  if (!isOpen(policy, own)) return own;
-  return other && !isOpen(policy, other) ? other : null;
+  const primary = (onFallback ? policy.fallback : policy) as ModelChoice;
+  const secondary = onFallback ? policy : policy.fallback;
+  if (!policy.openCircuits.has(primary.provider)) return primary;
+  // A turn with an alternative does not wait for the result of a probe call.
+  if (secondary && !policy.openCircuits.has(secondary.provider)) return secondary;
+  if (!isOpen(policy, primary)) return primary;
+  return secondary && !isOpen(policy, secondary) ? secondary : null;
 };
 
 const failuresAt = (turn: OpenTurn, choice: ModelChoice): number =>
   turn.tries.filter((failed) => !isLost(failed) && isAt(choice)(failed)).length;
 
-/** Whether the same provider may be asked again after this. */
-const mayRepeat = (turn: OpenTurn, last: FailedTry): boolean =>
+/** Returns true if the same provider may be retried after this failure. */
+const canRetry = (turn: OpenTurn, last: FailedTry): boolean =>
   isLost(last)
     ? turn.tries.filter(isLost).length < MAX_LOST_DRIVERS
     : last.retryable && failuresAt(turn, last) < MAX_TRIES_PER_PROVIDER;
 
-/** The fallback, while it is fresh and asked. */
-const elsewhere = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
+/** Returns the fallback, unless the step tried it already or its circuit is open. */
+const availableFallback = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
   const { fallback } = policy;
-  // A refusal for money, or a service of ours that is broken, is none of the provider's.
+  // A refused budget or a failed service of ours is not the provider's failure.
   const isProviders = last.reason !== 'budget_refused' && last.reason !== 'dependency_failed';
   return fallback && isProviders && !turn.tries.some(isAt(fallback)) && !isOpen(policy, fallback)
     ? fallback
     : null;
 };
 
-/** Which model is asked next, or null when nobody is left to ask. */
-const nextChoice = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
-  const repeat = mayRepeat(turn, last);
-  if (isLost(last) && !repeat) return null;
-  if (repeat && !policy.openCircuits.has(last.provider)) return last;
-  const other = elsewhere(turn, policy, last);
-  return other ?? (repeat && !isOpen(policy, last) ? last : null);
+/** Returns the model of the next try after a failed one, or null without any left. */
+const chooseNext = (turn: OpenTurn, policy: AgentPolicy, last: FailedTry): ModelChoice | null => {
+  const retry = canRetry(turn, last);
+  if (isLost(last) && !retry) return null;
+  if (retry && !policy.openCircuits.has(last.provider)) return last;
+  const fallback = availableFallback(turn, policy, last);
+  return fallback ?? (retry && !isOpen(policy, last) ? last : null);
 };
 
-const pausedFailure = (
+const circuitOpenFailure = (
   turnId: string,
   policy: AgentPolicy,
   { provider }: ModelChoice,
@@ -74,13 +77,15 @@ const pausedFailure = (
 ): FailTurn => {
   const until = policy.openCircuits.get(provider)?.until ?? '';
   const because = last && last.reason !== 'provider_paused' ? `; it last failed with: ${last.message}` : '';
+  // Recorded text: a replay reads the provider and the time from it (replay-environment.ts).
   const message = `provider ${provider} is paused until ${until} after failures in a row${because}`;
   return { kind: 'fail', turnId, code: FAILURE_CODES.provider_paused, message };
 };
 
 /**
- * The next try of the step in hand: the same provider up to three times while a repeat may help, then the fallback.
- * A provider that is paused is passed over. Tries whose driver was lost do not count against a provider; they have a cap of their own.
+ * Returns the next try of the current step. Retries the same provider up to three times, then uses
+ * the fallback, and skips a provider whose circuit is open. Tries whose driver was lost do not
+ * count against a provider; they have a limit of their own.
  */
 export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTurn => {
   const { turnId, tries } = turn;
@@ -95,12 +100,12 @@ export const nextTry = (turn: OpenTurn, policy: AgentPolicy): BeginCall | FailTu
   });
   const last = tries.at(-1);
   if (!last) {
-    const first = firstChoice(turn, policy);
-    return first ? begin(first, 0) : pausedFailure(turnId, policy, policy);
+    const first = chooseFirst(turn, policy);
+    return first ? begin(first, 0) : circuitOpenFailure(turnId, policy, policy);
   }
-  const choice = nextChoice(turn, policy, last);
-  if (!choice && mayRepeat(turn, last) && isOpen(policy, last))
-    return pausedFailure(turnId, policy, last, last);
+  const choice = chooseNext(turn, policy, last);
+  if (!choice && canRetry(turn, last) && isOpen(policy, last))
+    return circuitOpenFailure(turnId, policy, last, last);
   if (!choice) return { kind: 'fail', turnId, code: FAILURE_CODES[last.reason], message: last.message };
   return begin(choice, isLost(last) ? 0 : failuresAt(turn, choice));
 };

@@ -2,17 +2,38 @@ import type { SessionEventOf } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import type { TurnToolCall } from '../session/session-state.js';
 
+/** Maximum number of tries of one step at one provider. Each is a model attempt of its own. */
+export const MAX_TRIES_PER_PROVIDER = 3;
+/** Maximum number of drivers that a step may lose before it fails: the step may be their cause. */
+export const MAX_LOST_DRIVERS = 5;
+
+const BACKOFF_BASE_MS = 500;
+/** Maximum backoff between tries, also for a longer `retry-after`. */
+export const MAX_BACKOFF_MS = 60_000;
+
+/**
+ * Returns the backoff before the next try at the same provider, ms. It grows exponentially with
+ * jitter (`random` in [0, 1)), is at least `retryAfterMs` and at most a minute.
+ */
+export const backoffMs = (failures: number, random: number, retryAfterMs = 0): number => {
+  const delay = BACKOFF_BASE_MS * 2 ** Math.max(0, failures - 1);
+  return Math.min(MAX_BACKOFF_MS, Math.max(retryAfterMs, delay * (0.5 + random / 2)));
+};
+
 export type DeferralReason = SessionEventOf<'ToolCallDeferred'>['data']['reason'];
 
-/** How long a call waits for a sandbox that cannot be reached, from its first try on. */
+/** Time for which a call is retried while no sandbox is reachable, from its first try, ms. */
 export const SANDBOX_PATIENCE_MS = 30_000;
 const FIRST_UNSENT_MS = 250;
 const MAX_UNSENT_MS = 2_000;
-/** More tries than that patience has room for: it ends as well when a clock is put back meanwhile. */
+/**
+ * Maximum number of unsent tries, more than the time allows: it also ends after a clock was put
+ * back.
+ */
 const MAX_UNSENT_TRIES = 40;
 
-/** The policy of a call whose tool declares none. */
-const undeclared = (idempotent: boolean): ToolRetry => ({
+/** Returns the retry policy of a tool that declares none. */
+const defaultPolicy = (idempotent: boolean): ToolRetry => ({
   maxAttempts: idempotent ? 3 : 1,
   backoffMs: 500,
   maxBackoffMs: 30_000,
@@ -20,26 +41,30 @@ const undeclared = (idempotent: boolean): ToolRetry => ({
 });
 
 export const retryPolicyOf = ({ retry, idempotent }: Pick<TurnToolCall, 'retry' | 'idempotent'>): ToolRetry =>
-  retry ?? undeclared(idempotent);
+  retry ?? defaultPolicy(idempotent);
 
-const growing = (first: number, most: number, times: number): number => Math.min(most, first * 2 ** times);
+const exponential = (first: number, most: number, times: number): number =>
+  Math.min(most, first * 2 ** times);
 
-/** The most that a call ever waits for its next try, ms, whatever clocks say of when that is due. */
+/**
+ * Returns the maximum delay before a call's next try, ms: a bound for delays read from a wrong
+ * clock.
+ */
 export const maxRetryDelay = (call: Pick<TurnToolCall, 'retry' | 'idempotent'>): number =>
   Math.max(MAX_UNSENT_MS, retryPolicyOf(call).maxBackoffMs);
 
 export interface FailedTool {
   readonly reason: DeferralReason;
-  /** Since the first try of this call that gave no outcome, ms; 0 for the first. */
+  /** Time since the call's first try without an outcome, ms; 0 for the first. */
   readonly waitedMs: number;
-  /** In [0, 1): jitter. */
+  /** Jitter in [0, 1). */
   readonly random: number;
 }
 
 /**
- * How long to wait before the next try of a call whose last one gave no outcome, in ms; null when that was its last. What
- * reached no tool is tried for half a minute, anything else as often as the tool's policy says. A call that is not
- * idempotent comes here only with `unsent`.
+ * Returns the delay before the next try of a tool call without an outcome, ms; null after its last
+ * try. A call that reached no tool is retried for half a minute, any other by the tool's policy. A
+ * call that is not idempotent is retried only with `unsent`.
  */
 export const retryDelay = (
   call: Pick<TurnToolCall, 'retry' | 'idempotent' | 'deferred'>,
@@ -50,7 +75,7 @@ export const retryDelay = (
   if (reason === 'unsent')
     return waitedMs > SANDBOX_PATIENCE_MS || tries >= MAX_UNSENT_TRIES
       ? null
-      : growing(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
-  const { maxAttempts, backoffMs, maxBackoffMs } = retryPolicyOf(call);
-  return reached + 1 >= maxAttempts ? null : growing(backoffMs, maxBackoffMs, reached) * jitter;
+      : exponential(FIRST_UNSENT_MS, MAX_UNSENT_MS, tries) * jitter;
+  const { maxAttempts, backoffMs: firstMs, maxBackoffMs } = retryPolicyOf(call);
+  return reached + 1 >= maxAttempts ? null : exponential(firstMs, maxBackoffMs, reached) * jitter;
 };

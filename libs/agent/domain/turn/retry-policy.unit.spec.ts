@@ -1,30 +1,56 @@
 import { describe, expect, it } from '@jest/globals';
-import { maxRetryDelay, retryDelay } from './retry-policy.js';
+import fc from 'fast-check';
+import { MAX_BACKOFF_MS, backoffMs, maxRetryDelay, retryDelay } from './retry-policy.js';
+
+describe('backoff', () => {
+  it('doubles, with jitter below the maximum', () => {
+    expect([1, 2, 3].map((failures) => backoffMs(failures, 0.999_999))).toEqual([
+      expect.closeTo(500),
+      expect.closeTo(1_000, -1),
+      expect.closeTo(2_000, -1),
+    ]);
+    expect(backoffMs(1, 0)).toBe(250);
+  });
+
+  it('is at least the retry-after of the provider and at most a minute', () =>
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 50 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        fc.integer({ min: 0, max: 1e9 }),
+        (failures, random, retryAfterMs) => {
+          const wait = backoffMs(failures, random, retryAfterMs);
+          expect(wait).toBeGreaterThanOrEqual(Math.min(retryAfterMs, MAX_BACKOFF_MS));
+          expect(wait).toBeLessThanOrEqual(MAX_BACKOFF_MS);
+        },
+      ),
+    ));
+});
 
 const deferred = (tries: number) => ({
   deferred: { tries, reached: 0, since: '2026-11-22T12:00:00.000Z', dueAt: '2026-11-22T12:00:00.000Z' },
 });
 
-describe('a tool call that reached no tool', () => {
+describe('the retry delay of an unsent tool call', () => {
   const wait = (tries: number, waitedMs: number) =>
     retryDelay(
       { idempotent: false, retry: null, ...deferred(tries) },
       { reason: 'unsent', waitedMs, random: 0 },
     );
 
-  it('is tried for half a minute', () => {
+  it('ends after half a minute', () => {
     expect(wait(3, 29_000)).toBe(1_000);
     expect(wait(3, 30_001)).toBeNull();
   });
 
-  it('is not tried for ever by a clock that was put back', () => {
+  it('ends after 40 tries when the clock was put back', () => {
     expect(wait(39, -3_600_000)).toBe(1_000);
     expect(wait(40, -3_600_000)).toBeNull();
   });
 });
 
-describe('the longest wait of a call', () => {
-  it('is what its tool declares, and never below what reaching the sandbox takes', () => {
+describe('maxRetryDelay', () => {
+  it('is the maximum backoff of the tool, at least that of an unsent call', () => {
     const retry = { maxAttempts: 3, backoffMs: 10, maxBackoffMs: 5_000, onTimeout: false };
     expect(maxRetryDelay({ idempotent: true, retry })).toBe(5_000);
     expect(maxRetryDelay({ idempotent: true, retry: { ...retry, maxBackoffMs: 10 } })).toBe(2_000);

@@ -1,30 +1,34 @@
 import type { OpenCircuits } from '../circuit-breaker.js';
 import type { OpenCall, TurnToolCall } from '../session/session-state.js';
 
+/** Maximum number of tool calls in one step; a response with more is a protocol error. */
+export const MAX_CALLS_PER_STEP = 64;
+
 export interface ModelChoice {
   readonly provider: string;
   readonly model: string;
 }
 
-/** What of an agent's configuration a turn depends on. */
+/** Settings of an agent that its turns depend on. */
 export interface AgentPolicy extends ModelChoice {
   readonly fallback: ModelChoice | null;
-  /** Model calls in one turn at most. */
+  /** Maximum number of model calls in one turn. */
   readonly maxIterations: number;
-  /** Providers that are not asked now. */
   readonly openCircuits: OpenCircuits;
-  /** Tools whose calls wait for somebody's word. */
+  /** Names of the tools whose calls need an approval. */
   readonly guarded: ReadonlySet<string>;
 }
 
-/** What this driver itself began, under its own epoch; empty for one that has just taken a session over. */
+/** Calls that this driver started under its own epoch. Empty after it took a session over. */
 export interface InFlight {
   readonly attempt: number | null;
   readonly calls: ReadonlySet<string>;
 }
 export const NOTHING_IN_FLIGHT: InFlight = { attempt: null, calls: new Set() };
 
-/** A model call to be started. `failures`: tries that this provider has failed already, for the wait before it. */
+/**
+ * Starts a model call. `failures` counts failed tries at this provider, for the backoff before it.
+ */
 export interface BeginCall extends ModelChoice {
   readonly kind: 'begin_call';
   readonly turnId: string;
@@ -46,23 +50,23 @@ interface ToolsStep<Kind extends string> {
   readonly calls: readonly TurnToolCall[];
 }
 
-/** What has to happen next in a session. */
+/** Next action of a session's driver. */
 export type Step =
   | { readonly kind: 'idle' }
   | BeginCall
-  /** This driver's own started call: carry it out. */
+  /** Runs a call that this driver started. */
   | { readonly kind: 'run_call'; readonly call: OpenCall }
-  /** A call whose driver is gone: nobody will ever know its outcome. */
+  /** Aborts a call whose driver is gone: its outcome is lost. */
   | { readonly kind: 'abandon_call'; readonly call: OpenCall }
-  /** Somebody has to be asked first. */
+  /** Requests approvals before the calls of a step. */
   | ToolsStep<'request_approvals'>
-  /** Somebody was asked: nothing is done until there is an answer, and nobody need drive. */
+  /** Waits for approvals. No process has to drive the session until then. */
   | ToolsStep<'await_approvals'>
   | ToolsStep<'request_tools'>
   | ToolsStep<'run_tools'>
-  /** Requested by a driver that is gone, and not to be made twice. */
+  /** Records an unknown outcome for calls of a lost driver that must not be repeated. */
   | ToolsStep<'abandon_tools'>
-  /** Calls whose next try is due some time: there is nothing to do for the driver until then. */
+  /** Waits for the scheduled retry of tool calls. The driver has nothing to do until then. */
   | ToolsStep<'await_tools'>
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }

@@ -8,8 +8,7 @@ import { buildPrompt } from '../context/build-prompt.js';
 import type { ModelMessage } from '../model-port.js';
 import { evolveSession } from '../session/evolve-session.js';
 import { initialSession } from '../session/session-state.js';
-import { simulateDriver } from './driver.simulation.js';
-import type { Simulation } from './driver.simulation.js';
+import { DriverSimulation } from './driver.simulation.js';
 import type { AgentPolicy } from './step.js';
 
 const policy = fc.record<AgentPolicy>({
@@ -30,25 +29,25 @@ const acts = fc.array(fc.constantFrom('drive', 'drive', 'drive', 'drive', 'submi
 });
 const chance = fc.infiniteStream(fc.nat());
 
-const act = (simulation: Simulation, name: string): void => {
+const act = (simulation: DriverSimulation, name: string): void => {
   if (name === 'drive') simulation.drive();
   else if (name === 'submit') simulation.submit('what is it?');
   else if (name === 'cancel') simulation.cancel();
   else simulation.crash();
 };
 
-/** Every law is checked for every log that a driver, its clients and its deaths can make, and after each append. */
-const forEveryLog = (law: (simulation: Simulation) => void, { toTheEnd = false } = {}): void =>
+/** Checks a law for many logs of a driver with clients and crashes, and after each append. */
+const forEveryLog = (law: (simulation: DriverSimulation) => void, { toTheEnd = false } = {}): void =>
   fc.assert(
     fc.property(acts, chance, policy, (names, numbers, agent) => {
       const next = numbers[Symbol.iterator]();
-      const simulation = simulateDriver((bound) => (next.next().value as number) % bound, agent);
+      const simulation = new DriverSimulation((bound) => (next.next().value as number) % bound, agent);
       for (const name of names) {
         act(simulation, name);
         if (!toTheEnd) law(simulation);
       }
       for (let steps = 0; simulation.drive(); steps++) {
-        if (steps > 10_000) throw new Error('a turn never comes to its end');
+        if (steps > 10_000) throw new Error('a turn does not end');
         if (!toTheEnd) law(simulation);
       }
       law(simulation);
@@ -99,7 +98,7 @@ describe('every turn', () => {
       { toTheEnd: true },
     ));
 
-  it('has nothing after its end, and nothing begun after its cancel', () =>
+  it('has no event after its end, and starts nothing after its cancel', () =>
     forEveryLog(
       ({ events }) => {
         const over = new Set<string>();
@@ -118,7 +117,7 @@ describe('every turn', () => {
 });
 
 describe('every call of a guarded tool', () => {
-  it('is requested only after somebody agreed to it, and each approval has one end', () =>
+  it('is requested only after its approval, and each approval ends once', () =>
     forEveryLog(({ events }) => {
       const asked = new Map<string, string>();
       const granted = new Set<string>();
@@ -143,7 +142,7 @@ describe('every call of a guarded tool', () => {
       }
     }));
 
-  it('is not asked about, nor agreed to, once its turn is to be cancelled', () =>
+  it('has no approval event after the cancel of its turn', () =>
     forEveryLog(({ events }) => {
       const cancelled = new Set<string>();
       for (const { type, data } of events) {
@@ -164,13 +163,13 @@ describe('every tool call', () => {
       { toTheEnd: true },
     ));
 
-  it('is claimed before it is made, once, unless its tool says that twice is the same', () =>
+  it('is claimed once before it is sent, unless its tool is idempotent', () =>
     forEveryLog(
       ({ events, dispatched }) => {
         const claims = idsOf(events, 'ToolCallClaimed', 'callId');
         const deferred = idsOf(events, 'ToolCallDeferred', 'callId');
         const times = (all: readonly string[], id: string) => all.filter((one) => one === id).length;
-        // A further claim follows a try that certainly reached nobody.
+        // A further claim follows a try that reached no tool.
         for (const id of claims) expect(times(claims, id)).toBeLessThanOrEqual(times(deferred, id) + 1);
         for (const event of events)
           if (
@@ -183,7 +182,7 @@ describe('every tool call', () => {
       { toTheEnd: true },
     ));
 
-  it('is made once at most unless its tool says that twice is the same', () =>
+  it('is sent at most once, unless its tool is idempotent', () =>
     forEveryLog(
       ({ events, dispatched }) => {
         for (const event of events)
@@ -195,7 +194,7 @@ describe('every tool call', () => {
 });
 
 describe('every frame', () => {
-  it('has an offset above the one before it, which it names', () =>
+  it('has an offset above the previous one, which it names', () =>
     forEveryLog(({ events }) => {
       const { frames } = foldFrames(events);
       frames.forEach(({ offset, prev }, index) => {
@@ -218,11 +217,11 @@ describe('every frame', () => {
     ));
 
   it('counts attempts as the fold of the session does', () =>
-    forEveryLog(({ events, state }) => expect(foldFrames(events).cursor.attempt).toBe(state().attempt)));
+    forEveryLog(({ events, state }) => expect(foldFrames(events).cursor.attempt).toBe(state.attempt)));
 });
 
 type Role = ModelMessage['role'];
-/** Who may speak after whom; a tool's results stand behind the calls alone, which is checked below. */
+/** Roles that may precede each role. `expectLegal` checks that results follow their own calls. */
 const MAY_FOLLOW: Record<Role, readonly (Role | undefined)[]> = {
   user: [undefined, 'assistant'],
   assistant: ['user', 'tool'],
@@ -233,7 +232,7 @@ const callsOf = (message: ModelMessage | undefined): string[] =>
 const resultsOf = (message: ModelMessage | undefined): string[] =>
   message?.role === 'tool' ? message.results.map(({ id }) => id) : [];
 
-/** Sides alternate, results follow their calls, all of them and nothing else, and no id is used twice. */
+/** Expects alternating roles, exactly one result after each call, and unique ids. */
 const expectLegal = (messages: readonly ModelMessage[]): void => {
   expect(messages.at(-1)?.role).not.toBe('assistant');
   messages.forEach((message, index) => {
@@ -246,11 +245,11 @@ const expectLegal = (messages: readonly ModelMessage[]): void => {
 };
 
 describe('every request to a model', () => {
-  it('is a legal conversation, whatever happened in the session', () =>
+  it('is a legal conversation after any history', () =>
     forEveryLog(({ state }) => {
-      const { open } = state();
+      const { open } = state;
       if (!open?.call) return;
-      const { messages } = buildPrompt(state(), open, {
+      const { messages } = buildPrompt(state, open, {
         choice: open.call,
         systemPrompt: null,
         remembered: { soul: null, facts: [] },
@@ -293,7 +292,7 @@ describe('the fold', () => {
     }),
   }) as unknown as fc.Arbitrary<SessionEvent>;
 
-  it('takes any sequence of events, and counts attempts as the fold of frames does', () =>
+  it('accepts any sequence of events, and counts attempts as the fold of frames does', () =>
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 30 }), (events) => {
         const state = events.reduce(evolveSession({ turns: 2, chars: 100 }), initialSession());

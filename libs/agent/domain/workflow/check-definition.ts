@@ -1,13 +1,72 @@
 import type { WorkflowDefinition, WorkflowNode } from '@antiphon/contracts/agent';
 import { rejected } from '@antiphon/kernel';
-import { ancestorsOf, shapeOf } from './node-graph.js';
 import { referencesIn } from './prompt-template.js';
 
-/** What a definition is checked against besides itself. */
+/** Fields of a node that define the graph. */
+type GraphNode = Pick<WorkflowNode, 'id' | 'needs'>;
+
+type GraphShape =
+  | {
+      /** Topological order; nodes of one wave keep the order of the definition. */
+      readonly order: readonly string[];
+      /** Number of nodes on the longest path. */
+      readonly depth: number;
+    }
+  | {
+      /** A cycle from a node back to itself; each node needs the next one. */
+      readonly cycle: readonly string[];
+    };
+
+/** Follows needs among the remaining nodes, each of which has one, until a node repeats. */
+const findCycle = (left: readonly GraphNode[]): string[] => {
+  const byId = new Map(left.map((node) => [node.id, node]));
+  const path: string[] = [];
+  let node = left[0];
+  while (node !== undefined && !path.includes(node.id)) {
+    path.push(node.id);
+    node = node.needs.flatMap((id) => byId.get(id) ?? [])[0];
+  }
+  const repeated = node?.id ?? '';
+  return [...path.slice(path.indexOf(repeated)), repeated];
+};
+
+/** Returns the order in which nodes can run, wave by wave, or a cycle. Every need must exist. */
+export const shapeOf = (nodes: readonly GraphNode[]): GraphShape => {
+  const order: string[] = [];
+  const done = new Set<string>();
+  let left = nodes;
+  let depth = 0;
+  while (left.length > 0) {
+    const wave = left.filter(({ needs }) => needs.every((id) => done.has(id)));
+    if (wave.length === 0) return { cycle: findCycle(left) };
+    for (const { id } of wave) {
+      done.add(id);
+      order.push(id);
+    }
+    left = left.filter(({ id }) => !done.has(id));
+    depth++;
+  }
+  return { order, depth };
+};
+
+/** Returns all direct and indirect needs of a node. The graph must have no cycle. */
+const ancestorsOf = (nodes: readonly GraphNode[], nodeId: string): ReadonlySet<string> => {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const found = new Set<string>();
+  const todo = [...(byId.get(nodeId)?.needs ?? [])];
+  for (let id = todo.pop(); id !== undefined; id = todo.pop()) {
+    if (found.has(id)) continue;
+    found.add(id);
+    todo.push(...(byId.get(id)?.needs ?? []));
+  }
+  return found;
+};
+
+/** External rules that a definition is checked against. */
 export interface DefinitionRules {
-  /** Whether there is such an agent. */
+  /** Returns true for a configured agent. */
   readonly agentExists: (agentId: string) => boolean;
-  /** Nodes on the longest path. */
+  /** Maximum number of nodes on the longest path. */
   readonly maxDepth: number;
 }
 
@@ -40,8 +99,8 @@ const orderOf = (nodes: readonly WorkflowNode[], maxDepth: number): readonly str
   return shape.order;
 };
 
-const refuseReference = (node: WorkflowNode, why: string): never => {
-  throw rejected('WORKFLOW.BAD_REFERENCE', `the prompt of node "${node.id}" ${why}`, {
+const refuseReference = (node: WorkflowNode, problem: string): never => {
+  throw rejected('WORKFLOW.BAD_REFERENCE', `the prompt of node "${node.id}" ${problem}`, {
     data: { node: node.id },
   });
 };
@@ -62,9 +121,9 @@ const checkReferences = ({ inputs, nodes }: WorkflowDefinition, node: WorkflowNo
 };
 
 /**
- * Answers an order in which the nodes can run. Throws (kind rejected) `WORKFLOW.DUPLICATE_NODE`, `WORKFLOW.UNKNOWN_NODE`,
- * `WORKFLOW.CYCLE` (data.path: the circle, its first node again at its end), `WORKFLOW.TOO_DEEP`,
- * `WORKFLOW.BAD_REFERENCE`, `WORKFLOW.UNKNOWN_AGENT`.
+ * Returns an order in which the nodes can run. Throws (kind rejected) `WORKFLOW.DUPLICATE_NODE`,
+ * `WORKFLOW.UNKNOWN_NODE`, `WORKFLOW.CYCLE` (`data.path` ends with its first node),
+ * `WORKFLOW.TOO_DEEP`, `WORKFLOW.BAD_REFERENCE` or `WORKFLOW.UNKNOWN_AGENT`.
  */
 export const checkDefinition = (
   definition: WorkflowDefinition,

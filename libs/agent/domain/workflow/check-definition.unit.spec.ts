@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { WorkflowDefinition } from '@antiphon/contracts/agent';
 import { isAppError } from '@antiphon/kernel';
 import fc from 'fast-check';
-import { checkDefinition } from './check-definition.js';
-import { shapeOf } from './node-graph.js';
+import { checkDefinition, shapeOf } from './check-definition.js';
 
 type Node = WorkflowDefinition['nodes'][number];
 const node = (id: string, needs: string[] = [], prompt = 'do it'): Node => ({
@@ -27,12 +26,12 @@ const refusal = (definition: WorkflowDefinition): { code: string; message: strin
 };
 
 describe('a definition', () => {
-  it('runs in an order in which each node comes after all that it needs', () =>
+  it('yields an order in which each node follows all its needs', () =>
     expect(
       checkDefinition(workflow(node('d', ['b', 'c']), node('b', ['a']), node('c', ['a']), node('a')), rules),
     ).toEqual(['a', 'b', 'c', 'd']));
 
-  it('is refused with its cycle, the path named from a node back to itself', () =>
+  it('is refused with the path of its cycle from a node back to itself', () =>
     expect(
       refusal(workflow(node('start'), node('a', ['start', 'c']), node('b', ['a']), node('c', ['b']))),
     ).toEqual({
@@ -41,13 +40,13 @@ describe('a definition', () => {
       path: ['a', 'c', 'b', 'a'],
     }));
 
-  it('names the cycle alone, not the way to it', () =>
+  it('is refused with the cycle alone, without the path to it', () =>
     expect(refusal(workflow(node('way', ['a']), node('a', ['a'])))?.path).toEqual(['a', 'a']));
 
   it.each([
     ['WORKFLOW.DUPLICATE_NODE', workflow(node('a'), node('a'))],
     ['WORKFLOW.UNKNOWN_NODE', workflow(node('a', ['b']))],
-    ['WORKFLOW.UNKNOWN_AGENT', workflow({ ...node('a'), agent: 'nobody' })],
+    ['WORKFLOW.UNKNOWN_AGENT', workflow({ ...node('a'), agent: 'missing' })],
     [
       'WORKFLOW.TOO_DEEP',
       workflow(...['a', 'b', 'c', 'd', 'e'].map((id, i, all) => node(id, all.slice(0, i)))),
@@ -58,14 +57,14 @@ describe('a definition', () => {
     ['WORKFLOW.BAD_REFERENCE', workflow(node('a', [], '{{inputs.constructor}}'))],
   ])('is refused with %s', (code, definition) => expect(refusal(definition)?.code).toBe(code));
 
-  it('may use the output of whatever comes before it, near or far', () =>
+  it('may use the output of any direct or indirect need', () =>
     expect(
       refusal(workflow(node('a'), node('b', ['a']), node('c', ['b'], '{{nodes.a.output}} {{inputs.goal}}'))),
     ).toBeNull());
 });
 
-describe('any graph', () => {
-  it('has an order that respects every need, or a path that is a cycle', () => {
+describe('shapeOf', () => {
+  it('returns an order that respects every need, or a cycle', () => {
     const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
     const graph = fc.tuple(...ids.map((id) => fc.subarray(ids).map((needs) => ({ id, needs }))));
     fc.assert(

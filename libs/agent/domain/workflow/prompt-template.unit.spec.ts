@@ -8,15 +8,15 @@ const render = (prompt: string) =>
   });
 
 describe('a prompt', () => {
-  it('gets inputs and outputs as they are', () =>
+  it('receives inputs and outputs unchanged', () =>
     expect(render('{{inputs.goal}} by {{ nodes.a.output }}!')).toBe(
       'a parser by the plan: $& $1 {{inputs.goal}}!',
     ));
 
-  it('is filled once: what a model or a user wrote is no template', () =>
+  it('is rendered once, so that an input is never a template', () =>
     expect(render('{{inputs.sly}}')).toBe('{{nodes.a.output}}'));
 
-  it('tells what it refers to, and what it cannot', () =>
+  it('lists its references, unknown ones included', () =>
     expect(referencesIn('{{inputs.goal}} {{nodes.a-1.output}} {{nodes.a.input}} {{}} {x}')).toEqual([
       { kind: 'input', name: 'goal' },
       { kind: 'output', nodeId: 'a-1' },

@@ -22,14 +22,14 @@ interface Command<T extends string, Data> {
   /** ISO 8601, UTC. */
   readonly now: string;
 }
-/** What checking a definition came to. */
+/** Outcome of checking a definition: an order of the nodes, or an error. */
 export type ValidationResult =
   { readonly order: readonly string[] } | { readonly code: string; readonly message: string };
 export type SaveWorkflow = Command<
   'SaveWorkflow',
   { readonly workflowId: string; readonly definition: WorkflowDefinition }
 >;
-export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly verdict: ValidationResult }>;
+export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly result: ValidationResult }>;
 export type NoteRunStarted = Command<'NoteRunStarted', { readonly runId: string }>;
 export type NoteRunEnded = Command<
   'NoteRunEnded',
@@ -51,50 +51,53 @@ const initialState = (): WorkflowState => ({
   updatedAt: '',
 });
 
-const requireThere = ({ status }: WorkflowState): void => {
+const requireExisting = ({ status }: WorkflowState): void => {
   if (status === 'new' || status === 'deleted')
     throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
 };
 const requireIdle = ({ openRuns }: WorkflowState): void => {
   if (openRuns.length > 0)
-    throw conflict('WORKFLOW.RUNNING', `a run of this workflow is at work: ${openRuns[0]}`);
+    throw conflict(
+      'WORKFLOW.RUNNING',
+      `a run of this workflow is open: ${openRuns[0]}. What to do: cancel it or wait for its end`,
+    );
 };
 
 const save = ({ data, now }: SaveWorkflow, state: WorkflowState): WorkflowEvent[] => {
-  if (state.status === 'deleted') requireThere(state);
+  if (state.status === 'deleted') requireExisting(state);
   const { workflowId, definition } = data;
   const saved = { workflowId, version: state.version + 1, definition, savedAt: now };
   return [{ type: 'WorkflowSaved', schemaVersion, data: saved }];
 };
 
-const validate = ({ data: { verdict }, now }: ValidateWorkflow, state: WorkflowState): WorkflowEvent[] => {
-  requireThere(state);
+const validate = ({ data: { result }, now }: ValidateWorkflow, state: WorkflowState): WorkflowEvent[] => {
+  requireExisting(state);
   const known = { workflowId: state.workflowId, version: state.version };
-  const begun = {
+  const started = {
     type: 'WorkflowValidationStarted',
     schemaVersion,
     data: { ...known, startedAt: now },
   } as const;
-  if ('order' in verdict) {
-    const data = { ...known, order: [...verdict.order], validatedAt: now };
-    return [begun, { type: 'WorkflowValidated', schemaVersion, data }];
+  if ('order' in result) {
+    const data = { ...known, order: [...result.order], validatedAt: now };
+    return [started, { type: 'WorkflowValidated', schemaVersion, data }];
   }
-  const { code, message } = verdict;
+  const { code, message } = result;
   return [
-    begun,
+    started,
     { type: 'WorkflowRefused', schemaVersion, data: { ...known, code, message, refusedAt: now } },
   ];
 };
 
-const noteStarted = ({ data, now }: NoteRunStarted, state: WorkflowState): WorkflowEvent[] => {
-  requireThere(state);
+const noteRunStarted = ({ data, now }: NoteRunStarted, state: WorkflowState): WorkflowEvent[] => {
+  requireExisting(state);
   if (state.status === 'draft' || state.status === 'validating')
     throw rejected('WORKFLOW.NOT_READY', 'the workflow is a draft: validate it first');
   const started = { workflowId: state.workflowId, ...data, startedAt: now };
   return [{ type: 'WorkflowRunStarted', schemaVersion, data: started }];
 };
 
-const noteEnded = ({ data, now }: NoteRunEnded, state: WorkflowState): WorkflowEvent[] =>
+const noteRunEnded = ({ data, now }: NoteRunEnded, state: WorkflowState): WorkflowEvent[] =>
   state.openRuns.includes(data.runId)
     ? [
         {
@@ -106,7 +109,7 @@ const noteEnded = ({ data, now }: NoteRunEnded, state: WorkflowState): WorkflowE
     : [];
 
 const remove = ({ now }: DeleteWorkflow, state: WorkflowState): WorkflowEvent[] => {
-  requireThere(state);
+  requireExisting(state);
   requireIdle(state);
   return [{ type: 'WorkflowDeleted', schemaVersion, data: { workflowId: state.workflowId, deletedAt: now } }];
 };
@@ -118,9 +121,9 @@ const decide = (command: WorkflowCommand, state: WorkflowState): WorkflowEvent[]
     case 'ValidateWorkflow':
       return validate(command, state);
     case 'NoteRunStarted':
-      return noteStarted(command, state);
+      return noteRunStarted(command, state);
     case 'NoteRunEnded':
-      return noteEnded(command, state);
+      return noteRunEnded(command, state);
     case 'DeleteWorkflow':
       return remove(command, state);
     default:
@@ -136,7 +139,7 @@ const withRun = (state: WorkflowState, runId: string, updatedAt: string): Workfl
 const afterRun = (state: WorkflowState, runId: string, status: string): WorkflowState => {
   const openRuns = state.openRuns.filter((open) => open !== runId);
   if (openRuns.length > 0) return { ...state, openRuns };
-  // A definition that was saved while its runs were at work has been validated or not by itself.
+  // A definition that was saved during its runs has a status of its own.
   if (state.status !== 'running') return { ...state, openRuns };
   return { ...state, openRuns, status: status === 'completed' ? 'completed' : 'failed' };
 };
@@ -170,7 +173,10 @@ const evolve = (state: WorkflowState, event: WorkflowEvent): WorkflowState => {
   }
 };
 
-/** The machine of a workflow: draft → validating → ready → running → completed or failed; each save begins anew. */
+/**
+ * Decides the commands of a workflow: draft → validating → ready → running → completed or failed.
+ * Each save returns it to draft.
+ */
 export const workflowDecider: Decider<WorkflowState, WorkflowCommand, WorkflowEvent> = {
   initialState,
   decide,

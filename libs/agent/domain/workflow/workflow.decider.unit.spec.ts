@@ -15,15 +15,15 @@ const command = <T extends WorkflowCommand['type']>(
   data: Extract<WorkflowCommand, { type: T }>['data'],
 ) => ({ type, data, now: NOW }) as unknown as WorkflowCommand;
 const save = command('SaveWorkflow', { workflowId: WORKFLOW, definition: DIAMOND });
-const accept = command('ValidateWorkflow', { verdict: { order: ['top'] } });
-const refuse = command('ValidateWorkflow', { verdict: { code: 'WORKFLOW.CYCLE', message: 'a -> a' } });
+const accept = command('ValidateWorkflow', { result: { order: ['top'] } });
+const refuse = command('ValidateWorkflow', { result: { code: 'WORKFLOW.CYCLE', message: 'a -> a' } });
 const run = (runId = RUN) => command('NoteRunStarted', { runId });
 const end = (status: 'completed' | 'failed' | 'cancelled', runId = RUN) =>
   command('NoteRunEnded', { runId, status });
 const remove = command('DeleteWorkflow', {});
 
-/** The events that commands lead to, and the states after each of them. */
-const tell = (...commands: WorkflowCommand[]) => {
+/** Returns the events of these commands, and the status after each event. */
+const execute = (...commands: WorkflowCommand[]) => {
   const events: WorkflowEvent[] = [];
   for (const next of commands)
     events.push(
@@ -36,8 +36,8 @@ const tell = (...commands: WorkflowCommand[]) => {
 };
 
 describe('a workflow', () => {
-  it('goes from draft over validating to ready, runs, and completes', () =>
-    expect(tell(save, accept, run(), end('completed')).states).toEqual([
+  it('passes draft, validating and ready, runs, and completes', () =>
+    expect(execute(save, accept, run(), end('completed')).states).toEqual([
       'draft',
       'validating',
       'ready',
@@ -45,36 +45,38 @@ describe('a workflow', () => {
       'completed',
     ]));
 
-  it('fails with a run that fails or is cancelled, and may run again', () => {
-    expect(tell(save, accept, run(), end('failed')).states.at(-1)).toBe('failed');
-    expect(tell(save, accept, run(), end('cancelled'), run(OTHER_RUN)).states.slice(-2)).toEqual([
+  it('fails with a failed or cancelled run, and can run again', () => {
+    expect(execute(save, accept, run(), end('failed')).states.at(-1)).toBe('failed');
+    expect(execute(save, accept, run(), end('cancelled'), run(OTHER_RUN)).states.slice(-2)).toEqual([
       'failed',
       'running',
     ]);
   });
 
-  it('stays a draft when it is refused, and says why', () => {
-    const { events, states } = tell(save, refuse);
+  it('remains a draft after a refused validation', () => {
+    const { events, states } = execute(save, refuse);
     expect(states).toEqual(['draft', 'validating', 'draft']);
     given(events).when(run()).thenRejects('WORKFLOW.NOT_READY');
   });
 
-  it('runs as long as any of its runs does', () =>
+  it('runs until its last run ends', () =>
     expect(
-      tell(save, accept, run(), run(OTHER_RUN), end('completed'), end('failed', OTHER_RUN)).states.slice(-2),
+      execute(save, accept, run(), run(OTHER_RUN), end('completed'), end('failed', OTHER_RUN)).states.slice(
+        -2,
+      ),
     ).toEqual(['running', 'failed']));
 
-  it('notes the end of a run once', () =>
-    given(tell(save, accept, run(), end('completed')).events)
+  it('records the end of a run once', () =>
+    given(execute(save, accept, run(), end('completed')).events)
       .when(end('completed'))
       .thenNothing());
 
-  it('cannot be deleted while it runs, and is gone afterwards', () => {
-    given(tell(save, accept, run()).events)
+  it('rejects a delete while it runs, and every command after a delete', () => {
+    given(execute(save, accept, run()).events)
       .when(remove)
       .thenRejects('WORKFLOW.RUNNING');
-    given(tell(save, remove).events).when(accept).thenRejects('WORKFLOW.NOT_FOUND');
-    given(tell(save, remove).events).when(save).thenRejects('WORKFLOW.NOT_FOUND');
+    given(execute(save, remove).events).when(accept).thenRejects('WORKFLOW.NOT_FOUND');
+    given(execute(save, remove).events).when(save).thenRejects('WORKFLOW.NOT_FOUND');
     given([]).when(remove).thenRejects('WORKFLOW.NOT_FOUND');
   });
 });

@@ -22,10 +22,10 @@ const promptOf = ({ tasks, started }: RunState, { node }: TaskState): string =>
 const keyOf = (runId: string, nodeId: string, attempt: number): string =>
   attempt === 1 ? `run/${runId}/${nodeId}` : `run/${runId}/${nodeId}/${attempt}`;
 
-const refuse = (clock: Clock, task: TaskState, code: string, message: string, mayPass: boolean): Begun => ({
+const refuse = (clock: Clock, task: TaskState, code: string, message: string, retryable: boolean): Begun => ({
   refused: {
     type: 'FailTask',
-    data: { nodeId: task.node.id, code, message, mayPass },
+    data: { nodeId: task.node.id, code, message, retryable },
     now: isoTime(clock),
   },
 });

@@ -1,5 +1,5 @@
-import type { RunProgress, RunRef, TaskDone } from '@antiphon/agent-workflows';
-import { isOpenRun, runDecider, tasksToDo } from '@antiphon/agent-domain';
+import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
+import { isOpenRun, runDecider, openTasks } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
 import { failpoint, isoTime, notFound, transient } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
@@ -22,7 +22,7 @@ export interface TaskDeps extends WorkflowServices {
 const MAY_PASS = /^(PROVIDER\.(UNREACHABLE|TIMEOUT|ERROR|PROTOCOL)|TURN\.(DRIVER_LOST|DEPENDENCY_FAILED))$/;
 
 export const progressOf = (state: RunState): RunProgress => ({
-  todo: tasksToDo(state).map((nodeId) => ({ nodeId, agentId: state.tasks.get(nodeId)?.node.agent ?? '' })),
+  todo: openTasks(state).map((nodeId) => ({ nodeId, agentId: state.tasks.get(nodeId)?.node.agent ?? '' })),
 });
 
 const isOver = (state: RunState, task: TaskState): boolean =>
@@ -36,7 +36,7 @@ const commandFor = (nodeId: string, outcome: TurnOutcome, now: string): RunComma
       return { type: 'CancelTask', data: { nodeId }, now };
     case 'failed': {
       const { code, message } = outcome;
-      return { type: 'FailTask', data: { nodeId, code, message, mayPass: MAY_PASS.test(code) }, now };
+      return { type: 'FailTask', data: { nodeId, code, message, retryable: MAY_PASS.test(code) }, now };
     }
   }
 };
@@ -95,7 +95,7 @@ export const createRunTask = (deps: TaskDeps) => {
     run: RunRef & { readonly nodeId: string },
     before: RunState,
     signal: AbortSignal,
-  ): Promise<TaskDone> => {
+  ): Promise<TaskResult> => {
     const taskIn = (state: RunState): TaskState => {
       const task = state.tasks.get(run.nodeId);
       if (!task) throw notFound('TASK.NOT_FOUND', 'the run has no such task');
@@ -109,7 +109,7 @@ export const createRunTask = (deps: TaskDeps) => {
     return { ...progressOf(state), sessionId: task.sessionId };
   };
 
-  return async (run: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskDone> => {
+  return async (run: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskResult> => {
     const { state, origin, version } = await runs.read(run.workspace, run.runId);
     if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
     await failpoint('agent.task.claimed');

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { NO_OPEN_CIRCUITS, buildPrompt } from '@antiphon/agent-domain';
 import type { AgentPolicy, ModelPrompt } from '@antiphon/agent-domain';
-import { simulateDriver } from '@antiphon/agent-domain/simulation';
-import type { Simulation } from '@antiphon/agent-domain/simulation';
+import { DriverSimulation } from '@antiphon/agent-domain/simulation';
 import { anthropicFaults, openAiFaults } from '@antiphon/testing/providers';
 import fc from 'fast-check';
 import { renderAnthropic } from './anthropic/anthropic-request.js';
@@ -21,7 +20,7 @@ const ACTS = ['drive', 'drive', 'drive', 'drive', 'submit', 'blank', 'cancel', '
 const acts = fc.array(fc.constantFrom(...ACTS), { maxLength: 80 });
 const chance = fc.infiniteStream(fc.nat());
 
-const act = (simulation: Simulation, name: (typeof ACTS)[number]): void => {
+const act = (simulation: DriverSimulation, name: (typeof ACTS)[number]): void => {
   if (name === 'drive') simulation.drive();
   else if (name === 'submit') simulation.submit('what is it?');
   else if (name === 'blank') simulation.submit(' \n');
@@ -30,10 +29,10 @@ const act = (simulation: Simulation, name: (typeof ACTS)[number]): void => {
 };
 
 /** The request that the open model call sends, if there is one. */
-const promptOf = (simulation: Simulation, contextTokens: number): ModelPrompt | null => {
-  const { open } = simulation.state();
+const promptOf = (simulation: DriverSimulation, contextTokens: number): ModelPrompt | null => {
+  const { open } = simulation.state;
   if (!open?.call) return null;
-  return buildPrompt(simulation.state(), open, {
+  return buildPrompt(simulation.state, open, {
     choice: open.call,
     systemPrompt: 'Be kind.',
     remembered: { soul: null, facts: [] },
@@ -51,7 +50,7 @@ interface Seen {
 /** Every request that is sent for any log that a driver, its clients, its tools and its deaths can make. */
 const forEveryRequest = (law: (prompt: ModelPrompt) => void): Seen => {
   const seen: Seen = { requests: 0, withTools: 0 };
-  const check = (simulation: Simulation, contextTokens: number): void => {
+  const check = (simulation: DriverSimulation, contextTokens: number): void => {
     const prompt = promptOf(simulation, contextTokens);
     if (!prompt) return;
     seen.requests++;
@@ -66,7 +65,7 @@ const forEveryRequest = (law: (prompt: ModelPrompt) => void): Seen => {
       fc.integer({ min: 100, max: 4_000 }),
       (names, numbers, agent, tokens) => {
         const next = numbers[Symbol.iterator]();
-        const simulation = simulateDriver((bound) => (next.next().value as number) % bound, agent);
+        const simulation = new DriverSimulation((bound) => (next.next().value as number) % bound, agent);
         for (const name of names) {
           act(simulation, name);
           check(simulation, tokens);

@@ -75,7 +75,7 @@ export const createManageWorkflows = (services: WorkflowServices): ManageWorkflo
         throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
       const now = isoTime(clock);
       const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data: { workflowId, definition }, now }];
-      if (verdict) commands.push({ type: 'ValidateWorkflow', data: { verdict }, now });
+      if (verdict) commands.push({ type: 'ValidateWorkflow', data: { result: verdict }, now });
       return { events: decideAll(state, commands), ...claimOf(request, digest, workflowId) };
     });
     if (!committed.joined) return workflowView(committed.state);
@@ -86,7 +86,7 @@ export const createManageWorkflows = (services: WorkflowServices): ManageWorkflo
   const validate = async ({ workspace, workflowId }: ValidateRequest): Promise<WorkflowView> => {
     const { state } = await workflows.commit(workspace, workflowId, ({ state: before }) => {
       const { definition } = workflowView(before);
-      const data = { verdict: judge(config, definition) };
+      const data = { result: judge(config, definition) };
       return { events: decideAll(before, [{ type: 'ValidateWorkflow', data, now: isoTime(clock) }]) };
     });
     return workflowView(state);

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { ApprovalRef, ApprovalWait } from '@antiphon/agent-workflows';
+import type { ApprovalRef, ApprovalTimer } from '@antiphon/agent-workflows';
 import { waitingCall } from '@antiphon/agent-domain';
 import type { CallApproval } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
@@ -17,7 +17,7 @@ export interface TendApprovalDeps {
   readonly clock: Clock;
 }
 
-export type TendApproval = (approval: ApprovalRef) => Promise<ApprovalWait>;
+export type TendApproval = (approval: ApprovalRef) => Promise<ApprovalTimer>;
 
 /** Makes what `approval/<id>` has done each time: reads the log, records what is due, and says how long to wait. */
 export const createTendApproval =

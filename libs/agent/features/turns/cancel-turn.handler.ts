@@ -1,8 +1,8 @@
-import type { cancelTurn } from '@antiphon/contracts/agent';
+import type { TurnEndStatus, cancelTurn } from '@antiphon/contracts/agent';
 import { TURN_END_STATUS, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
-import type { SessionState, TurnEnding } from '@antiphon/agent-domain';
+import type { SessionState } from '@antiphon/agent-domain';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import { followUpContext } from './turn-policy.js';
@@ -29,7 +29,11 @@ export const createCancelTurn = (services: CancelTurnDeps, registry: SessionRegi
   const { store, clock, log } = services;
 
   /** How a turn ended that the fold no longer remembers. */
-  const statusFromLog = async (workspace: string, sessionId: string, turnId: string): Promise<TurnEnding> => {
+  const statusFromLog = async (
+    workspace: string,
+    sessionId: string,
+    turnId: string,
+  ): Promise<TurnEndStatus> => {
     const stream = sessionStream(sessionId);
     for (let before = await store.streamVersion(workspace, stream); before > 0; before -= PAGE) {
       const fromVersion = Math.max(1, before - PAGE + 1);
