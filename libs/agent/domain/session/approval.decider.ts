@@ -20,7 +20,8 @@ export type RequestApprovals = Command<
   }
 >;
 /**
- * Grants or denies an approval. The first answer wins; one after the deadline expires the approval instead.
+ * Grants or denies an approval. The first answer wins; one after the deadline expires the approval
+ * instead.
  */
 export type AnswerApproval = Command<
   'AnswerApproval',

@@ -49,9 +49,9 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
 };
 
 /**
- * Returns the next action of a session's driver. A pure function of the folded state: a driver after
- * a crash decides the same from the same log. The `policy` is null if the session's agent is no
- * longer configured.
+ * Returns the next action of a session's driver. A pure function of the folded state: a driver
+ * after a crash decides the same from the same log. The `policy` is null if the session's agent is
+ * no longer configured.
  */
 export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlight: InFlight): Step => {
   const turn = state.open;
