@@ -62,12 +62,13 @@ export const startStackWith = (config: string, scale: StartStackOptions['scale']
 export const readEvents = async (
   stack: TestStack,
   query: Readonly<Record<string, string>> = {},
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<LoggedEvent[]> => {
   const events: LoggedEvent[] = [];
   let cursor: string | null = null;
   do {
     const params = new URLSearchParams({ ...query, limit: '1000', ...(cursor === null ? {} : { cursor }) });
-    const response = await fetch(`${stack.gatewayUrl}/api/v1/events?${params}`);
+    const response = await fetch(`${stack.gatewayUrl}/api/v1/events?${params}`, { headers });
     if (!response.ok) throw new Error(`GET /api/v1/events: ${response.status} ${await response.text()}`);
     const page = (await response.json()) as { events: LoggedEvent[]; nextCursor: string | null };
     events.push(...page.events);

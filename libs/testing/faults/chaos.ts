@@ -49,7 +49,7 @@ tools = ["echo", "calculator"]
  * A turn may fail when five of its drivers in a row are killed. Every other fault of the schedule may delay a turn,
  * and must not fail it.
  */
-export const CHAOS_ENDS: AllowedEnds = { completed: { atLeast: 0.99 }, failed: ['TURN.DRIVER_LOST'] };
+export const CHAOS_ENDS: AllowedEnds = { completed: { atLeast: 0.999 }, failed: ['TURN.DRIVER_LOST'] };
 
 /** Fewer turns a minute than this from one session mean that the load itself stood still. */
 const MIN_TURNS_A_MINUTE = 4;
