@@ -155,12 +155,12 @@ describe('messages of both vendors', () => {
     events
       .filter(({ type }) => ['TurnRequested', 'ModelCallCompleted', 'ToolCallCompleted'].includes(type))
       .map(({ type, data }) => {
-        const { content, text, thought, finishReason, result } = data;
+        const { content, text, thought, isError } = data;
         const calls = (data['toolCalls'] as { name: string; input: unknown }[] | undefined)?.map((call) => ({
           name: call.name,
           input: call.input,
         }));
-        return { type, content, text, thought, finishReason, result, calls };
+        return { type, content, text, thought, isError, calls };
       });
 
   it('are stored in one normalized form: text, tool use and tool result', async () => {
@@ -174,7 +174,7 @@ describe('messages of both vendors', () => {
     expect(claude).toMatchObject([
       { type: 'TurnRequested', content: 'the sum, please' },
       { text: 'Let me see.', calls: [{ name: 'calculator', input: { expression: '19 + 23' } }] },
-      { type: 'ToolCallCompleted' },
+      { type: 'ToolCallCompleted', content: '42', isError: false },
       { text: 'The sum is 42.', calls: [] },
     ]);
   });
