@@ -5,68 +5,71 @@ import { connectClient } from '@antiphon/testing/client';
 import type { FrameStream, SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 
-/** A session that somebody speaks in, and hears. */
-export interface Story {
+/** A session whose turns are streamed to its own client, and to every reader. */
+export interface StreamedSession {
   readonly client: SocketClient;
   readonly sessionId: string;
-  /** Offset of the last frame of its first turn. */
+  /** Offset of the last frame of its first turn, after which readers start. */
   readonly begins: number;
-  /** Settles when the turn is done. */
-  say(content: string): Promise<void>;
-  /** Offset of the last `done` so far. */
-  last(): number;
+  /** Sends a turn. Resolves when it is done. */
+  send(content: string): Promise<void>;
+  /** Returns the offset of the last `done` so far. */
+  lastOffset(): number;
 }
 
-/** A client that has asked for a session, and then does not read a byte, though it says that it lives. */
-export interface Deaf {
+/** A client that resumes a session and then reads no byte, though it answers pings. */
+export interface StalledReader {
   readonly client: SocketClient;
   readonly connectionId: string;
-  readonly story: Story;
+  readonly session: StreamedSession;
   readonly stream: FrameStream;
   readonly ended: Promise<{ readonly code: number; readonly reason: string }>;
 }
 
-export const beginStory = async (wsUrl: string, peer: string): Promise<Story> => {
+export const startStreamedSession = async (wsUrl: string, peer: string): Promise<StreamedSession> => {
   const client = await connectClient(wsUrl);
-  let last = 0;
-  const say = async (content: string) => {
-    const to = { channel: 'test', account: 'slow', peer, agent: 'gpt' };
-    const frames = await client.stream('chat.send', { ...to, content }).done();
-    last = frames.at(-1)?.offset ?? 0;
+  let lastOffset = 0;
+  const send = async (content: string) => {
+    const address = { channel: 'test', account: 'slow', peer, agent: 'gpt' };
+    const frames = await client.stream('chat.send', { ...address, content }).done();
+    lastOffset = frames.at(-1)?.offset ?? 0;
     return frames;
   };
-  const [accepted] = await say('begin');
+  const [accepted] = await send('begin');
   const { sessionId } = accepted?.data as { sessionId: string };
   return {
     client,
     sessionId,
-    begins: last,
-    say: async (content) => void (await say(content)),
-    last: () => last,
+    begins: lastOffset,
+    send: async (content) => void (await send(content)),
+    lastOffset: () => lastOffset,
   };
 };
 
-/** Who is silent for half a minute is taken for dead. */
-const LIVES_MS = 5_000;
+/** The gateway closes a client that is silent for half a minute. */
+const PONG_MS = 5_000;
 
-/** Asks for what comes in a session from now on, and reads nothing of it. */
-export const turnAway = async (wsUrl: string, story: Story): Promise<Deaf> => {
+export const openStalledReader = async (wsUrl: string, session: StreamedSession): Promise<StalledReader> => {
   const client = await connectClient(wsUrl);
   const { socket } = client;
   const ack = await client.waitFor('session.ack', ({ type }) => type === 'session.ack');
-  const stream = client.stream('session.resume', { sessionId: story.sessionId, after: story.begins });
+  const { sessionId, begins } = session;
+  const stream = client.stream('session.resume', { sessionId, after: begins });
   socket.pause();
-  const lives = setInterval(() => socket.pong(), LIVES_MS);
-  socket.once('close', () => clearInterval(lives));
+  const pongs = setInterval(() => socket.pong(), PONG_MS);
+  socket.once('close', () => clearInterval(pongs));
   const ended = new Promise<{ code: number; reason: string }>((resolve) =>
     socket.once('close', (code, reason) => resolve({ code, reason: reason.toString('utf8') })),
   );
   const { connectionId } = ack as unknown as { connectionId: string };
-  return { client, connectionId, story, stream, ended };
+  return { client, connectionId, session, stream, ended };
 };
 
-/** Asks for the same, reads everything, and keeps nothing. */
-export const listen = async (wsUrl: string, { sessionId, begins }: Story): Promise<WebSocket> => {
+/** Resumes the session like a stalled reader does, but reads everything. */
+export const openReader = async (
+  wsUrl: string,
+  { sessionId, begins }: StreamedSession,
+): Promise<WebSocket> => {
   const socket = new WebSocket(wsUrl);
   await once(socket, 'open');
   socket.on('message', () => undefined);
@@ -74,8 +77,8 @@ export const listen = async (wsUrl: string, { sessionId, begins }: Story): Promi
   return socket;
 };
 
-/** The connections that the gateway says it has closed for being slow. */
-export const closedSlow = (stack: TestStack): ReadonlySet<string> =>
+/** Reads from the gateway's log which connections it has closed with 1013. */
+export const slowConnectionIds = (stack: TestStack): ReadonlySet<string> =>
   new Set(
     stack
       .readLog('gateway-1')
@@ -86,19 +89,19 @@ export const closedSlow = (stack: TestStack): ReadonlySet<string> =>
 
 const SAMPLE_MS = 50;
 
-/** Watches the memory of the gateway's process; `stop` answers the most that was resident, in bytes. */
-export const peakMemory = (stack: TestStack): { stop(): number } => {
+/** Samples the resident memory of the gateway's process. `stop` returns the peak in bytes. */
+export const watchMemory = (stack: TestStack): { stop(): number } => {
   const [gateway] = stack.stackJson().services.gateway;
   let peak = 0;
-  const look = (): void => {
+  const sample = (): void => {
     const status = readFileSync(`/proc/${gateway?.pid}/status`, 'utf8');
     peak = Math.max(peak, Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024);
   };
-  const timer = setInterval(look, SAMPLE_MS);
+  const timer = setInterval(sample, SAMPLE_MS);
   return {
     stop: () => {
       clearInterval(timer);
-      look();
+      sample();
       return peak;
     },
   };
