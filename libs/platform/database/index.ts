@@ -6,7 +6,7 @@ export {
 } from './database-error.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';
-export { createPipelinedPool, sendInOneWrite } from './pipeline.js';
+export { createPipelinedPool } from './pipeline.js';
 export type { PipelineOptions } from './pipeline.js';
 export { assertDurable, borrowClient, createPool, inTransaction, withRole } from './pool.js';
 export type { BorrowedClient, PoolOptions } from './pool.js';

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Logger } from '@antiphon/observability';
+import { checkPostgresPatch } from '@antiphon/unsafe';
 
 export interface PipelineOptions {
   /** SQL that prepares each new connection: settings, statements. */
@@ -15,6 +16,7 @@ export interface PipelineOptions {
 export const createPipelinedPool = (like: pg.Pool, options: PipelineOptions): pg.Pool => {
   const prepare = (client: pg.ClientBase): Promise<unknown> =>
     client.query(`set default_transaction_read_only = on; ${options.prelude}`);
+  if (options.logger) checkPostgresPatch(new pg.Client(), options.logger);
   const pool = new pg.Pool({
     ...like.options,
     // The pool hides it from copies.
@@ -28,13 +30,4 @@ export const createPipelinedPool = (like: pg.Pool, options: PipelineOptions): pg
   // Replaced at the next use; unheard, it would end the process.
   pool.on('error', (error) => options.logger?.warn({ err: error }, 'an idle database connection broke'));
   return pool;
-};
-
-/** Sends what `work` issues until it first waits in one write to the socket: each write is a system call. */
-export const sendInOneWrite = <T>(client: pg.PoolClient, work: () => T): T => {
-  const { stream } = client.connection;
-  stream.cork();
-  // Behind the callbacks of promises that are kept already, where `work` may go on without having waited.
-  process.nextTick(() => stream.uncork());
-  return work();
 };

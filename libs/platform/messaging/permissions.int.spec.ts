@@ -25,7 +25,7 @@ const users = SERVICES.map((service) => {
 let server: TestNatsServer;
 const links = {} as Record<ServiceName, NatsLink>;
 
-/** Does something and answers what the server said against it, undefined if nothing. */
+/** Runs an action and returns the server's refusal, undefined if there is none. */
 const violation = async (
   service: ServiceName,
   act: (connection: NatsConnection) => void,
@@ -43,7 +43,7 @@ const violation = async (
       if (status.type === 'error') refusals.push(status.error.message);
   })();
   act(connection);
-  // The server answers in order: what it has against it comes before the answer to the ping.
+  // The server responds in order: a refusal arrives before the response to the ping.
   await connection.flush();
   await connection.close();
   await listening;
@@ -106,7 +106,7 @@ describe('permissions', () => {
     expect(refused).toMatch(/Permissions Violation for Subscription/);
   });
 
-  it('tells the caller that it may not ask', async () => {
+  it('report a forbidden request to the caller', async () => {
     const client = createRequestClient(links.sandbox);
     await expect(client.request(healthContract('metering'), {})).rejects.toMatchObject({
       kind: 'forbidden',
@@ -114,7 +114,7 @@ describe('permissions', () => {
     });
   });
 
-  it('lets a service answer what it was asked, once, and nothing that it was not', async () => {
+  it('allow one reply to each received request and no other', async () => {
     const answers: string[] = [];
     const { connection } = links.sandbox;
     const subscription = connection.subscribe('cmd.sandbox.>', {
@@ -138,7 +138,7 @@ describe('permissions', () => {
     listening.unsubscribe();
   });
 
-  it('is enough for the relay, the frames, and a consumer with its dead letters', async () => {
+  it('suffice for the relay, the frames and a consumer with its dead letters', async () => {
     await ensureStream(await openJetStreamManager(links.memory.connection), STREAMS.EVENTS);
     await ensureStream(await openJetStreamManager(links.agent.connection), STREAMS.LIVE);
     const handled: number[] = [];
@@ -167,7 +167,7 @@ describe('permissions', () => {
     await host.stop();
   });
 
-  it('refuses a wrong password at once', async () => {
+  it('reject a wrong password at once', async () => {
     const options = {
       url: server.url,
       user: 'agent',

@@ -1,28 +1,27 @@
 import { LOG_NOTIFICATION_SUBJECT, LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { deadLetterSubject } from './consumers/dead-letter.js';
+import { deadLetterSubject, requestDeadLetters } from './consumers/dead-letters.js';
 import { inboxPrefix } from './link/nats-link.js';
-import { requestDeadLetters } from './requests/request-server.js';
 import type { StreamName } from './link/streams.js';
 
-/** What the server lets one service's credential do; everything else is a permissions violation. */
+/** Permissions of one service's NATS credential; all else is a permissions violation. */
 export interface NatsPermissions {
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
-  /** Besides, one reply to each request that it was sent. */
+  /** Allows one reply to each request that the service receives. */
   readonly allowResponses: true;
 }
 
 interface Needs {
-  /** Services that it asks. */
-  readonly asks: readonly ServiceName[];
-  /** Streams whose owner it is: it makes them, and publishes what they hold. */
+  /** Services that it sends requests to. */
+  readonly requests: readonly ServiceName[];
+  /** Streams that it owns: it creates them and publishes to them. */
   readonly owns: readonly StreamName[];
-  /** Streams that it looks things up in. */
+  /** Streams that it reads single messages from. */
   readonly reads: readonly StreamName[];
-  /** Its durable consumers of `EVENTS`, by name. */
+  /** Names of its durable consumers of `EVENTS`. */
   readonly durables: readonly string[];
-  /** Subjects beyond these rules. */
+  /** Further subjects. */
   readonly publish?: readonly string[];
   readonly subscribe?: readonly string[];
 }
@@ -30,31 +29,31 @@ interface Needs {
 const HEALTH: readonly ServiceName[] = ['agent', 'sandbox', 'metering', 'memory'];
 
 const NEEDS: Readonly<Record<ServiceName, Needs>> = {
-  gateway: { asks: HEALTH, owns: [], reads: ['LIVE'], durables: [], subscribe: ['live.>', 'evt.>'] },
+  gateway: { requests: HEALTH, owns: [], reads: ['LIVE'], durables: [], subscribe: ['live.>', 'evt.>'] },
   agent: {
-    asks: ['sandbox', 'metering', 'memory'],
+    requests: ['sandbox', 'metering', 'memory'],
     owns: ['LIVE'],
     reads: [],
     durables: [],
-    // One driver wakes another; a cancelled turn tells every sandbox process.
+    // A driver wakes another; a cancelled turn notifies every sandbox process.
     publish: ['hint.agent.>', 'hint.sandbox.cancel'],
   },
-  sandbox: { asks: [], owns: [], reads: [], durables: [] },
-  metering: { asks: [], owns: [], reads: [], durables: ['metering-settle-calls'] },
-  memory: { asks: [], owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
+  sandbox: { requests: [], owns: [], reads: [], durables: [] },
+  metering: { requests: [], owns: [], reads: [], durables: ['metering-settle-calls'] },
+  memory: { requests: [], owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
 };
 
 const SUBJECTS_OF: Readonly<Record<StreamName, string>> = { EVENTS: 'evt.>', LIVE: 'live.>', DLQ: 'dlq.>' };
 
 const api = (verb: string, ...rest: string[]): string => ['$JS.API', verb, ...rest].join('.');
 
-const makeStream = (stream: StreamName): string[] =>
+const createStream = (stream: StreamName): string[] =>
   ['CREATE', 'UPDATE', 'INFO'].map((verb) => api('STREAM', verb, stream));
 
 const ownStream = (stream: StreamName): string[] => [
   SUBJECTS_OF[stream],
-  ...makeStream(stream),
-  // The relay makes a stream anew that holds another history than the log.
+  ...createStream(stream),
+  // The relay recreates a stream whose history differs from the log.
   api('STREAM.DELETE', stream),
   ...readStream(stream),
 ];
@@ -75,16 +74,18 @@ const consumeEvents = (durable: string): string[] => [
   deadLetterSubject(durable),
 ];
 
-/** Subjects of a service's credential (contract §6): its own requests and inbox, and what its work needs; no more. */
+/**
+ * Returns the permissions of a service: its own requests and inbox, and the subjects that it uses.
+ */
 export const natsPermissions = (service: ServiceName): NatsPermissions => {
   const needs = NEEDS[service];
   return {
     publish: [
-      ...needs.asks.map((other) => `cmd.${other}.>`),
+      ...needs.requests.map((other) => `cmd.${other}.>`),
       ...needs.owns.flatMap(ownStream),
       ...needs.reads.flatMap(readStream),
       ...needs.durables.flatMap(consumeEvents),
-      ...(needs.durables.length > 0 ? makeStream('DLQ') : []),
+      ...(needs.durables.length > 0 ? createStream('DLQ') : []),
       ...(needs.publish ?? []),
       deadLetterSubject(requestDeadLetters(service)),
       LOG_NOTIFICATION_SUBJECT,

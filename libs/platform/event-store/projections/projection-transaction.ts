@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import { borrowClient, sendInOneWrite, isDatabaseError, translateDatabaseError } from '@antiphon/database';
+import { borrowClient, isDatabaseError, translateDatabaseError } from '@antiphon/database';
 import { bug } from '@antiphon/kernel';
+import { sendInOneWrite } from '@antiphon/unsafe';
 import { beginWithMove, type Move } from './projection-checkpoint.js';
 
 /** `elsewhere`: another process was faster, and nothing was done. */

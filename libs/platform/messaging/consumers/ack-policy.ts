@@ -1,20 +1,20 @@
 import { isAppError } from '@antiphon/kernel';
 
-/** What becomes of a message whose handler threw (house style §5). */
+/** Action on a message whose handler threw, by the error's kind (docs/errors.md). */
 export type Verdict =
-  /** The rule said no: that is an outcome, and the message is done with. */
+  /** A rule rejected the message: that is an outcome, and the message is done. */
   | { readonly action: 'ack' }
-  /** Delivered again after the delay; `excused` tries do not count against the message. */
+  /** Redelivers after the delay; an `excused` attempt does not count against the message. */
   | { readonly action: 'retry'; readonly delayMs: number; readonly excused: boolean }
-  /** Kept aside with its reason; with `alert`, somebody has to look at our code. */
+  /** Stores the message with its reason; `alert` marks a defect of this code. */
   | { readonly action: 'dead-letter'; readonly alert: boolean };
 
 export interface AckPolicy {
-  /** Failures of its own after which a message is given up. */
+  /** Failures of the message itself after which it is given up. */
   readonly maxFailures: number;
-  /** Delay before each further try; the last one repeats. */
+  /** Backoff delays before further attempts; the last one repeats. */
   readonly backoffMs: readonly number[];
-  /** Delay when a quota is used up and nobody said until when. */
+  /** Delay after an exhausted quota whose error has no retry time. */
   readonly exhaustedDelayMs: number;
 }
 
@@ -31,15 +31,16 @@ const exhaustedDelay = (policy: AckPolicy, seconds: unknown): number =>
   typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : policy.exhaustedDelayMs;
 
 /**
- * Judges an error. `failures` counts this one and those before it that were the message's own; `tries` counts all.
- * A dependency that is down or a quota that is used up is no fault of the message: it waits, however long.
+ * Decides what to do with a failed message. `failures` counts the failures of the message itself,
+ * this one included; `attempts` counts all. An unavailable dependency or an exhausted quota is not
+ * the message's failure: it is retried without limit.
  */
-export const decideAck = (policy: AckPolicy, error: unknown, failures: number, tries: number): Verdict => {
-  const counted = (alert: boolean): Verdict =>
+export const decideAck = (policy: AckPolicy, error: unknown, failures: number, attempts: number): Verdict => {
+  const retryOrGiveUp = (alert: boolean): Verdict =>
     failures >= policy.maxFailures
       ? { action: 'dead-letter', alert }
       : { action: 'retry', delayMs: delayFor(policy, failures), excused: false };
-  if (!isAppError(error)) return counted(true);
+  if (!isAppError(error)) return retryOrGiveUp(true);
   switch (error.kind) {
     case 'invalid':
     case 'unauthenticated':
@@ -49,10 +50,10 @@ export const decideAck = (policy: AckPolicy, error: unknown, failures: number, t
     case 'rejected':
       return { action: 'ack' };
     case 'conflict':
-      return counted(false);
+      return retryOrGiveUp(false);
     case 'transient':
     case 'provider':
-      return { action: 'retry', delayMs: delayFor(policy, tries), excused: true };
+      return { action: 'retry', delayMs: delayFor(policy, attempts), excused: true };
     case 'exhausted':
       return {
         action: 'retry',

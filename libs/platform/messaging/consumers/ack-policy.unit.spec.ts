@@ -18,15 +18,15 @@ describe('ack policy', () => {
     ['transient', 'retry'],
     ['provider', 'retry'],
     ['exhausted', 'retry'],
-  ])('answers %s by %s', (kind, action) => {
+  ])('maps %s to %s', (kind, action) => {
     expect(first(kind).action).toBe(action);
   });
 
-  it('has an answer to every kind', () => {
+  it('has a verdict for every kind', () => {
     for (const kind of ERROR_KINDS) expect(first(kind)).toBeDefined();
   });
 
-  it('calls for somebody only where our code is at fault', () => {
+  it('raises an alert only for a defect of this code', () => {
     expect(first('bug')).toEqual({ action: 'dead-letter', alert: true });
     expect(first('invalid')).toEqual({ action: 'dead-letter', alert: false });
     expect(decideAck(DEFAULT_ACK_POLICY, new Error('odd'), 5, 5)).toEqual({
@@ -39,19 +39,19 @@ describe('ack policy', () => {
     });
   });
 
-  it('waits 1, 5, 30 seconds, and gives up at the fifth failure', () => {
+  it('backs off for 1, 5, 30 and 30 seconds', () => {
     const delays = [1, 2, 3, 4].map((n) => decideAck(DEFAULT_ACK_POLICY, error('conflict'), n, n));
     expect(delays).toEqual(
       [1_000, 5_000, 30_000, 30_000].map((delayMs) => ({ action: 'retry', delayMs, excused: false })),
     );
   });
 
-  it('never gives up a message because something else is down', () => {
+  it('retries without limit while a dependency is down', () => {
     const late = decideAck(DEFAULT_ACK_POLICY, error('transient'), 1_000, 1_000);
     expect(late).toEqual({ action: 'retry', delayMs: 30_000, excused: true });
   });
 
-  it('waits for a quota as long as the error says, else a minute', () => {
+  it('waits for a quota until its retry time, by default a minute', () => {
     const said = decideAck(DEFAULT_ACK_POLICY, error('exhausted', { retryAfterSeconds: 7 }), 1, 1);
     expect(said).toMatchObject({ delayMs: 7_000, excused: true });
     expect(first('exhausted')).toMatchObject({ delayMs: 60_000 });

@@ -15,7 +15,7 @@ import type { Message } from './testing/consumer-world.js';
 
 const NAMESPACE = '6f1d0a4e-2c55-4f0b-9d5e-000000000001';
 
-/** What JetStream promises is delivery at least once, in some order; that effects happen once is the log's doing. */
+/** JetStream delivers at least once, in any order; the log makes effects happen once. */
 describe('effects of messages', () => {
   const world = useConsumerWorld();
   let database: TestDatabase;
@@ -41,7 +41,7 @@ describe('effects of messages', () => {
   const numbersOf = async (streamId: string): Promise<unknown[]> =>
     (await store.readStream('default', streamId)).map(({ data }) => data['n']);
 
-  it('happen once for a message that is published ten times within and ten times after the window', async () => {
+  it('happen once for a message published many times within and after the deduplication window', async () => {
     await world.manager.streams.update('EVENTS', { ...STREAMS.EVENTS, duplicate_window: nanos(500) });
     const streamId = `session-${randomUUID()}`;
     const handled: string[] = [];
@@ -52,14 +52,14 @@ describe('effects of messages', () => {
     await Promise.all(Array.from({ length: 10 }, () => world.publish(1, { id: 'same' })));
     const copies = async () => (await world.manager.streams.info('EVENTS')).state.messages;
     expect(await copies()).toBe(1);
-    // Once the window has passed the server takes copies for new messages.
+    // After the window the server treats copies as new messages.
     await until(async () => (await world.publish(1, { id: 'same' }), (await copies()) >= 4));
     await world.settled();
     expect(handled.length).toBeGreaterThanOrEqual(4);
     expect(await numbersOf(streamId)).toEqual([1]);
   });
 
-  it('come in order although the messages do not', async () => {
+  it('happen in order when messages arrive out of order', async () => {
     const streamId = `session-${randomUUID()}`;
     world.run((message, { messageId }) => append(streamId, message, message.n - 1, messageId));
     for (const n of [3, 1, 2]) await world.publish(n);
@@ -68,7 +68,7 @@ describe('effects of messages', () => {
     expect(await world.deadLetters()).toEqual([]);
   });
 
-  it('are those of the process that was there, not of the one that stalled', async () => {
+  it('come from the process that took over, not from the one that stalled', async () => {
     const streamId = `session-${randomUUID()}`;
     await world.manager.consumers.add('EVENTS', {
       durable_name: 'metering-spec',
@@ -86,7 +86,8 @@ describe('effects of messages', () => {
       options,
     );
     await until(async () => (await numbersOf(streamId)).length === 1);
-    // It wakes up with the message still in its hands: the server takes its late ack, the log not its late effect.
+    // The stalled process resumes with the message: the server accepts its late acknowledgement,
+    // the log rejects its late effect.
     await expect(append(streamId, { n: 1 }, 0, randomUUID())).rejects.toMatchObject({
       code: 'LOG.VERSION_CONFLICT',
     });

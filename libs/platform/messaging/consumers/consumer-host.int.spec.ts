@@ -17,7 +17,7 @@ import { planned, useConsumerWorld } from './testing/consumer-world.js';
 describe('consumer host', () => {
   const world = useConsumerWorld();
 
-  it('hands each message over once, parsed, in the context of what caused it', async () => {
+  it('passes each message to the handler once, parsed, in the context of its cause', async () => {
     const seen: unknown[] = [];
     world.run((message, meta) => {
       const { correlationId, causationId, service } = currentContext() ?? {};
@@ -44,7 +44,7 @@ describe('consumer host', () => {
     ['forbidden', forbidden],
     ['not_found', notFound],
     ['bug', bug],
-  ])('puts a message aside at once whose handler says %s', async (_kind, make) => {
+  ])('stores a dead letter at once when the handler throws %s', async (_kind, make) => {
     const { seen, handle } = planned({ 1: () => make('TEST.REFUSED', 'no\r\nway') });
     world.run(handle);
     await world.publish(1);
@@ -63,7 +63,7 @@ describe('consumer host', () => {
     ]);
   });
 
-  it('is done with a message that a rule refuses', async () => {
+  it('acknowledges a message that a rule rejects', async () => {
     const { seen, handle } = planned({ 1: () => rejected('TEST.RULE', 'no') });
     world.run(handle);
     await world.publish(1);
@@ -72,7 +72,7 @@ describe('consumer host', () => {
     expect(await world.deadLetters()).toEqual([]);
   });
 
-  it('delivers again after a conflict, and gives up after five failures', async () => {
+  it('retries after a conflict and gives up after five failures', async () => {
     const { seen, handle } = planned({
       1: (delivery) => (delivery < 3 ? conflict('TEST.CONFLICT', 'again') : undefined),
       2: () => conflict('TEST.CONFLICT', 'always'),
@@ -88,7 +88,7 @@ describe('consumer host', () => {
     ]);
   });
 
-  it('gives up a handler that always throws what nobody foresaw, with an alert and nothing told', async () => {
+  it('gives up after five unexpected errors, with an alert and without details in the dead letter', async () => {
     const lines: Record<string, unknown>[] = [];
     const sink = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
     const { seen, handle } = planned({ 1: () => new TypeError('secret of /srv') });
@@ -105,7 +105,7 @@ describe('consumer host', () => {
     });
   });
 
-  it('keeps a message through an outage of whatever length', async () => {
+  it('retries a message through an outage of any length', async () => {
     const { seen, handle } = planned({
       1: (delivery) => (delivery < 9 ? transient('TEST.DOWN', 'down') : undefined),
       2: (delivery) =>
@@ -125,7 +125,7 @@ describe('consumer host', () => {
     ['text that is no JSON', 'nope'],
     ['JSON of another shape', '{"n":"x"}'],
     ['nothing', ''],
-  ])('puts %s aside with the reason, and goes on', async (_what, payload) => {
+  ])('stores %s as a dead letter with the reason and continues', async (_what, payload) => {
     const { seen, handle } = planned({});
     world.run(handle);
     await jetstream(world.link.connection).publish('evt.default.session.one', payload);
@@ -135,7 +135,7 @@ describe('consumer host', () => {
     expect(await world.deadLetters()).toMatchObject([{ code: 'MESSAGING.INVALID' }]);
   });
 
-  it('passes over types that it does not handle', async () => {
+  it('skips types that it does not handle', async () => {
     const { seen, handle } = planned({});
     world.run(handle, { types: ['Counted'] });
     await world.publish(1, { subject: 'evt.default.session.one', type: 'Other' });
@@ -144,7 +144,7 @@ describe('consumer host', () => {
     expect(seen).toEqual(['2:1']);
   });
 
-  it('keeps the order within a subject, also around a message that fails', async () => {
+  it('keeps the order within a subject when a message fails', async () => {
     const { handle } = planned({
       1: (delivery) => (delivery < 3 ? conflict('TEST.CONFLICT', 'again') : undefined),
       3: (delivery) => (delivery < 6 ? transient('TEST.DOWN', 'down') : undefined),
@@ -164,7 +164,7 @@ describe('consumer host', () => {
     expect(done[0]).toBe(9);
   });
 
-  it('works on no more messages at once than allowed', async () => {
+  it('handles at most the configured number of messages at once', async () => {
     let begun = 0;
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -177,7 +177,7 @@ describe('consumer host', () => {
     );
     for (let n = 0; n < 60; n++) await world.publish(n);
     await until(() => begun === 3);
-    // Whatever else has been delivered is here before the answer to the ping is.
+    // All other delivered messages arrive before the response to the ping.
     await world.link.connection.flush();
     expect(begun).toBe(3);
     release();
@@ -185,7 +185,7 @@ describe('consumer host', () => {
     expect(begun).toBe(60);
   });
 
-  it('refuses a durable that is not its service’s', () => {
+  it('rejects a durable of another service', () => {
     expect(() => world.run(() => Promise.resolve(), { durable: 'agent-spec' })).toThrow('must begin with');
   });
 });

@@ -1,39 +1,39 @@
 import type { z } from 'zod';
+import { createKeyedQueue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { startConsumerLoop } from './consumer-loop.js';
-import type { ConsumerDefinition } from './define-consumer.js';
-import { createDeliveryLedger } from './delivery-ledger.js';
-import { createMessageWorker } from './message-worker.js';
 import type { NatsLink } from '../link/nats-link.js';
-import { serveReplays } from './serve-replays.js';
-import { createWorkLanes } from './work-lanes.js';
+import { ConsumerLoop } from './consumer-loop.js';
+import type { ConsumerDefinition } from './define-consumer.js';
+import { DeliveryLedger } from './delivery-ledger.js';
+import { MessageWorker } from './message-worker.js';
+import { serveReplays } from './replay-dead-letters.js';
 
 export interface RunningConsumer {
   readonly durable: string;
-  /** True while messages can arrive. */
+  /** Returns true while messages can arrive. */
   isConsuming(): boolean;
-  /** Takes nothing more, lets handlers end within the deadline. */
+  /** Drains: starts no further message and waits for handlers until the timeout. */
   stop(): Promise<void>;
 }
 
-/** Runs JetStream consumers for as long as the process lives. */
+/** Runs JetStream consumers for the lifetime of the process. */
 export interface ConsumerHost {
   /**
-   * Begins to consume and keeps at it. The consumer, and the dead letters' stream, are made when they are missing,
-   * also while it runs; a missing stream is waited for until its owner has made it.
+   * Starts a consumer and keeps it running. Creates the consumer and the stream of dead letters
+   * whenever they are missing. Waits for a missing event stream until its owner has created it.
    */
   run<Schema extends z.ZodType, Dependencies>(
     definition: ConsumerDefinition<Schema, Dependencies>,
     dependencies: Dependencies,
   ): RunningConsumer;
-  /** Stops every consumer: what is at work ends, what was not begun goes back at once. */
+  /** Stops every consumer: started messages finish, the others return to the server at once. */
   stop(): Promise<void>;
 }
 
 export interface ConsumerHostOptions {
   readonly link: NatsLink;
   readonly logger: Logger;
-  /** How long `stop` waits for handlers, default 10,000 ms. */
+  /** Time limit of `stop` for running handlers. Default: 10,000 ms. */
   readonly drainTimeoutMs?: number;
 }
 
@@ -47,33 +47,29 @@ const runConsumer = <Schema extends z.ZodType, Dependencies>(
   const { durable, order = 'none', concurrency = DEFAULT_CONCURRENCY } = definition;
   if (!durable.startsWith(`${link.service}-`))
     throw new Error(`a durable of ${link.service} must begin with its name`);
-  const lanes = createWorkLanes(concurrency);
+  const queue = createKeyedQueue(concurrency);
   const handle = definition.handle(dependencies);
-  const work = createMessageWorker({
-    settings: definition,
-    handle,
-    link,
-    logger,
-    ledger: createDeliveryLedger(),
-  });
-  const loop = startConsumerLoop({
+  const ledger = new DeliveryLedger();
+  const worker = new MessageWorker({ settings: definition, handle, link, logger, ledger });
+  const loop = new ConsumerLoop({
     settings: definition,
     link,
     logger,
-    room: async () => {
-      await lanes.room();
-      return concurrency - lanes.size;
+    waitForCapacity: async () => {
+      await queue.waitForCapacity();
+      return concurrency - queue.size;
     },
-    begin: (message) => lanes.run(order === 'subject' ? message.subject : undefined, () => work(message)),
+    start: (message) =>
+      queue.run(order === 'subject' ? message.subject : undefined, () => worker.process(message)),
   });
   const stopReplays = serveReplays({ settings: definition, handle, link, logger });
   const stop = async (): Promise<void> => {
     stopReplays();
     const deadline = AbortSignal.timeout(drainTimeoutMs);
     const expired = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve()));
-    await Promise.race([loop.stop().then(() => lanes.idle()), expired]);
-    if (lanes.size > 0)
-      logger.warn({ consumer: durable, messages: lanes.size }, 'messages were still at work');
+    await Promise.race([loop.stop().then(() => queue.waitUntilIdle()), expired]);
+    if (queue.size > 0)
+      logger.warn({ consumer: durable, messages: queue.size }, 'messages unfinished at shutdown');
   };
   return { durable, isConsuming: () => loop.isConsuming(), stop };
 };

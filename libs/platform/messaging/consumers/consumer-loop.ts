@@ -2,11 +2,8 @@ import { AckPolicy, DeliverPolicy, jetstream } from '@nats-io/jetstream';
 import type { Consumer, ConsumerConfig, ConsumerMessages, JetStreamManager, JsMsg } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import type { z } from 'zod';
-import { createWakeSignal } from '@antiphon/kernel';
+import { backoffDelay, createWakeSignal } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { streamOf } from './define-consumer.js';
-import type { ConsumerSettings } from './define-consumer.js';
-import { DEFAULT_ACK_WAIT_MS } from './message-worker.js';
 import type { NatsLink } from '../link/nats-link.js';
 import {
   JETSTREAM_CODES,
@@ -15,36 +12,39 @@ import {
   jetstreamErrorCode,
   openJetStreamManager,
 } from '../link/streams.js';
-
-/** Brings one consumer's messages for as long as it runs, through every loss of connection, stream and consumer. */
-export interface ConsumerLoop {
-  /** True while messages can arrive. */
-  isConsuming(): boolean;
-  /** Ends the loop: no message is taken any more; those in the buffer go back. */
-  stop(): Promise<void>;
-}
+import { streamOf } from './define-consumer.js';
+import type { ConsumerSettings } from './define-consumer.js';
+import { DEFAULT_ACK_WAIT_MS } from './message-worker.js';
 
 export interface LoopOptions {
   readonly settings: ConsumerSettings<z.ZodType>;
   readonly link: NatsLink;
   readonly logger: Logger;
-  /** Settles once further messages can be begun, and answers how many. */
-  readonly room: () => Promise<number>;
-  readonly begin: (message: JsMsg) => void;
+  /** Waits until further messages can start; resolves with their number. */
+  readonly waitForCapacity: () => Promise<number>;
+  readonly start: (message: JsMsg) => void;
 }
 
 /**
- * One pull request stays open this long, the least that the library takes. A stopping consumer lets its last one run
- * out: what the server sends to a subscription that has just been ended would be lost until the ack wait.
+ * Duration of one pull request, ms: the library's minimum. A stopping consumer lets its last pull
+ * expire, because a message sent to a subscription that has just ended is lost until the ack wait.
  */
 const PULL_MS = 1_000;
-/** Deliveries without acknowledgement over all processes; those that wait for their retry are among them. */
+/**
+ * Maximum unacknowledged deliveries over all processes; messages that wait for their retry count.
+ */
 const MAX_ACK_PENDING = 1_000;
-/** What is handed back must not come to our own last request again. */
-const HAND_BACK_MS = PULL_MS;
-/** A stream that is being made again, or a server that restarts, is back by then. */
+/**
+ * Redelivery delay of a message returned at shutdown: it must not arrive in this process's last
+ * pull.
+ */
+const RETURN_DELAY_MS = PULL_MS;
+/**
+ * Failures logged at level info: a stream being recreated or a restarting server returns within
+ * them.
+ */
 const QUIET_FAILURES = 4;
-const RETRY_MS = [250, 500, 1_000, 2_000, 5_000];
+const BACKOFF = { firstMs: 250, maxMs: 5_000 };
 
 const configOf = (settings: ConsumerSettings<z.ZodType>): Partial<ConsumerConfig> => ({
   durable_name: settings.durable,
@@ -53,7 +53,8 @@ const configOf = (settings: ConsumerSettings<z.ZodType>): Partial<ConsumerConfig
   deliver_policy: DeliverPolicy.All,
   ack_wait: nanos(settings.ackWaitMs ?? DEFAULT_ACK_WAIT_MS),
   max_ack_pending: MAX_ACK_PENDING,
-  // Giving up is ours: the server would only stop delivering, and the message would be in nobody's hands.
+  // The consumer host gives messages up itself: the server would stop delivering without a dead
+  // letter.
   max_deliver: -1,
 });
 
@@ -70,62 +71,78 @@ const ensureConsumer = async (
   return jetstream(link.connection).consumers.getConsumerFromInfo(info);
 };
 
-export const startConsumerLoop = (options: LoopOptions): ConsumerLoop => {
-  const { settings, link, logger, room, begin } = options;
-  const nap = createWakeSignal();
-  let open: ConsumerMessages | undefined;
-  let consuming = false;
-  let stopping = false;
+/**
+ * Pulls one consumer's messages until stopped, through every loss of connection, stream and
+ * consumer.
+ */
+export class ConsumerLoop {
+  readonly #options: LoopOptions;
+  readonly #retryTimer = createWakeSignal();
+  readonly #running: Promise<void>;
+  readonly #unsubscribe: () => void;
+  #pull: ConsumerMessages | undefined;
+  #consuming = false;
+  #stopping = false;
 
-  const pull = async (consumer: Consumer): Promise<void> => {
-    const free = await room();
-    if (stopping) return;
-    open = await consumer.fetch({ max_messages: free, expires: PULL_MS });
-    for await (const message of open) {
-      if (stopping) message.nak(HAND_BACK_MS);
-      else begin(message);
-    }
-  };
+  constructor(options: LoopOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.link.onReconnect(() => {
+      // The server has lost the pull request, and perhaps the consumer.
+      this.#pull?.stop();
+      this.#retryTimer.wake();
+    });
+    this.#running = this.#run();
+  }
 
-  const consume = async (manager: JetStreamManager): Promise<void> => {
-    await ensureStream(manager, STREAMS.DLQ);
-    const consumer = await ensureConsumer(manager, options);
-    consuming = true;
-    while (!stopping && link.isConnected()) await pull(consumer);
-  };
+  /** Returns true while messages can arrive. */
+  isConsuming(): boolean {
+    return this.#consuming;
+  }
 
-  const run = async (): Promise<void> => {
+  /** Ends the loop: buffered messages return to the server, and no new one starts. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#unsubscribe();
+    this.#retryTimer.wake();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { link } = this.#options;
     const manager = await openJetStreamManager(link.connection);
-    for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
+    for (let failures = 0; !this.#stopping && !link.connection.isClosed(); failures++) {
       const startedAt = performance.now();
       try {
-        if (link.isConnected()) await consume(manager);
+        if (link.isConnected()) await this.#consume(manager);
       } catch (error) {
-        const level = failures < QUIET_FAILURES ? 'info' : 'warn';
-        logger[level](
-          { err: error, consumer: settings.durable },
-          'a consumer lost its stream; taking it up again',
-        );
+        this.#logFailure(error, failures);
       }
-      consuming = false;
+      this.#consuming = false;
       if (performance.now() - startedAt > 2 * PULL_MS) failures = 0;
-      if (!stopping) await nap.wait(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
+      if (!this.#stopping) await this.#retryTimer.wait(backoffDelay(BACKOFF, failures));
     }
-  };
+  }
 
-  const stopListening = link.onReconnect(() => {
-    // The server has forgotten the request, and may have forgotten the consumer.
-    open?.stop();
-    nap.wake();
-  });
-  const running = run();
-  return {
-    isConsuming: () => consuming,
-    stop: async () => {
-      stopping = true;
-      stopListening();
-      nap.wake();
-      await running;
-    },
-  };
-};
+  async #consume(manager: JetStreamManager): Promise<void> {
+    await ensureStream(manager, STREAMS.DLQ);
+    const consumer = await ensureConsumer(manager, this.#options);
+    this.#consuming = true;
+    while (!this.#stopping && this.#options.link.isConnected()) await this.#pullOnce(consumer);
+  }
+
+  async #pullOnce(consumer: Consumer): Promise<void> {
+    const capacity = await this.#options.waitForCapacity();
+    if (this.#stopping) return;
+    this.#pull = await consumer.fetch({ max_messages: capacity, expires: PULL_MS });
+    for await (const message of this.#pull) {
+      if (this.#stopping) message.nak(RETURN_DELAY_MS);
+      else this.#options.start(message);
+    }
+  }
+
+  #logFailure(error: unknown, failures: number): void {
+    const { logger, settings } = this.#options;
+    const level = failures < QUIET_FAILURES ? 'info' : 'warn';
+    logger[level]({ err: error, consumer: settings.durable }, 'consumer interrupted, retrying');
+  }
+}

@@ -7,7 +7,7 @@ import { planned, silentDeliveries, useConsumerWorld } from './testing/consumer-
 describe('consumer host under failure', () => {
   const world = useConsumerWorld();
 
-  it('does not let the server take a long handler for a dead one', async () => {
+  it('keeps a message from redelivery while its handler runs long', async () => {
     const { seen, handle } = planned({});
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -20,14 +20,14 @@ describe('consumer host under failure', () => {
     );
     await world.publish(1);
     await until(() => seen.length === 1);
-    // Beside it, a consumer that says nothing gets the same message again and again.
+    // A consumer without heartbeats gets the same message several times in the same time.
     await until(async () => (await silentDeliveries(world, 1)) >= 4);
     release();
     await world.settled();
     expect(seen).toEqual(['1:1']);
   });
 
-  it('takes over what a process left when it died', async () => {
+  it('takes over the messages of a process that died', async () => {
     const dying = await world.connect();
     const abandoned: string[] = [];
     world.run(
@@ -48,7 +48,7 @@ describe('consumer host under failure', () => {
     expect(seen).toEqual(['1:2']);
   });
 
-  it('goes on when its stream is deleted and made again while it runs', async () => {
+  it('continues after its stream is deleted and recreated', async () => {
     const { seen, handle } = planned({});
     const { consumer } = world.run(handle);
     await world.publish(1);
@@ -61,7 +61,7 @@ describe('consumer host under failure', () => {
     expect(seen).toEqual(['1:1', '2:1']);
   });
 
-  it('goes on when its consumer or the dead letters are deleted while it runs', async () => {
+  it('continues after its consumer and the dead letters are deleted', async () => {
     const { seen, handle } = planned({ 2: () => invalid('TEST.BAD', 'bad') });
     const { consumer } = world.run(handle);
     await world.publish(1);
@@ -75,7 +75,7 @@ describe('consumer host under failure', () => {
     expect(await world.deadLetters()).toHaveLength(1);
   });
 
-  it('goes on after NATS was killed, and after it lost everything', async () => {
+  it('continues after NATS was killed and after it lost its data', async () => {
     const seen = new Set<number>();
     world.run(({ n }) => Promise.resolve(void seen.add(n)));
     await world.publish(1);
@@ -84,7 +84,8 @@ describe('consumer host under failure', () => {
     await world.server.start();
     await until(() => world.link.isConnected());
     await world.publish(2);
-    // What it had acknowledged just before the crash may come again: the server had not written that down.
+    // A message acknowledged just before the crash may be redelivered: the server had not stored
+    // that.
     await until(() => seen.has(2));
     await world.server.kill();
     await world.server.wipe();
@@ -95,7 +96,7 @@ describe('consumer host under failure', () => {
     await until(() => seen.has(3));
   });
 
-  it('ends what is at work when it stops, and gives back what it had not begun', async () => {
+  it('finishes started messages at shutdown and returns the others', async () => {
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
     const begun: number[] = [];

@@ -3,7 +3,8 @@ import { connectNats } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
-import { listDeadLetters, replayDeadLetter } from './dead-letters.js';
+import { listDeadLetters } from './dead-letters.js';
+import { replayDeadLetter } from './replay-dead-letters.js';
 import type { MessageMeta } from './define-consumer.js';
 import { useConsumerWorld } from './testing/consumer-world.js';
 
@@ -18,7 +19,7 @@ describe('dead letters', () => {
     }
   };
 
-  it('are listed with their reason, stay when they fail again, and are gone once they are handled', async () => {
+  it('are listed with their reason, stay after a failed replay and are deleted after a successful one', async () => {
     let isFixed = false;
     const seen: (MessageMeta & { n: number })[] = [];
     world.run(({ n }, meta) => {
@@ -50,7 +51,7 @@ describe('dead letters', () => {
     });
   });
 
-  it('say that nobody is there to take them, and stay', async () => {
+  it('stay when no process of the service responds to the replay', async () => {
     const { host } = world.run(() => Promise.reject(new Error('always')), { policy: { maxFailures: 1 } });
     await world.publish(1);
     await until(async () => (await world.deadLetters()).length === 1);

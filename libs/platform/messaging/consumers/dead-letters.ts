@@ -2,22 +2,29 @@ import { jetstream } from '@nats-io/jetstream';
 import type { JsMsg } from '@nats-io/jetstream';
 import { headers as createHeaders } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { DLQ_HEADERS } from './dead-letter.js';
+import { toAppError } from '@antiphon/kernel';
 import type { NatsLink } from '../link/nats-link.js';
-import { translateRequestError } from '../requests/request-client.js';
-import { requestDeadLetters } from '../requests/request-server.js';
-import { REPLAY_ID, replaySubject } from './serve-replays.js';
 import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } from '../link/streams.js';
-import { fromWireError, parseJson } from '../requests/wire.js';
-import type { WireReply } from '../requests/wire.js';
 
-/** A message that was given up, as `DLQ` keeps it. */
-export interface StoredDeadLetter {
-  /** In `DLQ`. */
-  readonly sequence: number;
-  /** A durable, or `<service>-requests` for a request that nobody waited for. */
+/** A message that a consumer gave up, before it is stored. */
+export interface DeadLetter {
   readonly consumer: string;
-  /** Where the message came from. */
+  /** Deduplication id: the same for each attempt to store the same message. */
+  readonly id: string;
+  readonly subject: string;
+  readonly data: Uint8Array | string;
+  readonly headers?: MsgHdrs | undefined;
+  readonly error: unknown;
+  readonly deliveryCount: number;
+}
+
+/** A dead letter in the stream `DLQ`. */
+export interface StoredDeadLetter {
+  /** Sequence number in `DLQ`. */
+  readonly sequence: number;
+  /** A durable, or `<service>-requests` for a request without a reply subject. */
+  readonly consumer: string;
+  /** Original subject of the message. */
   readonly subject: string;
   readonly code: string;
   readonly reason: string;
@@ -28,11 +35,57 @@ export interface StoredDeadLetter {
   readonly headers: MsgHdrs;
 }
 
+export const DLQ_HEADERS = {
+  kind: 'x-dlq-kind',
+  code: 'x-dlq-code',
+  reason: 'x-dlq-reason',
+  subject: 'x-dlq-subject',
+  deliveries: 'x-dlq-deliveries',
+} as const;
+
 const { name: DLQ } = STREAMS.DLQ;
 const PREFIX = 'dlq.';
-const REPLAY_TIMEOUT_MS = 30_000;
 
-const toKept = (message: JsMsg): StoredDeadLetter => {
+export const deadLetterSubject = (consumer: string): string => `${PREFIX}${consumer}`;
+
+/** Returns the consumer name for failed requests of a service that have no reply subject. */
+export const requestDeadLetters = (service: string): string => `${service}-requests`;
+
+const MAX_REASON = 500;
+// A header's value ends at a line break, and the client library refuses one.
+const headerSafe = (text: string): string => text.replaceAll(/[\r\n]+/g, ' ').slice(0, MAX_REASON);
+
+/** Copies headers, except JetStream's own: those describe the original publish. */
+export const copyHeaders = (from: MsgHdrs | undefined): MsgHdrs => {
+  const copy = createHeaders();
+  for (const key of from?.keys() ?? []) if (!key.startsWith('Nats-')) copy.set(key, from?.get(key) ?? '');
+  return copy;
+};
+
+const headersOf = (letter: DeadLetter): MsgHdrs => {
+  const { kind, code, message } = toAppError(letter.error);
+  const headers = copyHeaders(letter.headers);
+  headers.set(DLQ_HEADERS.kind, kind);
+  headers.set(DLQ_HEADERS.code, code);
+  headers.set(DLQ_HEADERS.reason, headerSafe(message));
+  headers.set(DLQ_HEADERS.subject, letter.subject);
+  headers.set(DLQ_HEADERS.deliveries, String(letter.deliveryCount));
+  return headers;
+};
+
+/** Stores a message in `DLQ` with its reason. Resolves once JetStream has acknowledged it. */
+export const sendDeadLetter = async (link: NatsLink, letter: DeadLetter): Promise<void> => {
+  await jetstream(link.connection).publish(deadLetterSubject(letter.consumer), letter.data, {
+    msgID: `${letter.consumer}:${letter.id}`,
+    headers: headersOf(letter),
+  });
+};
+
+/** Publishes a dead letter without waiting, for a message that JetStream does not hold anyway. */
+export const publishDeadLetter = (link: NatsLink, letter: DeadLetter): void =>
+  link.connection.publish(deadLetterSubject(letter.consumer), letter.data, { headers: headersOf(letter) });
+
+const toStored = (message: JsMsg): StoredDeadLetter => {
   const headers = message.headers ?? createHeaders();
   return {
     sequence: message.seq,
@@ -47,47 +100,26 @@ const toKept = (message: JsMsg): StoredDeadLetter => {
   };
 };
 
-/** Every message that a consumer gave up, oldest first; none where there is no such stream. The operator's credential. */
-export const listDeadLetters = async (link: NatsLink): Promise<readonly StoredDeadLetter[]> => {
+const countDeadLetters = async (link: NatsLink): Promise<number> => {
   const manager = await openJetStreamManager(link.connection);
-  const count = await manager.streams.info(DLQ).then(
-    ({ state }) => state.messages,
-    (error: unknown) => {
-      if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return 0;
-      throw error;
-    },
-  );
+  try {
+    return (await manager.streams.info(DLQ)).state.messages;
+  } catch (error) {
+    if (jetstreamErrorCode(error) === JETSTREAM_CODES.streamNotFound) return 0;
+    throw error;
+  }
+};
+
+/**
+ * Lists all dead letters, oldest first; none where the stream does not exist. Needs the operator's
+ * credential.
+ */
+export const listDeadLetters = async (link: NatsLink): Promise<readonly StoredDeadLetter[]> => {
+  const count = await countDeadLetters(link);
   if (count === 0) return [];
   const consumer = await jetstream(link.connection).consumers.get(DLQ, {});
   const letters: StoredDeadLetter[] = [];
   for await (const message of await consumer.fetch({ max_messages: count, expires: 5_000 }))
-    letters.push(toKept(message));
+    letters.push(toStored(message));
   return letters;
-};
-
-/** Services have no `-` in their names, durables begin with one. */
-const serviceOf = (consumer: string): string => consumer.slice(0, consumer.indexOf('-'));
-
-const carried = ({ headers, consumer }: StoredDeadLetter): MsgHdrs => {
-  const copy = createHeaders();
-  for (const key of headers.keys()) if (!key.startsWith('Nats-')) copy.set(key, headers.get(key));
-  copy.set(REPLAY_ID, headers.get('Nats-Msg-Id').slice(consumer.length + 1));
-  return copy;
-};
-
-/**
- * Has the service handle a dead letter again, and removes it once that has succeeded. A request that nobody waited for
- * is sent again, to whoever answers it now. Rejects with what the service answers, as an AppError; the letter stays then.
- */
-export const replayDeadLetter = async (link: NatsLink, letter: StoredDeadLetter): Promise<void> => {
-  const service = serviceOf(letter.consumer);
-  const isRequest = letter.consumer === requestDeadLetters(service);
-  const subject = isRequest ? letter.subject : replaySubject(service, letter.consumer);
-  const options = { timeout: REPLAY_TIMEOUT_MS, headers: carried(letter) };
-  const answer = await link.connection.request(subject, letter.data, options).catch((error: unknown) => {
-    throw translateRequestError(subject, error);
-  });
-  const reply = parseJson(answer.data, 'MESSAGING.BAD_REPLY') as WireReply;
-  if (!reply.ok) throw fromWireError(reply.error);
-  await (await openJetStreamManager(link.connection)).streams.deleteMessage(DLQ, letter.sequence);
 };

@@ -1,36 +1,43 @@
 import type { z } from 'zod';
-import type { AckPolicy } from './ack-policy.js';
 import type { StreamName } from '../link/streams.js';
+import type { AckPolicy } from './ack-policy.js';
 
-/** What a handler learns about a message beside its content. */
+/** Delivery data of a message, passed to its handler with the content. */
 export interface MessageMeta {
-  /** The same for every delivery: the event's id. Handlers dedupe on it, or on the event stream's version. */
+  /**
+   * The same for every delivery: the event's id. Handlers deduplicate by it, or by the event
+   * stream's version.
+   */
   readonly messageId: string;
   readonly subject: string;
-  /** In the JetStream stream; for `EVENTS` it is the event's position in the log. */
+  /** Sequence in the JetStream stream; for `EVENTS` it is the event's position in the log. */
   readonly sequence: number;
-  /** 1 the first time. */
+  /** 1 for the first delivery. */
   readonly deliveryCount: number;
 }
 
-/** What a consumer is, without what it does. */
+/** Settings of a consumer, without its handler. */
 export interface ConsumerSettings<Schema extends z.ZodType> {
   /** `<service>-<purpose>`: processes with the same name share its messages. */
   readonly durable: string;
   /** `evt.…`, with wildcards. The stream follows from the first token. */
   readonly subject: string;
-  /** Of the whole message; for events the stored event, of which an object schema picks what it names. */
+  /**
+   * Schema of the whole message; for events the stored event, of which an object schema picks
+   * fields.
+   */
   readonly schema: Schema;
-  /** Event types that are handled; others of the subject are passed over. Without it, every message is. */
+  /** Event types to handle; others of the subject are skipped. Default: every message. */
   readonly types?: readonly string[];
-  /** Messages that one process works on at the same time, default 16. */
+  /** Maximum messages in progress in one process. Default: 16. */
   readonly concurrency?: number;
   /**
-   * `subject`: messages of one subject (one event stream) one after another within a process, and none before one
-   * that waits for its retry. Several processes still share a subject: what must hold there is checked by version.
+   * `subject`: handles the messages of one subject (one event stream) in order within a process,
+   * behind one that waits for its retry. Several processes still share a subject: invariants need a
+   * version check.
    */
   readonly order?: 'none' | 'subject';
-  /** After this long without a word the server takes the process for dead, default 30,000 ms. */
+  /** Time without a sign of life after which the server redelivers. Default: 30,000 ms. */
   readonly ackWaitMs?: number;
   readonly policy?: Partial<AckPolicy>;
 }
@@ -41,7 +48,10 @@ export type MessageHandler<Schema extends z.ZodType> = (
 ) => Promise<void>;
 
 export interface ConsumerDefinition<Schema extends z.ZodType, Dependencies> extends ConsumerSettings<Schema> {
-  /** Makes the handler from what the service has. It throws an AppError by the table of house style §5. */
+  /**
+   * Makes the handler from its dependencies. It throws AppErrors, whose kind decides the
+   * acknowledgement.
+   */
   readonly handle: (dependencies: Dependencies) => MessageHandler<Schema>;
 }
 
@@ -52,9 +62,9 @@ export const defineConsumer = <Schema extends z.ZodType, Dependencies>(
 
 const STREAM_OF: Readonly<Record<string, StreamName>> = { evt: 'EVENTS', live: 'LIVE', dlq: 'DLQ' };
 
-/** The JetStream stream that has a subject. */
+/** Returns the JetStream stream that holds a subject. */
 export const streamOf = (subject: string): StreamName => {
   const stream = STREAM_OF[subject.split('.')[0] ?? ''];
-  if (!stream) throw new Error(`no JetStream stream of ours has the subject ${subject}`);
+  if (!stream) throw new Error(`no JetStream stream holds the subject ${subject}`);
   return stream;
 };

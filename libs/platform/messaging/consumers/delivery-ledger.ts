@@ -1,58 +1,60 @@
-/** What one process remembers about deliveries that JetStream only counts. */
-export interface DeliveryLedger {
-  /** Notes a try that was no fault of the message. */
-  excuse(sequence: number): void;
-  /** How many of `deliveries` count against the message. */
-  counted(sequence: number, deliveries: number): number;
-  /** Later messages of the subject wait until this one is settled; `until`: unless another process has it by then. */
-  hold(subject: string, sequence: number, retryAt: number, until: number): void;
-  /** For how many ms a message must wait for an earlier one of its subject, 0 if it need not. */
-  heldFor(subject: string, sequence: number, now: number): number;
-  /** The message is done with. */
-  settle(subject: string, sequence: number): void;
-}
-
-interface Returned {
+interface Retry {
   readonly retryAt: number;
-  readonly until: number;
+  readonly expiresAt: number;
 }
 
-/** Messages that wait for a retry are few; a bound keeps those that another process settled from adding up. */
+/** Maximum entries of each map: messages settled by another process would otherwise add up. */
 const MAX_ENTRIES = 10_000;
-/** A message that waits for another is not sent back and forth more often than this. */
+/** Minimum delay of a message that waits for an earlier one, ms: bounds its redeliveries. */
 const MIN_WAIT_MS = 100;
 
-const bounded = <K, V>(map: Map<K, V>): void => {
+const removeOldest = <K, V>(map: Map<K, V>): void => {
   const oldest = map.keys().next();
   if (map.size > MAX_ENTRIES && !oldest.done) map.delete(oldest.value);
 };
 
-export const createDeliveryLedger = (): DeliveryLedger => {
-  const excused = new Map<number, number>();
-  const returned = new Map<string, Map<number, Returned>>();
-  return {
-    excuse: (sequence) => {
-      excused.set(sequence, (excused.get(sequence) ?? 0) + 1);
-      bounded(excused);
-    },
-    counted: (sequence, deliveries) => deliveries - (excused.get(sequence) ?? 0),
-    hold: (subject, sequence, retryAt, until) => {
-      const waiting = returned.get(subject) ?? new Map<number, Returned>();
-      waiting.set(sequence, { retryAt, until });
-      returned.set(subject, waiting);
-      bounded(returned);
-    },
-    heldFor: (subject, sequence, now) => {
-      const earlier = [...(returned.get(subject) ?? [])].filter(
-        ([other, { until }]) => other < sequence && until > now,
-      );
-      if (earlier.length === 0) return 0;
-      return Math.max(MIN_WAIT_MS, ...earlier.map(([, { retryAt }]) => retryAt - now));
-    },
-    settle: (subject, sequence) => {
-      excused.delete(sequence);
-      const waiting = returned.get(subject);
-      if (waiting?.delete(sequence) && waiting.size === 0) returned.delete(subject);
-    },
-  };
-};
+/** Records what one process knows about deliveries; JetStream only counts them. */
+export class DeliveryLedger {
+  readonly #excused = new Map<number, number>();
+  readonly #retries = new Map<string, Map<number, Retry>>();
+
+  /** Records a failed attempt that the message did not cause. */
+  excuse(sequence: number): void {
+    this.#excused.set(sequence, (this.#excused.get(sequence) ?? 0) + 1);
+    removeOldest(this.#excused);
+  }
+
+  /** Returns how many of `deliveries` count against the message. */
+  countFailures(sequence: number, deliveries: number): number {
+    return deliveries - (this.#excused.get(sequence) ?? 0);
+  }
+
+  /**
+   * Holds later messages of the subject back until this one is settled. The hold ends at
+   * `expiresAt`, when another process may have the message.
+   */
+  hold(subject: string, sequence: number, retryAt: number, expiresAt: number): void {
+    const waiting = this.#retries.get(subject) ?? new Map<number, Retry>();
+    waiting.set(sequence, { retryAt, expiresAt });
+    this.#retries.set(subject, waiting);
+    removeOldest(this.#retries);
+  }
+
+  /**
+   * Returns how long a message must wait for an earlier one of its subject, ms; 0 if it need not.
+   */
+  holdTime(subject: string, sequence: number, now: number): number {
+    const earlier = [...(this.#retries.get(subject) ?? [])].filter(
+      ([other, { expiresAt }]) => other < sequence && expiresAt > now,
+    );
+    if (earlier.length === 0) return 0;
+    return Math.max(MIN_WAIT_MS, ...earlier.map(([, { retryAt }]) => retryAt - now));
+  }
+
+  /** Forgets a message that has been acknowledged or given up. */
+  settle(subject: string, sequence: number): void {
+    this.#excused.delete(sequence);
+    const waiting = this.#retries.get(subject);
+    if (waiting?.delete(sequence) && waiting.size === 0) this.#retries.delete(subject);
+  }
+}

@@ -4,14 +4,14 @@ import { invalid, isAppError } from '@antiphon/kernel';
 import { contextFrom, countError, runWithContext, withSpan } from '@antiphon/observability';
 import type { Logger, RequestContext, SpanStart } from '@antiphon/observability';
 import { HEADERS } from '@antiphon/contracts/messaging';
+import type { NatsLink } from '../link/nats-link.js';
+import { EVENT_HEADERS } from '../relay/event-message.js';
+import { parseAs, parseJson } from '../requests/wire.js';
 import { DEFAULT_ACK_POLICY, decideAck } from './ack-policy.js';
 import type { AckPolicy, Verdict } from './ack-policy.js';
-import { sendDeadLetter } from './dead-letter.js';
+import { sendDeadLetter } from './dead-letters.js';
 import type { ConsumerSettings, MessageHandler, MessageMeta } from './define-consumer.js';
 import type { DeliveryLedger } from './delivery-ledger.js';
-import { EVENT_HEADERS } from '../relay/event-message.js';
-import type { NatsLink } from '../link/nats-link.js';
-import { parseAs, parseJson } from '../requests/wire.js';
 
 export interface WorkerOptions<Schema extends z.ZodType> {
   readonly settings: ConsumerSettings<Schema>;
@@ -22,9 +22,12 @@ export interface WorkerOptions<Schema extends z.ZodType> {
 }
 
 export const DEFAULT_ACK_WAIT_MS = 30_000;
-/** A message that came this often without any outcome kills its worker, or nobody acknowledges in time. */
+/**
+ * Maximum deliveries without an outcome: such a message kills its worker, or is never acknowledged
+ * in time.
+ */
 const MAX_DELIVERIES_WITHOUT_OUTCOME = 20;
-/** When even the dead letter cannot be stored. */
+/** Delay of a message whose dead letter could not be stored, ms. */
 const RETRY_DEAD_LETTER_MS = 5_000;
 
 const metaOf = (message: JsMsg): MessageMeta => ({
@@ -34,21 +37,18 @@ const metaOf = (message: JsMsg): MessageMeta => ({
   deliveryCount: message.info.deliveryCount,
 });
 
-const spanOf = ({
-  durable,
-  subject,
-}: Pick<ConsumerSettings<z.ZodType>, 'durable' | 'subject'>): SpanStart => ({
-  name: `process ${durable}`,
+const spanOf = (settings: Pick<ConsumerSettings<z.ZodType>, 'durable' | 'subject'>): SpanStart => ({
+  name: `process ${settings.durable}`,
   role: 'consumer',
   attributes: {
     'messaging.system': 'nats',
     'messaging.operation.type': 'process',
-    'messaging.destination.name': subject,
-    'messaging.consumer.group.name': durable,
+    'messaging.destination.name': settings.subject,
+    'messaging.consumer.group.name': settings.durable,
   },
 });
 
-/** An event of a session names it in its subject. */
+/** Pattern of a session event's subject, which contains the session's id. */
 const SESSION_SUBJECT = /^evt\.[^.]+\.session\.session-(.+)$/;
 
 const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext =>
@@ -59,19 +59,28 @@ const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext
     sessionId: SESSION_SUBJECT.exec(subject)?.[1],
   });
 
+interface PendingAck {
+  readonly message: JsMsg;
+  readonly done: () => void;
+  readonly fail: (error: unknown) => void;
+}
+
 /**
- * Acknowledges together what ends in the same turn of the event loop, in one write: most messages of a busy stream are
- * passed over, many at a time.
+ * Batches the acknowledgements of one round of the event loop into one write: most messages of a
+ * busy stream are skipped, many at a time.
  */
-const createAcks = () => {
-  let waiting: {
-    readonly message: JsMsg;
-    readonly done: () => void;
-    readonly fail: (error: unknown) => void;
-  }[] = [];
-  const flush = (): void => {
-    const batch = waiting;
-    waiting = [];
+class AckBatcher {
+  #pending: PendingAck[] = [];
+
+  ack(message: JsMsg): Promise<void> {
+    return new Promise((done, fail) => {
+      if (this.#pending.push({ message, done, fail }) === 1) setImmediate(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    const batch = this.#pending;
+    this.#pending = [];
     for (const { message, done, fail } of batch)
       try {
         message.ack();
@@ -79,17 +88,14 @@ const createAcks = () => {
       } catch (error) {
         fail(error);
       }
-  };
-  return {
-    ack: (message: JsMsg): Promise<void> =>
-      new Promise((done, fail) => {
-        if (waiting.push({ message, done, fail }) === 1) setImmediate(flush);
-      }),
-  };
-};
+  }
+}
 
-/** Tells the server now and then that the message is still worked on. */
-const stayAlive = (link: NatsLink, message: JsMsg, ackWaitMs: number): (() => void) => {
+/**
+ * Sends heartbeats for a message in progress, so that the server does not redeliver it. Returns a
+ * stop function.
+ */
+const startHeartbeat = (link: NatsLink, message: JsMsg, ackWaitMs: number): (() => void) => {
   const timer = setInterval(
     () => {
       if (link.connection.isClosed()) clearInterval(timer);
@@ -100,26 +106,66 @@ const stayAlive = (link: NatsLink, message: JsMsg, ackWaitMs: number): (() => vo
   return () => clearInterval(timer);
 };
 
-/** Makes the function that takes one message from delivery to its acknowledgement; it never throws. */
-export const createMessageWorker = <Schema extends z.ZodType>(
-  options: WorkerOptions<Schema>,
-): ((message: JsMsg) => Promise<void>) => {
-  const { settings, link, logger, ledger } = options;
-  const { durable, types, order = 'none', ackWaitMs = DEFAULT_ACK_WAIT_MS } = settings;
-  const acks = createAcks();
-  const span = spanOf(settings);
-  const policy: AckPolicy = { ...DEFAULT_ACK_POLICY, ...settings.policy };
+/** Processes messages of one consumer, each from its delivery to its acknowledgement. */
+export class MessageWorker<Schema extends z.ZodType> {
+  readonly #options: WorkerOptions<Schema>;
+  readonly #policy: AckPolicy;
+  readonly #span: SpanStart;
+  readonly #acks = new AckBatcher();
+  readonly #ackWaitMs: number;
+  readonly #isOrdered: boolean;
 
-  const isWanted = (message: JsMsg): boolean => {
+  constructor(options: WorkerOptions<Schema>) {
+    const { settings } = options;
+    this.#options = options;
+    this.#policy = { ...DEFAULT_ACK_POLICY, ...settings.policy };
+    this.#span = spanOf(settings);
+    this.#ackWaitMs = settings.ackWaitMs ?? DEFAULT_ACK_WAIT_MS;
+    this.#isOrdered = settings.order === 'subject';
+  }
+
+  /** Processes one message; never rejects. */
+  async process(message: JsMsg): Promise<void> {
+    const { link, logger, settings } = this.#options;
+    try {
+      await runWithContext(contextOf(link.service, message), () => this.#attempt(message));
+    } catch (error) {
+      // An acknowledgement needs a connection; without one the server delivers the message again.
+      const fields = { err: error, consumer: settings.durable, subject: message.subject };
+      logger.warn(fields, 'message not acknowledged');
+    }
+  }
+
+  async #attempt(message: JsMsg): Promise<void> {
+    const { ledger, link } = this.#options;
+    const meta = metaOf(message);
+    const { subject, sequence } = meta;
+    const waitMs = this.#isOrdered ? ledger.holdTime(subject, sequence, performance.now()) : 0;
+    if (waitMs > 0) return this.#retry(message, waitMs, true);
+    if (!this.#isWanted(message)) return this.#succeed(message);
+    const stopHeartbeat = startHeartbeat(link, message, this.#ackWaitMs);
+    try {
+      await withSpan(this.#span, () => this.#handle(message, meta));
+      await this.#succeed(message);
+    } catch (error) {
+      await this.#fail(message, meta, error);
+    } finally {
+      stopHeartbeat();
+    }
+  }
+
+  #isWanted(message: JsMsg): boolean {
+    const { types } = this.#options.settings;
     const type = message.headers?.get(EVENT_HEADERS.type);
     return types === undefined || !type || types.includes(type);
-  };
+  }
 
-  const work = async (message: JsMsg, meta: MessageMeta): Promise<void> => {
-    if (ledger.counted(meta.sequence, meta.deliveryCount) > MAX_DELIVERIES_WITHOUT_OUTCOME)
+  async #handle(message: JsMsg, meta: MessageMeta): Promise<void> {
+    const { handle, ledger, settings } = this.#options;
+    if (ledger.countFailures(meta.sequence, meta.deliveryCount) > MAX_DELIVERIES_WITHOUT_OUTCOME)
       throw invalid(
         'MESSAGING.NO_OUTCOME',
-        'the message was delivered again and again, and no handler came to an end',
+        `the message was delivered more than ${MAX_DELIVERIES_WITHOUT_OUTCOME} times, and no handler finished`,
       );
     if (message.headers?.has(EVENT_HEADERS.omitted))
       throw invalid(
@@ -127,85 +173,56 @@ export const createMessageWorker = <Schema extends z.ZodType>(
         'the event is larger than a message may be; it is in the log',
       );
     const body = parseJson(message.data, 'MESSAGING.INVALID');
-    await options.handle(parseAs(settings.schema, body, 'MESSAGING.INVALID'), meta);
-  };
+    await handle(parseAs(settings.schema, body, 'MESSAGING.INVALID'), meta);
+  }
 
-  const retry = (message: JsMsg, delayMs: number, excused: boolean): void => {
+  async #succeed(message: JsMsg): Promise<void> {
+    this.#options.ledger.settle(message.subject, message.seq);
+    await this.#acks.ack(message);
+  }
+
+  async #fail(message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> {
+    const failures = this.#options.ledger.countFailures(meta.sequence, meta.deliveryCount);
+    const verdict = decideAck(this.#policy, error, failures, meta.deliveryCount);
+    this.#log(verdict, error, meta);
+    if (verdict.action === 'retry') return this.#retry(message, verdict.delayMs, verdict.excused);
+    if (verdict.action === 'dead-letter') return this.#giveUp(message, meta, error);
+    await this.#succeed(message);
+  }
+
+  #retry(message: JsMsg, delayMs: number, excused: boolean): void {
+    const { ledger } = this.#options;
     if (excused) ledger.excuse(message.seq);
-    if (order === 'subject') {
+    if (this.#isOrdered) {
       const retryAt = performance.now() + delayMs;
-      ledger.hold(message.subject, message.seq, retryAt, retryAt + ackWaitMs);
+      ledger.hold(message.subject, message.seq, retryAt, retryAt + this.#ackWaitMs);
     }
     message.nak(delayMs);
-  };
+  }
 
-  const giveUp = async (message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> => {
+  async #giveUp(message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> {
+    const { ledger, link, logger, settings } = this.#options;
     const { subject, data, headers } = message;
+    const { deliveryCount } = meta;
     const id = `${message.info.stream}:${meta.sequence}:${meta.messageId}`;
     try {
-      await sendDeadLetter(link, {
-        consumer: durable,
-        id,
-        subject,
-        data,
-        headers,
-        error,
-        deliveryCount: meta.deliveryCount,
-      });
+      const consumer = settings.durable;
+      await sendDeadLetter(link, { consumer, id, subject, data, headers, error, deliveryCount });
     } catch (cause) {
-      logger.warn({ err: cause, ...meta }, 'a dead letter could not be stored; the message is kept for now');
-      return retry(message, RETRY_DEAD_LETTER_MS, true);
+      logger.warn({ err: cause, ...meta }, 'dead letter not stored, retrying');
+      return this.#retry(message, RETRY_DEAD_LETTER_MS, true);
     }
     ledger.settle(subject, meta.sequence);
     message.term(isAppError(error) ? error.code : 'INTERNAL.UNEXPECTED');
-  };
+  }
 
-  const log = (verdict: Verdict, error: unknown, meta: MessageMeta): void => {
+  #log(verdict: Verdict, error: unknown, meta: MessageMeta): void {
+    const { logger, settings } = this.#options;
     countError('message', error);
-    const fields = { err: error, consumer: durable, ...meta };
-    if (verdict.action === 'ack') logger.info(fields, 'a rule refused a message; it is done with');
+    const fields = { err: error, consumer: settings.durable, ...meta };
+    if (verdict.action === 'ack') logger.info(fields, 'message rejected by a rule');
     else if (verdict.action === 'retry')
-      logger.warn({ ...fields, delayMs: verdict.delayMs }, 'a message failed; it will be tried again');
-    else
-      logger.error({ ...fields, alert: verdict.alert }, 'a message was given up; it is in the dead letters');
-  };
-
-  const fail = async (message: JsMsg, meta: MessageMeta, error: unknown): Promise<void> => {
-    const failures = ledger.counted(meta.sequence, meta.deliveryCount);
-    const verdict = decideAck(policy, error, failures, meta.deliveryCount);
-    log(verdict, error, meta);
-    if (verdict.action === 'retry') return retry(message, verdict.delayMs, verdict.excused);
-    if (verdict.action === 'dead-letter') return giveUp(message, meta, error);
-    await succeed(message);
-  };
-
-  const succeed = async (message: JsMsg): Promise<void> => {
-    ledger.settle(message.subject, message.seq);
-    await acks.ack(message);
-  };
-
-  const attempt = async (message: JsMsg): Promise<void> => {
-    const meta = metaOf(message);
-    const wait = order === 'subject' ? ledger.heldFor(message.subject, meta.sequence, performance.now()) : 0;
-    if (wait > 0) return retry(message, wait, true);
-    if (!isWanted(message)) return succeed(message);
-    const relax = stayAlive(link, message, ackWaitMs);
-    try {
-      await withSpan(span, () => work(message, meta));
-      await succeed(message);
-    } catch (error) {
-      await fail(message, meta, error);
-    } finally {
-      relax();
-    }
-  };
-
-  return (message) =>
-    runWithContext(contextOf(link.service, message), () => attempt(message)).catch((error: unknown) =>
-      // Acknowledging needs a connection; without one the server delivers the message again.
-      logger.warn(
-        { err: error, consumer: durable, subject: message.subject },
-        'a message could not be acknowledged',
-      ),
-    );
-};
+      logger.warn({ ...fields, delayMs: verdict.delayMs }, 'message failed, retrying');
+    else logger.error({ ...fields, alert: verdict.alert }, 'message moved to dead letters');
+  }
+}

@@ -11,29 +11,29 @@ beforeAll(async () => {
 });
 afterAll(() => link.drain());
 
-describe('hints of the log', () => {
-  it('wake everybody who follows over a connection, each until it leaves, by one subscription', async () => {
+describe('log notifications', () => {
+  it('wake every subscriber of a connection until it unsubscribes, by one NATS subscription', async () => {
     const before = link.connection.stats().outMsgs;
     const woken = { first: 0, second: 0 };
     let settle: () => void = () => undefined;
     const next = () => new Promise<void>((resolve) => (settle = resolve));
-    const leaveFirst = onLogNotification(link, () => void (woken.first += 1));
-    const leaveSecond = onLogNotification(link, () => {
+    const unsubscribeFirst = onLogNotification(link, () => void (woken.first += 1));
+    const unsubscribeSecond = onLogNotification(link, () => {
       woken.second += 1;
       settle();
     });
-    const hint = createLogNotifier(link);
+    const notify = createLogNotifier(link);
     const both = next();
-    for (let i = 0; i < 5; i++) hint();
+    for (let i = 0; i < 5; i++) notify();
     await both;
     expect(woken.first).toBeGreaterThan(0);
     expect(link.connection.stats().outMsgs - before).toBe(1);
-    leaveFirst();
+    unsubscribeFirst();
     const seen = woken.first;
     const one = next();
-    hint();
+    notify();
     await one;
     expect(woken.first).toBe(seen);
-    leaveSecond();
+    unsubscribeSecond();
   });
 });

@@ -1,25 +1,34 @@
 import { connect } from '@nats-io/transport-node';
 import type { NatsConnection, Status } from '@nats-io/transport-node';
-import { transient } from '@antiphon/kernel';
+import { retry, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { gatherWrites } from '../gather-writes.js';
-import { spareErrors } from '../spare-errors.js';
+import { batchNatsWrites } from '@antiphon/unsafe';
 
-/** The one connection of a process to NATS, and whether it stands right now. */
+/** The one connection of a process to NATS, and its present state. */
 export interface NatsLink {
-  /** For subscriptions, publishing and JetStream. What is published while it is down is lost: check first. */
+  /**
+   * For subscriptions, publishing and JetStream. Messages published while it is down are lost:
+   * check `isConnected` first.
+   */
   readonly connection: NatsConnection;
   /** Name of the service whose credential it uses. */
   readonly service: string;
   isConnected(): boolean;
-  /** Called each time that the connection is lost; answers how to stop listening. */
+  /** Calls `listener` each time the connection is lost; returns a function that unsubscribes it. */
   onDisconnect(listener: () => void): () => void;
-  /** Called each time that the connection is back. */
+  /**
+   * Calls `listener` each time the connection is restored; returns a function that unsubscribes it.
+   */
   onReconnect(listener: () => void): () => void;
-  /** Settles when the connection is closed for good: with the reason if nobody here asked for it. */
+  /**
+   * Resolves when the connection is closed for good; with the reason unless this process closed it.
+   */
   readonly closed: Promise<Error | undefined>;
-  /** Ends every subscription after what it has received already, flushes, closes. Safe to call twice. */
+  /**
+   * Ends every subscription after the messages it has received, flushes, closes. Safe to call
+   * twice.
+   */
   drain(): Promise<void>;
 }
 
@@ -27,19 +36,23 @@ export interface NatsLinkOptions {
   readonly url: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** Also names the connection and its inbox: replies go to `_INBOX.<service>.>` and nowhere else. */
+  /**
+   * Also names the connection and its inbox: replies go to `_INBOX.<service>.>` and nowhere else.
+   */
   readonly service: string;
-  /** What the server shows for this connection, default the service. */
+  /** Name of this connection on the server. Default: the service. */
   readonly name?: string;
   readonly logger: Logger;
-  /** How long the first connection may take in all, default 30,000 ms. */
+  /** Time limit for the first connection, retries included. Default: 30,000 ms. */
   readonly connectTimeoutMs?: number;
 }
 
 const RETRY_MS = 250;
 const PING_MS = 5_000;
 
-/** Where replies to a service arrive; part of the permissions of its credential. */
+/**
+ * Returns the subject prefix of replies to a service; the permissions of its credential name it.
+ */
 export const inboxPrefix = (service: string): string => `_INBOX.${service}`;
 
 const connectOnce = (options: NatsLinkOptions): Promise<NatsConnection> =>
@@ -52,115 +65,136 @@ const connectOnce = (options: NatsLinkOptions): Promise<NatsConnection> =>
     maxReconnectAttempts: -1,
     reconnectTimeWait: RETRY_MS,
     reconnectJitter: RETRY_MS,
-    // A server that answers no ping for two rounds is taken for dead.
+    // A server that misses two pings counts as dead.
     pingInterval: PING_MS,
     maxPingOut: 2,
-    // While a restarted server reads its configuration it may refuse everybody; that is no reason to give up.
+    // A restarted server refuses every credential until it has read its configuration.
     ignoreAuthErrorAbort: true,
-    // A stack for each request, captured in advance, costs more than the request's encoding.
+    // A stack trace captured for each request costs more than the request's encoding.
     noAsyncTraces: true,
   });
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const isAuthError = (error: unknown): boolean =>
   error instanceof Error && error.name === 'AuthorizationError';
 
-/** Tries until the deadline; a refused credential ends it at once, since trying again does not help. */
-const connectBefore = async (deadline: number, options: NatsLinkOptions): Promise<NatsConnection> => {
+/**
+ * Connects with retries until the deadline. A refused credential fails at once: no retry can fix
+ * it.
+ */
+const connectWithRetry = async (options: NatsLinkOptions): Promise<NatsConnection> => {
   try {
-    return await connectOnce(options);
+    return await retry(() => connectOnce(options), {
+      firstMs: RETRY_MS,
+      maxMs: RETRY_MS,
+      withinMs: options.connectTimeoutMs ?? 30_000,
+      isRetryable: (error) => !isAuthError(error),
+      onRetry: (err) => options.logger.warn({ err }, 'NATS unreachable at start, retrying'),
+    });
   } catch (cause) {
-    if (isAuthError(cause) || performance.now() + RETRY_MS > deadline)
-      throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached', { cause });
-    options.logger.warn({ err: cause }, 'NATS cannot be reached yet; trying again');
+    throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached', { cause });
   }
-  await pause(RETRY_MS);
-  return connectBefore(deadline, options);
 };
 
-type Listeners = Set<() => void>;
-const listen = (listeners: Listeners, listener: () => void): (() => void) => {
-  listeners.add(listener);
-  return () => void listeners.delete(listener);
-};
+/** Follows the status of a connection and calls listeners on each loss and return. */
+class ConnectionMonitor {
+  #connected = true;
+  readonly #onLost = new Set<() => void>();
+  readonly #onRestored = new Set<() => void>();
 
-interface Watch {
-  connected: boolean;
-  readonly lost: Listeners;
-  readonly back: Listeners;
+  constructor(
+    private readonly connection: NatsConnection,
+    private readonly logger: Logger,
+  ) {}
+
+  get isConnected(): boolean {
+    return this.#connected && !this.connection.isClosed();
+  }
+
+  onDisconnect(listener: () => void): () => void {
+    this.#onLost.add(listener);
+    return () => void this.#onLost.delete(listener);
+  }
+
+  onReconnect(listener: () => void): () => void {
+    this.#onRestored.add(listener);
+    return () => void this.#onRestored.delete(listener);
+  }
+
+  async run(): Promise<void> {
+    for await (const status of this.connection.status()) this.#handle(status);
+  }
+
+  async waitForClose(): Promise<Error | undefined> {
+    const reason = await this.connection.closed();
+    this.#connected = false;
+    return reason instanceof Error ? reason : undefined;
+  }
+
+  #handle(status: Status): void {
+    switch (status.type) {
+      case 'disconnect':
+        if (!this.#connected) return;
+        this.#connected = false;
+        this.logger.warn('NATS connection lost');
+        for (const listener of this.#onLost) listener();
+        return;
+      case 'reconnect':
+        this.#connected = true;
+        this.logger.info('NATS connection restored');
+        for (const listener of this.#onRestored) listener();
+        return;
+      case 'error':
+        this.logger.error({ err: status.error }, 'NATS reported an error');
+        return;
+      case 'slowConsumer': {
+        const fields = { subject: status.sub.getSubject(), pending: status.pending };
+        this.logger.warn(fields, 'NATS subscriber too slow');
+        return;
+      }
+      default:
+        return;
+    }
+  }
 }
 
-const report = (status: Status, watch: Watch, logger: Logger): void => {
-  switch (status.type) {
-    case 'disconnect':
-      if (!watch.connected) return;
-      watch.connected = false;
-      logger.warn('the connection to NATS is lost; reconnecting');
-      for (const listener of watch.lost) listener();
-      return;
-    case 'reconnect':
-      watch.connected = true;
-      logger.info('the connection to NATS is back');
-      for (const listener of watch.back) listener();
-      return;
-    case 'error':
-      logger.error({ err: status.error }, 'NATS reports an error');
-      return;
-    case 'slowConsumer':
-      logger.warn({ subject: status.sub.getSubject(), pending: status.pending }, 'a subscriber is slow');
-      return;
-    default:
-      return;
-  }
-};
-
-const follow = async (connection: NatsConnection, watch: Watch, logger: Logger): Promise<void> => {
-  for await (const status of connection.status()) report(status, watch, logger);
-};
-
 /**
- * Connects to NATS and stays connected: reconnects for ever, with a quarter to half a second between attempts.
- * Fails with `MESSAGING.UNAVAILABLE` (transient) when the first connection does not come about in time.
+ * Connects to NATS and reconnects without limit, 250 to 500 ms between attempts. Fails with
+ * `MESSAGING.UNAVAILABLE` (transient) when the first connection is not established in time.
  */
 export const connectNats = async (options: NatsLinkOptions): Promise<NatsLink> => {
-  const { logger, service, connectTimeoutMs = 30_000 } = options;
-  const connection = await connectBefore(performance.now() + connectTimeoutMs, options);
-  const watch: Watch = { connected: true, lost: new Set(), back: new Set() };
-  void follow(connection, watch, logger);
-  spareErrors(connection);
-  const writeAtOnce = gatherWrites(connection);
-  const closed = connection.closed().then((reason) => {
-    watch.connected = false;
-    return reason instanceof Error ? reason : undefined;
-  });
+  const { logger, service } = options;
+  const connection = await connectWithRetry(options);
+  const monitor = new ConnectionMonitor(connection, logger);
+  void monitor.run();
+  const stopBatching = batchNatsWrites(connection, logger);
+  const closed = monitor.waitForClose();
   return {
     connection,
     service,
-    isConnected: () => watch.connected && !connection.isClosed(),
-    onDisconnect: (listener) => listen(watch.lost, listener),
-    onReconnect: (listener) => listen(watch.back, listener),
+    isConnected: () => monitor.isConnected,
+    onDisconnect: (listener) => monitor.onDisconnect(listener),
+    onReconnect: (listener) => monitor.onReconnect(listener),
     closed,
     drain: async () => {
       if (connection.isClosed() || connection.isDraining()) return void (await closed);
-      writeAtOnce();
-      // A drain waits for the server; with no server there is nothing to wait for.
-      await (watch.connected ? connection.drain() : connection.close());
+      stopBatching();
+      // A drain waits for the server; without a connection it would wait for the timeout.
+      await (monitor.isConnected ? connection.drain() : connection.close());
     },
   };
 };
 
-/** What everything that needs NATS answers while it is away. */
+/** Makes the error of every operation that needs NATS while the connection is down. */
 export const natsUnavailable = (cause?: unknown): AppError =>
   transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached at the moment', { cause });
 
 /**
- * Asks something of NATS, but only while it is there, and waits no longer than it is: what is sent during an outage
- * is dropped by the client library, and an answer that comes then goes to nobody.
+ * Runs an operation only while NATS is connected, and rejects as soon as the connection is lost.
+ * The client library drops messages sent during an outage, and their replies have no receiver.
  */
-export const callWhileConnected = <T>(link: NatsLink, ask: () => Promise<T>): Promise<T> =>
+export const callWhileConnected = <T>(link: NatsLink, operation: () => Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     if (!link.isConnected()) return reject(natsUnavailable());
-    const stop = link.onDisconnect(() => reject(natsUnavailable()));
-    ask().then(resolve, reject).finally(stop);
+    const unsubscribe = link.onDisconnect(() => reject(natsUnavailable()));
+    operation().then(resolve, reject).finally(unsubscribe);
   });

@@ -11,7 +11,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type { Logger } from '@antiphon/observability';
 import type { NatsLink } from './nats-link.js';
 
-/** The JetStream streams of the house (contract §6). None holds anything that the log does not have. */
+/** Names of all JetStream streams. Their content can be rebuilt from the log. */
 export const STREAM_NAMES = ['EVENTS', 'LIVE', 'DLQ'] as const;
 export type StreamName = (typeof STREAM_NAMES)[number];
 export type StreamSpec = Partial<StreamConfig> & { readonly name: StreamName; readonly subjects: string[] };
@@ -21,13 +21,13 @@ const DAY = 24 * 60 * MINUTE;
 const MIB = 1024 * 1024;
 
 export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
-  /** What the relay took from the log; sequence numbers are the log's positions (docs/adr/0022). */
+  /** Events relayed from the log; sequence numbers are the log's positions (docs/adr/0022). */
   EVENTS: {
     name: 'EVENTS',
     subjects: ['evt.>'],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // The relay publishes whole batches: one sync of the disk for each, not for each event.
+    // The relay publishes whole batches: one disk sync for a batch instead of one for an event.
     allow_atomic: true,
     discard: DiscardPolicy.Old,
     max_age: nanos(7 * DAY),
@@ -35,7 +35,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
     deny_delete: true,
     allow_direct: true,
   },
-  /** Frames of turns that run, for whoever joins late; the log has everything else. */
+  /** Frames of running turns, for clients that join late; the log has everything else. */
   LIVE: {
     name: 'LIVE',
     subjects: ['live.>'],
@@ -46,7 +46,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
     max_bytes: 128 * MIB,
     allow_direct: true,
   },
-  /** Messages that a consumer gave up, with the reason in their headers; the originals are in the log. */
+  /** Dead letters, with the reason in their headers; the originals are in the log. */
   DLQ: {
     name: 'DLQ',
     subjects: ['dlq.>'],
@@ -60,7 +60,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
   },
 };
 
-/** Codes of JetStream's API errors that we act on. */
+/** Codes of the JetStream API errors that this package handles. */
 export const JETSTREAM_CODES = {
   streamNotFound: 10059,
   streamExistsDifferently: 10058,
@@ -69,35 +69,41 @@ export const JETSTREAM_CODES = {
   wrongLastSequence: 10071,
 } as const;
 
-/** The code of a JetStream API error, undefined for any other error. */
+/** Returns the code of a JetStream API error, undefined for any other error. */
 export const jetstreamErrorCode = (error: unknown): number | undefined =>
   error instanceof JetStreamApiError ? error.code : undefined;
 
-/** A server that has just started may drop what comes too early; whoever asks, asks again. */
+/** Short, because a server that has just started may drop a request: callers retry. */
 const API_TIMEOUT_MS = 2_000;
 
-/** JetStream's management API on a connection, without asking the account first (services may not). */
+/**
+ * Opens JetStream's management API on a connection. Skips the account check, which no service has
+ * permission for.
+ */
 export const openJetStreamManager = (connection: NatsConnection): Promise<JetStreamManager> =>
   jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });
 
-/** Makes the stream exist with this configuration, whatever there was; safe to call from many processes at once. */
+/** Creates the stream, or updates its configuration. Safe to call from many processes at once. */
 export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec): Promise<void> => {
   try {
     await manager.streams.add(spec);
   } catch (error) {
     if (jetstreamErrorCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
-    // The first sequence is given once, when the stream is made.
+    // The first sequence can only be set when the stream is created.
     const { name, first_seq: _, ...changeable } = spec;
     await manager.streams.update(name, changeable);
   }
 };
 
-/** How often a kept stream is made sure of. Making sure of one that is there costs the server nothing to speak of. */
-const KEEP_MS = 15_000;
+/**
+ * Interval between checks of a stream, ms. A check of an existing stream costs the server next to
+ * nothing.
+ */
+const ENSURE_EVERY_MS = 15_000;
 
 /**
- * Makes streams exist now, whenever NATS comes back (it may have lost them), and every 15 s, in case somebody deleted
- * one while it ran. Answers how to stop. Failures are logged and tried again.
+ * Creates streams now, after each reconnect (NATS may have lost them) and every 15 s, in case an
+ * operator deleted one. Failures are logged and retried. Returns a function that stops it.
  */
 export const maintainStreams = async (
   link: NatsLink,
@@ -110,16 +116,15 @@ export const maintainStreams = async (
     try {
       for (const name of names) await ensureStream(manager, STREAMS[name]);
     } catch (error) {
-      if (link.isConnected())
-        logger.warn({ err: error, streams: names }, 'JetStream streams could not be ensured');
+      if (link.isConnected()) logger.warn({ err: error, streams: names }, 'JetStream streams not ensured');
     }
   };
   await ensureAll();
-  const timer = setInterval(() => void ensureAll(), KEEP_MS);
+  const timer = setInterval(() => void ensureAll(), ENSURE_EVERY_MS);
   timer.unref();
-  const stopListening = link.onReconnect(() => void ensureAll());
+  const unsubscribe = link.onReconnect(() => void ensureAll());
   return () => {
     clearInterval(timer);
-    stopListening();
+    unsubscribe();
   };
 };

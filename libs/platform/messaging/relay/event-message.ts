@@ -4,32 +4,35 @@ import { eventSubject } from '@antiphon/contracts/log';
 import { HEADERS } from '@antiphon/contracts/messaging';
 import type { RecordedEvent } from '@antiphon/event-store';
 
-/** What a message in `EVENTS` says about its event without being parsed. */
+/** Headers of a message in `EVENTS`, for consumers that need not parse its event. */
 export const EVENT_HEADERS = {
   type: 'x-event-type',
   position: 'x-position',
   streamVersion: 'x-stream-version',
-  /** Bytes of an event that did not fit into a message; the log has it. */
+  /** Size of an event too large for a message, bytes; its data is in the log only. */
   omitted: 'x-omitted',
 } as const;
 
 export interface EventMessage {
   readonly data: string;
   readonly headers: MsgHdrs;
-  /** Size of an event that goes without its data, null for one that is whole. */
+  /** Size of an event whose data was left out, null for a complete one. */
   readonly omittedBytes: number | null;
 }
 
 const EMPTY_TOKEN = /(^|\.)(\.|$)/;
 
-/** Where an event is published. An id whose dots would leave a token empty, which no subject may have, has them escaped. */
+/**
+ * Returns the subject of an event. Dots of an id are escaped where they would make an empty,
+ * invalid token.
+ */
 export const subjectOf = (event: RecordedEvent): string =>
   eventSubject(
     EMPTY_TOKEN.test(event.streamId) ? { ...event, streamId: event.streamId.replaceAll('.', '%2E') } : event,
   );
 
-/** Room for headers and protocol within the server's `max_payload`, which counts headers too. */
-const HEADER_ROOM = 2_048;
+/** Bytes reserved for headers and protocol: the server's `max_payload` includes headers. */
+const HEADER_RESERVE = 2_048;
 
 const headersOf = (event: RecordedEvent): MsgHdrs => {
   const { correlationId, causationId, traceparent } = event.metadata;
@@ -43,12 +46,15 @@ const headersOf = (event: RecordedEvent): MsgHdrs => {
   return headers;
 };
 
-/** An event as a message. One that is too large goes without its data, so that what follows it is not held up. */
+/**
+ * Encodes an event as a message. The data of an event that is too large is left out, so that later
+ * events flow.
+ */
 export const eventMessage = (event: RecordedEvent, maxPayload: number): EventMessage => {
   const headers = headersOf(event);
   const data = JSON.stringify(event);
   const bytes = Buffer.byteLength(data);
-  if (bytes + HEADER_ROOM <= maxPayload) return { data, headers, omittedBytes: null };
+  if (bytes + HEADER_RESERVE <= maxPayload) return { data, headers, omittedBytes: null };
   headers.set(EVENT_HEADERS.omitted, String(bytes));
   return { data: JSON.stringify({ ...event, data: {} }), headers, omittedBytes: bytes };
 };

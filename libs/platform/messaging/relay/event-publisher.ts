@@ -2,26 +2,20 @@ import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient } from '@nats-io/jetstream';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
-import { eventMessage, subjectOf } from './event-message.js';
-import type { EventMessage } from './event-message.js';
 import { callWhileConnected } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode } from '../link/streams.js';
-
-/**
- * Publishes events that follow one another, and answers when all are stored. Each is stored only directly after its
- * predecessor: after a failure none behind it is, and a second relay can neither repeat nor skip one.
- */
-export type EventPublisher = (events: readonly RecordedEvent[]) => Promise<void>;
+import { eventMessage, subjectOf } from './event-message.js';
+import type { EventMessage } from './event-message.js';
 
 interface Prepared extends EventMessage {
   readonly event: RecordedEvent;
   readonly subject: string;
 }
 
-/** Short, because trying again is safe, and a server that has just started may drop what comes too early. */
+/** Short, because a retry is safe, and a server that has just started may drop a message. */
 const PUBLISH_TIMEOUT_MS = 2_000;
-/** How long events go one by one after a server has refused a batch. */
+/** Time without batches after the server has refused one, ms. */
 const BATCH_PAUSE_MS = 60_000;
 const DEFAULT_MAX_PAYLOAD = 1024 * 1024;
 
@@ -49,7 +43,7 @@ const publishEach = async (client: JetStreamClient, messages: readonly Prepared[
   if (failure) throw failure.reason;
 };
 
-/** All of them or none, with one sync of the server's disk. */
+/** Publishes all messages or none, with one sync of the server's disk. */
 const publishBatch = async (
   client: JetStreamClient,
   first: Prepared,
@@ -68,51 +62,67 @@ const publishBatch = async (
   await batch.commit(last.subject, last.data, { headers: last.headers, timeout: PUBLISH_TIMEOUT_MS });
 };
 
-/** Not that the server was away, or that somebody else has published: that this batch, as a batch, is not taken. */
-const isRefusal = (error: unknown): boolean => {
+/**
+ * Returns true when the server refuses batches as such; false for an outage or a version conflict.
+ */
+const isBatchRefused = (error: unknown): boolean => {
   const code = jetstreamErrorCode(error);
   if (code !== undefined) return code !== JETSTREAM_CODES.wrongLastSequence;
-  // The library says no more when the commit is answered by an error.
+  // The library gives no code when the server rejects the commit.
   return error instanceof Error && error.message.startsWith('batch ');
 };
 
-export const createEventPublisher = (link: NatsLink, logger: Logger): EventPublisher => {
-  const client = jetstream(link.connection);
-  let batchesFrom = 0;
+/** Publishes events to `EVENTS`, in batches where the server supports them. */
+export class EventPublisher {
+  readonly #client: JetStreamClient;
+  #noBatchesUntil = 0;
 
-  const prepare = (event: RecordedEvent): Prepared => {
-    const message = eventMessage(event, link.connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD);
-    if (message.omittedBytes !== null)
-      logger.error(
-        { position: event.position, bytes: message.omittedBytes, alert: true },
-        'an event is too large for a message; consumers get it without its data',
-      );
-    return { ...message, event, subject: subjectOf(event) };
-  };
+  constructor(
+    private readonly link: NatsLink,
+    private readonly logger: Logger,
+  ) {
+    this.#client = jetstream(link.connection);
+  }
 
-  const tryBatch = async (messages: readonly Prepared[]): Promise<boolean> => {
+  /**
+   * Publishes consecutive events and resolves when all are stored. The server stores an event only
+   * directly after its predecessor. No event is stored behind a failed one, and a second relay can
+   * neither repeat nor skip one.
+   */
+  publish(events: readonly RecordedEvent[]): Promise<void> {
+    return callWhileConnected(this.link, async () => {
+      if (await this.#tryBatch(this.#prepareAll(events))) return;
+      // Prepared again, because the refused batch has changed the headers.
+      await publishEach(this.#client, this.#prepareAll(events));
+    });
+  }
+
+  async #tryBatch(messages: readonly Prepared[]): Promise<boolean> {
     const [first, ...rest] = messages;
     const last = rest.pop();
-    if (performance.now() < batchesFrom || first === undefined || last === undefined) return false;
+    if (performance.now() < this.#noBatchesUntil || first === undefined || last === undefined) return false;
     try {
-      await publishBatch(client, first, rest, last);
+      await publishBatch(this.#client, first, rest, last);
       return true;
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isBatchRefused(error)) throw error;
       // Servers before 2.14 refuse message ids within a batch.
-      batchesFrom = performance.now() + BATCH_PAUSE_MS;
-      logger.info(
-        { err: error, events: messages.length },
-        'a batch of events was refused; sending them one by one',
-      );
+      this.#noBatchesUntil = performance.now() + BATCH_PAUSE_MS;
+      this.logger.info({ err: error, events: messages.length }, 'event batch refused, sending singly');
       return false;
     }
-  };
+  }
 
-  return (events) =>
-    callWhileConnected(link, async () => {
-      if (await tryBatch(events.map(prepare))) return;
-      // Prepared again: the refused batch has left its marks in the headers.
-      await publishEach(client, events.map(prepare));
-    });
-};
+  #prepareAll(events: readonly RecordedEvent[]): Prepared[] {
+    return events.map((event) => this.#prepare(event));
+  }
+
+  #prepare(event: RecordedEvent): Prepared {
+    const message = eventMessage(event, this.link.connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD);
+    if (message.omittedBytes !== null) {
+      const fields = { position: event.position, bytes: message.omittedBytes, alert: true };
+      this.logger.error(fields, 'event too large for a message');
+    }
+    return { ...message, event, subject: subjectOf(event) };
+  }
+}

@@ -7,14 +7,15 @@ import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamErrorCode } from '../l
 
 export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition' | 'basePosition'>;
 
-/** JetStream's management, over the connection that it uses. */
+/** The JetStream management API and its connection. */
 export interface RelayTarget {
   readonly link: NatsLink;
   readonly manager: JetStreamManager;
 }
 
 const { name: STREAM } = STREAMS.EVENTS;
-/** Last sequence of `EVENTS`; null when there is no such stream. */
+
+/** Returns the last sequence of `EVENTS`, null when the stream does not exist. */
 export const lastSequence = async ({ link, manager }: RelayTarget): Promise<number | null> => {
   try {
     return (await callWhileConnected(link, () => manager.streams.info(STREAM))).state.last_seq;
@@ -39,50 +40,47 @@ const messageIdAt = async ({ link, manager }: RelayTarget, sequence: number): Pr
 const eventAt = async (log: LogForRelay, position: number): Promise<RecordedEvent | undefined> =>
   (await log.readLog({ after: position - 1, limit: 1 })).find((event) => event.position === position);
 
-/** Whether what `EVENTS` ends with is what the log has at that position; a message that has aged out cannot tell. */
+/**
+ * Compares the last message of `EVENTS` with the log's event at that position. True for an expired
+ * message.
+ */
 const belongsToLog = async (target: RelayTarget, log: LogForRelay, last: number): Promise<boolean> => {
   const base = await log.basePosition();
-  // Events between have left the log: EVENTS cannot go on from there. What stood at the base itself cannot be asked.
+  // Events after `last` have been archived: EVENTS cannot continue from there. The event at the
+  // base itself cannot be read.
   if (last <= base) return last === base;
   if (last > (await log.headPosition())) return false;
   const [stored, event] = await Promise.all([messageIdAt(target, last), eventAt(log, last)]);
   return stored === null || event === undefined || stored === event.eventId;
 };
 
-/** Says how far behind the log `EVENTS` is before it is filled. */
-const tellGap = async (log: LogForRelay, position: number, logger: Logger): Promise<void> => {
+/** Logs how many events `EVENTS` lacks. */
+const logGap = async (log: LogForRelay, position: number, logger: Logger): Promise<void> => {
   const head = await log.headPosition();
-  if (head > position)
-    logger.info(
-      { position, head, events: head - position },
-      'EVENTS is behind the log; it goes on from there',
-    );
+  if (head > position) logger.info({ position, head, events: head - position }, 'EVENTS behind the log');
 };
 
-const createFor = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
+const createStream = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
   const position = await log.basePosition();
   await ensureStream(target.manager, { ...STREAMS.EVENTS, first_seq: position + 1 });
-  await tellGap(log, position, logger);
+  await logGap(log, position, logger);
   return position;
 };
 
 /**
- * Makes `EVENTS` fit for this log and answers the position that it has reached: its last sequence (docs/adr/0022).
- * A stream of another history (the log was restored, or is another one) is deleted and made anew.
+ * Aligns `EVENTS` with this log and returns the position it has reached: its last sequence
+ * (docs/adr/0022). Deletes and recreates a stream of another history, for example after a restore.
  */
 export const alignStream = async (target: RelayTarget, log: LogForRelay, logger: Logger): Promise<number> => {
   const last = await lastSequence(target);
-  if (last === null) return createFor(target, log, logger);
+  if (last === null) return createStream(target, log, logger);
   if (await belongsToLog(target, log, last)) {
     await ensureStream(target.manager, STREAMS.EVENTS);
-    await tellGap(log, last, logger);
+    await logGap(log, last, logger);
     return last;
   }
   const head = await log.headPosition();
-  logger.error(
-    { last, head, alert: true },
-    'EVENTS holds another history than the log; it is made anew from the log',
-  );
+  logger.error({ last, head, alert: true }, 'EVENTS has another history, recreating');
   await target.manager.streams.delete(STREAM);
-  return createFor(target, log, logger);
+  return createStream(target, log, logger);
 };

@@ -7,56 +7,65 @@ export interface LeadershipOptions {
   readonly name: string;
   /** Unique for this process. */
   readonly owner: string;
-  /** Life of the lease unless renewed. */
+  /** Lifetime of the lease unless renewed. */
   readonly leaseMs: number;
   readonly logger: Logger;
 }
 
-/** One leader among processes: a lease that is taken, renewed, and lost when it could not be renewed in time. */
-export interface Leadership {
-  isLeader(): boolean;
-  /** Tries to take the lease; answers whether this process leads now. */
-  campaign(): Promise<boolean>;
-  /** Gives the lease up, so that another process can lead at once. */
-  release(): Promise<void>;
-}
+/**
+ * Elects one leader among processes by a lease, which is renewed three times in its lifetime and
+ * lost when a renewal comes too late.
+ */
+export class Leadership {
+  readonly #options: LeadershipOptions;
+  readonly #timer: NodeJS.Timeout;
+  #lease: Lease | null = null;
+  // Counted from before the request: the database's clock started later, so this end is never the
+  // later one. Monotonic: a wall clock that is set back would extend the leadership past its lease.
+  #validUntil = 0;
 
-export const createLeadership = ({ leases, name, owner, leaseMs, logger }: LeadershipOptions): Leadership => {
-  let lease: Lease | null = null;
-  // Counted from before the question: the database's clock started later, so this end is never the later one. By a clock
-  // that nobody sets: one that is put back would let this process lead on after its lease.
-  let validUntil = 0;
+  constructor(options: LeadershipOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => this.#renewOrWarn(), Math.floor(options.leaseMs / 3));
+  }
 
-  const renew = async (held: Lease): Promise<void> => {
-    const asked = performance.now();
-    const lost = await leases.renew([held], leaseMs);
-    if (lost.length === 0) validUntil = asked + leaseMs;
-    else lease = null;
-  };
-  const renewOrWarn = (): void => {
-    if (lease === null) return;
-    renew(lease).catch((error: unknown) =>
-      logger.warn({ err: error, lease: name }, 'a lease was not renewed'),
+  isLeader(): boolean {
+    return this.#lease !== null && performance.now() < this.#validUntil;
+  }
+
+  /** Tries to acquire the lease; returns whether this process leads now. */
+  async campaign(): Promise<boolean> {
+    const { leases, name, owner, leaseMs, logger } = this.#options;
+    const requestedAt = performance.now();
+    const attempt = await leases.acquire(DEFAULT_WORKSPACE, name, owner, leaseMs);
+    if (!attempt.acquired) return false;
+    this.#lease = attempt.lease;
+    this.#validUntil = requestedAt + leaseMs;
+    logger.info({ lease: name, epoch: attempt.lease.epoch }, 'leadership acquired');
+    return true;
+  }
+
+  /** Releases the lease, so that another process can lead at once. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer);
+    const held = this.#lease;
+    this.#lease = null;
+    if (held) await this.#options.leases.release(held);
+  }
+
+  #renewOrWarn(): void {
+    if (this.#lease === null) return;
+    const { logger, name } = this.#options;
+    this.#renew(this.#lease).catch((error: unknown) =>
+      logger.warn({ err: error, lease: name }, 'lease not renewed'),
     );
-  };
-  const timer = setInterval(renewOrWarn, Math.floor(leaseMs / 3));
+  }
 
-  return {
-    isLeader: () => lease !== null && performance.now() < validUntil,
-    campaign: async () => {
-      const asked = performance.now();
-      const attempt = await leases.acquire(DEFAULT_WORKSPACE, name, owner, leaseMs);
-      if (!attempt.acquired) return false;
-      lease = attempt.lease;
-      validUntil = asked + leaseMs;
-      logger.info({ lease: name, epoch: lease.epoch }, 'this process leads');
-      return true;
-    },
-    release: async () => {
-      clearInterval(timer);
-      const held = lease;
-      lease = null;
-      if (held) await leases.release(held);
-    },
-  };
-};
+  async #renew(held: Lease): Promise<void> {
+    const { leases, leaseMs } = this.#options;
+    const requestedAt = performance.now();
+    const lost = await leases.renew([held], leaseMs);
+    if (lost.length === 0) this.#validUntil = requestedAt + leaseMs;
+    else this.#lease = null;
+  }
+}

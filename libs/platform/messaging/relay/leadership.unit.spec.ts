@@ -3,11 +3,11 @@ import type { LeaseStore } from '@antiphon/event-store';
 import { transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
-import { createLeadership } from './leadership.js';
+import { Leadership } from './leadership.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
-/** Grants one lease, and never renews it. */
+/** Grants one lease and never renews it. */
 const leases = {
   acquire: async () => ({
     acquired: true,
@@ -18,9 +18,9 @@ const leases = {
 } as unknown as LeaseStore;
 
 describe('leadership', () => {
-  it('ends with the lease, also in a process whose clock was put back', async () => {
+  it('ends with the lease after the wall clock was set back', async () => {
     const options = { leases, name: 'relay', owner: 'a', leaseMs: 60, logger: silentLogger };
-    const leadership = createLeadership(options);
+    const leadership = new Leadership(options);
     await leadership.campaign();
     expect(leadership.isLeader()).toBe(true);
     jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);

@@ -66,7 +66,7 @@ const append = async (
 
 const lastSequence = async (): Promise<number> => (await manager.streams.info('EVENTS')).state.last_seq;
 
-/** Everything in EVENTS, in order. */
+/** Reads all events of EVENTS, in order. */
 const relayed = async (): Promise<RecordedEvent[]> => {
   const { state } = await manager.streams.info('EVENTS');
   if (state.messages === 0) return [];
@@ -108,7 +108,7 @@ describe('relay', () => {
     await link.drain();
   });
 
-  it('carries each event of the log once, whole and in order, at its own position', async () => {
+  it('publishes each event of the log once, complete and in order, at its position', async () => {
     await append(40);
     start('memory-1');
     await append(3);
@@ -120,7 +120,7 @@ describe('relay', () => {
     expect(stored?.header.has('Nats-Batch-Id')).toBe(true);
   });
 
-  it('relays at the hint, long before it would look by itself', async () => {
+  it('relays at a notification, long before the next poll', async () => {
     await append(1);
     start('memory-1', { pollMs: 60_000 });
     await untilRelayed();
@@ -128,7 +128,7 @@ describe('relay', () => {
     await untilRelayed();
   });
 
-  it('goes on where EVENTS ends after a new start, and repeats nothing', async () => {
+  it('continues after the last event of EVENTS after a restart, without repeats', async () => {
     const first = start('memory-1');
     await append(5);
     const before = (await untilRelayed()).length;
@@ -140,7 +140,7 @@ describe('relay', () => {
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(events.length);
   });
 
-  it('publishes the log whole again when the stream is deleted while it runs', async () => {
+  it('publishes the whole log again after the stream is deleted', async () => {
     start('memory-1');
     await append(20);
     await untilRelayed();
@@ -149,7 +149,7 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('fills NATS again from the log after it has lost everything', async () => {
+  it('fills NATS again from the log after it lost its data', async () => {
     start('memory-1');
     await append(20);
     await untilRelayed();
@@ -162,7 +162,7 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('has no more under way than it may: it reads on when what it has published is stored', async () => {
+  it('keeps at most the configured number of events in flight', async () => {
     const batches: { after: number; position: number | null; limit: number | undefined }[] = [];
     await append(60);
     let relay: Relay | undefined = undefined;
@@ -181,7 +181,7 @@ describe('relay', () => {
     for (const { after, position } of inFlight) expect(position).toBe(after);
   });
 
-  it('names how far EVENTS is behind the log, and that it was ahead of it', async () => {
+  it('logs how far EVENTS is behind the log, and that it was ahead of it', async () => {
     const lines: string[] = [];
     const note = (fields: object, text: string) => void lines.push(`${text} ${JSON.stringify(fields)}`);
     const logger = { ...silentLogger, info: note, error: note } as typeof silentLogger;
@@ -190,17 +190,15 @@ describe('relay', () => {
     const relay = start('memory-1', { logger });
     await untilRelayed();
     await relay.stop();
-    expect(lines.join()).toContain(
-      `EVENTS is behind the log; it goes on from there {"position":0,"head":${head}`,
-    );
+    expect(lines.join()).toContain(`EVENTS behind the log {"position":0,"head":${head}`);
     await jetstream(link.connection).publish('evt.default.session.lost', '{}');
     start('memory-2', { logger });
-    await until(() => lines.join().includes(`another history than the log`));
+    await until(() => lines.join().includes(`EVENTS has another history`));
     expect(lines.join()).toContain(`{"last":${head + 1},"head":${head},"alert":true}`);
     expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('loses and repeats nothing however often NATS is killed', async () => {
+  it('loses and repeats no event when NATS is killed several times', async () => {
     const relay = start('memory-1', { maxInFlight: 4 });
     for (let round = 0; round < 4; round++) {
       const before = await store.headPosition();
@@ -215,13 +213,13 @@ describe('relay', () => {
     expect(events).toEqual(await store.readLog({ after: 0, limit: 10_000 }));
   });
 
-  it('finds a subject for every id that the log takes', async () => {
+  it('has a subject for every id that the log accepts', async () => {
     start('memory-1');
     for (const id of ['.', 'a..b', '.a', 'a.', 'a.b', '%2E', '~:/-_%']) await append(1, {}, `session-${id}`);
     await untilRelayed();
   });
 
-  it('makes a stream anew that holds another history', async () => {
+  it('recreates a stream that has another history', async () => {
     await append(3);
     await ensureStream(manager, STREAMS.EVENTS);
     const foreign = randomUUID();
@@ -234,7 +232,7 @@ describe('relay', () => {
     expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('makes a stream anew that is ahead of a restored log', async () => {
+  it('recreates a stream that is ahead of a restored log', async () => {
     await append(3);
     await ensureStream(manager, STREAMS.EVENTS);
     for (let ahead = 0; ahead < (await store.headPosition()) + 10; ahead++)
@@ -243,7 +241,7 @@ describe('relay', () => {
     expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('has one leader among two candidates, and the other one takes over', async () => {
+  it('has one leader of two candidates, and the other takes over', async () => {
     const candidates = [start('memory-1'), start('memory-2')];
     await until(() => candidates.some((relay) => relay.status().leading));
     await append(10);
@@ -257,7 +255,7 @@ describe('relay', () => {
     expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
-  it('takes the lease of a leader that died without giving it up', async () => {
+  it('acquires the lease of a leader that died without releasing it', async () => {
     await leases.acquire('default', 'relay', 'memory-dead', 400);
     const relay = start('memory-1');
     await append(2);
@@ -266,22 +264,22 @@ describe('relay', () => {
     expect(relay.status().leading).toBe(true);
   });
 
-  it('cannot be disturbed by a second relay that believes to lead', async () => {
-    const everybodyLeads: LeaseStore = {
+  it('is undisturbed by a second relay that believes it leads', async () => {
+    const alwaysGranted: LeaseStore = {
       ...leases,
       acquire: (workspace, name, owner) =>
         Promise.resolve({ acquired: true, lease: { workspace, name, owner, epoch: 1 } }),
       renew: () => Promise.resolve([]),
       release: () => Promise.resolve(),
     };
-    start('memory-1', { leases: everybodyLeads });
-    start('memory-2', { leases: everybodyLeads });
+    start('memory-1', { leases: alwaysGranted });
+    start('memory-2', { leases: alwaysGranted });
     for (let round = 0; round < 10; round++) await append(20);
     const events = await untilRelayed();
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });
 
-  it('waits while EVENTS takes nothing more, and loses nothing', async () => {
+  it('waits while EVENTS is full and loses no event', async () => {
     start('memory-1');
     await append(20);
     await untilRelayed();
@@ -300,7 +298,7 @@ describe('relay', () => {
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });
 
-  it('lets an event that is too large for a message not hold up those behind it', async () => {
+  it('publishes an event too large for a message without its data', async () => {
     start('memory-1');
     await append(1, { text: 'x'.repeat(1024 * 1024 - 1_000) });
     await append(1);

@@ -1,116 +1,140 @@
-import { createWakeSignal, failpoint } from '@antiphon/kernel';
+import { backoffDelay, createWakeSignal, failpoint } from '@antiphon/kernel';
 import type { LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogNotification } from '../link/log-notification.js';
 import type { NatsLink } from '../link/nats-link.js';
-import { createLeadership } from './leadership.js';
-import { createEventPublisher } from './event-publisher.js';
+import { openJetStreamManager } from '../link/streams.js';
+import { EventPublisher } from './event-publisher.js';
 import { alignStream, lastSequence } from './event-stream.js';
 import type { LogForRelay, RelayTarget } from './event-stream.js';
-import { openJetStreamManager } from '../link/streams.js';
+import { Leadership } from './leadership.js';
 
 export interface RelayOptions {
   readonly link: NatsLink;
   readonly log: LogForRelay;
   readonly leases: LeaseStore;
-  /** Unique for this process: the owner of the lease. */
+  /** Owner of the lease, unique for this process. */
   readonly owner: string;
   readonly logger: Logger;
-  /** How often the log and `EVENTS` are looked at without a hint, default 1,000 ms. */
+  /** Interval between polls of the log and of `EVENTS`. Default: 1,000 ms. */
   readonly pollMs?: number;
-  /** Life of the leader's lease unless renewed, default 5,000 ms. */
+  /** Lifetime of the leader's lease unless renewed. Default: 5,000 ms. */
   readonly leaseMs?: number;
-  /** Events whose acknowledgement may be outstanding, default 256. */
+  /** Maximum published events that are not acknowledged yet. Default: 256. */
   readonly maxInFlight?: number;
 }
 
 export interface RelayStatus {
   readonly leading: boolean;
-  /** What `EVENTS` has reached, as far as this process knows; null before it has led. */
+  /** Last position known to be in `EVENTS`; null before this process has led. */
   readonly position: number | null;
 }
 
-export interface Relay {
-  status(): RelayStatus;
-  /** Lets what is in flight end and gives the lease up, so that another process can go on at once. */
-  stop(): Promise<void>;
-}
-
 const LEASE_NAME = 'relay';
-const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000];
+const BACKOFF = { firstMs: 50, maxMs: 5_000 };
 
 /**
- * Carries the log into `EVENTS`, each event once and in order, in whichever process holds the lease. Its position is
- * the stream's own last sequence: a stream that was deleted, lost or truncated is filled again from the log.
+ * Relays the log to `EVENTS`, each event once and in order, in the process that holds the lease.
+ * The stream's own last sequence is the relay's position: a stream that was deleted, lost or
+ * truncated is filled again from the log.
  */
-export const startRelay = (options: RelayOptions): Relay => {
-  const { link, log, logger, leases, owner, pollMs = 1_000, leaseMs = 5_000, maxInFlight = 256 } = options;
-  const leadership = createLeadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
-  const publish = createEventPublisher(link, logger);
-  const nap = createWakeSignal();
-  let stopping = false;
-  let position: number | null = null;
-  const goesOn = (): boolean => !stopping && link.isConnected() && leadership.isLeader();
+export class Relay {
+  readonly #link: NatsLink;
+  readonly #log: LogForRelay;
+  readonly #logger: Logger;
+  readonly #pollMs: number;
+  readonly #maxInFlight: number;
+  readonly #leadership: Leadership;
+  readonly #publisher: EventPublisher;
+  readonly #signal = createWakeSignal();
+  readonly #unsubscribes: readonly (() => void)[];
+  readonly #running: Promise<void>;
+  #stopping = false;
+  #position: number | null = null;
 
-  const catchUp = async (from: number): Promise<number> => {
-    let reached = from;
-    while (goesOn()) {
-      const events = await log.readLog({ after: reached, limit: maxInFlight });
-      if (events.length === 0) break;
-      await failpoint('relay.batch.read');
-      await publish(events);
-      await failpoint('relay.batch.published');
-      reached = events.at(-1)?.position ?? reached;
-      position = reached;
-      if (events.length < maxInFlight) break;
-    }
-    return reached;
-  };
+  constructor(options: RelayOptions) {
+    const { link, log, logger, leases, owner, leaseMs = 5_000 } = options;
+    this.#link = link;
+    this.#log = log;
+    this.#logger = logger;
+    this.#pollMs = options.pollMs ?? 1_000;
+    this.#maxInFlight = options.maxInFlight ?? 256;
+    this.#leadership = new Leadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
+    this.#publisher = new EventPublisher(link, logger);
+    const wake = (): void => this.#signal.wake();
+    this.#unsubscribes = [onLogNotification(link, wake), link.onReconnect(wake)];
+    this.#running = this.#run();
+  }
 
-  const lead = async (target: RelayTarget): Promise<void> => {
-    let reached = await alignStream(target, log, logger);
-    position = reached;
-    for (let checkAt = performance.now() + pollMs; goesOn();) {
-      reached = await catchUp(reached);
-      await nap.wait(pollMs);
-      if (!goesOn() || performance.now() < checkAt) continue;
-      // A stream that somebody deleted, or that another leader went on with, does not say so by itself.
-      if ((await lastSequence(target)) !== reached) return;
-      checkAt = performance.now() + pollMs;
-    }
-  };
+  status(): RelayStatus {
+    return { leading: this.#leadership.isLeader(), position: this.#position };
+  }
 
-  const turn = async (target: RelayTarget): Promise<void> => {
-    if (link.isConnected() && (leadership.isLeader() || (await leadership.campaign()))) await lead(target);
-    else await nap.wait(pollMs);
-  };
+  /**
+   * Finishes the batch in flight and releases the lease, so that another process can lead at once.
+   */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#signal.wake();
+    await this.#running;
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    await this.#leadership.release();
+  }
 
-  const run = async (): Promise<void> => {
+  async #run(): Promise<void> {
+    const link = this.#link;
     const target: RelayTarget = { link, manager: await openJetStreamManager(link.connection) };
-    for (let failures = 0; !stopping && !link.connection.isClosed(); failures++) {
+    for (let failures = 0; !this.#stopping && !link.connection.isClosed(); failures++) {
       try {
-        await turn(target);
+        await this.#leadOrWait(target);
         failures = -1;
       } catch (error) {
-        if (stopping) return;
-        logger.warn({ err: error, position }, 'the relay was interrupted; it goes on from where EVENTS ends');
-        await nap.wait(RETRY_MS[Math.min(failures, RETRY_MS.length - 1)] ?? 0);
+        if (this.#stopping) return;
+        this.#logger.warn({ err: error, position: this.#position }, 'relay interrupted, retrying');
+        await this.#signal.wait(backoffDelay(BACKOFF, failures));
       }
     }
-  };
+  }
 
-  const stopHints = onLogNotification(link, () => nap.wake());
-  const stopListening = link.onReconnect(() => nap.wake());
-  const running = run();
-  return {
-    status: () => ({ leading: leadership.isLeader(), position }),
-    stop: async () => {
-      stopping = true;
-      nap.wake();
-      await running;
-      stopListening();
-      stopHints();
-      await leadership.release();
-    },
-  };
-};
+  async #leadOrWait(target: RelayTarget): Promise<void> {
+    const leads =
+      this.#link.isConnected() && (this.#leadership.isLeader() || (await this.#leadership.campaign()));
+    if (leads) await this.#lead(target);
+    else await this.#signal.wait(this.#pollMs);
+  }
+
+  async #lead(target: RelayTarget): Promise<void> {
+    let position = await alignStream(target, this.#log, this.#logger);
+    this.#position = position;
+    for (let checkAt = performance.now() + this.#pollMs; this.#canPublish();) {
+      position = await this.#catchUp(position);
+      await this.#signal.wait(this.#pollMs);
+      if (!this.#canPublish() || performance.now() < checkAt) continue;
+      // Detects a stream that an operator deleted or another leader published to.
+      if ((await lastSequence(target)) !== position) return;
+      checkAt = performance.now() + this.#pollMs;
+    }
+  }
+
+  async #catchUp(from: number): Promise<number> {
+    let position = from;
+    while (this.#canPublish()) {
+      const events = await this.#log.readLog({ after: position, limit: this.#maxInFlight });
+      if (events.length === 0) break;
+      await failpoint('relay.batch.read');
+      await this.#publisher.publish(events);
+      await failpoint('relay.batch.published');
+      position = events.at(-1)?.position ?? position;
+      this.#position = position;
+      if (events.length < this.#maxInFlight) break;
+    }
+    return position;
+  }
+
+  #canPublish(): boolean {
+    return !this.#stopping && this.#link.isConnected() && this.#leadership.isLeader();
+  }
+}
+
+/** Starts a relay, which runs until it is stopped. */
+export const startRelay = (options: RelayOptions): Relay => new Relay(options);

@@ -1,28 +1,30 @@
 import { errors } from '@nats-io/transport-node';
 import type { Msg } from '@nats-io/transport-node';
 import type { z } from 'zod';
-import { bug, forbidden, invalid, transient } from '@antiphon/kernel';
+import { bug, forbidden, invalid, isAppError, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
 import { withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
-import { natsUnavailable, callWhileConnected } from '../link/nats-link.js';
+import { callWhileConnected, natsUnavailable } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { contextHeaders, fromWireError, parseJson } from './wire.js';
 import type { WireReply } from './wire.js';
 
 export interface RequestOptions {
-  /** Default: the contract's. */
+  /** Default: the contract's timeout. */
   readonly timeoutMs?: number;
 }
 
-/** Asks other services. */
+/** Sends requests to other services. */
 export interface RequestClient {
   /**
-   * Sends the request with the current context's headers and answers the parsed reply.
-   * Throws what the service answered, as an AppError of the same kind and code; else, all transient and none of them
-   * telling whether the request was carried out (retry with the same ids): `MESSAGING.NO_RESPONDERS`,
-   * `MESSAGING.TIMEOUT`, `MESSAGING.UNAVAILABLE`. `MESSAGING.FORBIDDEN`: the credential may not ask this.
+   * Sends the request with the current context's headers and returns the parsed reply. An error
+   * reply is thrown as an AppError of the same kind and code.
+   *
+   * Throws `MESSAGING.NO_RESPONDERS`, `MESSAGING.TIMEOUT` or `MESSAGING.UNAVAILABLE`, all
+   * transient. After any of them the request may or may not have run: retry with the same ids.
+   * Throws `MESSAGING.FORBIDDEN` when the credential lacks the permission.
    */
   request<Request extends z.ZodType, Reply extends z.ZodType>(
     contract: RequestContract<Request, Reply>,
@@ -34,28 +36,20 @@ export interface RequestClient {
 const causeOf = (error: unknown): unknown =>
   error instanceof errors.RequestError && error.cause !== undefined ? error.cause : error;
 
-/** What a request failed of, as an AppError. */
+/** Translates a failed NATS request to an AppError. */
 export const translateRequestError = (subject: string, error: unknown): AppError => {
   const cause = causeOf(error);
-  const data = { subject };
+  const details = { cause, data: { subject } };
   if (cause instanceof errors.NoRespondersError)
-    return transient('MESSAGING.NO_RESPONDERS', 'no process of the service is there to answer', {
-      cause,
-      data,
-    });
+    return transient('MESSAGING.NO_RESPONDERS', 'no process of the service is there to answer', details);
   if (cause instanceof errors.TimeoutError)
-    return transient('MESSAGING.TIMEOUT', 'the service did not answer in time', { cause, data });
+    return transient('MESSAGING.TIMEOUT', 'the service did not answer in time', details);
   if (cause instanceof errors.PermissionViolationError)
-    return forbidden('MESSAGING.FORBIDDEN', 'this service may not ask that', { cause, data });
+    return forbidden('MESSAGING.FORBIDDEN', 'this service may not send that request', details);
   if (cause instanceof errors.InvalidArgumentError)
-    return invalid('MESSAGING.TOO_LARGE', 'the request is larger than a message may be', { cause, data });
+    return invalid('MESSAGING.TOO_LARGE', 'the request is larger than a message may be', details);
   return natsUnavailable(error);
 };
-
-const send = (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> =>
-  callWhileConnected(link, () =>
-    link.connection.request(subject, payload, { timeout, headers: contextHeaders(link.service) }),
-  );
 
 const unpack = <Reply extends z.ZodType>(reply: Reply, message: Msg, subject: string): z.output<Reply> => {
   const body = parseJson(message.data, 'MESSAGING.BAD_REPLY') as WireReply;
@@ -68,13 +62,14 @@ const unpack = <Reply extends z.ZodType>(reply: Reply, message: Msg, subject: st
   });
 };
 
-const ask = async (link: NatsLink, subject: string, payload: string, timeoutMs: number): Promise<Msg> => {
+const send = async (link: NatsLink, subject: string, payload: string, timeout: number): Promise<Msg> => {
   try {
-    return await send(link, subject, payload, timeoutMs);
+    return await callWhileConnected(link, () =>
+      link.connection.request(subject, payload, { timeout, headers: contextHeaders(link.service) }),
+    );
   } catch (error) {
-    throw (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE'
-      ? error
-      : translateRequestError(subject, error);
+    const isTranslated = (error as Partial<AppError>).code === 'MESSAGING.UNAVAILABLE';
+    throw isTranslated ? error : translateRequestError(subject, error);
   }
 };
 
@@ -88,11 +83,34 @@ const spanOf = (subject: string): SpanStart => ({
   },
 });
 
-/** Request/reply on the process's connection, in the wire form that `RequestServer` speaks (docs/adr/0020). */
+/**
+ * Creates a client on the process's connection; the wire form is that of `RequestServer`
+ * (docs/adr/0020).
+ */
 export const createRequestClient = (link: NatsLink): RequestClient => ({
   request: (contract, payload, { timeoutMs = contract.timeoutMs } = {}) =>
     withSpan(spanOf(contract.subject), async () => {
-      const message = await ask(link, contract.subject, JSON.stringify(payload), timeoutMs);
+      const message = await send(link, contract.subject, JSON.stringify(payload), timeoutMs);
       return unpack(contract.reply, message, contract.subject);
     }),
 });
+
+/**
+ * Timeout of the first attempt, ms: far longer than a reply takes, far shorter than a turn may
+ * stall.
+ */
+const FIRST_ATTEMPT_MS = 2_000;
+
+/**
+ * Sends an idempotent request, and retries it once after a timeout. A request in flight to a
+ * process that died gets no reply; the retry reaches another process and has the contract's whole
+ * timeout.
+ */
+export const requestWithRetry = async <T>(send: (options: RequestOptions) => Promise<T>): Promise<T> => {
+  try {
+    return await send({ timeoutMs: FIRST_ATTEMPT_MS });
+  } catch (error) {
+    if (!isAppError(error) || error.code !== 'MESSAGING.TIMEOUT') throw error;
+    return send({});
+  }
+};

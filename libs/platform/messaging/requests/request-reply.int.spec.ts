@@ -13,8 +13,8 @@ import {
   runWithContext,
   silentLogger,
 } from '@antiphon/observability';
-import { DLQ_HEADERS } from '../consumers/dead-letter.js';
-import { HandleRequest } from './handle-request.js';
+import { DLQ_HEADERS } from '../consumers/dead-letters.js';
+import { HandleRequest } from './request-server.js';
 import { connectNats } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { createRequestClient } from './request-client.js';
@@ -22,7 +22,7 @@ import type { RequestClient } from './request-client.js';
 import { RequestServer } from './request-server.js';
 
 const url = process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
-// Subjects of their own keep spec files that run side by side apart.
+// Own subjects isolate spec files that run in parallel.
 const area = `t${randomUUID().slice(0, 8)}`;
 const anything = z.record(z.string(), z.unknown());
 
@@ -57,7 +57,7 @@ const broken = defineRequest({
   timeoutMs: 2_000,
 });
 
-/** Bytes of a message at most, as this server says. */
+/** Maximum size of a message on this server, bytes. */
 let maxPayload = 0;
 let release: () => void = () => {};
 let started: () => void = () => {};
@@ -135,7 +135,7 @@ describe('request/reply', () => {
   const ask = (correlationId: string, kind: string) =>
     runWithContext(contextFrom('gateway', { correlationId }), () => client.request(failing, { kind }));
 
-  it('answers, with defaults filled in, in the context of the caller', async () => {
+  it('replies with defaults filled in, in the context of the caller', async () => {
     const context = contextFrom('gateway', { correlationId: 'req-1', causationId: 'frame-1' });
     const reply = await runWithContext(context, () => client.request(echo, { text: 'ab', times: 2 }));
     expect(reply.text).toBe('abab');
@@ -145,7 +145,7 @@ describe('request/reply', () => {
     expect(span).not.toBe(context.traceparent.split('-')[2]);
   });
 
-  it('carries every kind of error across as it is', async () => {
+  it('transmits errors of every kind unchanged', async () => {
     for (const kind of ERROR_KINDS) {
       const error = await ask(randomUUID(), kind).catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({
@@ -157,14 +157,14 @@ describe('request/reply', () => {
     }
   });
 
-  it('tells nothing about an unexpected error but where to look, and logs it whole', async () => {
+  it('hides the details of an unexpected error from the caller and logs them', async () => {
     const error = (await ask('req-bug', 'unexpected').catch((thrown: unknown) => thrown)) as AppError;
     expect(error).toMatchObject({ kind: 'bug', code: 'INTERNAL.UNEXPECTED' });
     expect(JSON.stringify({ ...error, message: error.message })).not.toContain('hunter2');
     expect(lineOf('req-bug')).toMatchObject({ level: 'error', err: { type: 'TypeError' } });
   });
 
-  it('refuses a request that breaks its contract, with a log line, and stays healthy', async () => {
+  it('rejects a request that breaks its contract, logs it and stays healthy', async () => {
     const bad = { text: 'x', extra: 1 } as unknown as { text: string };
     const context = contextFrom('gateway', { correlationId: 'req-bad' });
     await expect(runWithContext(context, () => client.request(echo, bad))).rejects.toMatchObject({
@@ -182,12 +182,12 @@ describe('request/reply', () => {
     ['JSON of 100,000 levels', '['.repeat(100_000) + ']'.repeat(100_000)],
     ['nothing', ''],
     ['null', 'null'],
-  ])('refuses %s', async (_what, payload) => {
+  ])('rejects %s', async (_what, payload) => {
     const reply = await clientLink.connection.request(echo.subject, payload, { timeout: 2_000 });
     expect(reply.json()).toMatchObject({ ok: false, error: { kind: 'invalid', code: 'REQUEST.INVALID' } });
   });
 
-  it('puts a command aside that is broken and that nobody waits for', async () => {
+  it('stores a broken command without a reply subject as a dead letter', async () => {
     const letters = clientLink.connection.subscribe('dlq.agent-requests', { max: 1 });
     await clientLink.connection.flush();
     clientLink.connection.publish(echo.subject, new Uint8Array([0xff, 0xfe]));
@@ -199,21 +199,21 @@ describe('request/reply', () => {
     await expect(client.request(echo, { text: 'ok' })).resolves.toMatchObject({ text: 'ok' });
   });
 
-  it('says that nobody is there to answer', async () => {
-    const nobody = { ...echo, subject: `cmd.${area}.nobody` as const };
-    await expect(client.request(nobody, { text: '' })).rejects.toMatchObject({
+  it('reports that no process responds', async () => {
+    const unserved = { ...echo, subject: `cmd.${area}.unserved` as const };
+    await expect(client.request(unserved, { text: '' })).rejects.toMatchObject({
       kind: 'transient',
       code: 'MESSAGING.NO_RESPONDERS',
     });
   });
 
-  it('gives up waiting after the timeout', async () => {
+  it('rejects after the timeout', async () => {
     const asked = client.request(slow, {});
     await expect(asked).rejects.toMatchObject({ kind: 'transient', code: 'MESSAGING.TIMEOUT' });
     release();
   });
 
-  it('tells the caller when its request or the reply is larger than a message may be', async () => {
+  it('reports a request or a reply that is larger than a message may be', async () => {
     await expect(client.request(echo, { text: 'x'.repeat(maxPayload) })).rejects.toMatchObject({
       code: 'MESSAGING.TOO_LARGE',
     });
@@ -230,7 +230,7 @@ describe('request/reply', () => {
     });
   });
 
-  it('spreads requests over the processes of a service, one answer each', async () => {
+  it('distributes requests over the processes of a service, one reply each', async () => {
     const second = await connectNats({ url, service: 'agent', logger: silentLogger });
     const app2 = await NestFactory.createMicroservice(EchoModule, {
       strategy: new RequestServer({ link: second, logger }),
@@ -250,7 +250,7 @@ describe('request/reply', () => {
     await expect(client.request(echo, { text: 'still' })).resolves.toMatchObject({ text: 'still' });
   });
 
-  it('finishes what is at work before it closes, and takes nothing new', async () => {
+  it('finishes requests in progress before it closes and accepts no new one', async () => {
     const link = await connectNats({ url, service: 'memory', logger: silentLogger });
     const own = { ...slow, timeoutMs: 5_000 };
     const draining = await NestFactory.createMicroservice(EchoModule, {
@@ -275,7 +275,7 @@ describe('request/reply', () => {
     await link.drain();
   });
 
-  it('says at once that NATS is not there', async () => {
+  it('reports at once that NATS is unreachable', async () => {
     const link = await connectNats({ url, service: 'gateway', logger: silentLogger });
     await link.drain();
     await expect(createRequestClient(link).request(echo, { text: '' })).rejects.toMatchObject({

@@ -1,8 +1,10 @@
-import { NatsContext, ServerNats } from '@nestjs/microservices';
+import { MessagePattern, NatsContext, ServerNats, Transport } from '@nestjs/microservices';
 import type { MessageHandler } from '@nestjs/microservices';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
+import type { z } from 'zod';
 import { bug, isAppError } from '@antiphon/kernel';
+import type { RequestContract } from '@antiphon/contracts/messaging';
 import {
   countError,
   errorTypeOf,
@@ -11,16 +13,50 @@ import {
   withSpan,
 } from '@antiphon/observability';
 import type { Logger, OpenSpan, RequestContext, SpanStart } from '@antiphon/observability';
-import { publishDeadLetter } from '../consumers/dead-letter.js';
-import type { AnyContract, Outcome } from './handle-request.js';
+import { publishDeadLetter, requestDeadLetters } from '../consumers/dead-letters.js';
 import type { NatsLink } from '../link/nats-link.js';
-import { contextOf, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
+import { contextFromHeaders, isUnexpected, parseAs, parseJson, toWireError } from './wire.js';
 import type { WireReply } from './wire.js';
+
+/**
+ * Result of a handler. Nest's own error filters would replace a thrown error by a text of theirs.
+ */
+type Outcome =
+  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+
+/** A contract without its types, as Nest stores it with its handler. */
+type AnyContract = RequestContract<z.ZodType, z.ZodType>;
+
+type HandlerResult<Reply extends z.ZodType> = z.input<Reply> | Promise<z.input<Reply>>;
+
+/**
+ * Makes a method of a Nest controller the handler of `contract.subject`. It is called with the
+ * parsed request, inside the caller's RequestContext, and returns the reply. The caller receives a
+ * thrown AppError with the same kind and code.
+ */
+export const HandleRequest =
+  <Request extends z.ZodType, Reply extends z.ZodType>(contract: RequestContract<Request, Reply>) =>
+  <Method extends (request: z.output<Request>) => HandlerResult<Reply>>(
+    target: object,
+    key: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void => {
+    const method = descriptor.value as Method;
+    const settle = async function (this: unknown, request: z.output<Request>): Promise<Outcome> {
+      try {
+        return { ok: true, value: await method.call(this, request) };
+      } catch (error) {
+        return { ok: false, error };
+      }
+    };
+    descriptor.value = settle as unknown as Method;
+    MessagePattern(contract.subject, Transport.NATS, { contract })(target, key, descriptor);
+  };
 
 export interface RequestServerOptions {
   readonly link: NatsLink;
   readonly logger: Logger;
-  /** How long `close` waits for requests that are being worked on, default 10,000 ms. */
+  /** Time limit of `close` for requests in progress. Default: 10,000 ms. */
   readonly drainTimeoutMs?: number;
 }
 
@@ -30,8 +66,8 @@ const contractOf = (handler: MessageHandler): AnyContract => {
   return contract;
 };
 
-/** What a request says of itself, for the log lines and spans of all that is done for it. */
-const knownOf = (request: unknown): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
+/** Returns the ids that a request carries, for all log lines and spans of its work. */
+const contextFieldsOf = (request: unknown): Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId'> => {
   const { workspace, sessionId, turnId } = (request ?? {}) as Readonly<Record<string, unknown>>;
   return {
     ...(typeof workspace === 'string' ? { workspace } : {}),
@@ -50,21 +86,34 @@ const spanOf = (subject: string): SpanStart => ({
   },
 });
 
-const call = async (handler: MessageHandler, request: unknown, context: NatsContext): Promise<Outcome> => {
+const callHandler = async (
+  handler: MessageHandler,
+  request: unknown,
+  context: NatsContext,
+): Promise<Outcome> => {
   const result: unknown = await handler(request, context);
   return (isObservable(result) ? await firstValueFrom(result) : result) as Outcome;
 };
 
+/** Parses a reply by its contract; a mismatch is a bug of this service, not of the caller. */
+const parseReply = (contract: AnyContract, value: unknown): unknown => {
+  const parsed = contract.reply.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw bug('INTERNAL.BAD_REPLY', 'the service made a reply that breaks its contract', {
+    cause: parsed.error,
+  });
+};
+
 /**
- * Nest's NATS transport over the process's one connection (docs/adr/0020): it keeps Nest's handlers, guards and
- * interceptors, and replaces Nest's envelope by plain JSON with headers and its per-transport connection by ours.
+ * Serves requests by Nest's NATS transport over the process's one connection (docs/adr/0020).
+ * Nest's handlers, guards and interceptors stay; plain JSON with headers replaces Nest's envelope.
  */
 export class RequestServer extends ServerNats {
   readonly #link: NatsLink;
   readonly #logger: Logger;
   readonly #drainTimeoutMs: number;
-  readonly #open: Subscription[] = [];
-  readonly #working = new Set<Promise<void>>();
+  readonly #subscriptions: Subscription[] = [];
+  readonly #inProgress = new Set<Promise<void>>();
 
   constructor({ link, logger, drainTimeoutMs = 10_000 }: RequestServerOptions) {
     super({ queue: link.service });
@@ -79,7 +128,7 @@ export class RequestServer extends ServerNats {
 
   override bindEvents(connection: NatsConnection): void {
     for (const subject of this.messageHandlers.keys())
-      this.#open.push(
+      this.#subscriptions.push(
         connection.subscribe(subject, {
           queue: this.#link.service,
           callback: (error, message) => this.#receive(subject, error, message),
@@ -90,27 +139,28 @@ export class RequestServer extends ServerNats {
   // The link reports the connection's state once for the whole process.
   override async handleStatusUpdates(): Promise<void> {}
 
-  /** Takes no new request, lets those at work finish within the deadline; the connection stays. */
+  /**
+   * Drains: accepts no new request and waits for those in progress until the timeout. Leaves the
+   * connection open.
+   */
   override async close(): Promise<void> {
-    const open = this.#open.splice(0);
-    if (this.#link.isConnected()) await Promise.all(open.map((subscription) => subscription.drain()));
+    const subscriptions = this.#subscriptions.splice(0);
+    if (this.#link.isConnected())
+      await Promise.all(subscriptions.map((subscription) => subscription.drain()));
     const deadline = AbortSignal.timeout(this.#drainTimeoutMs);
     const expired = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve()));
-    await Promise.race([Promise.all(this.#working), expired]);
-    if (this.#working.size > 0)
-      this.#logger.warn(
-        { requests: this.#working.size },
-        'requests were still at work when the service stopped',
-      );
+    await Promise.race([Promise.all(this.#inProgress), expired]);
+    if (this.#inProgress.size > 0)
+      this.#logger.warn({ requests: this.#inProgress.size }, 'requests unfinished at shutdown');
   }
 
   #receive(subject: string, error: Error | null, message: Msg): void {
-    if (error) return this.#logger.error({ err: error, subject }, 'the subscription of a subject failed');
-    const work = runWithContext(contextOf(this.#link.service, message.headers), () =>
+    if (error) return this.#logger.error({ err: error, subject }, 'request subscription failed');
+    const work = runWithContext(contextFromHeaders(this.#link.service, message.headers), () =>
       this.handleMessage(subject, message),
     );
-    this.#working.add(work);
-    void work.finally(() => this.#working.delete(work));
+    this.#inProgress.add(work);
+    void work.finally(() => this.#inProgress.delete(work));
   }
 
   override handleMessage(subject: string, message: Msg): Promise<void> {
@@ -118,17 +168,17 @@ export class RequestServer extends ServerNats {
   }
 
   async #respond(subject: string, message: Msg, span: OpenSpan): Promise<void> {
-    const reply = await this.#answer(subject, message, span);
+    const reply = await this.#handle(subject, message, span);
     if (!message.reply) return;
     try {
       message.respond(JSON.stringify(reply));
     } catch (error) {
-      this.#logger.error({ err: error, subject }, 'a reply could not be sent');
+      this.#logger.error({ err: error, subject }, 'reply not sent');
       this.#respondFailure(message);
     }
   }
 
-  // Too large or not JSON: the caller is told instead of left to time out. A closed connection tells nobody.
+  // The reply is too large or not JSON. An error reply spares the caller its timeout.
   #respondFailure(message: Msg): void {
     if (this.#link.connection.isClosed()) return;
     const error = bug(
@@ -138,52 +188,38 @@ export class RequestServer extends ServerNats {
     message.respond(JSON.stringify({ ok: false, error: toWireError(error) } satisfies WireReply));
   }
 
-  async #answer(subject: string, message: Msg, span: OpenSpan): Promise<WireReply> {
+  async #handle(subject: string, message: Msg, span: OpenSpan): Promise<WireReply> {
     try {
       const handler = this.messageHandlers.get(subject) as MessageHandler;
       const contract = contractOf(handler);
-      const request = parseAs(
-        contract.request,
-        parseJson(message.data, 'REQUEST.INVALID'),
-        'REQUEST.INVALID',
-      );
-      const outcome = await runWithContextFields(knownOf(request), () =>
-        call(handler, request, new NatsContext([subject, message.headers])),
+      const body = parseJson(message.data, 'REQUEST.INVALID');
+      const request = parseAs(contract.request, body, 'REQUEST.INVALID');
+      const outcome = await runWithContextFields(contextFieldsOf(request), () =>
+        callHandler(handler, request, new NatsContext([subject, message.headers])),
       );
       if (!outcome.ok) throw outcome.error;
-      return { ok: true, result: checkedReply(contract, outcome.value) };
+      return { ok: true, result: parseReply(contract, outcome.value) };
     } catch (error) {
       span.fail(errorTypeOf(error));
       countError('request', error);
       this.#log(subject, error);
-      if (!message.reply) this.#setAside(subject, message, error);
+      if (!message.reply) this.#publishDeadLetter(subject, message, error);
       return { ok: false, error: toWireError(error) };
     }
   }
 
-  // Nobody waits for the answer, so the dead letters are the only ones that can be told why.
-  #setAside(subject: string, { data, headers }: Msg, error: unknown): void {
+  // A request without a reply subject has no caller to report to: its error goes to the dead
+  // letters.
+  #publishDeadLetter(subject: string, { data, headers }: Msg, error: unknown): void {
     if (!this.#link.isConnected()) return;
     const consumer = requestDeadLetters(this.#link.service);
     publishDeadLetter(this.#link, { consumer, id: '', subject, data, headers, error, deliveryCount: 1 });
   }
 
   #log(subject: string, error: unknown): void {
-    if (isUnexpected(error)) this.#logger.error({ err: error, subject }, 'a request failed unexpectedly');
+    if (isUnexpected(error)) this.#logger.error({ err: error, subject }, 'request failed unexpectedly');
     else if (isAppError(error) && error.kind === 'transient')
-      this.#logger.warn({ err: error, subject }, 'a request failed; trying again may help');
-    else this.#logger.info({ code: (error as { code: string }).code, subject }, 'a request was refused');
+      this.#logger.warn({ err: error, subject }, 'request failed, retry possible');
+    else this.#logger.info({ code: (error as { code: string }).code, subject }, 'request refused');
   }
 }
-
-/** Where requests go that nobody waits for and that could not be carried out. */
-export const requestDeadLetters = (service: string): string => `${service}-requests`;
-
-/** A reply that breaks its contract is a bug here, not the caller's. */
-const checkedReply = (contract: AnyContract, value: unknown): unknown => {
-  const parsed = contract.reply.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw bug('INTERNAL.BAD_REPLY', 'the service made a reply that breaks its contract', {
-    cause: parsed.error,
-  });
-};

@@ -1,38 +1,38 @@
 import { describe, expect, it } from '@jest/globals';
 import { conflict, transient } from '@antiphon/kernel';
-import { requestWithRetry } from './request-with-retry.js';
+import { requestWithRetry } from './request-client.js';
 import type { RequestOptions } from './request-client.js';
 
 const late = () => transient('MESSAGING.TIMEOUT', 'the service did not answer in time');
 
-describe('asking for what may be asked for twice', () => {
-  const asked: RequestOptions[] = [];
-  const answering =
-    (...answers: (() => string)[]) =>
+describe('requestWithRetry', () => {
+  const sent: RequestOptions[] = [];
+  const replying =
+    (...replies: (() => string)[]) =>
     async (options: RequestOptions): Promise<string> => {
-      asked.push(options);
-      return answers[asked.length - 1]?.() ?? 'no more';
+      sent.push(options);
+      return replies[sent.length - 1]?.() ?? 'no more';
     };
   const failing = (error: Error) => () => {
     throw error;
   };
 
-  it('asks once when there is an answer', async () => {
-    asked.length = 0;
-    expect(await requestWithRetry(answering(() => 'yes'))).toBe('yes');
-    expect(asked).toEqual([{ timeoutMs: 2_000 }]);
+  it('sends once when a reply arrives', async () => {
+    sent.length = 0;
+    expect(await requestWithRetry(replying(() => 'yes'))).toBe('yes');
+    expect(sent).toEqual([{ timeoutMs: 2_000 }]);
   });
 
-  it('asks once more after silence, and waits as long as the contract says', async () => {
-    asked.length = 0;
-    expect(await requestWithRetry(answering(failing(late()), () => 'yes'))).toBe('yes');
-    expect(asked).toEqual([{ timeoutMs: 2_000 }, {}]);
+  it('retries once after a timeout, with the timeout of the contract', async () => {
+    sent.length = 0;
+    expect(await requestWithRetry(replying(failing(late()), () => 'yes'))).toBe('yes');
+    expect(sent).toEqual([{ timeoutMs: 2_000 }, {}]);
   });
 
-  it('takes an answer that is an error for an answer', async () => {
-    asked.length = 0;
+  it('rejects with an error reply without a retry', async () => {
+    sent.length = 0;
     const refusal = conflict('SPEC.NO', 'no');
-    await expect(requestWithRetry(answering(failing(refusal), () => 'yes'))).rejects.toBe(refusal);
-    expect(asked).toHaveLength(1);
+    await expect(requestWithRetry(replying(failing(refusal), () => 'yes'))).rejects.toBe(refusal);
+    expect(sent).toHaveLength(1);
   });
 });

@@ -11,11 +11,16 @@ import type { RequestContext } from '@antiphon/observability';
 export type WireReply =
   { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: unknown };
 
-/** Deeper than any edge lets in (64), with room for what services wrap around it. */
+/**
+ * Maximum JSON depth of a message: above the 64 levels that edges accept, for the services' own
+ * envelopes.
+ */
 const MAX_WIRE_DEPTH = 100;
 const MAX_ISSUES = 5;
 
-/** The headers that every message carries, from the current context or, outside of one, a new one. */
+/**
+ * Makes the headers of a message from the current context, or from a new one where there is none.
+ */
 export const contextHeaders = (service: string): MsgHdrs => {
   const context = currentContext() ?? contextFrom(service);
   const headers = createHeaders();
@@ -27,8 +32,8 @@ export const contextHeaders = (service: string): MsgHdrs => {
   return headers;
 };
 
-/** The context in which a service works on a message. */
-export const contextOf = (service: string, headers: MsgHdrs | undefined): RequestContext =>
+/** Makes the context in which a service handles a message. */
+export const contextFromHeaders = (service: string, headers: MsgHdrs | undefined): RequestContext =>
   contextFrom(service, {
     correlationId: headers?.get(HEADERS.correlationId),
     causationId: headers?.get(HEADERS.causationId),
@@ -40,7 +45,7 @@ export const contextOf = (service: string, headers: MsgHdrs | undefined): Reques
 const describeIssues = (error: z.ZodError): string[] =>
   error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => `${path.join('.') || '(root)'}: ${message}`);
 
-// TextDecoder in its strict mode: replacement characters would let broken bytes through as text.
+// Strict mode: without it, broken bytes would become replacement characters instead of an error.
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads bytes as JSON of bounded depth; throws invalid with `code`. */
@@ -59,7 +64,7 @@ export const parseJson = (bytes: Uint8Array, code: string): unknown => {
   }
 };
 
-/** Parses by a schema; throws invalid with `code`, naming the first few places that are wrong. */
+/** Parses by a schema; throws invalid with `code`, naming the first few mismatches. */
 export const parseAs = <S extends z.ZodType>(schema: S, value: unknown, code: string): z.output<S> => {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -67,7 +72,7 @@ export const parseAs = <S extends z.ZodType>(schema: S, value: unknown, code: st
   throw invalid(code, `the message does not match its contract: ${issues.join('; ')}`, { data: { issues } });
 };
 
-/** An error as it crosses to another service: whatever is not an AppError loses its details here. */
+/** Encodes an error for another service. An error that is not an AppError loses its details. */
 export const toWireError = (error: unknown): WireError => {
   const { kind, code, message, data } = toAppError(error);
   return { kind, code, message, data };
@@ -75,11 +80,11 @@ export const toWireError = (error: unknown): WireError => {
 
 const isKind = (kind: string): kind is ErrorKind => (ERROR_KINDS as readonly string[]).includes(kind);
 
-/** The error that another service answered, of the same kind, code and data. */
+/** Decodes the error reply of another service, with the same kind, code and data. */
 export const fromWireError = (error: unknown): AppError => {
   const { kind, code, message, data } = WireError.parse(error);
   return new AppError(isKind(kind) ? kind : 'bug', code, message, { data });
 };
 
-/** Tells what broke a rule or a dependency, which the caller learns, from what broke us, which only the log learns. */
+/** Returns true for an error whose details belong in the log only: a defect of this service. */
 export const isUnexpected = (error: unknown): boolean => !isAppError(error) || error.kind === 'bug';

@@ -4,7 +4,7 @@ import { readLogRoot, signContent } from '@antiphon/event-store';
 import type { LeaseStore, SignedLogRoot } from '@antiphon/event-store';
 import type { Clock } from '@antiphon/kernel';
 import { isoTime } from '@antiphon/kernel';
-import { createLeadership } from '@antiphon/messaging';
+import { Leadership } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
@@ -40,7 +40,7 @@ const LEASE_MS = 30_000;
  */
 export const startRootSigner = (options: SignRootsOptions): RootSigner => {
   const { pool, link, leases, owner, key, rootsFile, everyMs, clock, logger } = options;
-  const leadership = createLeadership({ leases, name: LEASE_NAME, owner, leaseMs: LEASE_MS, logger });
+  const leadership = new Leadership({ leases, name: LEASE_NAME, owner, leaseMs: LEASE_MS, logger });
   let last: SignedLogRoot | null = null;
   let working: Promise<unknown> = Promise.resolve();
 

@@ -9,7 +9,7 @@ import { startNatsServer, until } from '@antiphon/testing';
 import type { TestNatsServer } from '@antiphon/testing';
 import { createConsumerHost } from '../consumer-host.js';
 import type { ConsumerHost, RunningConsumer } from '../consumer-host.js';
-import { DLQ_HEADERS } from '../dead-letter.js';
+import { DLQ_HEADERS } from '../dead-letters.js';
 import { defineConsumer } from '../define-consumer.js';
 import type { ConsumerDefinition, MessageMeta } from '../define-consumer.js';
 import { EVENT_HEADERS } from '../../relay/event-message.js';
@@ -22,7 +22,7 @@ export type Message = z.infer<typeof Message>;
 export type Handle = (message: Message, meta: MessageMeta) => Promise<void>;
 export type Definition = ConsumerDefinition<typeof Message, Handle>;
 
-/** A nats-server of the spec's own with fresh streams for each test, and consumers of `{n}` on it. */
+/** Provides a nats-server with fresh streams for each test, and consumers of `{n}` on it. */
 export interface ConsumerWorld {
   readonly server: TestNatsServer;
   readonly link: NatsLink;
@@ -33,10 +33,10 @@ export interface ConsumerWorld {
     options?: Partial<Definition>,
     on?: { link?: NatsLink; logger?: typeof silentLogger },
   ): { host: ConsumerHost; consumer: RunningConsumer };
-  /** Leaves the consumers that run to themselves: they are not stopped after the test. */
+  /** Forgets the running consumers: they are not stopped after the test. */
   abandon(): void;
   publish(n: number, options?: { subject?: string; type?: string; id?: string }): Promise<void>;
-  /** Everything published has been acknowledged, one way or another. */
+  /** Waits until every published message has been acknowledged or given up. */
   settled(): Promise<void>;
   deadLetters(): Promise<readonly Record<string, unknown>[]>;
 }
@@ -82,7 +82,10 @@ const runOn = (link: NatsLink, logger: typeof silentLogger, handle: Handle, opti
   return { host, consumer: host.run(definition, handle) };
 };
 
-/** Takes a message without a word, and answers how often it has been delivered with an ack wait of 300 ms. */
+/**
+ * Takes a message without acknowledging it, with an ack wait of 300 ms. Returns how often it has
+ * been delivered.
+ */
 export const silentDeliveries = async (
   { manager, link }: ConsumerWorld,
   sequence: number,
@@ -94,7 +97,9 @@ export const silentDeliveries = async (
   return message?.seq === sequence ? message.info.deliveryCount : 0;
 };
 
-/** A handler that answers the deliveries of each number by its plan, and notes them as `n:delivery`. */
+/**
+ * Makes a handler that throws by a plan for each number, and records deliveries as `n:delivery`.
+ */
 export const planned = (plan: Record<number, (delivery: number) => unknown>) => {
   const seen: string[] = [];
   const handle: Handle = ({ n }, { deliveryCount }) => {
@@ -105,7 +110,7 @@ export const planned = (plan: Record<number, (delivery: number) => unknown>) => 
   return { seen, handle };
 };
 
-/** Registers the hooks that make and clear the world; call it once inside a `describe`. */
+/** Registers the hooks that create and clear the world; call it once inside a `describe`. */
 export const useConsumerWorld = (): ConsumerWorld => {
   jest.setTimeout(30_000);
   const hosts: ConsumerHost[] = [];
@@ -113,14 +118,14 @@ export const useConsumerWorld = (): ConsumerWorld => {
   let link: NatsLink;
   let manager: JetStreamManager;
   const connect = () => connectNats({ url: server.url, service: 'metering', logger: silentLogger });
-  // The count of what is pending lags behind a publish; the floor under everything acknowledged does not lie.
+  // The count of pending messages lags behind a publish; the acknowledgement floor is exact.
   const isSettled = async (): Promise<boolean> => {
     const { state } = await manager.streams.info('EVENTS');
     const { ack_floor } = await manager.consumers.info('EVENTS', DURABLE);
     return ack_floor.stream_seq === state.last_seq;
   };
 
-  /** A stream that is deleted and made again at once may come back with what the old one held (ADR 22). */
+  /** Recreates a stream. At first it may still contain the old one's messages (docs/adr/0022). */
   const isNewStream = async (name: 'EVENTS' | 'DLQ'): Promise<boolean> => {
     await manager.streams.delete(name).catch(() => false);
     await ensureStream(manager, STREAMS[name]);
@@ -138,7 +143,7 @@ export const useConsumerWorld = (): ConsumerWorld => {
   });
   afterEach(async () => {
     const stopped = hosts.splice(0).map((host) => host.stop());
-    // Ends their last pull requests, which would run out by themselves within a second.
+    // Ends their last pull requests, which would otherwise expire within a second.
     await manager.consumers.delete('EVENTS', DURABLE).catch(() => false);
     await Promise.all(stopped);
     await link.drain();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { silentLogger } from '@antiphon/observability';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { connectNats } from './link/nats-link.js';
-import type { NatsLink } from './link/nats-link.js';
+import { connectNats } from './nats-link.js';
+import type { NatsLink } from './nats-link.js';
 
 const url = () => process.env['ANTIPHON_TEST_NATS_URL'] ?? '';
 const connect = () => connectNats({ url: url(), service: 'agent', logger: silentLogger });
@@ -10,7 +10,7 @@ const connect = () => connectNats({ url: url(), service: 'agent', logger: silent
 interface Inside {
   readonly protocol: { readonly transport: { send(frame: Uint8Array): void } };
 }
-/** Counts what is written to the connection's socket. */
+/** Counts the writes to the connection's socket. */
 const countWrites = (connection: NatsConnection): { readonly writes: () => number } => {
   const { transport } = (connection as unknown as Inside).protocol;
   const send = transport.send.bind(transport);
@@ -28,10 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => reader.drain());
 
-const subject = `live.gather-writes.${process.pid}`;
+const subject = `live.batched-writes.${process.pid}`;
 
-describe('what is published', () => {
-  it('in one round of the event loop leaves in one write, in its order', async () => {
+describe('a NATS connection', () => {
+  it('sends the messages of one event-loop round in one write, in order', async () => {
     const link = await connect();
     const seen: string[] = [];
     const subscription = reader.connection.subscribe(subject, { max: 5 });
@@ -47,17 +47,17 @@ describe('what is published', () => {
     await link.drain();
   });
 
-  it('just before the connection ends still arrives', async () => {
+  it('delivers a message published just before it is drained', async () => {
     const link = await connect();
     const subscription = reader.connection.subscribe(subject, { max: 1 });
     await reader.connection.flush();
-    link.connection.publish(subject, 'last words');
+    link.connection.publish(subject, 'last message');
     await link.drain();
-    for await (const message of subscription) expect(message.string()).toBe('last words');
+    for await (const message of subscription) expect(message.string()).toBe('last message');
     expect.assertions(1);
   });
 
-  it('beyond what is buffered does not wait', async () => {
+  it('writes at once when its buffer is full', async () => {
     const link = await connect();
     const counted = countWrites(link.connection);
     const payload = new Uint8Array(40_000);

@@ -1,0 +1,7 @@
+export {
+  batchNatsWrites,
+  checkPostgresPatch,
+  checkWebSocketPatch,
+  createFrameBatcher,
+  sendInOneWrite,
+} from './batch-writes.js';
