@@ -1,6 +1,6 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
-import { projectApprovals } from './ask-approval/agent-approvals.projection.js';
-import { projectRuns } from './project-runs/agent-runs.projection.js';
+import { projectApprovals } from './approvals/agent-approvals.projection.js';
+import { projectRuns } from './runs/agent-runs.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
 
 /** What sweeps and listings of sessions and approvals read. */

@@ -1,3 +1,3 @@
 /** For who replays a recorded session without the service: no provider's SDK, no Nest, no store. */
-export { replayRecord } from './replay-session/replay-record.js';
-export type { Divergence, ReplayReport, ReplaySide } from './replay-session/replay-record.js';
+export { replayRecord } from './maintenance/replay-record.js';
+export type { Divergence, ReplayReport, ReplaySide } from './maintenance/replay-record.js';

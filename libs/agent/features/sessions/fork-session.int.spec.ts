@@ -5,7 +5,7 @@ import type { SessionExport } from '@antiphon/contracts/log';
 import { NOT_RECORDED } from '@antiphon/agent-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
-import { replayRecord } from '../replay-session/replay-record.js';
+import { replayRecord } from '../maintenance/replay-record.js';
 import {
   createAgentWorld,
   newAddress,

@@ -5,7 +5,7 @@ import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { EventStore, StreamAppend } from '@antiphon/event-store';
 import { notFound, toStorable } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
-import { keyIdOf } from './derived-ids.js';
+import { keyIdOf } from '../derived-ids.js';
 
 /** What a session key means now. */
 export interface KeyBinding {

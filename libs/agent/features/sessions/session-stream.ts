@@ -7,7 +7,7 @@ import { isAppError } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { FoldedEvent, SessionFold } from './session-fold.js';
 import type { SessionLog } from './session-log.js';
-import { toNewEvents } from './event-envelope.js';
+import { toNewEvents } from './session-events.js';
 import type { FrameSender } from './frame-sender.js';
 import { trackInFlight } from './track-in-flight.js';
 import type { SessionLease } from './session-lease.js';

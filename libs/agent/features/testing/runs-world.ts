@@ -4,9 +4,9 @@ import type { RunView } from '@antiphon/contracts/agent';
 import { createRequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import type { AgentRuntimeOptions } from '../agent-runtime.js';
-import { createTurnEndings } from '../carry-out-run/turn-endings.js';
-import { createRunsEngine } from '../runs-engine.js';
-import type { RunsEngine, RunsEngineOptions } from '../runs-engine.js';
+import { createTurnEndings } from '../runs/turn-ends.js';
+import { createRunsEngine } from '../runs/run-worker.js';
+import type { RunsEngine, RunsEngineOptions } from '../runs/run-worker.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
 

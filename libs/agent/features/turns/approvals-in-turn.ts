@@ -5,11 +5,11 @@ import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
-import { approvalIdOf } from '../sessions/derived-ids.js';
+import { approvalIdOf } from '../derived-ids.js';
 import { untilAnswered } from './stop.js';
 import type { StepContext } from './step-context.js';
-import { approvalDigestOf, moduleOf } from '../ask-approval/approval-digest.js';
-import { ruleFor } from '../ask-approval/approval-rules.js';
+import { approvalDigestOf, moduleOf } from '../approvals/approval-digest.js';
+import { ruleFor } from '../approvals/approval-rules.js';
 
 export interface AskDeps extends PolicyDeps {
   readonly logger: Logger;

@@ -3,7 +3,7 @@ import { MAX_CALLS_PER_STEP, ModelFailure, clipText } from '@antiphon/agent-doma
 import { MAX_JSON_DEPTH, costMicroUsd, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Streamed } from './delta-stream.js';
-import { callIdOf } from '../sessions/derived-ids.js';
+import { callIdOf } from '../derived-ids.js';
 import type { GrantedReservation } from './reserve-budget.js';
 
 type RecordAnswer = Extract<SessionCommand, { type: 'RecordAnswer' }>;

@@ -5,7 +5,7 @@ import type { Fork, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonValue } from '@antiphon/kernel';
 import { toFolded } from '../sessions/session-log.js';
-import { toolDigestOf } from '../sessions/derived-ids.js';
+import { toolDigestOf } from '../derived-ids.js';
 import type { StepContext } from './step-context.js';
 
 export interface RecordedToolsDeps {

@@ -1,11 +1,11 @@
 import type { AgentPolicy, FollowUpContext, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import { guardedTools } from '../ask-approval/approval-rules.js';
+import { guardedTools } from '../approvals/approval-rules.js';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { CircuitBreakers } from '../providers/circuit-breaker.js';
 import type { SessionLog } from '../sessions/session-log.js';
-import { toolDigestOf } from '../sessions/derived-ids.js';
+import { toolDigestOf } from '../derived-ids.js';
 import type { ToolCatalog } from './tool-catalog.js';
 import { callPolicy } from './tool-limits.js';
 

@@ -4,9 +4,9 @@ import { failpoint } from '@antiphon/kernel';
 import type { RunRef } from '@antiphon/agent-workflows';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
-import { cancelTurnsOf } from '../cancel-run/cancel-run.handler.js';
+import { cancelTurnsOf } from './cancel-run.handler.js';
 import type { CancelTurn } from '../turns/cancel-turn.handler.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
+import type { WorkflowServices } from './workflow-services.js';
 import { openRuns } from './open-runs.js';
 import type { OpenRun } from './open-runs.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sweepSchedules } from '../reconcile-runs/schedules.js';
+import { sweepSchedules } from '../runs/schedules.js';
 import { readRetention } from './retention.js';
 
 const days = (eventsDays: number) => ({ retention: { eventsDays, metricsDays: 30 } });

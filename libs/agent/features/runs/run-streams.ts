@@ -4,7 +4,7 @@ import type { EventStore, IdempotencyClaim, NewEvent, StreamAppend } from '@anti
 import { bug, isAppError } from '@antiphon/kernel';
 import type { Decider, Ids, JsonObject } from '@antiphon/kernel';
 import type { IncomingContext } from '@antiphon/observability';
-import { eventMetadata } from '../sessions/event-envelope.js';
+import { eventMetadata } from '../event-envelope.js';
 
 interface AnyEvent {
   readonly type: string;

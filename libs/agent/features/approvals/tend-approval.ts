@@ -4,8 +4,8 @@ import { waitingCall } from '@antiphon/agent-domain';
 import type { CallApproval } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
-import { commitApproval } from '../answer-approval/commit-approval.js';
-import { findApproval } from '../answer-approval/find-approval.js';
+import { commitApproval } from './commit-approval.js';
+import { findApproval } from './find-approval.js';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 

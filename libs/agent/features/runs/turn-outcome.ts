@@ -2,7 +2,7 @@ import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
-import type { TurnRef } from './turn-endings.js';
+import type { TurnRef } from './turn-ends.js';
 
 /** What a turn came to, as its session's events tell. */
 export type TurnOutcome =

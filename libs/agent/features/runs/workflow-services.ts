@@ -6,8 +6,8 @@ import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { createEventFold } from './event-fold.js';
-import type { EventFold } from './event-fold.js';
+import { createEventFold } from './run-streams.js';
+import type { EventFold } from './run-streams.js';
 
 export interface WorkflowHouse {
   readonly config: AntiphonConfig;

@@ -2,10 +2,10 @@ import type pg from 'pg';
 import type { ApprovalView, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionRegistry } from '../sessions/session-registry.js';
-import { getApprovalRow, listApprovalRows } from '../read-approvals/read-approvals.js';
-import type { ApprovalNews } from '../tend-approval/approval-waits.js';
-import { createTendApproval } from '../tend-approval/tend-approval.js';
-import type { TendApproval } from '../tend-approval/tend-approval.js';
+import { getApprovalRow, listApprovalRows } from './read-approvals.js';
+import type { ApprovalNews } from './approval-timers.js';
+import { createTendApproval } from './tend-approval.js';
+import type { TendApproval } from './tend-approval.js';
 import { createAnswerApproval } from './answer-approval.handler.js';
 import type { AnswerApproval, AnswerApprovalDeps } from './answer-approval.handler.js';
 

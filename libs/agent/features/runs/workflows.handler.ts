@@ -11,9 +11,9 @@ import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { digestOf } from '../sessions/derived-ids.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
-import { workflowView } from '../read-workflows/workflow-view.js';
+import { digestOf } from '../derived-ids.js';
+import type { WorkflowServices } from './workflow-services.js';
+import { workflowView } from './workflow-view.js';
 import { judge, orderOf } from './judge-definition.js';
 import { parseDefinition } from './parse-definition.js';
 

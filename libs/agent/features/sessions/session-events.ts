@@ -1,11 +1,11 @@
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { EventMetadata, NewEvent } from '@antiphon/event-store';
 import type { Ids, JsonObject } from '@antiphon/kernel';
-import { contextFrom, currentContext } from '@antiphon/observability';
+import { eventMetadata } from '../event-envelope.js';
+import type { EventOrigin } from '../event-envelope.js';
 import type { SessionFold } from './session-fold.js';
 
-const SERVICE = 'agent';
-/** Asked for by somebody just now, whatever turn they are about. */
+/** Events whose origin is the current request, also if they concern an earlier turn. */
 const REQUESTED: ReadonlySet<SessionEvent['type']> = new Set([
   'SessionStarted',
   'SessionForked',
@@ -13,30 +13,20 @@ const REQUESTED: ReadonlySet<SessionEvent['type']> = new Set([
   'TurnCancelRequested',
 ]);
 
-type Origin = Pick<EventMetadata, 'correlationId' | 'causationId' | 'traceparent'>;
-
-const fromRequest = (): Origin => {
-  const { correlationId, causationId, traceparent } = currentContext() ?? contextFrom(SERVICE);
-  return { correlationId, traceparent, ...(causationId ? { causationId } : {}) };
-};
-
-/** What an event says that a request asks for just now. */
-export const eventMetadata = (): EventMetadata => ({ ...fromRequest(), service: SERVICE });
-
-const originOf = (event: SessionEvent, origins: SessionFold['origins']): Origin | undefined =>
+const originOf = (event: SessionEvent, origins: SessionFold['origins']): EventOrigin | undefined =>
   'turnId' in event.data ? origins[event.data.turnId] : undefined;
 
-/** What an event says about where it came from: its turn's request, however much later and wherever it happens. */
+/** Returns an event's metadata. Its origin is the turn's request, in any process and at any time. */
 const metadataOf = (
   event: SessionEvent,
   origins: SessionFold['origins'],
   epoch: number | null,
 ): EventMetadata => {
   const origin = REQUESTED.has(event.type) ? undefined : originOf(event, origins);
-  return { ...(origin ?? fromRequest()), service: SERVICE, ...(epoch === null ? {} : { epoch }) };
+  return { ...eventMetadata(origin), ...(epoch === null ? {} : { epoch }) };
 };
 
-/** Session events as the log takes them, each with an id of its own. */
+/** Returns session events as the log takes them, each with a new id. */
 export const toNewEvents = (
   events: readonly SessionEvent[],
   fold: SessionFold,

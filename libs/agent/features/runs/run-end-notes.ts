@@ -3,8 +3,8 @@ import type { RunEvent } from '@antiphon/contracts/agent';
 import type { RunState } from '@antiphon/agent-domain';
 import type { StreamAppend } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
-import { toNewEvent } from '../event-fold/event-fold.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
+import { toNewEvent } from './run-streams.js';
+import type { WorkflowServices } from './workflow-services.js';
 
 const STATUS = { RunCompleted: 'completed', RunFailed: 'failed', RunCancelled: 'cancelled' } as const;
 const isEnd = (type: string): type is keyof typeof STATUS => type in STATUS;

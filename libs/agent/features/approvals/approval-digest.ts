@@ -1,6 +1,6 @@
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
-import { digestOf } from '../sessions/derived-ids.js';
+import { digestOf } from '../derived-ids.js';
 
 /** What somebody agrees to. */
 export interface ApprovedCall {

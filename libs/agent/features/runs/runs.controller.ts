@@ -3,8 +3,8 @@ import { cancelRun, getRun, listRuns, startRun } from '@antiphon/contracts/agent
 import type { RunView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { HandleRequest } from '@antiphon/messaging';
-import { RUNS_ENGINE } from '../runs-engine.js';
-import type { RunsEngine } from '../runs-engine.js';
+import { RUNS_ENGINE } from './run-worker.js';
+import type { RunsEngine } from './run-worker.js';
 
 @Controller()
 export class RunsController {

@@ -8,11 +8,11 @@ import type { EventStore } from '@antiphon/event-store';
 import { conflict, forbidden, isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type pg from 'pg';
-import { approvalDigestOf, moduleOf } from '../ask-approval/approval-digest.js';
+import { approvalDigestOf, moduleOf } from './approval-digest.js';
 import { commitApproval } from './commit-approval.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 import type { SessionLog } from '../sessions/session-log.js';
-import type { ApprovalNews } from '../tend-approval/approval-waits.js';
+import type { ApprovalNews } from './approval-timers.js';
 import { closeOf, findApproval } from './find-approval.js';
 import type { ApprovalEnd, FoundApproval } from './find-approval.js';
 

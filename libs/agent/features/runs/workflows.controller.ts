@@ -9,8 +9,8 @@ import {
 import type { WorkflowView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { HandleRequest } from '@antiphon/messaging';
-import { RUNS_ENGINE } from '../runs-engine.js';
-import type { RunsEngine } from '../runs-engine.js';
+import { RUNS_ENGINE } from './run-worker.js';
+import type { RunsEngine } from './run-worker.js';
 
 @Controller()
 export class WorkflowsController {

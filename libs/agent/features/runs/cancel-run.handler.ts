@@ -4,9 +4,9 @@ import { runDecider } from '@antiphon/agent-domain';
 import type { RunState } from '@antiphon/agent-domain';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { CancelTurn } from '../turns/cancel-turn.handler.js';
-import { runEndNotes } from '../carry-out-run/run-end-notes.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
-import { runView } from '../read-runs/run-view.js';
+import { runEndNotes } from './run-end-notes.js';
+import type { WorkflowServices } from './workflow-services.js';
+import { runView } from './run-view.js';
 
 export type CancelRunRequest = z.output<typeof cancelRun.request>;
 export type CancelRunReply = z.output<typeof cancelRun.reply>;

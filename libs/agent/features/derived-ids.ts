@@ -3,23 +3,23 @@ import { v5 } from 'uuid';
 import { canonicalJson } from '@antiphon/event-store';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
-/** What these name follows from the log, so that a second driver makes up the same id. */
+// Derived ids depend on the log alone, so that a second driver derives the same ones.
 const NAMESPACE = '8b6f3c1e-5d0a-5f43-9a64-2f1f0a4d7c11';
 
-/** The tool call at a place in an attempt's answer. */
+/** Returns the id of the tool call at an index of an attempt's answer. */
 export const callIdOf = (sessionId: string, attempt: number, index: number): string =>
   v5(`call/${attempt}/${index}`, sessionId);
 
-/** The event stream that binds a session key is named by this id. */
+/** Returns the id of the event stream that binds a session key. */
 export const keyIdOf = (workspace: string, sessionKey: string): string =>
   v5(`${workspace}\n${sessionKey}`, NAMESPACE);
 
-/** A call is asked about once: its approval is named by it. */
+/** Returns the id of a call's approval: a call has at most one. */
 export const approvalIdOf = (callId: string): string => v5('approval', callId);
 
-/** SHA-256 (hex) of the RFC 8785 form. */
+/** Returns the SHA-256 (hex) of a value's RFC 8785 form. */
 export const digestOf = (value: JsonObject): string =>
   createHash('sha256').update(canonicalJson(value)).digest('hex');
 
-/** What a tool call is bound to: its name and arguments. */
+/** Returns the digest of a tool call's name and arguments. */
 export const toolDigestOf = (name: string, input: JsonValue): string => digestOf({ name, input });

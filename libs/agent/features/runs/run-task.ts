@@ -4,11 +4,11 @@ import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
 import { failpoint, isoTime, notFound, transient } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
 import type { CancelTurn } from '../turns/cancel-turn.handler.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
+import type { WorkflowServices } from './workflow-services.js';
 import type { SubmitTurn } from '../turns/submit-turn.handler.js';
 import { beginTask } from './begin-task.js';
 import { runEndNotes } from './run-end-notes.js';
-import type { TurnEndings, TurnRef } from './turn-endings.js';
+import type { TurnEndings, TurnRef } from './turn-ends.js';
 import { readOutcome } from './turn-outcome.js';
 import type { TurnOutcome } from './turn-outcome.js';
 

@@ -7,7 +7,7 @@ import { canonicalJson, genesisHash, hashEvent } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { callIdOf, toolDigestOf } from '../sessions/derived-ids.js';
+import { callIdOf, toolDigestOf } from '../derived-ids.js';
 
 /** One side of a comparison: an event, and the hash that it has, or would have, at its place in the chain. */
 export interface ReplaySide {

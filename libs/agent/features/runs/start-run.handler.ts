@@ -6,12 +6,12 @@ import type { WorkflowState } from '@antiphon/agent-domain';
 import type { StreamAppend } from '@antiphon/event-store';
 import { failpoint, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
-import { digestOf } from '../sessions/derived-ids.js';
-import { toNewEvent } from '../event-fold/event-fold.js';
-import type { WorkflowServices } from '../event-fold/workflow-services.js';
-import { workflowView } from '../read-workflows/workflow-view.js';
-import { orderOf } from '../save-workflow/judge-definition.js';
-import { parseDefinition } from '../save-workflow/parse-definition.js';
+import { digestOf } from '../derived-ids.js';
+import { toNewEvent } from './run-streams.js';
+import type { WorkflowServices } from './workflow-services.js';
+import { workflowView } from './workflow-view.js';
+import { orderOf } from './judge-definition.js';
+import { parseDefinition } from './parse-definition.js';
 
 export type StartRunRequest = z.output<typeof startRun.request>;
 export type StartRunReply = z.output<typeof startRun.reply>;
