@@ -9,9 +9,9 @@ import type { KilledTools } from './killed-tools.js';
 jest.setTimeout(1_200_000);
 
 /** 19 turns of 11 calls in one step, eight of them at a time. */
-const TURNS = 19;
+const TURNS = Number(process.env['ANTIPHON_TOOL_TURNS'] ?? 19);
 const CALLS = 11;
-const seed = Number(process.env['SEED'] ?? 209);
+const seed = Number(process.env['ANTIPHON_TEST_SEED'] ?? 209);
 
 let tools: KilledTools;
 const log: LoggedEvent[] = [];

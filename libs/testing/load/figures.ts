@@ -76,6 +76,7 @@ export const summarizeRatios = (ratios: readonly number[]): RatioSummary => {
  * control ratios, which compare the unfaulted baseline with itself in the same run. At least 1, at most `cap`.
  */
 export const noiseAllowance = (controls: readonly number[], cap: number): number => {
+  if (controls.length === 0) return 1;
   const { median, margin } = summarizeRatios(controls);
   return Math.min(cap, Math.max(1, median + margin));
 };

@@ -1,0 +1,158 @@
+import { readdirSync, statfsSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const GIB = 1024 ** 3;
+
+/**
+ * @typedef {object} Part
+ * @property {string} name
+ * @property {string} shows What the part shows, for the table.
+ * @property {string[]} args Arguments of Node.
+ * @property {number} minutes Time limit.
+ * @property {Record<string, string>} [env]
+ * @property {() => string | null} [missing] Returns what the machine lacks for this part, or null.
+ */
+
+const hasCommand = (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).error === undefined;
+const needCommand = (name) => () => (hasCommand(name) ? null : `${name} is not installed`);
+const needDisk = (gib) => () => {
+  const { bavail, bsize } = statfsSync(tmpdir());
+  const free = (bavail * bsize) / GIB;
+  return free >= gib
+    ? null
+    : `${gib} GiB of free disk are needed in ${tmpdir()}, ${free.toFixed(1)} are there`;
+};
+const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/proc)');
+
+/** What each spec shows, its time limit in minutes, and its samples under `--quick`. */
+const SPECS = {
+  approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
+  'append-growth': {
+    ...{ shows: 'an append does not slow down from 10^5 to 10^7 events', minutes: 45 },
+    ...{ quick: { ANTIPHON_APPEND_ROWS: '1000000' }, missing: needDisk(16) },
+  },
+  backup: { shows: 'a restore reports its loss and applies no lost event', minutes: 10 },
+  chaos: {
+    ...{ shows: 'no command is lost or repeated through random faults', minutes: 15 },
+    ...{ env: { ANTIPHON_CHAOS_MINUTES: '3' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },
+  },
+  clocks: {
+    ...{ shows: 'wrong clocks lose and repeat nothing', minutes: 15 },
+    quick: { ANTIPHON_CLOCKS_MS: '10000' },
+  },
+  'dropped-clients': {
+    ...{ shows: 'dropped clients receive every frame once', minutes: 15 },
+    quick: { ANTIPHON_DROPS: '120' },
+  },
+  'engines-down': {
+    ...{ shows: 'accepted turns complete through outages of each engine', minutes: 15 },
+    quick: { ANTIPHON_DOWN_MS: '8000' },
+  },
+  'failpoint-sweep': {
+    ...{ shows: 'every command ends once after a fault at each step', minutes: 60 },
+    quick: { ANTIPHON_SWEEP_EVERY: '13' },
+  },
+  'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
+  images: { shows: 'each image starts alone and is within its size', minutes: 20, missing: needLinux },
+  'long-sessions': {
+    ...{ shows: 'turns do not slow down over 10,000 turns', minutes: 45 },
+    quick: { ANTIPHON_LONG_TURNS: '400' },
+  },
+  'nats-amnesia': { shows: 'JetStream is rebuilt from the log', minutes: 10 },
+  network: {
+    ...{ shows: 'accepted turns complete through cuts, delays and resets', minutes: 25 },
+    quick: { ANTIPHON_NETWORK_EVERY: '5', ANTIPHON_NETWORK_ROUGH_MS: '20000' },
+  },
+  projections: {
+    ...{ shows: 'rebuilt projections equal the log under load', minutes: 20 },
+    quick: { ANTIPHON_REBUILD_ROUNDS: '2' },
+  },
+  'resume-figures': {
+    ...{ shows: 'turns resume within 3 s (p50) and 10 s (p99) after kill -9', minutes: 75 },
+    quick: { ANTIPHON_KILLS: '4' },
+  },
+  simulation: {
+    ...{ shows: 'the deciders hold in random interleavings and faults', minutes: 15 },
+    quick: { ANTIPHON_SIMULATIONS: '2000' },
+  },
+  'slow-readers': {
+    ...{ shows: 'stalled readers cost bounded memory and slow no other', minutes: 25 },
+    ...{ quick: { ANTIPHON_SLOW_BLOCKS: 'reading,none,none,stalled' }, missing: needLinux },
+  },
+  'tool-kills': {
+    ...{ shows: 'no side effect of a tool happens twice', minutes: 25 },
+    quick: { ANTIPHON_TOOL_TURNS: '6' },
+  },
+  validate: {
+    shows: 'the deployment check finds each planted mistake',
+    minutes: 20,
+    missing: needCommand('go'),
+  },
+  wedged: {
+    ...{ shows: 'a hanging provider slows other sessions by at most 1.1 ×', minutes: 20 },
+    quick: { ANTIPHON_WEDGED_ROUNDS: '3' },
+  },
+  zombies: { shows: 'a stopped process writes nothing after it wakes', minutes: 10 },
+};
+
+const DEFAULT_SPEC = { shows: '(no description in tools/nightly/parts.mjs)', minutes: 30 };
+
+/** Finds the nightly specs of the tree, so that a new one cannot be forgotten. */
+export const findSpecs = (root = ROOT) =>
+  ['libs', 'apps', 'tools']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) =>
+        join(folder, path),
+      ),
+    )
+    .filter((path) => path.endsWith('.nightly.spec.ts') && !/(^|\/)(dist|node_modules)\//.test(path))
+    .sort();
+
+export const specName = (path) => basename(path, '.nightly.spec.ts');
+
+/** @returns {Part} */
+const specPart = (path, isQuick) => {
+  const name = specName(path);
+  const { shows, minutes, env = {}, quick = {}, missing } = SPECS[name] ?? DEFAULT_SPEC;
+  const args = ['tools/bootstrap/test.cjs', '--config', 'jest.nightly.config.mjs', '--runInBand'];
+  return {
+    ...{ name, shows, minutes, missing },
+    args: [...args, '--runTestsByPath', path],
+    env: isQuick ? { ...env, ...quick } : env,
+  };
+};
+
+/**
+ * Lists the parts of a run, in order.
+ * @param {{ quick: boolean, cold: boolean }} profile
+ * @returns {Part[]}
+ */
+export const listParts = ({ quick, cold }, root = ROOT) => {
+  const verify = 'tools/bootstrap/verify-fresh-clone.mjs';
+  const coldPart = {
+    ...{ name: 'cold-clone', shows: 'npm start works with empty caches', minutes: 45 },
+    args: [verify, '--cold', '--only', 'fresh clone'],
+    missing: needCommand('git'),
+  };
+  return [
+    {
+      ...{ name: 'fresh-clone', shows: 'npm start and npm test work in a new clone', minutes: 75 },
+      args: quick ? [verify, '--only', 'fresh clone'] : [verify, '--tests'],
+      missing: needCommand('git'),
+    },
+    ...(cold || !quick ? [coldPart] : []),
+    {
+      ...{ name: 'deployment', shows: 'manifests, compose file and Dockerfile are valid', minutes: 20 },
+      ...{ args: ['tools/deploy/validate.mjs'], missing: needCommand('go') },
+    },
+    ...findSpecs(root).map((path) => specPart(path, quick)),
+    {
+      ...{ name: 'phoenix', shows: 'a trace backend shows a turn as one tree of spans', minutes: 30 },
+      ...{ args: ['tools/nightly/traces-in-phoenix.mjs'], missing: needCommand('python3') },
+    },
+  ];
+};
