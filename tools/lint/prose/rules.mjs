@@ -9,7 +9,7 @@ const MAX_WIDTH = 100;
 
 /** Returns a node's text with each code span, link and image as one word. */
 const plainText = (node) => {
-  if (node.type === 'Code' || node.type === 'Image' || node.type === 'Html') return 'code';
+  if (node.type === 'Code' || node.type === 'Image' || node.type === 'Html') return 'Code';
   if (node.children) return node.children.map(plainText).join('');
   return node.value ?? '';
 };
@@ -20,10 +20,10 @@ const plainText = (node) => {
  */
 const sentencesOf = (text) =>
   text
-    .replace(/`[^`]*`/g, 'code')
+    .replace(/`[^`]*`/g, 'Code')
     .replace(/\s+/g, ' ')
     .trim()
-    .split(/(?<=[.!?]["')]?)\s+(?=["'(]?[A-Z])/);
+    .split(/(?<=[.!?]["')]?)\s+(?=["'(]?[A-Z0-9])/);
 
 /**
  * Makes a rule that looks at each sentence; `problemOf` returns a message, or undefined where all

@@ -56,7 +56,7 @@ const awaitReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<nu
 
 /**
  * Node begins with one MiB for what is new, and so looks through it a hundred times a second under load: what a turn has
- * just made is still in use then, and is copied. With 8 MiB most of it is gone by the next look (ADR 0140).
+ * just made is still in use then, and is copied. With 8 MiB most of it is gone by the next look (ADR 25).
  */
 const SERVICE_FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=16'];
 

@@ -14,7 +14,7 @@ const wireOf = (socket: WebSocket): Corkable | null => {
 
 /**
  * Lets the frames that a client is sent in one round of the event loop leave in one write: ws writes each by itself, and
- * a write costs more than what it carries (ADR 0140). Answers what to call before a frame is sent, and before it is asked
+ * a write costs more than what it carries (ADR 25). Answers what to call before a frame is sent, and before it is asked
  * what the socket holds: once `mostBytes` wait they leave, or a client that reads would look like one that does not.
  * Order and content are the library's; it changes nothing if that has changed inside.
  */

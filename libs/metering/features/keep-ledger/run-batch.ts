@@ -14,7 +14,7 @@ const READ_FIRST = 8;
 
 /**
  * Carries out batches, one after another: on what is remembered, in one round trip, while this process is alone at its
- * balances; else in a transaction that reads them first (docs/adr/0045).
+ * balances; else in a transaction that reads them first (docs/adr/0040).
  */
 export const createRunBatch = (deps: LedgerTransactionDeps) => {
   const memory = createLedgerMemory();

@@ -35,7 +35,7 @@ const createFold = (onEvent: (event: ServerEvent) => void): ((line: string) => v
 
 /**
  * Reads server-sent events without waiting between them: a vendor's SDK takes several turns of the promise queue for
- * each, which is more than everything else that is done with it (ADR 0141). Lines end in LF, CR LF or CR; an event that
+ * each, which is more than everything else that is done with it (ADR 60). Lines end in LF, CR LF or CR; an event that
  * the stream breaks off is none. Time is linear in what comes, however it is cut.
  */
 export const createServerEvents = (onEvent: (event: ServerEvent) => void): ServerEventReader => {
