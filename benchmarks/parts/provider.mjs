@@ -1,4 +1,4 @@
-// What the providers' adapters (SDK, our fetch, parsing) add to the same call over plain node:http, in this process.
+// Time that the providers' adapters add to the same call over plain node:http, in this process.
 import http from 'node:http';
 import { createModels } from '@antiphon/agent-features';
 import { summarize } from '../lib/stats.mjs';

@@ -17,8 +17,8 @@ export interface CircuitState {
 }
 
 /**
- * `closed`: calls go through. `open`: calls are refused. `half-open`: one trial call may be made.
- * `probing`: half-open, and a trial call is in progress.
+ * State of a circuit. A closed one passes calls, an open one refuses them, and a half-open one
+ * admits one trial call. It is probing while that call is in progress.
  */
 export type CircuitPhase = 'closed' | 'open' | 'half-open' | 'probing';
 
@@ -50,9 +50,8 @@ export type OpenCircuits = ReadonlyMap<string, OpenCircuit>;
 export const NO_OPEN_CIRCUITS: OpenCircuits = new Map();
 
 /**
- * `failed`: the provider is at fault, and the failure counts. `alive`: the provider responded and
- * refused this request.
- * `unknown`: the failure says nothing about the provider.
+ * Meaning of a failed call. With `failed` the provider is at fault, and the failure counts. With
+ * `alive` the provider refused this request. With `unknown` the call says nothing about it.
  */
 export type FailureClass = 'failed' | 'alive' | 'unknown';
 

@@ -12,7 +12,7 @@ import { ForkSessionController } from './sessions/fork-session.controller.js';
 import { ListAgentsController } from './sessions/list-agents.controller.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
-import { providersInUse } from './report-health/providers-in-use.js';
+import { providersInUse } from './providers/provider-settings.js';
 import { RUNS_ENGINE, createRunsEngine } from './runs/run-worker.js';
 import type { RunsEngine } from './runs/run-worker.js';
 import { RunsController } from './runs/runs.controller.js';

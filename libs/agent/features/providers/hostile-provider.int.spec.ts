@@ -14,7 +14,7 @@ import {
 import { createModels, type Models, type ProviderLimits } from './index.js';
 
 const KEY = 'sk-hostile-canary-0123456789';
-/** Long enough that no clock decides a test that is not about clocks. */
+/** Timeouts so long that they decide no test that is not about timeouts. */
 const PATIENT: Partial<ProviderLimits> = {
   connectMs: 20_000,
   firstByteMs: 20_000,
@@ -31,7 +31,7 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-const later = <T extends { close(): unknown }>(thing: T): T => {
+const closeLater = <T extends { close(): unknown }>(thing: T): T => {
   cleanups.push(() => thing.close());
   return thing;
 };
@@ -43,7 +43,7 @@ interface Attempt {
 }
 
 const modelsAt = (kind: string, baseUrl: string, limits: Partial<ProviderLimits> = PATIENT): Models =>
-  later(
+  closeLater(
     createModels(
       {
         source: null,
@@ -89,29 +89,37 @@ const attempt = (
   return { models, result, text: () => text };
 };
 
+const HELP = 'check base_url and the network (HTTP proxy variables are not used)';
 const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n';
 const HELLO: MockReply = { text: ['one ', 'two ', 'three'] };
 
 describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream, whole }) => {
   const at = (url: string, limits = PATIENT) => modelsAt(kind, `${url}${path}`, limits);
 
-  it('is unreachable when the connection is refused, and nothing can have been billed', async () => {
-    expect(await attempt(at(await closedPort())).result).toMatchObject({
-      message: 'provider unreachable',
+  it('is unreachable without dispatch when the connection is refused', async () => {
+    const url = await closedPort();
+    expect(await attempt(at(url)).result).toMatchObject({
+      message: `provider unreachable: no connection to ${new URL(url).host} (ECONNREFUSED); ${HELP}`,
       reason: 'provider_unreachable',
       dispatched: false,
       retryable: true,
     });
   });
 
-  it('is unreachable under a name that does not resolve', async () => {
-    const { result } = attempt(modelsAt(kind, 'http://provider.invalid'));
-    expect(await result).toMatchObject({ dispatched: false, retryable: true });
+  it('is unreachable when its name does not resolve, and its credentials are not in the message', async () => {
+    const { result } = attempt(modelsAt(kind, 'http://user:secret@provider.invalid'));
+    const failure = await result;
+    expect(failure).toMatchObject({ dispatched: false, retryable: true });
+    const { message } = failure as ModelFailure;
+    expect(message).toMatch(
+      /^provider unreachable: no connection to provider\.invalid:80 \(E[A-Z_]+\); check base_url/,
+    );
+    expect(message).not.toContain('secret');
   });
 
-  it('times out while a connection does not stand, and nothing can have been billed', async () => {
-    // It accepts, but never answers the TLS handshake.
-    const raw = later(await startRawProvider(() => undefined));
+  it('times out without dispatch when no connection is established', async () => {
+    // The server accepts the connection and never responds to the TLS handshake.
+    const raw = closeLater(await startRawProvider(() => undefined));
     const { result } = attempt(at(raw.url.replace('http:', 'https:'), { ...PATIENT, connectMs: 200 }));
     expect(await result).toMatchObject({
       message: 'provider timeout',
@@ -120,15 +128,15 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     });
   });
 
-  it('times out when it accepts and never answers', async () => {
-    const provider = later(await startHttpProvider(() => undefined));
+  it('times out when it accepts the connection and never responds', async () => {
+    const provider = closeLater(await startHttpProvider(() => undefined));
     const { result } = attempt(at(provider.url, { ...PATIENT, firstByteMs: 200 }));
     expect(await result).toMatchObject({ message: 'provider timeout', dispatched: true, retryable: true });
     await provider.requests[0]?.closed;
   });
 
-  it('times out when it falls silent in the middle, and keeps what it had said', async () => {
-    const provider = later(
+  it('times out when its stream stops, after the text that had arrived', async () => {
+    const provider = closeLater(
       await startHttpProvider((_request, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         response.write(stream('m', HELLO).slice(0, -4).join(''));
@@ -140,8 +148,8 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     await provider.requests[0]?.closed;
   });
 
-  it('times out at the hard deadline when it only sends comments', async () => {
-    const provider = later(
+  it('times out at the deadline of the whole call when it only sends comments', async () => {
+    const provider = closeLater(
       await startHttpProvider((_request, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         const timer = setInterval(() => response.write(': still thinking\n\n'), 20);
@@ -152,9 +160,9 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(await result).toMatchObject({ message: 'provider timeout' });
   });
 
-  it('fails without a step when the connection is reset after some deltas', async () => {
+  it('completes no step when the connection is reset after some deltas', async () => {
     let reset = (): void => undefined;
-    const raw = later(
+    const raw = closeLater(
       await startRawProvider((socket) => {
         reset = () => void socket.resetAndDestroy();
         socket.write(SSE_HEAD + stream('m', HELLO).slice(0, -4).join(''));
@@ -165,17 +173,20 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(text()).toMatch(/^one two/);
   });
 
-  it('is unreachable when the connection is reset before an answer, but may have been billed', async () => {
-    const raw = later(await startRawProvider((socket) => void socket.resetAndDestroy()));
+  it('is unreachable, but dispatched, when the connection is reset before a response', async () => {
+    const raw = closeLater(await startRawProvider((socket) => void socket.resetAndDestroy()));
     expect(await attempt(at(raw.url)).result).toMatchObject({
-      message: 'provider unreachable',
+      message: expect.stringMatching(
+        `^provider unreachable: the connection to ${new URL(raw.url).host} broke before a response.*; check base_url`,
+      ),
+      reason: 'provider_unreachable',
       dispatched: true,
     });
   });
 
-  it('fails without a step when the stream ends within a line', async () => {
+  it('completes no step when the stream ends within a line', async () => {
     const body = stream('m', HELLO).join('');
-    const raw = later(
+    const raw = closeLater(
       await startRawProvider((socket) => socket.end(SSE_HEAD + body.slice(0, body.indexOf('three') + 2))),
     );
     expect(await attempt(at(raw.url)).result).toMatchObject({ reason: 'provider_protocol', retryable: true });
@@ -184,7 +195,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
   it('fails on an event that is not JSON', async () => {
     const [first, ...rest] = stream('m', HELLO);
     const broken = [first, 'event: content_block_delta\ndata: {"type":"content_\n\n', ...rest].join('');
-    const raw = later(await startRawProvider((socket) => socket.end(SSE_HEAD + broken)));
+    const raw = closeLater(await startRawProvider((socket) => socket.end(SSE_HEAD + broken)));
     expect(await attempt(at(raw.url)).result).toMatchObject({ reason: 'provider_protocol' });
   });
 
@@ -192,7 +203,7 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     ['a captive portal', 'text/html', '<html>log in</html>', false],
     ['plain text', 'text/plain', 'busy', true],
   ])('fails on %s with status 200', async (_name, type, body, streaming) => {
-    const provider = later(
+    const provider = closeLater(
       await startHttpProvider((_request, response) =>
         response.writeHead(200, { 'content-type': type }).end(body),
       ),
@@ -202,8 +213,8 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect((failure as ModelFailure).message).toContain(type);
   });
 
-  it('does not inflate a compressed answer', async () => {
-    const provider = later(
+  it('refuses a compressed response', async () => {
+    const provider = closeLater(
       await startHttpProvider((_request, response) =>
         response
           .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
@@ -217,9 +228,9 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(provider.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 
-  it('breaks off an answer that is too large, in one line or in many', async () => {
+  it('aborts a response over the size limit, in one line or in many', async () => {
     for (const filler of [`data: ${'x'.repeat(300_000)}`, `: ${'y'.repeat(98)}\n`.repeat(3_000)]) {
-      const provider = later(
+      const provider = closeLater(
         await startHttpProvider((_request, response) =>
           response.writeHead(200, { 'content-type': 'text/event-stream' }).write(filler),
         ),
@@ -230,9 +241,9 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     }
   });
 
-  it('survives an answer of 100,000 levels', async () => {
+  it('fails on a response that nests 100,000 levels deep', async () => {
     const deep = `{"content":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    const provider = later(
+    const provider = closeLater(
       await startHttpProvider((_request, response) =>
         response.writeHead(200, { 'content-type': 'application/json' }).end(deep),
       ),
@@ -242,17 +253,17 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     });
   });
 
-  it('fails on what is not HTTP', async () => {
-    const raw = later(await startRawProvider((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n')));
+  it('fails when the server does not speak HTTP', async () => {
+    const raw = closeLater(await startRawProvider((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n')));
     expect(await attempt(at(raw.url)).result).toMatchObject({
       reason: 'provider_protocol',
       retryable: false,
     });
   });
 
-  it('does not follow a redirect, which would carry the key elsewhere', async () => {
-    const thief = later(await startHttpProvider((_request, response) => response.end()));
-    const provider = later(
+  it('does not follow a redirect, which would forward the key', async () => {
+    const thief = closeLater(await startHttpProvider((_request, response) => response.end()));
+    const provider = closeLater(
       await startHttpProvider((_request, response) => response.writeHead(307, { location: thief.url }).end()),
     );
     expect(await attempt(at(provider.url)).result).toMatchObject({
@@ -263,8 +274,8 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(thief.requests).toHaveLength(0);
   });
 
-  it('closes the connection within a second of a cancel, and calls the sink no more', async () => {
-    const provider = later(
+  it('closes the connection within a second of a cancellation, and emits no more text', async () => {
+    const provider = closeLater(
       await startHttpProvider((_request, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         response.write(stream('m', HELLO).slice(0, -4).join(''));
@@ -291,8 +302,8 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(text()).toMatch(/^one two/);
   });
 
-  it('keeps one connection for calls that follow each other, streamed or not', async () => {
-    const provider = later(
+  it('reuses one connection for calls that follow each other, streamed or not', async () => {
+    const provider = closeLater(
       await startHttpProvider((request, response) => {
         if ((request.body as { stream?: boolean }).stream === true) {
           response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -314,8 +325,8 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     expect(provider.connections()).toBe(1);
   });
 
-  it('takes an answer as whole whose connection stays open after the model has finished', async () => {
-    const provider = later(
+  it('completes an answer although the connection stays open after the model has finished', async () => {
+    const provider = closeLater(
       await startHttpProvider((_request, response) => {
         const pieces = stream('m', { ...HELLO, usage: null });
         response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -327,18 +338,18 @@ describe.each(FORMATS)('a hostile provider of kind $kind', ({ kind, path, stream
     await provider.requests[0]?.closed;
   });
 
-  it('runs no tool whose input was cut', async () => {
+  it('fails on a tool call whose input was cut', async () => {
     const reply = { tools: [{ id: 'same', name: 'echo', input: { a: 'x'.repeat(20) } }] };
     const cut = stream('m', reply).filter((piece) => !piece.includes('xxxx\\"}'));
-    const raw = later(await startRawProvider((socket) => socket.end(SSE_HEAD + cut.join(''))));
+    const raw = closeLater(await startRawProvider((socket) => socket.end(SSE_HEAD + cut.join(''))));
     const failure = await attempt(at(raw.url)).result;
     expect(failure).toMatchObject({ reason: 'provider_protocol', retryable: true });
     expect((failure as ModelFailure).message).toBe('the model\'s input for tool "echo" is not valid JSON');
   });
 
-  it('keeps ids of tool calls as given, even when they repeat', async () => {
+  it('preserves ids of tool calls, also repeated ones', async () => {
     const tools = [1, 2].map((n) => ({ id: 'same', name: 'echo', input: { n } }));
-    const raw = later(
+    const raw = closeLater(
       await startRawProvider((socket) => socket.end(SSE_HEAD + stream('m', { tools }).join(''))),
     );
     expect(await attempt(at(raw.url)).result).toMatchObject({

@@ -84,12 +84,12 @@ describe('an error of the provider', () => {
     ['Ollama', { error: 'why' }],
     ['FastAPI', { detail: [{ loc: ['body'], msg: 'why' }] }],
     ['a gateway', { message: 'why' }],
-  ])('is told in the words of %s', async (_vendor, body) => {
+  ])('carries the message in the format of %s', async (_vendor, body) => {
     answerWith(400, body);
     expect((await failureOf()).message).toBe('provider error 400: why');
   });
 
-  it('is bounded, on one line', async () => {
+  it('has a message of one line, at most 500 characters', async () => {
     answerWith(400, { error: { message: `first\nsecond\u001b[31m ${'x'.repeat(50_000)}` } });
     const { message } = await failureOf();
     expect(message.length).toBeLessThanOrEqual(500);
@@ -109,19 +109,19 @@ describe('an error of the provider', () => {
     expect((await failureOf()).retryAfterMs).toBe(expected);
   });
 
-  it('is final when the quota is used up, or the vendor says so', async () => {
+  it('is not retryable when the quota is used up or the vendor says so', async () => {
     answerWith(429, { error: { message: 'no credit', code: 'insufficient_quota' } });
     expect(await failureOf()).toMatchObject({ status: 429, retryable: false });
     answerWith(500, {}, { 'x-should-retry': 'false' });
     expect(await failureOf()).toMatchObject({ message: 'provider error 500', retryable: false });
   });
 
-  it('is seen behind a 200', async () => {
+  it('is recognised behind status 200', async () => {
     answerWith(200, { error: { message: 'upstream died', code: 503 } });
     expect(await failureOf()).toMatchObject({ reason: 'provider_error', status: 503, retryable: true });
   });
 
-  it('leaves other calls alone', async () => {
+  it('does not affect other calls', async () => {
     script = ({ user }) => (user === 'bad' ? { status: 401, body: { error: 'no' } } : { text: ['fine'] });
     const [good, bad] = await Promise.all([
       models.complete(request(), sink),
@@ -148,15 +148,15 @@ describe('the key', () => {
     Buffer.from(KEY).toString('base64'),
     `Bearer ${KEY}`,
     'sk-ca***********6789',
-  ])('is not in a failure that echoes it as %s', async (echo) => {
+  ])('is redacted from a failure that echoes it as %s', async (echo) => {
     answerWith(401, { error: { message: `Incorrect API key provided: ${echo}. Get one.` } });
-    const said = everything(await failureOf());
-    expect(said).not.toContain(echo);
-    expect(said).toContain('provider error 401: Incorrect API key provided: ');
-    expect(said).toContain('Get one.');
+    const text = everything(await failureOf());
+    expect(text).not.toContain(echo);
+    expect(text).toContain('provider error 401: Incorrect API key provided: ');
+    expect(text).toContain('Get one.');
   });
 
-  it('is not in a failure within a stream', async () => {
+  it('is redacted from a failure within a stream', async () => {
     const [first] = openAiStream('m', {});
     script = () => ({
       reply: {},
@@ -165,7 +165,7 @@ describe('the key', () => {
     expect(everything(await failureOf())).not.toContain(KEY);
   });
 
-  it('is not printed, whatever happens', async () => {
+  it('is never printed', async () => {
     const names = ['log', 'info', 'warn', 'error', 'debug'] as const;
     const spies = names.map((name) => jest.spyOn(console, name).mockImplementation(() => undefined));
     const out = [process.stdout, process.stderr].map((stream) =>
@@ -191,7 +191,7 @@ describe('the key', () => {
       { MY_KEY: 'ké y' },
       'provider it has no key: the environment variable MY_KEY holds what cannot be a key',
     ],
-  ])('is asked for by the name of its variable when the environment is %j', async (env, message) => {
+  ])('fails with the name of its variable when the environment is %j', async (env, message) => {
     use({}, env);
     expect(await failureOf()).toMatchObject({
       reason: 'provider_error',
@@ -202,13 +202,13 @@ describe('the key', () => {
     expect(mock.requests).toHaveLength(0);
   });
 
-  it('is sent without the line break that a file left at its end', async () => {
+  it('is sent without the line break at the end of a secret file', async () => {
     use({}, { MY_KEY: `${KEY}\n` });
     await models.complete(request(), sink);
     expect(mock.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
   });
 
-  it('is not in what status shows', () => {
+  it('is not part of the status', () => {
     const shown = describeProvider(provider({}), { MY_KEY: KEY });
     expect(shown).toEqual({
       name: 'it',
@@ -314,7 +314,7 @@ describe('a request', () => {
   });
 
   it.each(['anthropic', 'openai'] as const)(
-    "carries nothing of the SDK's own, nor of the environment (%s)",
+    'carries no headers of an SDK or of the environment (%s)',
     async (kind) => {
       process.env['ANTHROPIC_CUSTOM_HEADERS'] = process.env['OPENAI_CUSTOM_HEADERS'] = 'x-from-env: leaked';
       try {
@@ -330,7 +330,7 @@ describe('a request', () => {
     },
   );
 
-  it('carries no key where none is wanted', async () => {
+  it('carries no key where none is configured', async () => {
     use({ kind: 'ollama', baseUrl: mock.url, apiKeyEnv: null });
     await models.complete(request(), sink);
     expect(mock.requests[0]?.path).toBe('/v1/chat/completions');
@@ -338,7 +338,7 @@ describe('a request', () => {
     expect(mock.requests[0]?.body).toMatchObject({ max_tokens: 100 });
   });
 
-  it('is made without asking for usage once a server has refused to be asked', async () => {
+  it('omits the usage option once a server has refused it', async () => {
     use({ kind: 'openai-compatible' });
     script = ({ seen }) =>
       'stream_options' in (seen.body as object)
@@ -353,7 +353,7 @@ describe('a request', () => {
   });
 });
 
-describe('a configuration that cannot be served', () => {
+describe('an invalid provider configuration', () => {
   it.each([
     [{ kind: 'cli', baseUrl: null }, 'PROVIDER.KIND_UNAVAILABLE'],
     [{ kind: 'openai-compatible', baseUrl: null }, 'PROVIDER.BASE_URL_MISSING'],
@@ -365,7 +365,7 @@ describe('a configuration that cannot be served', () => {
     use({});
   });
 
-  it('refuses a provider that nobody configured', async () => {
+  it('fails a call to a provider that is not configured', async () => {
     expect(await failureOf({ provider: 'other' })).toMatchObject({
       message: 'no provider is named "other"',
       dispatched: false,

@@ -12,9 +12,9 @@ const CALCULATOR: ModelTool = {
   description: 'Computes an arithmetic expression.',
   inputSchema: { type: 'object', properties: { expression: { type: 'string' } }, required: ['expression'] },
 };
-const ECHO: ModelTool = { name: 'echo', description: 'Answers its input.', inputSchema: { type: 'object' } };
+const ECHO: ModelTool = { name: 'echo', description: 'Returns its input.', inputSchema: { type: 'object' } };
 
-/** The same sentences for every kind: for the scripted provider they are its commands, for aimock its fixtures. */
+/** The same messages for every kind: commands for the scripted provider, fixtures for aimock. */
 const SUM = '/tool calculator {"expression":"2 + 3"}';
 const BOTH = '/tool calculator {"expression":"2 + 3"}\n/tool echo {"say":"hé 🎉"}';
 
@@ -74,23 +74,20 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
     ...more,
   });
 
-  it.each([true, false])(
-    'answers with text (streaming: %s), telling it piece by piece',
-    async (streaming) => {
-      const { sink, deltas } = recorder();
-      const answer = await models.complete(request([user('two words')], { streaming }), sink);
-      expect(answer.text).toContain('two words');
-      expect(deltas.join('')).toBe(answer.text);
-      expect(deltas.every((delta) => delta !== '')).toBe(true);
-      expect(answer).toMatchObject({ thought: '', toolCalls: [], finishReason: 'stop' });
-      expect(answer.usage?.inputTokens).toBeGreaterThan(0);
-      expect(answer.usage?.outputTokens).toBeGreaterThan(0);
-      if (streaming) expect(deltas.length).toBeGreaterThan(1);
-      if (at !== '') expect(mock.getLastRequest()?.path).toBe(at);
-    },
-  );
+  it.each([true, false])('returns text and emits it in pieces (streaming: %s)', async (streaming) => {
+    const { sink, deltas } = recorder();
+    const answer = await models.complete(request([user('two words')], { streaming }), sink);
+    expect(answer.text).toContain('two words');
+    expect(deltas.join('')).toBe(answer.text);
+    expect(deltas.every((delta) => delta !== '')).toBe(true);
+    expect(answer).toMatchObject({ thought: '', toolCalls: [], finishReason: 'stop' });
+    expect(answer.usage?.inputTokens).toBeGreaterThan(0);
+    expect(answer.usage?.outputTokens).toBeGreaterThan(0);
+    if (streaming) expect(deltas.length).toBeGreaterThan(1);
+    if (at !== '') expect(mock.getLastRequest()?.path).toBe(at);
+  });
 
-  it.each([true, false])('asks for a tool and answers with its result (streaming: %s)', async (streaming) => {
+  it.each([true, false])('requests a tool and uses its result (streaming: %s)', async (streaming) => {
     const asked = await models.complete(request([user(SUM)], { streaming }), recorder().sink);
     expect(asked.finishReason).toBe('tool_calls');
     expect(asked.toolCalls).toEqual([
@@ -114,7 +111,7 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
     expect(answer.finishReason).toBe('stop');
   });
 
-  it.each([true, false])('asks for tools side by side (streaming: %s)', async (streaming) => {
+  it.each([true, false])('requests tools in parallel (streaming: %s)', async (streaming) => {
     const answer: ModelAnswer = await models.complete(request([user(BOTH)], { streaming }), recorder().sink);
     expect(answer.toolCalls.map(({ name, input }) => ({ name, input }))).toEqual([
       { name: 'calculator', input: { expression: '2 + 3' } },
@@ -123,13 +120,13 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
     expect(new Set(answer.toolCalls.map((call) => call.providerCallId)).size).toBe(2);
   });
 
-  it('stays within its own bound of the input', async () => {
+  it('uses no more input than its bound', async () => {
     const prompt = request([user('two words')]);
     const answer = await models.complete(prompt, recorder().sink);
     expect(models.inputBound(prompt)).toBeGreaterThanOrEqual(answer.usage?.inputTokens ?? Infinity);
   });
 
-  it('is cancelled before it begins', async () => {
+  it('fails without dispatch when it is cancelled before the call', async () => {
     const signal = AbortSignal.abort();
     await expect(
       models.complete(request([user('two words')], { signal }), recorder().sink),
@@ -142,7 +139,7 @@ describe.each(KINDS)('a provider of kind $kind', ({ kind, path, at }) => {
   });
 
   if (kind !== 'scripted')
-    it('forwards an error of the provider with its own message, and never the key', async () => {
+    it("forwards the provider's error message without the key", async () => {
       mock.nextRequestError(429, { message: `slow down, ${KEY}`, type: 'rate_limit_error' });
       const failure = await models
         .complete(request([user('two words')]), recorder().sink)

@@ -1,5 +1,5 @@
-import type { ProviderConfig, ProviderKind } from '@antiphon/config';
-import { invalid } from '@antiphon/kernel';
+import type { AntiphonConfig, ProviderConfig, ProviderKind } from '@antiphon/config';
+import { invalid, type JsonValue } from '@antiphon/kernel';
 
 const BASE_URLS: Partial<Record<ProviderKind, string>> = {
   anthropic: 'https://api.anthropic.com',
@@ -14,31 +14,32 @@ const KEY_VARIABLES: Partial<Record<ProviderKind, string>> = {
   openrouter: 'OPENROUTER_API_KEY',
 };
 
-/** An environment, as `process.env` has it. */
+/** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where a provider's key is, and what it is; nulls where none is wanted or none is there. */
+/** The variable and the value of a provider's key. Each is null where there is none. */
 export interface ProviderKey {
   readonly variable: string | null;
   readonly value: string | null;
 }
 
-/** Reads a provider's key. A line break that a secret's file left at its end is no part of it. */
+/** Reads a provider's key, without the line break at the end of a secret's file. */
 export const keyOf = ({ kind, apiKeyEnv }: ProviderConfig, env: Environment): ProviderKey => {
   const variable = apiKeyEnv ?? KEY_VARIABLES[kind] ?? null;
   const value = variable === null ? '' : (env[variable] ?? '').trim();
   return { variable, value: value === '' ? null : value };
 };
 
-/** Whether a call without a key is bound to fail, so that it is not made. */
+/** Returns true if a call without a key would fail. Such a call is not sent. */
 export const needsKey = ({ kind, apiKeyEnv }: ProviderConfig): boolean =>
   apiKeyEnv !== null || KEY_VARIABLES[kind] !== undefined;
 
 const withoutVersion = (url: string): string => url.replace(/\/v1$/, '');
 
 /**
- * Where a provider's SDK begins its paths, without a slash at the end. Anthropic's adds `/v1` itself, and Ollama's
- * users know its address without one; every other address is taken as it is written, as OpenAI's SDKs do.
+ * Returns the base of a provider's paths, without a slash at the end. The `/v1` of Anthropic's
+ * paths is removed, and Ollama's is added. Every other address stays as written, as in OpenAI's
+ * SDKs.
  */
 export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   const given = baseUrl ?? BASE_URLS[kind];
@@ -52,16 +53,16 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   return kind === 'ollama' && url.pathname === '/' ? `${plain}/v1` : plain;
 };
 
-/** A provider as `status` may show it: where it goes and whether it could, never the key. */
+/** A provider as `status` shows it: its address and whether it is usable, never the key. */
 export interface ProviderDescription {
   readonly name: string;
   readonly kind: ProviderKind;
-  /** Null for `scripted`, which goes nowhere. */
+  /** Null for `scripted`, which has no address. */
   readonly baseUrl: string | null;
   readonly keyVariable: string | null;
-  /** False when a key is wanted and its variable is not set. */
+  /** False if a key is needed and its variable is not set. */
   readonly ready: boolean;
-  /** True for answers that no model wrote. */
+  /** True if no model writes the answers. */
   readonly scripted: boolean;
 }
 
@@ -76,4 +77,16 @@ export const describeProvider = (provider: ProviderConfig, env: Environment): Pr
     ready: key.value !== null || !needsKey(provider),
     scripted,
   };
+};
+
+/** Describes the providers that agents are configured with, the default agent's first. */
+export const providersInUse = (config: AntiphonConfig, env: Environment): JsonValue => {
+  const names = config.agents.flatMap(({ provider, fallback }) => [
+    provider,
+    ...(fallback ? [fallback.provider] : []),
+  ]);
+  return [...new Set(names)].flatMap((name) => {
+    const provider = config.providers.find((configured) => configured.name === name);
+    return provider ? [{ ...describeProvider(provider, env) }] : [];
+  });
 };

@@ -1,38 +1,45 @@
-import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { ModelFailure, type ModelAnswer, type ModelRequest } from '@antiphon/agent-domain';
 import { anthropicStream, openAiStream, type MockReply } from '@antiphon/testing/providers';
 import fc from 'fast-check';
-import { createAnthropicAdapter } from './anthropic/anthropic.adapter.js';
-import { createOpenAiAdapter } from './openai/openai.adapter.js';
-import type { ProviderAdapter } from './provider-adapter.js';
-import type { Flight } from './transport/flight.js';
-import type { ProviderFetch } from './transport/http-fetch.js';
-import { DEFAULT_PROVIDER_LIMITS } from './transport/limits.js';
+import type { Dispatcher } from 'undici';
+import { createAnthropicAdapter } from './anthropic.adapter.js';
+import { createOpenAiAdapter } from './openai.adapter.js';
+import { createHttpTransport, type HttpTransport } from './transport/http-transport.js';
+import { DEFAULT_PROVIDER_LIMITS, type ProviderAdapter } from './transport/provider-call.js';
 
-/** The wire within this process: exactly these chunks, without a socket. */
-const wireOf =
-  (chunks: readonly Uint8Array[]): ProviderFetch =>
-  (_url, init) => {
-    const { flight } = init as unknown as { flight: Flight };
-    flight.connected();
-    flight.answer = Readable.from(chunks);
-    return Promise.resolve(new Response('', { headers: { 'content-type': 'text/event-stream' } }));
+const environment = {
+  limits: DEFAULT_PROVIDER_LIMITS,
+  redact: (text: string) => text,
+  now: () => 0,
+};
+
+/** A transport within this process: it delivers exactly these chunks, without a socket. */
+const transportOf = (chunks: readonly Uint8Array[]): HttpTransport => {
+  const respond = (handler: Dispatcher.DispatchHandler): void => {
+    let isAborted = false;
+    const controller = { abort: () => (isAborted = true) } as unknown as Dispatcher.DispatchController;
+    handler.onRequestStart?.(controller, null);
+    handler.onResponseStart?.(controller, 200, { 'content-type': 'text/event-stream' });
+    for (const chunk of chunks) {
+      if (isAborted) return;
+      handler.onResponseData?.(controller, chunk as Buffer);
+    }
+    if (!isAborted) handler.onResponseEnd?.(controller, {});
   };
+  const dispatch: Dispatcher['dispatch'] = (_options, handler) => {
+    setImmediate(respond, handler);
+    return true;
+  };
+  return createHttpTransport({ dispatch }, environment);
+};
 
 type Format = 'anthropic' | 'openai';
-const adapterFor = (format: Format, fetch: ProviderFetch): ProviderAdapter => {
-  const common = {
-    limits: DEFAULT_PROVIDER_LIMITS,
-    redact: (text: string) => text,
-    now: () => 0,
-    baseUrl: 'http://provider.test',
-    apiKey: 'k',
-    fetch,
-  };
+const adapterFor = (format: Format, transport: HttpTransport): ProviderAdapter => {
+  const deps = { ...environment, baseUrl: 'http://provider.test', apiKey: 'k', transport };
   return format === 'anthropic'
-    ? createAnthropicAdapter(common, () => 1)
-    : createOpenAiAdapter({ ...common, kind: 'openai', outputLimit: 'max_tokens' }, () => 1);
+    ? createAnthropicAdapter(deps)
+    : createOpenAiAdapter({ ...deps, kind: 'openai', outputLimit: 'max_tokens' });
 };
 
 interface Read {
@@ -53,7 +60,7 @@ const read = async (format: Format, chunks: readonly Uint8Array[]): Promise<Read
     signal: new AbortController().signal,
     streaming: true,
   };
-  const answer = await adapterFor(format, wireOf(chunks))
+  const answer = await adapterFor(format, transportOf(chunks))
     .complete(request, {
       onText: (delta) => void (said.text += delta),
       onThought: (delta) => void (said.thought += delta),
@@ -96,7 +103,7 @@ const cutAt = (bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] => {
 describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
   const bytes = Buffer.from(STREAMS[format].join(''));
 
-  it('gives the same answer for every way in which it may be cut into chunks', async () => {
+  it('returns the same answer for every way to cut the stream into chunks', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 60 }), async (cuts) => {
         expect(await read(format, cutAt(bytes, cuts))).toEqual({
@@ -109,7 +116,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     );
   });
 
-  it('gives the same answer byte by byte', async () => {
+  it('returns the same answer byte by byte', async () => {
     expect(
       (
         await read(
@@ -133,7 +140,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     expect((await readText(format, change(bytes.toString('utf8')))).answer).toEqual(EXPECTED);
   });
 
-  it('gives no step, or the whole one, wherever the stream ends', async () => {
+  it('completes the whole step or none, wherever the stream ends', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(bytes.length - 1), async (end) => {
         const { answer, text } = await read(format, [bytes.subarray(0, end)]);
@@ -146,7 +153,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     );
   });
 
-  it('never fails with anything but a ModelFailure, whatever the bytes', async () => {
+  it('fails only with a ModelFailure, for any bytes', async () => {
     const pieces = fc.array(
       fc.oneof(
         fc.constantFrom(...STREAMS[format]),
@@ -171,7 +178,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
     );
   });
 
-  it('has no usage when none is said', async () => {
+  it('reports no usage when the stream has none', async () => {
     const stream = (format === 'anthropic' ? anthropicStream : openAiStream)('m', {
       text: ['hi'],
       usage: null,
@@ -180,7 +187,7 @@ describe.each(FORMATS)('reading a stream in the format of %s', (format) => {
   });
 
   it.each([['-5'], ['"12"'], ['1e20'], ['1.5'], ['null'], ['{}']])(
-    'has no usage when the output is said to be %s',
+    'reports no usage when the output count is %s',
     async (value) => {
       const text = STREAMS[format]
         .join('')
@@ -195,7 +202,7 @@ const event = (data: object & { type: string }): string =>
 const [start, ping, ...rest] = anthropicStream('m', { text: ['hi'] });
 
 describe('reading a stream of Anthropic', () => {
-  it('takes the last of the cumulative usages, not their sum', async () => {
+  it('uses the last of the cumulative usages, not their sum', async () => {
     const delta = (output_tokens: number) =>
       event({ type: 'message_delta', delta: {}, usage: { input_tokens: 7, output_tokens } } as never);
     const text = [
@@ -238,7 +245,7 @@ describe('reading a stream of Anthropic', () => {
     });
   });
 
-  it('stops for what the vendor names, and for what it does not know yet', async () => {
+  it('maps known stop reasons, and unknown ones to other', async () => {
     const stopped = async (reason: string) =>
       (await readText('anthropic', [start, ...rest].join('').replace('end_turn', reason))).answer;
     expect(await stopped('max_tokens')).toMatchObject({ finishReason: 'length' });
@@ -253,7 +260,7 @@ const finish = (finish_reason: string | null): string => chunk({ delta: {}, fini
 const tool = (piece: object): string => chunk({ delta: { tool_calls: [piece] } });
 
 describe('reading a stream of an OpenAI-compatible server', () => {
-  it('accepts a stream without [DONE] whose finish was seen', async () => {
+  it('completes a stream with a finish reason and without [DONE]', async () => {
     const text = chunk({ delta: { content: 'hi' } }) + finish('stop');
     expect((await readText('openai', text)).answer).toMatchObject({
       text: 'hi',
@@ -262,7 +269,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('fails on [DONE] without a finish', async () => {
+  it('fails on [DONE] without a finish reason', async () => {
     const text = `${chunk({ delta: { content: 'hi' } })}data: [DONE]\n\n`;
     expect((await readText('openai', text)).answer).toMatchObject({
       reason: 'provider_protocol',
@@ -270,7 +277,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('reports an error that comes within a stream', async () => {
+  it('fails on an error within a stream', async () => {
     const text = `${chunk({ delta: { content: 'hi' } })}data: {"error":{"message":"upstream died","code":502}}\n\n`;
     expect((await readText('openai', text)).answer).toMatchObject({
       reason: 'provider_error',
@@ -290,7 +297,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('takes the last usage of a server that sends a running total', async () => {
+  it('uses the last usage of a server that sends a running total', async () => {
     const usage = (completion_tokens: number) =>
       chunk({ delta: { content: '.' } }, { usage: { prompt_tokens: 4, completion_tokens } });
     expect((await readText('openai', usage(1) + usage(2) + finish('stop'))).answer).toMatchObject({
@@ -298,7 +305,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('tells calls apart that share an index, and joins those that repeat their id', async () => {
+  it('separates tool calls that share an index, and joins pieces that repeat their id', async () => {
     const text = [
       tool({ index: 0, id: 'a', function: { name: 'one', arguments: '{"x":' } }),
       tool({ index: 0, id: 'a', function: { name: 'one', arguments: '1}' } }),
@@ -319,7 +326,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     ['{a:1', 'is not valid JSON'],
     ['[1]', 'is not a JSON object'],
     ['['.repeat(65) + ']'.repeat(65), 'nests too deep'],
-  ])('runs no tool with the input %s', async (json, problem) => {
+  ])('fails on a tool call with the input %s', async (json, problem) => {
     const text =
       tool({ index: 0, id: 'a', function: { name: 'rm', arguments: json } }) + finish('tool_calls');
     const { answer } = await readText('openai', text);
@@ -329,7 +336,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('says that an input was cut at max_tokens, which a second try would not change', async () => {
+  it('is not retryable when an input was cut at max_tokens', async () => {
     const text =
       tool({ index: 0, id: 'a', function: { name: 'rm', arguments: '{"a":"' } }) + finish('length');
     expect((await readText('openai', text)).answer).toMatchObject({
@@ -338,7 +345,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     });
   });
 
-  it('takes prototype keys out of an input', async () => {
+  it('removes prototype keys from an input', async () => {
     const text = tool({
       index: 0,
       id: 'a',
@@ -349,7 +356,7 @@ describe('reading a stream of an OpenAI-compatible server', () => {
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined();
   });
 
-  it('joins an emoji that was cut between two deltas, and replaces what no log can keep', async () => {
+  it('joins an emoji that two deltas share, and replaces text that cannot be stored', async () => {
     const text =
       chunk({ delta: { content: 'a\ud83c' } }) +
       chunk({ delta: { content: '\udf89\0' } }) +

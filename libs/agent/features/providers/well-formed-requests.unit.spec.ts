@@ -4,8 +4,8 @@ import type { AgentPolicy, ModelPrompt } from '@antiphon/agent-domain';
 import { DriverSimulation } from '@antiphon/agent-domain/simulation';
 import { anthropicFaults, openAiFaults } from '@antiphon/testing/providers';
 import fc from 'fast-check';
-import { renderAnthropic } from './anthropic/anthropic-request.js';
-import { renderOpenAi } from './openai/openai-request.js';
+import { renderAnthropic } from './anthropic.adapter.js';
+import { renderOpenAi } from './openai.adapter.js';
 
 const policy = fc.record<AgentPolicy>({
   provider: fc.constant('first'),
@@ -15,7 +15,7 @@ const policy = fc.record<AgentPolicy>({
   openCircuits: fc.constant(NO_OPEN_CIRCUITS),
   guarded: fc.constantFrom(new Set<string>(), new Set(['unsafe'])),
 });
-/** What may happen between any two steps: the driver dies, the user cancels or says more, also what is next to nothing. */
+/** Actions between two steps: the driver runs or crashes, the user submits or cancels. */
 const ACTS = ['drive', 'drive', 'drive', 'drive', 'submit', 'blank', 'cancel', 'crash'] as const;
 const acts = fc.array(fc.constantFrom(...ACTS), { maxLength: 80 });
 const chance = fc.infiniteStream(fc.nat());
@@ -28,7 +28,7 @@ const act = (simulation: DriverSimulation, name: (typeof ACTS)[number]): void =>
   else simulation.crash();
 };
 
-/** The request that the open model call sends, if there is one. */
+/** Returns the prompt of the open model call, or null without one. */
 const promptOf = (simulation: DriverSimulation, contextTokens: number): ModelPrompt | null => {
   const { open } = simulation.state;
   if (!open?.call) return null;
@@ -47,7 +47,7 @@ interface Seen {
   withTools: number;
 }
 
-/** Every request that is sent for any log that a driver, its clients, its tools and its deaths can make. */
+/** Checks every request of generated sessions with crashes, cancellations and failing tools. */
 const forEveryRequest = (law: (prompt: ModelPrompt) => void): Seen => {
   const seen: Seen = { requests: 0, withTools: 0 };
   const check = (simulation: DriverSimulation, contextTokens: number): void => {
@@ -78,7 +78,7 @@ const forEveryRequest = (law: (prompt: ModelPrompt) => void): Seen => {
   return seen;
 };
 
-describe('the messages that a provider is sent, whatever crashed, was cancelled, failed or is unknown', () => {
+describe('the messages of a request, after any crash, cancellation or failure', () => {
   it("are well-formed by Anthropic's rules", () => {
     const seen = forEveryRequest((prompt) =>
       expect(anthropicFaults(renderAnthropic(prompt, 100))).toEqual([]),
@@ -94,7 +94,7 @@ describe('the messages that a provider is sent, whatever crashed, was cancelled,
   });
 });
 
-describe('the rules themselves', () => {
+describe('the checks of well-formed requests', () => {
   const user = { role: 'user', content: 'hi' };
   const use = { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'echo', input: {} }] };
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'x' }] };
@@ -111,16 +111,16 @@ describe('the rules themselves', () => {
     content: null,
     tool_calls: [{ id: 'a', function: { arguments: '{}' } }],
   };
-  const told = { role: 'tool', tool_call_id: 'a', content: 'x' };
+  const toolResult = { role: 'tool', tool_call_id: 'a', content: 'x' };
   it.each([
     ['a call without its result', [user, calls, user]],
-    ['a result twice', [user, calls, told, told]],
-    ['a result of nothing', [user, told]],
+    ['a result twice', [user, calls, toolResult, toolResult]],
+    ['a result of nothing', [user, toolResult]],
     ['an empty answer', [user, { role: 'assistant', content: '' }, user]],
   ])('find %s at OpenAI', (_, messages) => expect(openAiFaults({ messages })).not.toEqual([]));
 
-  it('let pass what is well-formed', () => {
+  it('accept well-formed messages', () => {
     expect(anthropicFaults({ messages: [user, use, result] })).toEqual([]);
-    expect(openAiFaults({ messages: [user, calls, told] })).toEqual([]);
+    expect(openAiFaults({ messages: [user, calls, toolResult] })).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import type { TurnView } from './turn-view.js';
 const TOOL_LINE = /^\/tool(?:\s+(\S+)(?:\s+(.*?))?)?\s*$/;
 const THEN_LINE = /^\/then\s*$/;
 
-/** `/tool` lines by step; a line `/then` begins the next step. */
+/** Groups `/tool` lines by step. A line `/then` starts the next step. */
 const readCommands = (text: string): string[][] => {
   const groups: string[][] = [[]];
   for (const line of text.split(/\r?\n/)) {
@@ -35,13 +35,13 @@ const readCommand = (line: string): Command => {
     : { problem: `the input of /tool ${name} is not a JSON object` };
 };
 
-/** Word by word, so that a demo streams; the pieces joined are the text. */
-const say = (text: string): ScenarioStep[] =>
+/** Splits text into words, so that a demo streams. The pieces joined are the text. */
+const toSteps = (text: string): ScenarioStep[] =>
   (text.match(/\S*\s*/g) ?? []).filter(Boolean).map((piece) => ({ text: piece }));
 
-const reply = (play: ScenarioStep[]): ScenarioReply => ({ when: {}, play });
+const toReply = (play: ScenarioStep[]): ScenarioReply => ({ when: {}, play });
 
-const report = ({ results }: TurnView): string =>
+const reportResults = ({ results }: TurnView): string =>
   results
     .map(({ name, content, isError }) =>
       isError ? `${name} failed: ${content}` : `${name} answered: ${content}`,
@@ -49,17 +49,18 @@ const report = ({ results }: TurnView): string =>
     .join('\n');
 
 /**
- * What the scripted provider says when no scenario does: it asks for the tools that `/tool NAME {json}` lines of
- * the user's message name (side by side; a line `/then` begins another step), then tells their results.
- * To anything else it answers with what was said.
+ * Returns the reply without a scenario. It requests the tools that `/tool NAME {json}` lines of the
+ * user's message name, in parallel, and then reports their results. A line `/then` starts another
+ * step. It echoes any other message.
  */
 export const builtInReply = (turn: TurnView): ScenarioReply => {
   const groups = readCommands(turn.user);
-  if (groups.length === 0) return reply(say(turn.user.trim() === '' ? '(nothing was said)' : turn.user));
+  if (groups.length === 0)
+    return toReply(toSteps(turn.user.trim() === '' ? '(nothing was said)' : turn.user));
   const commands = groups.flat().map(readCommand);
   const problem = commands.find((command) => 'problem' in command);
-  if (problem !== undefined) return reply(say(problem.problem));
+  if (problem !== undefined) return toReply(toSteps(problem.problem));
   const group = groups[turn.step - 1];
-  if (group === undefined) return reply(say(report(turn)));
-  return reply(group.map(readCommand).flatMap((command) => ('step' in command ? [command.step] : [])));
+  if (group === undefined) return toReply(toSteps(reportResults(turn)));
+  return toReply(group.map(readCommand).flatMap((command) => ('step' in command ? [command.step] : [])));
 };

@@ -1,10 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ModelFailure } from '@antiphon/agent-domain';
 import { type ModelAnswer, type ModelMessage, type ModelRequest } from '@antiphon/agent-domain';
-import { DEFAULT_PROVIDER_LIMITS } from '../transport/limits.js';
+import { DEFAULT_PROVIDER_LIMITS, type ProviderAdapter } from '../transport/provider-call.js';
 import { parseScenario } from './scenario.js';
 import { createScriptedAdapter } from './scripted.adapter.js';
-import type { ProviderAdapter } from '../provider-adapter.js';
 
 const environment = {
   limits: { ...DEFAULT_PROVIDER_LIMITS, idleMs: 200 },
@@ -12,19 +11,10 @@ const environment = {
   now: () => 0,
 };
 const adapterFor = (...replies: unknown[]): ProviderAdapter => {
-  if (replies.length === 0)
-    return createScriptedAdapter(
-      environment,
-      () => undefined,
-      () => 4_096,
-    );
+  if (replies.length === 0) return createScriptedAdapter(environment, () => undefined);
   const parsed = parseScenario(JSON.stringify({ version: 1, replies }));
   if (!parsed.ok) throw new Error(parsed.problem);
-  return createScriptedAdapter(
-    environment,
-    () => parsed.scenario,
-    () => 4_096,
-  );
+  return createScriptedAdapter(environment, () => parsed.scenario);
 };
 
 const ask = async (
@@ -74,7 +64,7 @@ const afterTools = (
 ];
 
 describe('the scripted provider', () => {
-  it('says what was said, word by word, under its label', async () => {
+  it('echoes the user message word by word after its label', async () => {
     const { result, deltas } = await ask(adapterFor(), 'Hello, wörld  again\n🎉');
     expect(result).toMatchObject({
       text: '[scripted] Hello, wörld  again\n🎉',
@@ -84,17 +74,17 @@ describe('the scripted provider', () => {
     expect(deltas).toEqual(['[scripted] Hello, ', 'wörld  ', 'again\n', '🎉']);
   });
 
-  it('answers the same request with the same answer', async () => {
+  it('returns the same answer for the same request', async () => {
     const adapter = adapterFor();
     expect((await ask(adapter, 'again')).result).toEqual((await ask(adapter, 'again')).result);
   });
 
-  it('counts four bytes a token, and its bound is what it counts', async () => {
+  it('counts four bytes a token, and its bound is that count', async () => {
     const { result, bound } = await ask(adapterFor(), 'hi');
     expect(result.usage).toEqual({ inputTokens: bound, outputTokens: 4 });
   });
 
-  it('stops at the tokens that were granted, within no character', async () => {
+  it('stops at the granted tokens, between two characters', async () => {
     const { result } = await ask(adapterFor(), 'ééééééééé', { maxOutputTokens: 4 });
     expect(result).toMatchObject({
       text: '[scripted] éé',
@@ -103,7 +93,7 @@ describe('the scripted provider', () => {
     });
   });
 
-  it('asks for the tools that it is told to call, side by side', async () => {
+  it('requests the tools of /tool lines in parallel', async () => {
     const { result } = await ask(adapterFor(), 'please\n/tool echo {"a":[1]}\n  no /tool here\n/tool now');
     expect(result).toMatchObject({
       text: '',
@@ -115,7 +105,7 @@ describe('the scripted provider', () => {
     });
   });
 
-  it('tells the results of its tools', async () => {
+  it('reports the results of its tools', async () => {
     const messages = afterTools('/tool echo {}\n/tool rm {}', [
       ['echo', 'hi'],
       ['rm', 'unknown tool', true],
@@ -125,7 +115,7 @@ describe('the scripted provider', () => {
     );
   });
 
-  it('takes another step at /then, with ids that no earlier call has', async () => {
+  it('takes another step at /then, with new ids for its calls', async () => {
     const messages = afterTools('/tool echo {}\n/then\n/tool calculator {"expression":"1+1"}', [
       ['echo', 'hi'],
     ]);
@@ -139,7 +129,7 @@ describe('the scripted provider', () => {
     ['/tool echo [1]', 'the input of /tool echo is not a JSON object'],
     ['/tool', 'say which tool: /tool NAME {"its":"input"}'],
     ['  ', '(nothing was said)'],
-  ])('says what is wrong with %j', async (text, answer) => {
+  ])('explains the mistake in %j', async (text, answer) => {
     expect((await ask(adapterFor(), text)).result).toMatchObject({
       text: `[scripted] ${answer}`,
       toolCalls: [],
@@ -148,7 +138,7 @@ describe('the scripted provider', () => {
 });
 
 describe('a scenario', () => {
-  it('plays the first reply that matches, and is itself for the rest', async () => {
+  it('plays the first matching reply, and the built-in one otherwise', async () => {
     const adapter = adapterFor(
       {
         when: { user: 'weather', step: 1 },
@@ -170,7 +160,7 @@ describe('a scenario', () => {
     expect((await ask(adapter, 'else')).result.text).toBe('[scripted] else');
   });
 
-  it('fails so many times, then heals', async () => {
+  it('plays a failing reply a limited number of times', async () => {
     const adapter = adapterFor(
       { times: 1, play: [{ error: { status: 529, message: 'Overloaded', retryAfterMs: 5 } }] },
       { times: 1, play: [{ text: 'half' }, { error: { reason: 'provider_protocol', message: 'cut' } }] },
@@ -193,7 +183,7 @@ describe('a scenario', () => {
     expect((await ask(adapter, 'x')).result.text).toBe('[scripted] x');
   });
 
-  it('hangs until it is cancelled, or its clock runs out', async () => {
+  it('hangs until it is cancelled or times out', async () => {
     const adapter = adapterFor({ play: [{ text: 'wait' }, { hang: true }] });
     const cancel = new AbortController();
     const running = ask(adapter, 'x', { signal: cancel.signal });
@@ -208,7 +198,7 @@ describe('a scenario', () => {
     ['{"version":1,"replies":[{"play":[]}]}', 'replies.0.play: '],
     ['{"version":1,"replies":[{"play":[{"txt":"x"}]}]}', 'replies.0.play.0: '],
     ['['.repeat(100_000), 'nests deeper than 64 levels'],
-  ])('is refused with its place: %s', (text, problem) => {
+  ])('is rejected with the place of the mistake: %s', (text, problem) => {
     expect(parseScenario(text)).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
   });
 });

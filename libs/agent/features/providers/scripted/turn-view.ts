@@ -1,14 +1,17 @@
 import type { ModelPrompt, ModelToolResult } from '@antiphon/agent-domain';
 
-/** The open turn as the scripted provider sees it: its only state, so that a retry after a crash plays the same. */
+/**
+ * View of the open turn. It is the scripted provider's only input, so that a retry after a crash
+ * plays the same reply.
+ */
 export interface TurnView {
-  /** What the user said last. */
+  /** The last user message. */
   readonly user: string;
-  /** The model call within the turn, from 1. */
+  /** Number of the model call within the turn, from 1. */
   readonly step: number;
-  /** The results of this turn's tool calls, oldest first. */
+  /** Results of this turn's tool calls, oldest first. */
   readonly results: readonly ModelToolResult[];
-  /** Tool calls in the whole request so far. */
+  /** Number of tool calls in the whole request. */
   readonly toolCallsSoFar: number;
 }
 
@@ -26,3 +29,10 @@ export const viewTurn = ({ messages }: ModelPrompt): TurnView => {
     ),
   };
 };
+
+/** Counts tokens by this provider's own tokenizer: four UTF-8 bytes a token, rounded up. */
+export const countTokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / 4);
+
+/** Counts a request's tokens. The count is exact, so it is also the bound of the input. */
+export const countPrompt = ({ system, messages, tools }: ModelPrompt): number =>
+  countTokens(JSON.stringify([system, messages, tools]));

@@ -6,37 +6,59 @@ import {
   toStorableJson,
   type JsonValue,
 } from '@antiphon/kernel';
-import { brokenAnswer } from './failure.js';
+import { brokenAnswer } from './failures.js';
+
+/** An object that a provider sent. Its values need not have the types that the vendor promises. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const fieldsOf = (value: unknown): Fields | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** More tokens than any call can use. A larger count is invalid and could overflow the ledger. */
+const MAX_TOKENS = 1_000_000_000;
+
+/**
+ * Returns a count of tokens, or null for any other value: negative, fractional, too large, text.
+ */
+export const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS ? value : null;
 
 const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdbff;
 
 /**
- * Passes deltas on as the log can keep them. A surrogate pair that was cut between two deltas is joined again
- * before lone halves are replaced, so that an emoji survives any chunking.
+ * Emits deltas as storable text. The halves of a surrogate pair in two deltas are joined before
+ * lone halves are replaced, so that an emoji survives any chunking.
  */
-const createChannel = (emit: (delta: string) => void) => {
-  let text = '';
-  let half = '';
-  const pass = (delta: string): void => {
+class TextChannel {
+  private text = '';
+  private pendingHalf = '';
+
+  constructor(private readonly emit: (delta: string) => void) {}
+
+  push(delta: string): void {
+    const whole = this.pendingHalf + delta;
+    const endsInHalf = isHighSurrogate(whole.charCodeAt(whole.length - 1));
+    this.pendingHalf = endsInHalf ? whole.slice(-1) : '';
+    this.append(endsInHalf ? whole.slice(0, -1) : whole);
+  }
+
+  finish(): string {
+    this.append(this.pendingHalf);
+    this.pendingHalf = '';
+    return this.text;
+  }
+
+  private append(delta: string): void {
     if (delta === '') return;
     const clean = toStorable(delta);
-    text += clean;
-    emit(clean);
-  };
-  return {
-    push: (delta: string): void => {
-      const whole = half + delta;
-      const keep = isHighSurrogate(whole.charCodeAt(whole.length - 1));
-      half = keep ? whole.slice(-1) : '';
-      pass(keep ? whole.slice(0, -1) : whole);
-    },
-    finish: (): string => {
-      pass(half);
-      half = '';
-      return text;
-    },
-  };
-};
+    this.text += clean;
+    this.emit(clean);
+  }
+}
 
 const isForbidden = (text: string): boolean => text.includes('__proto__') || text.includes('\\u');
 
@@ -49,32 +71,28 @@ const isObject = (value: JsonValue): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The input of a tool call from the model's own JSON: an object, or nothing at all for `{}`.
- * Throws a protocol failure for anything else; `length` tells that the model had run out of tokens.
+ * Parses the model's JSON for a tool call's input: an object, or empty text for `{}`. Throws a
+ * protocol failure for any other value. It is final where the model ran out of tokens (`length`).
  */
-export const parseToolInput = (
-  name: string,
-  json: string,
-  finishReason: ModelAnswer['finishReason'],
-): JsonValue => {
+const parseToolInput = (name: string, json: string, finishReason: ModelAnswer['finishReason']): JsonValue => {
   if (json.trim() === '') return {};
-  const cut = finishReason === 'length';
-  const refuse = (what: string) =>
-    brokenAnswer(`the model's input for tool ${JSON.stringify(toStorable(name).slice(0, 64))} ${what}`, {
-      retryable: !cut,
+  const isCut = finishReason === 'length';
+  const refuse = (problem: string) =>
+    brokenAnswer(`the model's input for tool ${JSON.stringify(toStorable(name).slice(0, 64))} ${problem}`, {
+      retryable: !isCut,
     });
   if (nestsDeeperThan(json)) throw refuse('nests too deep');
   let input: JsonValue;
   try {
     input = parse(json);
   } catch {
-    throw refuse(cut ? 'was cut at max_tokens' : 'is not valid JSON');
+    throw refuse(isCut ? 'was cut at max_tokens' : 'is not valid JSON');
   }
   if (!isObject(input)) throw refuse('is not a JSON object');
   return toStorableJson(input);
 };
 
-/** A tool call whose input is still text. */
+/** A tool call with its input as JSON text. */
 export interface RawToolCall {
   readonly id: string;
   readonly name: string;
@@ -90,38 +108,46 @@ const finishToolCall = (call: RawToolCall, finishReason: ModelAnswer['finishReas
   };
 };
 
-/** Gathers what the model says, telling the sink of it, until it is a whole answer. */
-export interface AnswerBuilder {
-  text(delta: string): void;
-  thought(delta: string): void;
-  /** The model's own name for itself; the last one counts. */
-  model(name: string): void;
-  finish(end: {
-    readonly toolCalls: readonly RawToolCall[];
-    readonly finishReason: ModelAnswer['finishReason'];
-    readonly usage: ModelUsage | null;
-  }): ModelAnswer;
+interface AnswerEnd {
+  readonly toolCalls: readonly RawToolCall[];
+  readonly finishReason: ModelAnswer['finishReason'];
+  readonly usage: ModelUsage | null;
 }
 
-export const createAnswerBuilder = (sink: ModelSink): AnswerBuilder => {
-  let model = '';
-  const text = createChannel((delta) => sink.onText(delta));
-  const thought = createChannel((delta) => sink.onThought(delta));
-  return {
-    text: text.push,
-    thought: thought.push,
-    model: (name) => void (model = name || model),
-    finish: ({ toolCalls, finishReason, usage }) => {
-      const calls = toolCalls.map((call) => finishToolCall(call, finishReason));
-      return {
-        thought: thought.finish(),
-        text: text.finish(),
-        toolCalls: calls,
-        // Some servers say `stop` when they ask for tools.
-        finishReason: calls.length > 0 && finishReason === 'stop' ? 'tool_calls' : finishReason,
-        usage,
-        ...(model === '' ? {} : { model }),
-      };
-    },
-  };
-};
+/** Builds an answer from deltas and passes each delta to the sink. */
+export class AnswerBuilder {
+  private modelName = '';
+  private readonly textChannel: TextChannel;
+  private readonly thoughtChannel: TextChannel;
+
+  constructor(sink: ModelSink) {
+    this.textChannel = new TextChannel((delta) => sink.onText(delta));
+    this.thoughtChannel = new TextChannel((delta) => sink.onThought(delta));
+  }
+
+  text(delta: string): void {
+    this.textChannel.push(delta);
+  }
+
+  thought(delta: string): void {
+    this.thoughtChannel.push(delta);
+  }
+
+  /** Notes the model's own name. The last one wins. */
+  model(name: string): void {
+    this.modelName = name || this.modelName;
+  }
+
+  finish({ toolCalls, finishReason, usage }: AnswerEnd): ModelAnswer {
+    const calls = toolCalls.map((call) => finishToolCall(call, finishReason));
+    return {
+      thought: this.thoughtChannel.finish(),
+      text: this.textChannel.finish(),
+      toolCalls: calls,
+      // Some servers send `stop` with a request for tools.
+      finishReason: calls.length > 0 && finishReason === 'stop' ? 'tool_calls' : finishReason,
+      usage,
+      ...(this.modelName === '' ? {} : { model: this.modelName }),
+    };
+  }
+}

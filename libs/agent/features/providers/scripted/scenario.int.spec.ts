@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { loadScenarios } from './load-scenarios.js';
+import { loadScenarios } from './scenario.js';
 
 const scenario = (text: string): string => JSON.stringify({ version: 1, replies: [{ play: [{ text }] }] });
 let folder: string;
@@ -19,18 +19,18 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const load = (baseUrl: string) => loadScenarios(baseUrl, join(folder, 'antiphon.toml'));
 
-describe('scenario files', () => {
-  it('are found from the folder of the configuration, or by an absolute URL', () => {
+describe('loadScenarios', () => {
+  it('reads a file relative to the configuration or by an absolute URL', () => {
     expect(load('file:one.json')('any')?.replies[0]?.play).toEqual([{ text: 'one' }]);
     expect(load(pathToFileURL(join(folder, 'one.json')).href)('any')?.replies).toHaveLength(1);
   });
 
-  it('are chosen by the name of the model in a folder', () => {
+  it('selects the file of a folder by the name of the model', () => {
     expect(load('file:demos/')('a')?.replies[0]?.play).toEqual([{ text: 'a' }]);
     expect(load('file:demos/')('b')).toBeUndefined();
   });
 
-  it('stop the start with the file and the place that is wrong', () => {
+  it('throws with the file and the place of the mistake', () => {
     expect(() => load('file:broken.json')).toThrow(/broken\.json is wrong: replies: /);
     expect(() => load('file:missing.json')).toThrow(/missing\.json cannot be read/);
     expect(() => load('file:missing/')).toThrow(/missing cannot be read/);

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { createServerEvents } from './transport/server-events.js';
-import type { ServerEvent } from './transport/server-events.js';
+import { createEventParser } from './transport/response-reader.js';
+import type { ServerEvent } from './transport/response-reader.js';
 
 const read = (chunks: readonly Uint8Array[]): ServerEvent[] => {
   const events: ServerEvent[] = [];
-  const reader = createServerEvents((event) => void events.push(event));
-  for (const chunk of chunks) reader.take(chunk);
+  const parse = createEventParser(({ event, data }) => void events.push({ event, data }));
+  for (const chunk of chunks) parse(chunk);
   return events;
 };
 
@@ -15,8 +15,8 @@ const cut = (bytes: Buffer, places: readonly number[]): Buffer[] => {
   return ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
 };
 
-describe('server-sent events', () => {
-  it('are the same for every end of line and every way of cutting the stream', () =>
+describe('createEventParser', () => {
+  it('returns the same events for every line ending and every way to cut the stream', () =>
     fc.assert(
       fc.property(
         fc.constantFrom('\n', '\r\n', '\r'),
@@ -28,19 +28,19 @@ describe('server-sent events', () => {
           );
           expect(read(cut(bytes, places))).toEqual([
             { event: 'one', data: 'Grüße 🎉\n\tto you' },
-            { event: null, data: '' },
-            { event: null, data: 'two' },
+            { event: undefined, data: '' },
+            { event: undefined, data: 'two' },
           ]);
         },
       ),
     ));
 
-  it('are none where the stream breaks off', () => {
-    expect(read([Buffer.from('data: one\n\ndata: tw')])).toEqual([{ event: null, data: 'one' }]);
+  it('drops an event that the stream breaks off', () => {
+    expect(read([Buffer.from('data: one\n\ndata: tw')])).toEqual([{ event: undefined, data: 'one' }]);
     expect(read([Buffer.from('data: one\n')])).toEqual([]);
   });
 
-  it('take time in proportion to their length, however small the pieces are', () => {
+  it('takes time in proportion to the length of the stream, also for many small pieces', () => {
     const pieces = Array.from({ length: 200_000 }, () => Buffer.from('a line without an end '));
     expect(read([Buffer.from('data: '), ...pieces, Buffer.from('\n\n')])[0]?.data).toHaveLength(4_400_000);
   });

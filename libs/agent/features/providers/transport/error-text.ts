@@ -1,0 +1,130 @@
+/** Maximum length of a provider's message, UTF-16 units. */
+export const MAX_ERROR_MESSAGE = 500;
+/** Longest wait that a provider may ask for, ms. */
+export const MAX_RETRY_AFTER_MS = 60_000;
+
+/** Response headers, names in lower case. */
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+type Fields = Readonly<Record<string, unknown>>;
+const isObject = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
+
+const toText = (value: unknown): string | undefined => {
+  if (typeof value === 'string' && value.trim() !== '') return value;
+  if (Array.isArray(value)) return toText(value[0]);
+  if (!isObject(value)) return undefined;
+  return toText(value['message']) ?? toText(value['msg']) ?? toText(value['detail']);
+};
+
+/**
+ * Returns the message of an error body, in any of the shapes that vendors and their proxies use.
+ */
+export const messageOf = (body: unknown): string | undefined => {
+  if (!isObject(body)) return toText(body);
+  return toText(body['error']) ?? toText(body['message']) ?? toText(body['detail']) ?? toText(body['errors']);
+};
+
+/**
+ * Returns the vendor's codes for an error: `insufficient_quota`, `overloaded_error`, or a status as
+ * a number.
+ */
+export const codesOf = (body: unknown): readonly string[] => {
+  const error = isObject(body) && isObject(body['error']) ? body['error'] : body;
+  if (!isObject(error)) return [];
+  return [error['code'], error['type']].filter((code) => code !== undefined && code !== null).map(String);
+};
+
+/** Returns the text as one line without control characters, at most `MAX_ERROR_MESSAGE` long. */
+export const toOneLine = (text: string): string => {
+  const line = text
+    .toWellFormed()
+    // Control characters must not reach a log line or a terminal.
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
+    .trim();
+  return line.length <= MAX_ERROR_MESSAGE ? line : `${line.slice(0, MAX_ERROR_MESSAGE - 1).toWellFormed()}…`;
+};
+
+/** Parses JSON. Returns undefined for any other text. */
+export const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+};
+
+const isHtml = (text: string): boolean => /^\s*<(?:!doctype|html|head|body)/i.test(text);
+
+/**
+ * Returns the message and the codes of an error's body. The message is neither bounded nor
+ * redacted.
+ */
+export const readErrorBody = (text: string): { message: string | undefined; codes: readonly string[] } => {
+  const body = parseJson(text);
+  if (body !== undefined) return { message: messageOf(body), codes: codesOf(body) };
+  if (isHtml(text)) return { message: 'an HTML page instead of an error message', codes: [] };
+  return { message: toText(text), codes: [] };
+};
+
+const NUMBER = /^[+-]?\d+(\.\d+)?$/;
+
+const clampWait = (ms: number): number => Math.min(MAX_RETRY_AFTER_MS, Math.max(0, Math.round(ms)));
+
+/**
+ * Returns the wait that `retry-after-ms` or `retry-after` (seconds or an HTTP date) asks for,
+ * clamped to 0…60 s. Returns undefined without a readable header.
+ *
+ * @param now milliseconds since the epoch
+ */
+export const retryAfterMs = (headers: ResponseHeaders, now: number): number | undefined => {
+  const precise = headers['retry-after-ms'];
+  if (typeof precise === 'string' && NUMBER.test(precise.trim())) return clampWait(Number(precise));
+  const plain = headers['retry-after'];
+  if (typeof plain !== 'string') return undefined;
+  const text = plain.trim();
+  if (NUMBER.test(text)) return clampWait(Number(text) * 1000);
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : clampWait(at - now);
+};
+
+export type Redact = (text: string) => string;
+
+const REDACTED = '[redacted]';
+
+/**
+ * Shapes of keys, masked ones (`sk-ab***yz`) included: a provider may echo a key in a form of its
+ * own.
+ */
+const KEY_SHAPE = /\b(?:sk|pk|rk|gsk|xai|key|or)-[A-Za-z0-9_*.…-]{4,}/g;
+const AUTH_SCHEME = /\b(Bearer|Basic)\s+[^\s"',;]+/gi;
+const KEY_FIELD = /\b(x-api-key|api[_-]?key|authorization)(["']?\s*[:=]\s*["']?)(?!\[redacted\])[^\s"',;]+/gi;
+
+/**
+ * Returns the encodings in which a body may echo a secret. A secret under 4 characters would match
+ * ordinary words.
+ */
+const encodingsOf = (secret: string): string[] =>
+  secret.length < 4
+    ? []
+    : [
+        secret,
+        encodeURIComponent(secret),
+        JSON.stringify(secret).slice(1, -1),
+        Buffer.from(secret).toString('base64'),
+      ];
+
+/**
+ * Creates a function that removes secrets from text: the given ones in their usual encodings, and
+ * all key shapes.
+ */
+export const createRedactor = (secrets: readonly string[]): Redact => {
+  const encodings = [...new Set(secrets.flatMap(encodingsOf))].sort((a, b) => b.length - a.length);
+  return (text) => {
+    let clean = text;
+    for (const encoding of encodings) clean = clean.replaceAll(encoding, REDACTED);
+    return clean
+      .replace(KEY_SHAPE, REDACTED)
+      .replace(AUTH_SCHEME, `$1 ${REDACTED}`)
+      .replace(KEY_FIELD, `$1$2${REDACTED}`);
+  };
+};

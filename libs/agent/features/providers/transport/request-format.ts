@@ -1,0 +1,62 @@
+import type { ModelMessage } from '@antiphon/agent-domain';
+
+/** Tokens that a chat template may add to the bytes of a request's JSON. */
+const TEMPLATE_OVERHEAD = 64;
+
+/**
+ * Tokens that a vendor may add for tools. Anthropic documents up to 735 tokens of system prompt;
+ * the others stay far below.
+ */
+const TOOLS_OVERHEAD = 1_024;
+
+/**
+ * Returns an upper bound of a rendered request in tokens: its UTF-8 bytes plus the vendor's
+ * overheads. No token of a byte-level tokenizer is shorter than a byte.
+ */
+export const boundOfBody = (body: unknown, hasTools: boolean): number =>
+  Buffer.byteLength(JSON.stringify(body)) + TEMPLATE_OVERHEAD + (hasTools ? TOOLS_OVERHEAD : 0);
+
+/** Output tokens that every model in use can write in one call. */
+const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
+
+/** Output limits by model family. OpenRouter puts the vendor and a `/` before the name. */
+const OUTPUT_LIMITS: readonly (readonly [RegExp, number])[] = [
+  [/^claude-3-(?:opus|sonnet|haiku)/, 4_096],
+  [/^claude-3[-.]5/, 8_192],
+  [/^claude-/, 16_384],
+  [/^(?:gpt-4o|gpt-4\.1|gpt-[5-9]|o[1-9])/, 16_384],
+];
+
+/**
+ * Returns the output tokens to request at most: enough for a long answer, never more than the model
+ * accepts.
+ */
+export const maxOutputTokensOf = (model: string): number => {
+  const name = model.slice(model.lastIndexOf('/') + 1);
+  return OUTPUT_LIMITS.find(([family]) => family.test(name))?.[1] ?? DEFAULT_MAX_OUTPUT_TOKENS;
+};
+
+/** Ids of tool calls that every vendor accepts. */
+const PORTABLE_ID = /^[A-Za-z0-9_-]{1,40}$/;
+
+/**
+ * Returns a function that renames tool call ids for a request. An id that not every vendor accepts
+ * is replaced by its position, so that a conversation can move to the fallback provider.
+ */
+export const portableIds = (messages: readonly ModelMessage[]): ((id: string) => string) => {
+  const ids = new Set(
+    messages.flatMap((message) =>
+      message.role === 'assistant' ? message.toolCalls.map((call) => call.id) : [],
+    ),
+  );
+  const renamed = new Map<string, string>();
+  let number = 0;
+  for (const id of ids) {
+    if (PORTABLE_ID.test(id)) continue;
+    let name: string;
+    do name = `call_${(number += 1)}`;
+    while (ids.has(name));
+    renamed.set(id, name);
+  }
+  return (id) => renamed.get(id) ?? id;
+};
