@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJson, writeJsonAtomic } from './files.mjs';
+import { runCommand } from './processes.mjs';
 import { bundledNode, readPackageJson, stampPath } from './project.mjs';
-import { runCommand } from './run-command.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
 const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins'];
@@ -11,22 +11,18 @@ const ROOT_FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'tscon
 const SKIPPED = new Set(['node_modules', 'dist', 'build', 'generated']);
 const SOURCE_FILE = /\.(ts|mts|mjs|json)$/;
 
-function* sourceFiles(folder) {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+/** @type {(folder: string) => string[]} */
+const sourceFiles = (folder) =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) {
-      if (!SKIPPED.has(entry.name)) yield* sourceFiles(path);
-    } else if (SOURCE_FILE.test(entry.name)) yield path;
-  }
-}
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : sourceFiles(path);
+    return SOURCE_FILE.test(entry.name) ? [path] : [];
+  });
 
-/** One hash over the names and contents of everything that a build reads. */
-export const hashSources = (root) => {
+/** Hashes the names and contents of all files that a build reads. */
+const hashSources = (root) => {
   const folders = SOURCE_ROOTS.map((name) => join(root, name)).filter(existsSync);
-  const files = [
-    ...ROOT_FILES.map((name) => join(root, name)),
-    ...folders.flatMap((folder) => [...sourceFiles(folder)]),
-  ];
+  const files = [...ROOT_FILES.map((name) => join(root, name)), ...folders.flatMap(sourceFiles)];
   const hash = createHash('sha256');
   for (const file of files.sort())
     hash
@@ -36,54 +32,42 @@ export const hashSources = (root) => {
   return hash.digest('hex');
 };
 
-/** What a build leaves: somebody may have deleted some of it by hand. */
+const scriptOf = (root, name) => readPackageJson(root).scripts[name];
+
+/** Returns paths that exist after a build; a user may have deleted some of them. */
 const outputs = (root) => [
   ...JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).references.map(({ path }) =>
     join(root, path, 'dist', '.tsbuildinfo'),
   ),
-  ...(hasPlugins(root) ? [join(root, 'plugins', 'dist')] : []),
-  ...(hasWorkflows(root) ? [join(root, 'libs', 'agent', 'workflows', 'dist', 'bundle.js')] : []),
+  ...(scriptOf(root, 'build:plugins') ? [join(root, 'plugins', 'dist')] : []),
+  ...(scriptOf(root, 'build:workflows')
+    ? [join(root, 'libs', 'agent', 'workflows', 'dist', 'bundle.js')]
+    : []),
 ];
 
-const hasWorkflows = (root) => readPackageJson(root).scripts['build:workflows'] !== undefined;
+const isBuilt = (root, sources) =>
+  readJson(stampPath(root, 'build'))?.sources === sources && outputs(root).every(existsSync);
 
-const hasPlugins = (root) => readPackageJson(root).scripts['build:plugins'] !== undefined;
-
-export const isBuilt = (root, sources = hashSources(root)) =>
-  readJson(stampPath(root, 'build'))?.sources === sources && outputs(root).every((path) => existsSync(path));
-
-const nodeEnv = ({ env, root }) => ({
-  ...env,
-  PATH: `${join(root, 'node_modules', '.bin')}:${env.PATH ?? ''}`,
-});
-
-const compile = async (context) => {
-  const { root, signal, adopt } = context;
-  const tsc = join(root, 'node_modules', 'typescript-native', 'bin', 'tsc');
-  await runCommand(bundledNode(root), [tsc, '-b', 'tsconfig.json'], {
-    cwd: root,
-    env: nodeEnv(context),
-    signal,
-    adopt,
-  });
+const run = ({ root, env, signal, adopt }, command, args) => {
+  const PATH = `${join(root, 'node_modules', '.bin')}:${env.PATH ?? ''}`;
+  return runCommand(command, args, { cwd: root, env: { ...env, PATH }, signal, adopt });
 };
 
-/** The bundle is made of what was just compiled. */
-const bundleWorkflows = async (context) => {
-  const { root, signal, adopt } = context;
-  if (!hasWorkflows(root)) return;
-  const shell = ['-c', readPackageJson(root).scripts['build:workflows']];
-  await runCommand('/bin/sh', shell, { cwd: root, env: nodeEnv(context), signal, adopt });
+const compile = (context) => {
+  const tsc = join(context.root, 'node_modules', 'typescript-native', 'bin', 'tsc');
+  return run(context, bundledNode(context.root), [tsc, '-b', 'tsconfig.json']);
 };
 
-const buildPlugins = async (context) => {
-  const { root, signal, adopt } = context;
-  if (!hasPlugins(root)) return;
-  const shell = ['-c', readPackageJson(root).scripts['build:plugins']];
-  await runCommand('/bin/sh', shell, { cwd: root, env: nodeEnv(context), signal, adopt });
+/** Runs a script of package.json, if there is one with this name. */
+const runScript = async (context, name) => {
+  const script = scriptOf(context.root, name);
+  if (script !== undefined) await run(context, '/bin/sh', ['-c', script]);
 };
 
-/** Compiles the TypeScript projects and the plug-ins, unless nothing that they are made of has changed. */
+/**
+ * Compiles the TypeScript projects and the plug-ins, unless no source has changed.
+ * @type {import('./types.js').PrepareStep}
+ */
 export const buildProject = async (context, progress) => {
   const { root } = context;
   const sources = hashSources(root);
@@ -92,16 +76,17 @@ export const buildProject = async (context, progress) => {
     await Promise.all([
       progress.step('TypeScript: compiling it', async () => {
         await compile(context);
-        await bundleWorkflows(context);
+        // Made from the compiled workflows.
+        await runScript(context, 'build:workflows');
       }),
-      progress.step('plug-ins: compiling them', () => buildPlugins(context)),
+      progress.step('plug-ins: compiling them', () => runScript(context, 'build:plugins')),
     ]);
     writeJsonAtomic(stampPath(root, 'build'), { sources });
   } catch (error) {
     context.signal?.throwIfAborted();
-    const meant = toUserError(error, root);
-    throw meant instanceof UserError
-      ? meant
+    const explained = toUserError(error, root);
+    throw explained instanceof UserError
+      ? explained
       : new UserError(`the build failed: ${error.message}`, { cause: error });
   }
 };

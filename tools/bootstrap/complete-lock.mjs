@@ -5,10 +5,9 @@ import { writeFileAtomic } from './files.mjs';
 import { projectRoot } from './project.mjs';
 
 /*
- * A registry mirror that serves the packages of one platform only leaves the other platforms' out of package-lock.json,
- * and then `npm ci` refuses the lock on every platform. Run this after `npm install` against such a mirror:
- *   node tools/bootstrap/complete-lock.mjs
- * It adds what is missing by name and version (all of them are pinned exactly), without a checksum, which is not known here.
+ * Adds the optional packages of other platforms to package-lock.json, by name and pinned version.
+ * A registry mirror that serves one platform omits them, and then `npm ci` refuses the lock.
+ * Run it after `npm install` against such a mirror. The entries have no checksum.
  */
 
 const SYSTEMS = {
@@ -39,7 +38,7 @@ const entryFor = (name, version, parent) => {
   };
 };
 
-/** Whether a package sees `name` in its own node_modules or in one above it. */
+/** Returns true if the package at `from` resolves `name` in its node_modules or in one above it. */
 const isResolvable = (packages, from, name) => {
   for (let path = from; ; path = path.slice(0, Math.max(0, path.lastIndexOf('/node_modules/')))) {
     if (packages[`${path === '' ? '' : `${path}/`}node_modules/${name}`] !== undefined) return true;
@@ -47,7 +46,7 @@ const isResolvable = (packages, from, name) => {
   }
 };
 
-/** Optional packages that the lock asks for and does not have, as `[path in the lock, entry]`. */
+/** Returns the optional packages that the lock lacks, as `[path in the lock, entry]`. */
 export const missingOptionals = ({ packages }) =>
   Object.entries(packages).flatMap(([path, parent]) =>
     Object.entries(parent.optionalDependencies ?? {})
@@ -63,7 +62,7 @@ export const completeLock = (lock) => {
   };
 };
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const file = join(projectRoot, 'package-lock.json');
   const lock = JSON.parse(readFileSync(file, 'utf8'));
   const missing = missingOptionals(lock);

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 
-/** A Jest reporter that only counts, so that the sum can be printed after everything else that Jest has to say. */
+/** Jest reporter that writes the totals to a file, so that they can be printed last. */
 export default class CountReporter {
   onRunComplete(_contexts, results) {
     writeFileSync(
-      process.env.ANTIPHON_TEST_COUNT_FILE,
+      process.env.ANTIPHON_TEST_COUNT_FILE ?? '',
       JSON.stringify({
         passed: results.numPassedTests,
         failed: results.numFailedTests + results.numRuntimeErrorTestSuites,

@@ -1,5 +1,4 @@
-// Parses on any Node there ever was (no arrow functions, no `const`, no `import`), so that an old one is told what it lacks
-// instead of failing with a syntax error.
+// Written in ES5, so that an old Node prints what it lacks and not a syntax error.
 'use strict';
 
 var REQUIRED = [20, 17];
@@ -10,7 +9,7 @@ function isTooOld(version) {
   return major < REQUIRED[0] || (major === REQUIRED[0] && Number(parts[1]) < REQUIRED[1]);
 }
 
-// In pieces, so that no formatter breaks a call over lines and ends it with a comma: old parsers refuse that.
+// One call per line, because old parsers refuse the trailing comma of a wrapped call.
 function explain(command) {
   var need = REQUIRED.join('.');
   var have = process.versions.node;

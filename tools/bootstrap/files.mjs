@@ -1,56 +1,43 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Makes a folder (and those above it) and gives it exactly this mode, whatever the umask. */
-export const makeDir = (path, mode = 0o700) => {
-  mkdirSync(path, { recursive: true, mode });
-  chmodSync(path, mode);
+/** Creates a folder and its parents, and sets exactly this mode despite the umask. */
+export const makeDir = (/** @type {string} */ path, mode = 0o700) => {
+  fs.mkdirSync(path, { recursive: true, mode });
+  fs.chmodSync(path, mode);
 };
 
 /**
- * All or nothing: a reader sees the old text or the new one, and a kill leaves no half of it. `flush: false` for what
- * is worth nothing after a power cut.
+ * Replaces a file atomically. Readers see the old text or the new one, also after a kill. `flush`
+ * set to false skips the fsync. That suits files that are worthless after a power failure.
+ * @type {import('./types.js').WriteText<string>}
  */
 export const writeFileAtomic = (path, text, mode = 0o600, { flush = true } = {}) => {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.tmp`;
-  mkdirSync(dirname(path), { recursive: true });
+  fs.mkdirSync(dirname(path), { recursive: true });
   try {
-    const file = openSync(temporary, 'wx', mode);
-    try {
-      writeFileSync(file, text);
-      if (flush) fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(temporary, path);
+    fs.writeFileSync(temporary, text, { flag: 'wx', mode, flush });
+    fs.renameSync(temporary, path);
   } catch (error) {
-    rmSync(temporary, { force: true });
+    fs.rmSync(temporary, { force: true });
     throw error;
   }
 };
 
-export const writeJsonAtomic = (path, value, mode = 0o600, options) =>
+/** @type {import('./types.js').WriteText<unknown>} */
+export const writeJsonAtomic = (path, value, mode, options) =>
   writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`, mode, options);
 
-/** The parsed file, or null when there is none. Throws for text that is not JSON: these files are written atomically. */
+/**
+ * Returns the parsed file, or null where it is missing. Throws for text that is not JSON.
+ * @type {(path: string) => any}
+ */
 export const readJson = (path) => {
-  let text;
   try {
-    text = readFileSync(path, 'utf8');
+    return JSON.parse(fs.readFileSync(path, 'utf8'));
   } catch (error) {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw error;
   }
-  return JSON.parse(text);
 };

@@ -1,4 +1,4 @@
-// Apart from entry.cjs because `import()` itself is a syntax error for an old Node.
+// Separate from entry.cjs because `import()` is a syntax error in an old Node.
 'use strict';
 
 module.exports = (command) => {

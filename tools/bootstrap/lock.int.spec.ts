@@ -76,7 +76,8 @@ describe('a lock', () => {
 
   it('is never held by two, however many take it over from the dead at once', async () => {
     const counter = join(folder, 'counter');
-    // Each holder reads, pauses and writes: two at once would lose a count. Every second one dies with the lock.
+    // Each holder reads, pauses and writes: two at once would lose a count. Every second one dies
+    // with the lock.
     const script = `import { readFileSync, writeFileSync, appendFileSync } from 'node:fs';
       import { setTimeout as sleep } from 'node:timers/promises';
       const [path, counter, die] = process.argv.slice(1);

@@ -6,11 +6,10 @@ import { identify, isAlive, signalProcess, terminate } from './processes.mjs';
 
 const POLL_MS = 50;
 
-/** @typedef {{pid: number, start: string, nonce: string, children: {pid: number, start: string}[]}} LockRecord */
-
+/** @type {(path: string) => import('./types.js').LockRecord | null} */
 const readRecord = (path) => {
   try {
-    return /** @type {LockRecord} */ (JSON.parse(readFileSync(path, 'utf8')));
+    return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     if (error.code === 'ENOENT') return null;
     if (error instanceof SyntaxError) return { pid: 0, start: '', nonce: 'unreadable', children: [] };
@@ -18,15 +17,17 @@ const readRecord = (path) => {
   }
 };
 
-/** The record is complete before it gets the lock's name, so nobody ever reads half of one. */
-const writeAside = (path, record) => {
+/**
+ * Writes the record completely before it gets the lock's name, so that readers never see a part.
+ */
+const writeTemporary = (path, record) => {
   const temporary = `${path}.${record.nonce}.tmp`;
   writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
   return temporary;
 };
 
 const createExclusively = (path, record) => {
-  const temporary = writeAside(path, record);
+  const temporary = writeTemporary(path, record);
   try {
     linkSync(temporary, path);
     return true;
@@ -38,72 +39,77 @@ const createExclusively = (path, record) => {
   }
 };
 
-const makeHandle = (path, record) => ({
+/** @type {import('./types.js').CreateLock} */
+const createLock = (path, record) => ({
   path,
-  /** Names a child that must not outlive the holder: whoever takes the lock over from a dead holder ends it first. */
   adopt: (pid) => {
     const identity = identify(pid);
     if (identity === null) return;
     record.children = [...record.children.filter(isAlive), identity];
-    renameSync(writeAside(path, record), path);
+    renameSync(writeTemporary(path, record), path);
   },
-  /** Ends every adopted child that still lives, with its process group. */
   endChildren: (signal = 'SIGTERM') => {
     for (const child of record.children) signalProcess(child, signal, { group: true });
   },
-  /** False once the file is gone (somebody deleted its folder) or another one's. */
   isHeld: () => readRecord(path)?.nonce === record.nonce,
   release: () => {
     if (readRecord(path)?.nonce === record.nonce) rmSync(path, { force: true });
   },
 });
 
-const takeOver = async (path, stale, record) => {
-  // One lock for each dead holder decides who may replace it: without it, two that saw the same dead
-  // holder could replace one another's fresh lock.
-  const right = await tryLock(`${path}.${stale.nonce}`);
-  if (!right.acquired) return false;
+/** Replaces the lock of a dead holder and ends the children that it left. */
+const takeOverAbandoned = async (path, stale, record) => {
+  // A lock per dead holder serializes this. Without it, two processes that saw the same dead holder
+  // could each replace the other's fresh lock.
+  const takeover = await tryLock(`${path}.${stale.nonce}`);
+  if (!takeover.acquired) return false;
   try {
     if (readRecord(path)?.nonce !== stale.nonce) return false;
     for (const child of stale.children) await terminate(child, { group: true, graceMs: 2_000 });
-    renameSync(writeAside(path, record), path);
+    renameSync(writeTemporary(path, record), path);
     return true;
   } finally {
-    right.lock.release();
+    takeover.lock.release();
   }
 };
 
 /**
- * Takes the lock file `path` if it is free or its holder is dead (killed half-way, or before a reboot).
- * @returns {Promise<{acquired: true, lock: ReturnType<typeof makeHandle>} | {acquired: false, holder: LockRecord | null}>}
+ * Acquires the lock file if it is free or its holder is dead.
+ * @type {(path: string) => Promise<import('./types.js').LockAttempt>}
  */
 export const tryLock = async (path) => {
   mkdirSync(dirname(path), { recursive: true });
-  const record = { ...identify(process.pid), nonce: randomBytes(8).toString('hex'), children: [] };
-  if (createExclusively(path, record)) return { acquired: true, lock: makeHandle(path, record) };
+  const self = /** @type {import('./types.js').ProcessIdentity} */ (identify(process.pid));
+  const record = { ...self, nonce: randomBytes(8).toString('hex'), children: [] };
+  if (createExclusively(path, record)) return { acquired: true, lock: createLock(path, record) };
   const holder = readRecord(path);
-  if (holder !== null && !isAlive(holder) && (await takeOver(path, holder, record))) {
-    return { acquired: true, lock: makeHandle(path, record) };
-  }
+  if (holder !== null && !isAlive(holder) && (await takeOverAbandoned(path, holder, record)))
+    return { acquired: true, lock: createLock(path, record) };
   return { acquired: false, holder };
 };
 
-/** Waits for the lock. `onWait` is called once, with the holder, when it is not free at once. */
+/**
+ * Waits for the lock. Calls `onWait` once with the holder if the lock is not free.
+ * @type {import('./types.js').AcquireLock}
+ */
 export const acquireLock = async (path, { onWait = () => {}, signal } = {}) => {
-  let told = false;
+  let hasNotified = false;
   for (;;) {
     signal?.throwIfAborted();
     const attempt = await tryLock(path);
     if (attempt.acquired) return attempt.lock;
-    if (!told && attempt.holder !== null) {
-      told = true;
+    if (!hasNotified && attempt.holder !== null) {
+      hasNotified = true;
       onWait(attempt.holder);
     }
     await sleep(POLL_MS, undefined, { signal });
   }
 };
 
-/** The live holder of a lock, or null. */
+/**
+ * Returns the live holder of a lock, or null.
+ * @type {(path: string) => import('./types.js').LockRecord | null}
+ */
 export const lockHolder = (path) => {
   const holder = readRecord(path);
   return holder !== null && isAlive(holder) ? holder : null;

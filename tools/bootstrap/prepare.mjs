@@ -1,9 +1,8 @@
 import { buildProject } from './build.mjs';
-import { ensureEngines, neededEngines } from './engines.mjs';
-import { postgresMajorOf } from './home-layout.mjs';
+import { ensureEngines, neededEngines } from './engines/resolve-engine.mjs';
 import { installPackages } from './install.mjs';
 import { acquireLock } from './lock.mjs';
-import { projectLockPath } from './project.mjs';
+import { postgresMajorOf, projectLockPath } from './project.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
 const lockProject = async ({ root, cache, signal }, progress) => {
@@ -18,7 +17,7 @@ const lockProject = async ({ root, cache, signal }, progress) => {
   }
 };
 
-/** One error that tells all failures; those that only say that another step failed are left out. */
+/** Combines the failures of all steps into one error, without those that another failure caused. */
 const joinFailures = (results, stop) => {
   const reasons = results.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
   const real = [...new Set(reasons)].filter(
@@ -29,12 +28,6 @@ const joinFailures = (results, stop) => {
   return new UserError(real.map(({ message }) => message).join('\n\n'), { exitCode });
 };
 
-const stopOthers = (job, stop) =>
-  job.catch((error) => {
-    stop.abort(new UserError('stopped because another step failed'));
-    throw error;
-  });
-
 const prepareLocked = async (context, progress) => {
   const stop = new AbortController();
   const inner = { ...context, signal: AbortSignal.any([context.signal, stop.signal]) };
@@ -42,14 +35,17 @@ const prepareLocked = async (context, progress) => {
   const engines = (names) =>
     ensureEngines(names, { ...inner, postgresMajor: postgresMajorOf(context.home) }, progress);
   const installed = installPackages(inner, progress);
+  // A failed install or build stops the rest: nothing could use the engines. A failed engine stops
+  // nothing, so that one run reports all that is missing.
+  const built = installed
+    .then(() => buildProject(inner, progress))
+    .catch((error) => {
+      stop.abort(new UserError('stopped because another step failed'));
+      throw error;
+    });
   const results = await Promise.allSettled([
-    // Without packages or a build there is nothing to run engines for, and one may be minutes from done. An engine that
-    // fails stops nobody: what the others achieve is there the next time, and all that is missing is told at once.
-    stopOthers(
-      installed.then(() => buildProject(inner, progress)),
-      stop,
-    ),
-    // PostgreSQL may come with the packages; the others do not wait for them.
+    built,
+    // PostgreSQL is an npm package; the other engines do not wait for the install.
     installed.then(
       () => engines(needed.filter((name) => name === 'postgres')),
       () => undefined,
@@ -60,10 +56,7 @@ const prepareLocked = async (context, progress) => {
   if (failure !== undefined) throw failure;
 };
 
-/**
- * Installs, builds and fetches what is not there yet; does nothing, quickly, when all of it is.
- * @param {{root: string, cache: string, home: string, env: NodeJS.ProcessEnv, signal: AbortSignal}} context
- */
+/** Installs packages, builds and fetches engines where they are missing. */
 export const prepare = async (context, progress) => {
   const lock = await lockProject(context, progress);
   try {

@@ -4,35 +4,34 @@ const REPEAT_MS = 10_000;
 const seconds = (ms) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
 /**
- * Tells of every step that takes longer than 2 s: when it passes them, every 10 s after that, and when it is done.
- * Shorter steps stay silent. Steps may run side by side.
- * @param {(line: string) => void} write
+ * Creates a reporter of slow steps. A step that takes longer than 2 s is announced, repeated every
+ * 10 s and reported when done; shorter ones print nothing. Steps may run in parallel.
+ * @type {import('./types.js').CreateProgress}
  */
-export const createProgress = (write) => {
-  const step = async (label, work) => {
-    const began = Date.now();
+export const createProgress = (write) => ({
+  note: (line) => write(`  ${line}`),
+  step: async (label, work) => {
+    const startedAt = Date.now();
     let detail = '';
-    let announced = false;
-    const tell = () => {
-      announced = true;
-      const elapsed = Date.now() - began;
-      write(
-        `  ${label} …${detail === '' ? '' : ` ${detail}`}${elapsed < REPEAT_MS ? '' : ` (${seconds(elapsed)})`}`,
-      );
+    let isAnnounced = false;
+    const announce = () => {
+      isAnnounced = true;
+      const elapsed = Date.now() - startedAt;
+      const time = elapsed < REPEAT_MS ? '' : ` (${seconds(elapsed)})`;
+      write(`  ${label} …${detail === '' ? '' : ` ${detail}`}${time}`);
     };
     let repeat;
     const first = setTimeout(() => {
-      tell();
-      repeat = setInterval(tell, REPEAT_MS);
+      announce();
+      repeat = setInterval(announce, REPEAT_MS);
     }, QUIET_MS);
     try {
       const result = await work((text) => (detail = text));
-      if (announced) write(`  ${label}: done in ${seconds(Date.now() - began)}`);
+      if (isAnnounced) write(`  ${label}: done in ${seconds(Date.now() - startedAt)}`);
       return result;
     } finally {
       clearTimeout(first);
       clearInterval(repeat);
     }
-  };
-  return { step, note: (line) => write(`  ${line}`) };
-};
+  },
+});

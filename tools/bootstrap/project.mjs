@@ -1,35 +1,66 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readJson } from './files.mjs';
 
-/** The folder of the project (the clone), found from where this file lies. */
+/** Folder of the project (the clone). */
 export const projectRoot = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 
-/** Where engine binaries are kept, shared by every clone and home of this user. */
+/** Returns the folder of downloaded engines, which all clones and homes of this user share. */
 export const cacheFolder = (env = process.env) =>
   resolve(env.ANTIPHON_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'antiphon'));
 
-/** The folder of one stack's state; every relative path is taken from where the command is run. */
+/** Returns the folder of one stack's state; relative paths start at the working directory. */
 export const homeFolder = (env = process.env, cwd = process.cwd()) =>
   resolve(cwd, env.ANTIPHON_HOME || '.antiphon');
 
-/** @returns {string} the Node that the packages brought, which everything after the install runs on. */
+/**
+ * Returns the Node that is installed with the packages; everything after the install runs on it.
+ */
 export const bundledNode = (root = projectRoot) => join(root, 'node_modules', '.bin', 'node');
 
-/** Lies in the cache because `npm ci` deletes everything under node_modules, and two installs must not meet there. */
-export const projectLockPath = (root, cache) =>
+/**
+ * Returns the path of the lock for installing and building. It lies in the cache because `npm ci`
+ * deletes everything in node_modules.
+ */
+export const projectLockPath = (/** @type {string} */ root, /** @type {string} */ cache) =>
   join(cache, 'locks', `project-${createHash('sha256').update(root).digest('hex').slice(0, 16)}.lock`);
 
-/** Small notes on what is done already, in a folder that goes with the packages. */
-export const stampPath = (root, name) => join(root, 'node_modules', '.cache', 'antiphon', `${name}.json`);
+/** Returns the path of a record of finished work, in a folder that is deleted with the packages. */
+export const stampPath = (/** @type {string} */ root, /** @type {string} */ name) =>
+  join(root, 'node_modules', '.cache', 'antiphon', `${name}.json`);
 
-export const readPackageJson = (root) => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+export const readPackageJson = (/** @type {string} */ root) =>
+  JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-export const hasInstalledPackages = (root) => existsSync(join(root, 'node_modules', '.package-lock.json'));
+/** Returns the paths in a home (`ANTIPHON_HOME`), which belongs to one stack. */
+export const homeLayout = (/** @type {string} */ home) => ({
+  home,
+  stackFile: join(home, 'stack.json'),
+  lockFile: join(home, 'run', 'supervisor.lock'),
+  /** Every process that the supervisor started, so that the next one finds them after a kill -9. */
+  childrenFile: join(home, 'run', 'children.json'),
+  portsFile: join(home, 'run', 'ports.json'),
+  postgresFile: join(home, 'postgres.json'),
+  credentials: join(home, 'credentials'),
+  adminKeyFile: join(home, 'credentials', 'admin.key'),
+  databaseUrlFile: join(home, 'credentials', 'database.url'),
+  natsUsersFile: join(home, 'credentials', 'nats-users.json'),
+  secretsFile: join(home, 'credentials', 'secrets.json'),
+  logs: join(home, 'logs'),
+  run: join(home, 'run'),
+  postgres: join(home, 'postgres'),
+  nats: join(home, 'nats'),
+  temporal: join(home, 'temporal'),
+});
 
-export const ensureFolder = (path) => {
-  mkdirSync(path, { recursive: true });
-  return path;
-};
+/** @typedef {ReturnType<typeof homeLayout>} HomeLayout */
+
+/**
+ * Returns the major version of PostgreSQL that created this home's data, or null before that.
+ * @returns {number | null}
+ */
+export const postgresMajorOf = (/** @type {string} */ home) =>
+  readJson(homeLayout(home).postgresFile)?.major ?? null;

@@ -7,15 +7,11 @@ import { projectRoot } from './project.mjs';
 const JEST = join(projectRoot, 'node_modules/jest/bin/jest.js');
 const REPORTER = join(projectRoot, 'tools/bootstrap/count-reporter.mjs');
 
-/** `7 passed, 1 failed`, the last line of a test run. A suite that could not be loaded counts as one failure. */
-export const summary = ({ passed, failed, skipped }) =>
+/** Renders `7 passed, 1 failed`. A suite that could not be loaded counts as one failure. */
+export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
   `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`;
 
-/**
- * Runs Jest (`args` are handed on to it) and prints the sum as the very last line.
- * @param {(args: string[], env: NodeJS.ProcessEnv) => Promise<number>} runBundled
- * @returns {Promise<number>} Jest's exit code; 1 if it ran no test at all
- */
+/** Runs Jest with `args` and prints the totals last. Returns its exit code, or 1 if no test ran. */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));
   const countFile = join(folder, 'count.json');

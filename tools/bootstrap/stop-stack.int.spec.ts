@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { writeJsonAtomic } from './files.mjs';
-import { homeLayout } from './home-layout.mjs';
+import { homeLayout } from './project.mjs';
 import { identify, isAlive, waitForExit } from './processes.mjs';
-import type { ProcessIdentity } from './processes.mjs';
+import type { ProcessIdentity } from './types.js';
 import { stopStack } from './stop-stack.mjs';
 
 const start = async (script: string, ...args: string[]): Promise<ProcessIdentity> => {
@@ -49,7 +49,8 @@ describe('stopping what a killed supervisor left', () => {
     const mark = (of: string): string => `export ANTIPHON_SUPERVISED_HOME='${of}'; echo up; sleep 1000; true`;
     const forgotten = await start(`exec sh -c "$0"`, mark(home));
     const other = await start(`exec sh -c "$0"`, mark(`${home}-2`));
-    // A shell's export reaches its children's environment, not its own: the sleeping child bears the mark.
+    // A shell's export reaches its children's environment, not its own: the sleeping child bears
+    // the mark.
     record([]);
     const { wasRunning } = await stopStack(home);
     expect(wasRunning).toBe(true);

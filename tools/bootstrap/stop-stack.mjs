@@ -1,64 +1,39 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readJson } from './files.mjs';
-import { homeLayout } from './home-layout.mjs';
 import { lockHolder, tryLock } from './lock.mjs';
-import { identify, isAlive, signalProcess, terminate, waitForExit } from './processes.mjs';
+import { identify, isAlive, signalGroup, signalProcess, terminate, waitForExit } from './processes.mjs';
+import { homeLayout } from './project.mjs';
 
-/** The supervisor's own deadlines add up to less; after this it is not going to stop by itself. */
+/** Longer than the sum of the supervisor's own deadlines. */
 const SUPERVISOR_GRACE_MS = 120_000;
 
-/** @typedef {{name: string, pid: number, start: string, stopSignal: NodeJS.Signals, graceMs: number}} RecordedChild */
-
-/** Every child of a supervisor has this in its environment, with the home that it belongs to. */
+/** Variable in the environment of every child of a supervisor; its value is the home. */
 export const SUPERVISED_HOME = 'ANTIPHON_SUPERVISED_HOME';
 
-/** Grace for a child that was never written down: SIGINT asks engines and services alike. */
-const STRAY = { name: 'a process', stopSignal: 'SIGINT', graceMs: 20_000 };
+/** Stops a child without a record: engines and services both handle SIGINT. */
+const UNRECORDED = /** @type {const} */ ({ name: 'a process', stopSignal: 'SIGINT', graceMs: 20_000 });
 
-/** Every recorded process that lives still, in the order in which it was started. */
-export const liveChildren = (home) =>
-  /** @type {RecordedChild[]} */ (readJson(homeLayout(home).childrenFile) ?? []).filter(isAlive);
+/** @type {(home: string) => import('./types.js').RecordedChild[]} */
+const liveChildren = (home) => (readJson(homeLayout(home).childrenFile) ?? []).filter(isAlive);
 
-/**
- * Ends what a supervisor that was killed left behind, in reverse order: services first, engines last.
- * A pid that belongs to another process by now is not touched. Answers the names of what it ended.
- */
-export const endOrphans = async (home, tell = () => {}, { keepRecord = false } = {}) => {
-  const recorded = liveChildren(home).reverse();
-  await endEach(recorded, tell);
-  const strays = findStrays(home);
-  await endEach(strays, tell);
-  if (!keepRecord) rmSync(homeLayout(home).childrenFile, { force: true });
-  return [...recorded, ...strays].map((orphan) => orphan.name);
-};
-
-const endEach = async (orphans, tell) => {
+const endEach = async (orphans, note) => {
   for (const orphan of orphans) {
-    tell(`ending ${orphan.name} (pid ${orphan.pid}), left by a supervisor that was killed`);
+    note(`ending ${orphan.name} (pid ${orphan.pid}), left by a supervisor that was killed`);
     const outcome = await terminate(orphan, { signal: orphan.stopSignal, graceMs: orphan.graceMs });
-    // What it had started itself (a sandbox's cells) is in its process group.
-    if (outcome !== 'gone') endGroup(orphan.pid);
+    // Children of its own, such as a sandbox's cells, are in its process group.
+    if (outcome !== 'gone') signalGroup(orphan.pid);
   }
 };
 
-/** Kills what is left of the process group of a process that has just ended. */
-export const endGroup = (pid) => {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch (error) {
-    if (error.code !== 'ESRCH' && error.code !== 'EPERM') throw error;
-  }
-};
-
-const marked = (pid, mark) => {
+const isMarked = (pid, mark) => {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark);
   } catch {
-    return false; // it has just ended, or is not ours to look into
+    return false; // it has just ended, or belongs to another user
   }
 };
 
-/** The parent of a live process, null for one that has ended meanwhile. */
+/** Returns the parent of a live process, null for one that has ended. */
 const parentOf = (pid) => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -70,51 +45,67 @@ const parentOf = (pid) => {
 };
 
 /**
- * Children of this home that a supervisor had no time to write down: a kill -9 may fall between the two. Of a family,
- * only the eldest, who ends the others. Linux only; elsewhere that moment is a risk that remains.
+ * Finds children that a supervisor was killed before it could record. Returns only the topmost of
+ * a process tree, which ends the others. Linux only.
  */
-const findStrays = (home) => {
+const findUnrecorded = (home) => {
   if (process.platform !== 'linux') return [];
   const mark = Buffer.from(`${SUPERVISED_HOME}=${home}`).toString('latin1');
   const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const pids = numbers.filter((pid) => marked(pid, mark)).map(Number);
-  const eldest = pids.filter((pid) => pid !== process.pid && !pids.includes(parentOf(pid)));
-  return eldest.flatMap((pid) => identify(pid) ?? []).map((identity) => ({ ...STRAY, ...identity }));
+  const pids = numbers.filter((pid) => isMarked(pid, mark)).map(Number);
+  const topmost = pids.filter((pid) => {
+    const parent = parentOf(pid);
+    return pid !== process.pid && (parent === null || !pids.includes(parent));
+  });
+  return topmost.flatMap((pid) => identify(pid) ?? []).map((identity) => ({ ...UNRECORDED, ...identity }));
 };
 
-const stopSupervisor = async (supervisor, tell) => {
+/**
+ * Ends the processes that a killed supervisor left, services before engines. Does not touch a pid
+ * that another process has reused. Returns the names of the ended processes.
+ * @type {import('./types.js').EndOrphans}
+ */
+export const endOrphans = async (home, note = () => {}, { keepRecord = false } = {}) => {
+  const recorded = liveChildren(home).reverse();
+  await endEach(recorded, note);
+  const unrecorded = findUnrecorded(home);
+  await endEach(unrecorded, note);
+  if (!keepRecord) rmSync(homeLayout(home).childrenFile, { force: true });
+  return [...recorded, ...unrecorded].map((orphan) => orphan.name);
+};
+
+const stopSupervisor = async (supervisor, note) => {
   if (!signalProcess(supervisor, 'SIGTERM')) return;
-  tell(`stopping (supervisor pid ${supervisor.pid})`);
+  note(`stopping (supervisor pid ${supervisor.pid})`);
   if (await waitForExit(supervisor, SUPERVISOR_GRACE_MS)) return;
-  tell('the supervisor did not stop in time; ending everything by force');
+  note('the supervisor did not stop in time; ending every process by force');
   signalProcess(supervisor, 'SIGKILL');
   await waitForExit(supervisor, 5_000);
 };
 
-/**
- * Stops the stack of a home gracefully and leaves no process of it, whatever state it is in: running, starting,
- * or orphaned by a kill -9 of its supervisor. Stopping what does not run is no error.
- * @returns {Promise<{wasRunning: boolean}>}
- */
-export const stopStack = async (home, tell = () => {}) => {
-  const paths = homeLayout(home);
-  const supervisor = lockHolder(paths.lockFile);
-  if (supervisor !== null) await stopSupervisor(supervisor, tell);
-  const orphans = await cleanUp(home, tell);
-  return { wasRunning: supervisor !== null || orphans.length > 0 };
-};
-
-const cleanUp = async (home, tell) => {
+const cleanUp = async (home, note) => {
   const paths = homeLayout(home);
   if (!existsSync(paths.run)) return [];
-  // Under the lock, so that a start at the same moment is not taken for something that was left behind.
+  // Under the lock: otherwise the children of a start at this moment would look like orphans.
   const attempt = await tryLock(paths.lockFile);
   if (!attempt.acquired) return [];
   try {
-    const orphans = await endOrphans(home, tell);
+    const orphans = await endOrphans(home, note);
     rmSync(paths.stackFile, { force: true });
     return orphans;
   } finally {
     attempt.lock.release();
   }
+};
+
+/**
+ * Stops the stack of a home gracefully and ends all of its processes, also after a kill -9 of its
+ * supervisor. Stopping a stack that does not run is no error.
+ * @type {import('./types.js').StopStack}
+ */
+export const stopStack = async (home, note = () => {}) => {
+  const supervisor = lockHolder(homeLayout(home).lockFile);
+  if (supervisor !== null) await stopSupervisor(supervisor, note);
+  const orphans = await cleanUp(home, note);
+  return { wasRunning: supervisor !== null || orphans.length > 0 };
 };

@@ -3,10 +3,10 @@ import { CHECKS } from './verify/checks.mjs';
 import { createWorkshop } from './verify/workshop.mjs';
 
 /*
- * Proves the two commands on clones of this project's last commit, as a newcomer would meet them:
- *   node tools/bootstrap/verify-fresh-clone.mjs [--cold] [--tests] [--only NAME] [--keep]
- * --cold: with an empty npm cache and an empty engine cache (10 minutes more). --tests: `npm test` too.
- * Some checks need root (mount, unshare) and say so when they are left out.
+ * Checks `npm start`, `npm stop` and `npm test` on fresh clones of the last commit.
+ * Options are [--cold] [--tests] [--only NAME] [--keep].
+ * `--cold` begins with empty caches, which takes 10 minutes more. `--tests` adds `npm test`.
+ * Checks that need root (mount, unshare) are skipped for other users.
  */
 const { values: flags } = parseArgs({
   options: {

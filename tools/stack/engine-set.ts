@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { acquireLock } from '@antiphon/bootstrap/lock';
-import type { Lock } from '@antiphon/bootstrap/lock';
-import { ensureEngines } from '@antiphon/bootstrap/engines';
-import type { EngineName, ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { Lock } from '@antiphon/bootstrap/types';
+import { ensureEngines } from '@antiphon/bootstrap/engines/resolve-engine';
+import type { EngineName, ResolvedEngine } from '@antiphon/bootstrap/types';
 import { cacheFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { createProgress } from '@antiphon/bootstrap/progress';
 import { endOrphans } from '@antiphon/bootstrap/stop-stack';

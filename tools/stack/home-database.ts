@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureEngines } from '@antiphon/bootstrap/engines';
-import { postgresMajorOf } from '@antiphon/bootstrap/home-layout';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import { ensureEngines } from '@antiphon/bootstrap/engines/resolve-engine';
+import { postgresMajorOf } from '@antiphon/bootstrap/project';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { tryLock } from '@antiphon/bootstrap/lock';
-import type { Lock } from '@antiphon/bootstrap/lock';
+import type { Lock } from '@antiphon/bootstrap/types';
 import { createProgress } from '@antiphon/bootstrap/progress';
 import { cacheFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { endOrphans } from '@antiphon/bootstrap/stop-stack';

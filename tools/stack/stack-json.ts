@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
-import { homeLayout } from '@antiphon/bootstrap/home-layout';
+import { homeLayout } from '@antiphon/bootstrap/project';
 
 export type ProcessState = 'starting' | 'ready' | 'restarting' | 'stopping' | 'stopped';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lockHolder } from '@antiphon/bootstrap/lock';
 import { isAlive } from '@antiphon/bootstrap/processes';
-import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
+import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { bundledNode, cacheFolder, homeFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { UserError } from '@antiphon/bootstrap/user-error';
 import { prepareHome } from './home/prepare-home.js';

@@ -6,7 +6,7 @@ import { silentLogger } from '@antiphon/observability';
 import { startEngineSet } from '@antiphon/stack';
 import type { EngineSet } from '@antiphon/stack';
 import { lockHolder } from '@antiphon/bootstrap/lock';
-import { homeLayout } from '@antiphon/bootstrap/home-layout';
+import { homeLayout } from '@antiphon/bootstrap/project';
 import { projectRoot } from '@antiphon/bootstrap/project';
 
 /** By the engine's name: the variable in which specs find it. One that is set already is used as it is. */

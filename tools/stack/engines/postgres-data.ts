@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
-import { runCommand } from '@antiphon/bootstrap/run-command';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
+import { runCommand } from '@antiphon/bootstrap/processes';
 import { canReach, makeOwnedDir, sharedFolder } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
 import { assertDiskSpace } from '../home/prepare-home.js';

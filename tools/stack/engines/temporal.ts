@@ -1,7 +1,7 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { runCommand } from '@antiphon/bootstrap/run-command';
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import { runCommand } from '@antiphon/bootstrap/processes';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import { createStickyPort } from '../home/sticky-port.js';
 import type { Incarnation } from '../process/supervised-process.js';
 import { retryUntil } from './engine.js';

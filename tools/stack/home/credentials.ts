@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { readJson, writeFileAtomic, writeJsonAtomic } from '@antiphon/bootstrap/files';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 
 /** Generated once for each home; every file that holds one has mode 600. */
 export interface Credentials {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createConnection, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { UserError } from '@antiphon/bootstrap/user-error';
 
 /** Tells whether this process could listen there now; port 0 asks for any. Resolves to the port, or null when it is taken. */

@@ -1,8 +1,8 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDir } from '@antiphon/bootstrap/files';
-import { homeLayout, postgresMajorOf } from '@antiphon/bootstrap/home-layout';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import { homeLayout, postgresMajorOf } from '@antiphon/bootstrap/project';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { toUserError, UserError } from '@antiphon/bootstrap/user-error';
 
 const MIB = 1024 * 1024;

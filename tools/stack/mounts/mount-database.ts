@@ -1,5 +1,5 @@
 import { writeFileAtomic } from '@antiphon/bootstrap/files';
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { withRole } from '@antiphon/database';
 import { addressOfUrl, checkExternalDatabase } from '../engines/external-engines.js';

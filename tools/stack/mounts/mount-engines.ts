@@ -1,6 +1,6 @@
-import { ensureEngines, neededEngines } from '@antiphon/bootstrap/engines';
-import type { EngineName, ResolvedEngine } from '@antiphon/bootstrap/engines';
-import { postgresMajorOf } from '@antiphon/bootstrap/home-layout';
+import { ensureEngines, neededEngines } from '@antiphon/bootstrap/engines/resolve-engine';
+import type { EngineName, ResolvedEngine } from '@antiphon/bootstrap/types';
+import { postgresMajorOf } from '@antiphon/bootstrap/project';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import type { ServiceConnections } from '../services/service-environment.js';
 import { mountDatabase } from './mount-database.js';

@@ -1,5 +1,5 @@
 import { writeJsonAtomic } from '@antiphon/bootstrap/files';
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { addressOfUrl, checkExternalNats } from '../engines/external-engines.js';

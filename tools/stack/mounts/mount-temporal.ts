@@ -1,4 +1,4 @@
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import { checkExternalTemporal } from '../engines/external-engines.js';
 import { temporalEngine } from '../engines/temporal.js';
 import { superviseProcess } from '../process/supervised-process.js';

@@ -1,5 +1,5 @@
-import type { ResolvedEngine } from '@antiphon/bootstrap/engines';
-import type { Progress } from '@antiphon/bootstrap/progress';
+import type { ResolvedEngine } from '@antiphon/bootstrap/types';
+import type { Progress } from '@antiphon/bootstrap/types';
 import type { EngineContext } from '../engines/engine.js';
 import type { SupervisedProcess, SupervisionHooks } from '../process/supervised-process.js';
 import type { EngineEntry } from '../stack-json.js';

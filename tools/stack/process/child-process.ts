@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { identify } from '@antiphon/bootstrap/processes';
-import type { ProcessIdentity } from '@antiphon/bootstrap/processes';
+import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { UserError } from '@antiphon/bootstrap/user-error';
-import { endGroup, SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
+import { signalGroup } from '@antiphon/bootstrap/processes';
+import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
 
 /** Everything about one incarnation of a process. */
 export interface Launch {
@@ -89,7 +90,7 @@ export const startChild = async (
     child.once('exit', (code, signal) => {
       running.delete(child.pid as number);
       // What it started itself (a sandbox's cells) must not outlive it.
-      endGroup(child.pid as number);
+      signalGroup(child.pid as number);
       resolve({ code, signal });
     });
   });

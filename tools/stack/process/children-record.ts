@@ -1,6 +1,6 @@
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
-import type { RecordedChild } from '@antiphon/bootstrap/stop-stack';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
+import type { RecordedChild } from '@antiphon/bootstrap/types';
 
 export interface ChildRecord extends RecordedChild {
   /** Place in the order of starting; stopping goes backwards. */

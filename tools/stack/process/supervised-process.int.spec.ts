@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { homeLayout } from '@antiphon/bootstrap/home-layout';
+import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify } from '@antiphon/bootstrap/processes';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';

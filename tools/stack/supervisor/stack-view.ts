@@ -1,4 +1,4 @@
-import type { HomeLayout } from '@antiphon/bootstrap/home-layout';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import type { Engines } from '../mounts/mount-engines.js';

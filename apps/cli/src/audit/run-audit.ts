@@ -131,9 +131,9 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     };
     const projections = file?.since ? [] : createProjectionAudits(pool, archives);
     const since = file?.since ? { since: file.since } : {};
-    const ofLog = await auditLog({ ...common, trusted, projections, ...since });
-    const report = engines === null ? ofLog.report : await auditEngines(engines, common, ofLog.report);
-    if (ofLog.checkpoint) file?.write(ofLog.checkpoint(new Date().toISOString()));
+    const logAudit = await auditLog({ ...common, trusted, projections, ...since });
+    const report = engines === null ? logAudit.report : await auditEngines(engines, common, logAudit.report);
+    if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));
     output.result(report, render(report));
     if (!report.ok) process.exitCode = 1;
   }).catch((error: unknown) => {

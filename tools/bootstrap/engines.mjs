@@ -1,1 +1,0 @@
-export { ENGINE_NAMES, ensureEngines, neededEngines } from './engines/ensure-engines.mjs';
