@@ -1,6 +1,6 @@
 import { defineConfig } from 'prisma/config';
 
-/** For `npx prisma … --config prisma/prisma.config.ts`; the services never read this. */
+/** Settings of `npx prisma … --config prisma/prisma.config.ts`; the services never read them. */
 export default defineConfig({
   schema: 'schema',
   migrations: { path: 'migrations' },

@@ -1,6 +1,6 @@
 /**
- * The closed list of what can go wrong, seen from whoever has to react:
- * only platform edges translate a kind into a status, an ack or a retry (docs/errors.md).
+ * Closed list of error kinds; each means one reaction of the caller. Only platform edges translate
+ * a kind to a status, an ack or a retry (docs/errors.md).
  */
 export const ERROR_KINDS = [
   'invalid',
@@ -16,12 +16,12 @@ export const ERROR_KINDS = [
 ] as const;
 export type ErrorKind = (typeof ERROR_KINDS)[number];
 
-/** Plain data that may travel with an error: never a secret, a stack or SQL. */
+/** Plain data that travels with an error; never a secret, a stack or SQL. */
 export type ErrorData = Readonly<Record<string, unknown>>;
 
 /**
  * A broken rule or a failed dependency. Compare `code`, never `instanceof`: errors cross processes.
- * `code` reads AREA.REASON, listed in docs/errors.md; `message` is safe to show to a client.
+ * The form of a code is AREA.REASON (docs/errors.md). The message is safe to show to a client.
  */
 export class AppError extends Error {
   readonly kind: ErrorKind;
@@ -42,32 +42,32 @@ export class AppError extends Error {
   }
 }
 
-/** True for an error that carries a kind and a code, whichever process or copy of this module made it. */
+/** True for an error with a kind and a code, from any process or copy of this module. */
 export const isAppError = (error: unknown): error is AppError =>
   error instanceof Error &&
   typeof (error as Partial<AppError>).code === 'string' &&
   (ERROR_KINDS as readonly string[]).includes((error as Partial<AppError>).kind ?? '');
 
-const maker =
+const errorFactory =
   (kind: ErrorKind) =>
   (code: string, message: string, options?: { cause?: unknown; data?: ErrorData }): AppError =>
     new AppError(kind, code, message, options);
 
-export const invalid = maker('invalid');
-export const unauthenticated = maker('unauthenticated');
-export const forbidden = maker('forbidden');
-export const notFound = maker('not_found');
-/** A domain rule says no. */
-export const rejected = maker('rejected');
-export const conflict = maker('conflict');
-/** Something that is down or slow; trying again may help. */
-export const transient = maker('transient');
-/** A budget or a rate is used up. */
-export const exhausted = maker('exhausted');
-export const providerFailed = maker('provider');
-export const bug = maker('bug');
+export const invalid = errorFactory('invalid');
+export const unauthenticated = errorFactory('unauthenticated');
+export const forbidden = errorFactory('forbidden');
+export const notFound = errorFactory('not_found');
+/** Creates the error of a broken domain rule. */
+export const rejected = errorFactory('rejected');
+export const conflict = errorFactory('conflict');
+/** Creates the error of a dependency that is down or slow; a retry may succeed. */
+export const transient = errorFactory('transient');
+/** Creates the error of a used-up budget or rate limit. */
+export const exhausted = errorFactory('exhausted');
+export const providerFailed = errorFactory('provider');
+export const bug = errorFactory('bug');
 
-/** Wraps whatever was thrown: an AppError stays itself, anything else becomes a bug without its details. */
+/** Returns an AppError unchanged, and wraps any other error as a bug without its details. */
 export const toAppError = (error: unknown): AppError =>
   isAppError(error)
     ? error

@@ -1,13 +1,13 @@
-/** A map that holds so many entries at most: what was put into it longest ago goes first. */
+/** A map with a maximum number of entries. It evicts the entry that was written first. */
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
-  /** Puts an entry in, as the newest one. */
+  /** Writes an entry as the newest one. */
   put(key: string, value: V): void;
   delete(key: string): void;
   clear(): void;
 }
 
-/** `max`: at least 1. */
+/** Creates a map of at most `max` entries, at least 1. */
 export const createBoundedMap = <V>(max: number): BoundedMap<V> => {
   const entries = new Map<string, V>();
   return {

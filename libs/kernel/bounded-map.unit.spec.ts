@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { createBoundedMap } from './bounded-map.js';
 
 describe('a bounded map', () => {
-  it('drops what was put into it longest ago', () => {
+  it('evicts the entry that was written first', () => {
     const map = createBoundedMap<number>(2);
     map.put('a', 1);
     map.put('b', 2);
@@ -11,7 +11,7 @@ describe('a bounded map', () => {
     expect(['a', 'b', 'c'].map(map.get)).toEqual([3, undefined, 4]);
   });
 
-  it('forgets what it is told to', () => {
+  it('deletes one entry, or all', () => {
     const map = createBoundedMap<number>(2);
     map.put('a', 1);
     map.put('b', 2);

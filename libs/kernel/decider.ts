@@ -1,12 +1,12 @@
-/** Pure decision making: `decide` turns a command and a state into facts, `evolve` folds facts into a state. */
+/** Pure decisions: `decide` maps a command and a state to facts, `evolve` applies a fact. */
 export interface Decider<State, Command, Event> {
   readonly initialState: () => State;
   readonly decide: (command: Command, state: State) => Event[];
-  /** Never throws: what is in the log has happened. */
+  /** Never throws: an event in the log is a fact. */
   readonly evolve: (state: State, event: Event) => State;
 }
 
-/** Folds events onto a state, oldest first. */
+/** Applies events to a state, oldest first. */
 export const fold = <State, Event>(
   evolve: (state: State, event: Event) => State,
   state: State,
@@ -17,7 +17,7 @@ export const fold = <State, Event>(
   return next;
 };
 
-/** Makes a switch exhaustive at compile time; at run time it reports a bug. */
+/** Makes a switch exhaustive at compile time, and throws at run time. */
 export const assertNever = (value: never): never => {
   throw new Error(`unreachable: ${JSON.stringify(value)}`);
 };

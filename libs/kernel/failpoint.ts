@@ -1,4 +1,4 @@
-/** Points between the steps of a turn where the process that drives it may die (docs/fault-tests.md). */
+/** Points between the steps of a turn at which its driver may crash (docs/fault-tests.md). */
 export const TURN_FAILPOINTS = [
   'agent.turn.accepted',
   'agent.turn.claimed',
@@ -16,7 +16,7 @@ export const TURN_FAILPOINTS = [
 ] as const;
 export type TurnFailpoint = (typeof TURN_FAILPOINTS)[number];
 
-/** Every point in the product where a test may break a process. */
+/** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
   'gateway.command.received',
@@ -47,19 +47,20 @@ export const FAILPOINTS = [
 ] as const;
 export type FailpointName = (typeof FAILPOINTS)[number];
 
-/** What a point does once a test has armed it; whatever it does that is not to be undone, it does before it returns. */
+/** Action of an armed point. It completes its irreversible effects before it returns. */
 export type FailpointAction = (name: FailpointName) => Promise<void>;
 
-const PASSED = Promise.resolve();
+const DISARMED = Promise.resolve();
 let armed: FailpointAction | null = null;
 
 /**
- * A step at which a test may kill, stop or delay this process, or fail the work (`FAILPOINTS`); else it does nothing.
- * A new one needs its name in the list above, and a case in the sweep's table (apps/gateway-e2e/faults/fault-cases.ts).
+ * Marks a step at which a test may kill, suspend or delay this process, or fail its work. Does
+ * nothing unless a test has armed it. A new point needs a name in `FAILPOINTS`, and a case in the
+ * sweep's table (apps/gateway-e2e/faults/fault-cases.ts).
  */
-export const failpoint = (name: FailpointName): Promise<void> => (armed === null ? PASSED : armed(name));
+export const failpoint = (name: FailpointName): Promise<void> => (armed === null ? DISARMED : armed(name));
 
-/** Called once by whoever starts the process; null disarms. */
+/** Arms every point of this process; null disarms them. The start of the process calls it once. */
 export const armFailpoints = (action: FailpointAction | null): void => {
   armed = action;
 };

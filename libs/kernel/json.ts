@@ -2,7 +2,7 @@ export type JsonPrimitive = string | number | boolean | null;
 export type JsonValue = JsonPrimitive | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** The deepest nesting that any edge accepts (contract §3). */
+/** Maximum nesting of JSON that an edge accepts (docs/contract.md §3). */
 export const MAX_JSON_DEPTH = 64;
 
 const QUOTE = 0x22;
@@ -13,8 +13,8 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Tells whether JSON text nests deeper than `limit`, without recursion and without parsing:
- * JSON.parse takes 200,000 levels, but JSON.stringify overflows the stack at 5,000.
+ * True if JSON text nests deeper than `limit`. Uses neither recursion nor parsing: JSON.parse
+ * accepts 200,000 levels, but JSON.stringify overflows the stack at 5,000.
  */
 export const nestsDeeperThan = (text: string, limit: number = MAX_JSON_DEPTH): boolean => {
   let depth = 0;
@@ -32,17 +32,17 @@ export const nestsDeeperThan = (text: string, limit: number = MAX_JSON_DEPTH): b
   return false;
 };
 
-/** Keys that could reach a prototype; a document that has one is refused at the edge. */
+/** Keys that could reach a prototype; the edge rejects a document with one of them. */
 export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__']);
 
 /**
- * Text as the log can keep it: PostgreSQL's jsonb refuses U+0000 and lone surrogates, so both
- * become U+FFFD, once, at the edge, and every later reader sees the same bytes.
+ * Replaces U+0000 and lone surrogates, which PostgreSQL's jsonb refuses, by U+FFFD. The edge calls
+ * it once, so that every later reader sees the same bytes.
  */
 export const toStorable = (text: string): string =>
   (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text).toWellFormed();
 
-/** `toStorable` on every string (keys too) of a JSON value. The value's depth must be bounded already. */
+/** Applies `toStorable` to every string and key of a JSON value of limited depth. */
 export const toStorableJson = (value: JsonValue): JsonValue => {
   if (typeof value === 'string') return toStorable(value);
   if (Array.isArray(value)) return value.map((item: JsonValue) => toStorableJson(item));

@@ -10,17 +10,17 @@ const price = fc.record({
 });
 
 describe('costMicroUsd', () => {
-  it('is tokens times price', () => expect(costMicroUsd(sonnet, 1_000, 200)).toBe(6_000));
+  it('multiplies tokens by the price', () => expect(costMicroUsd(sonnet, 1_000, 200)).toBe(6_000));
 
-  it('rounds up once, over the sum', () =>
+  it('rounds up once over the sum', () =>
     expect(costMicroUsd({ inputMicroUsdPerMtok: 400_000, outputMicroUsdPerMtok: 400_000 }, 1, 1)).toBe(1));
 
-  it('stays exact where the product leaves the safe integers', () =>
+  it('is exact when the product exceeds the safe integers', () =>
     expect(
       costMicroUsd({ inputMicroUsdPerMtok: 999_999_999, outputMicroUsdPerMtok: 1 }, 999_999_999, 1),
     ).toBe(999_999_998_001));
 
-  it('never falls when tokens grow', () =>
+  it('never decreases when tokens increase', () =>
     fc.assert(
       fc.property(price, tokens, tokens, tokens, (p, input, output, more) => {
         expect(costMicroUsd(p, input, output + more)).toBeGreaterThanOrEqual(costMicroUsd(p, input, output));
@@ -29,7 +29,7 @@ describe('costMicroUsd', () => {
 });
 
 describe('affordableOutputTokens', () => {
-  it('is the largest output that still fits', () =>
+  it('returns the largest output that still fits', () =>
     fc.assert(
       fc.property(price, tokens, fc.integer({ min: 0, max: 100_000_000 }), (p, input, microUsd) => {
         const output = affordableOutputTokens(p, input, microUsd);

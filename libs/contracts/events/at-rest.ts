@@ -10,7 +10,7 @@ export interface BeginsAndEnds {
 export interface RestRule {
   readonly category: string;
   /** Streams with this beginning stay: they say what holds now, however old they are. */
-  readonly keeps: string | null;
+  readonly retainedPrefix: string | null;
   readonly pairs: readonly BeginsAndEnds[];
 }
 
@@ -18,17 +18,17 @@ export interface RestRule {
 export const REST_RULES: readonly RestRule[] = [
   {
     category: 'session',
-    keeps: 'session-key-',
+    retainedPrefix: 'session-key-',
     pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }],
   },
   {
     category: 'run',
-    keeps: null,
+    retainedPrefix: null,
     pairs: [{ begins: ['RunStarted'], ends: ['RunCompleted', 'RunFailed', 'RunCancelled'] }],
   },
   {
     category: 'budget',
-    keeps: null,
+    retainedPrefix: null,
     pairs: [
       { begins: ['BudgetReserved'], ends: ['BudgetSettled', 'BudgetReleased', 'BudgetExpired'] },
       { begins: ['BudgetScopeFrozen'], ends: ['BudgetScopeUnfrozen'] },

@@ -32,8 +32,8 @@ export class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShu
     });
     this.#projection = projection;
     this.health.addCheck('projection', () => {
-      const { position, failing } = projection.status();
-      if (failing) throw transient('MEMORY.PROJECTION_FAILING', 'the projection cannot follow the log');
+      const { position, isFailing } = projection.status();
+      if (isFailing) throw transient('MEMORY.PROJECTION_FAILING', 'the projection cannot follow the log');
       return Promise.resolve(`position ${position}`);
     });
   }

@@ -1,6 +1,9 @@
 import { type AppError, bug, conflict, forbidden, isAppError, toAppError, transient } from '@antiphon/kernel';
 
-/** SQLSTATE classes and codes after which the same statement may succeed: connection, resources, locks, shutdown. */
+/**
+ * SQLSTATE classes and codes after which a retry of the statement may succeed: connection,
+ * resources, locks, shutdown.
+ */
 const TRANSIENT_CLASSES = new Set(['08', '53', '58']);
 const TRANSIENT_CODES = new Set([
   '40001',
@@ -13,7 +16,6 @@ const TRANSIENT_CODES = new Set([
   '57P05',
   '25P03',
 ]);
-/** Errors of the socket, and of `pg` itself, which gives them no code. */
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -24,17 +26,18 @@ const SOCKET_CODES = new Set([
   'ENOENT',
   'EHOSTUNREACH',
 ]);
+/** Errors of `pg` itself, which have no code. */
 const SOCKET_MESSAGES =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout|timeout expired)/;
 
-const codeOf = (error: unknown): string => {
+const readCode = (error: unknown): string => {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : '';
 };
 
-/** True when the connection broke, so that nobody knows whether a statement that was sent took effect. */
+/** True when the connection broke, so that the outcome of a sent statement is unknown. */
 export const isConnectionLost = (error: unknown): boolean => {
-  const code = codeOf(error);
+  const code = readCode(error);
   return (
     SOCKET_CODES.has(code) ||
     code.startsWith('08') ||
@@ -43,20 +46,21 @@ export const isConnectionLost = (error: unknown): boolean => {
   );
 };
 
-/** True when trying again may help: the server is away, busy, out of space, or gave up waiting for a lock. */
+/** True when a retry may succeed: the server is away, busy or full, or a lock wait timed out. */
 export const isTransientDatabaseError = (error: unknown): boolean => {
-  const code = codeOf(error);
+  const code = readCode(error);
   return isConnectionLost(error) || TRANSIENT_CODES.has(code) || TRANSIENT_CLASSES.has(code.slice(0, 2));
 };
 
-/** True for what the server or the driver threw, as opposed to the code that used them. */
+/** True for an error of the server or of `pg`, as opposed to one of the code that uses them. */
 export const isDatabaseError = (error: unknown): boolean =>
-  isConnectionLost(error) || /^(?=.*\d)[0-9A-Z]{5}$/.test(codeOf(error));
+  isConnectionLost(error) || /^(?=.*\d)[0-9A-Z]{5}$/.test(readCode(error));
 
 /**
- * What `pg` throws, as an AppError: `LOG.UNAVAILABLE` (transient), `DATABASE.FORBIDDEN`, `DATABASE.UNIQUE`
- * (conflict; data: constraint), else `DATABASE.ERROR` (bug; data: sqlstate). The message never carries SQL or
- * values. Anything else than a database error becomes a bug of its own.
+ * Translates an error of `pg` to an AppError: `LOG.UNAVAILABLE` (transient), `DATABASE.FORBIDDEN`,
+ * `DATABASE.UNIQUE` (conflict, with the constraint), else `DATABASE.ERROR` (bug, with the
+ * SQLSTATE). The message never contains SQL or values. An error that is not the database's becomes
+ * a bug.
  */
 export const translateDatabaseError = (error: unknown): AppError => {
   if (isAppError(error) || !isDatabaseError(error)) return toAppError(error);
@@ -64,7 +68,7 @@ export const translateDatabaseError = (error: unknown): AppError => {
     return transient('LOG.UNAVAILABLE', 'the database cannot be reached or is too busy; try again', {
       cause: error,
     });
-  const code = codeOf(error);
+  const code = readCode(error);
   if (code === '42501')
     return forbidden('DATABASE.FORBIDDEN', 'this service may not do that in the database', { cause: error });
   if (code === '23505') {

@@ -18,7 +18,7 @@ describe('translateDatabaseError', () => {
     '40001',
     '40P01',
     '58030',
-  ])('calls %s unavailable for now', (code) =>
+  ])('translates %s to LOG.UNAVAILABLE', (code) =>
     expect(translateDatabaseError(pgError(code))).toMatchObject({
       kind: 'transient',
       code: 'LOG.UNAVAILABLE',
@@ -29,17 +29,17 @@ describe('translateDatabaseError', () => {
     'Connection terminated unexpectedly',
     'timeout exceeded when trying to connect',
     'Connection terminated due to connection timeout',
-  ])('knows "%s" for a lost connection', (message) =>
+  ])('treats "%s" as a lost connection', (message) =>
     expect(isConnectionLost(new Error(message))).toBe(true),
   );
 
-  it('tells a lost connection from a statement that was refused', () => {
+  it('distinguishes a lost connection from a rejected statement', () => {
     expect(isConnectionLost(pgError('57014'))).toBe(false);
     expect(isConnectionLost(pgError('40P01'))).toBe(false);
     expect(isTransientDatabaseError(pgError('23505'))).toBe(false);
   });
 
-  it('names the privilege, the constraint and the bug, and never the SQL', () => {
+  it('reports the privilege, the constraint or the SQLSTATE, but never the SQL', () => {
     expect(translateDatabaseError(pgError('42501'))).toMatchObject({
       kind: 'forbidden',
       code: 'DATABASE.FORBIDDEN',
@@ -54,12 +54,12 @@ describe('translateDatabaseError', () => {
     expect(unknown.message).not.toContain('secret');
   });
 
-  it('does not blame the database for what others threw', () => {
+  it('translates an error of other code to a bug', () => {
     const error = new TypeError('x is undefined');
     expect(translateDatabaseError(error)).toMatchObject({ code: 'INTERNAL.UNEXPECTED', cause: error });
   });
 
-  it('leaves an AppError as it is', () => {
+  it('returns an AppError unchanged', () => {
     const error = rejected('A.B', 'no');
     expect(translateDatabaseError(error)).toBe(error);
   });

@@ -7,13 +7,13 @@ import { createTestDatabase, DATABASE_ROLES, type TestDatabase } from '@antiphon
 
 const MIGRATIONS = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
 
-describe('a database that belongs to somebody who is no superuser', () => {
+describe('a database whose owner is no superuser', () => {
   const owner = `antiphon_spec_${randomBytes(4).toString('hex')}`;
   let database: TestDatabase;
   let admin: pg.Client;
   let url: string;
   beforeAll(async () => {
-    // Its clone makes sure that the roles exist, as an earlier migration of the cluster would have.
+    // The clone ensures that the roles exist, as an earlier migration of the cluster would.
     database = await createTestDatabase();
     admin = new pg.Client({ connectionString: database.url });
     await admin.connect();
@@ -35,7 +35,7 @@ describe('a database that belongs to somebody who is no superuser', () => {
     await database.drop();
   }, 60_000);
 
-  it('is migrated, and serves each service under its role', async () => {
+  it('accepts the migrations and serves each service under its role', async () => {
     expect((await migrate(url, MIGRATIONS)).length).toBeGreaterThan(0);
     for (const role of DATABASE_ROLES) {
       const pool = createPool({ url: withRole(url, `antiphon_${role}`), applicationName: 'spec' });

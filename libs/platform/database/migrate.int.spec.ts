@@ -14,7 +14,7 @@ describe('migrate', () => {
     dir = await mkdtemp(join(tmpdir(), 'antiphon-migrate-'));
     const client = new pg.Client({ connectionString: database.url });
     await client.connect();
-    // The clone has the real history; these specs write their own.
+    // The clone has the real history; these specs write a different one.
     await client.query('truncate _prisma_migrations');
     await client.end();
   }, 60_000);
@@ -27,7 +27,7 @@ describe('migrate', () => {
     await writeFile(join(dir, name, 'migration.sql'), sql);
   };
 
-  it('applies what is new, in order, once, also when two start at the same time', async () => {
+  it('applies pending migrations in order and once, with two processes as well', async () => {
     await write('2_second', 'alter table spec_a add column b int');
     await write('1_first', 'create table spec_a (a int)');
     const applied = await Promise.all([migrate(database.url, dir), migrate(database.url, dir)]);
@@ -36,7 +36,7 @@ describe('migrate', () => {
     expect(await migrate(database.url, dir)).toEqual(['3_third']);
   });
 
-  it('takes a failing one back whole, names it, and goes on once it is mended', async () => {
+  it('rolls back and names a failing migration, and continues after its fix', async () => {
     await write('4_fourth', 'create table spec_b (a int); select nonsense');
     await expect(migrate(database.url, dir)).rejects.toMatchObject({
       code: 'DATABASE.MIGRATION_FAILED',
@@ -46,12 +46,12 @@ describe('migrate', () => {
     expect(await migrate(database.url, dir)).toEqual(['4_fourth']);
   });
 
-  it('refuses a migration that was edited after it was applied', async () => {
+  it('rejects a migration that was edited after it was applied', async () => {
     await write('1_first', 'create table spec_other (a int)');
     await expect(migrate(database.url, dir)).rejects.toMatchObject({ code: 'DATABASE.MIGRATION_EDITED' });
   });
 
-  it('says that the database is away', () =>
+  it('rejects as unavailable without a database', () =>
     expect(migrate('postgresql://postgres@127.0.0.1:1/none', dir)).rejects.toMatchObject({
       code: 'LOG.UNAVAILABLE',
     }));

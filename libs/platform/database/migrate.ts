@@ -5,7 +5,7 @@ import pg from 'pg';
 import { bug, rejected } from '@antiphon/kernel';
 import { translateDatabaseError } from './database-error.js';
 
-/** The lock that Prisma's own engine takes, so that the two never migrate side by side. */
+/** Advisory lock of Prisma's own engine, so that the two never migrate at the same time. */
 const PRISMA_LOCK = 72707369;
 
 const HISTORY_TABLE = `create table if not exists _prisma_migrations (
@@ -14,14 +14,14 @@ const HISTORY_TABLE = `create table if not exists _prisma_migrations (
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`;
 
 export interface Migration {
-  /** Folder name, `<timestamp>_<what>`: the order of application. */
+  /** Folder name, `<timestamp>_<name>`; migrations are applied in this order. */
   readonly name: string;
   readonly sql: string;
-  /** SHA-256 (hex) of the SQL, as Prisma writes it. */
+  /** SHA-256 (hex) of the SQL, as Prisma stores it. */
   readonly checksum: string;
 }
 
-/** Reads `<dir>/<name>/migration.sql`, in order of their names. */
+/** Reads every `<dir>/<name>/migration.sql`, in the order of the names. */
 export const readMigrations = async (migrationsDir: string): Promise<Migration[]> => {
   const entries = await readdir(migrationsDir, { withFileTypes: true });
   const names = entries
@@ -36,7 +36,7 @@ export const readMigrations = async (migrationsDir: string): Promise<Migration[]
   );
 };
 
-const appliedChecksums = async (client: pg.Client): Promise<Map<string, string>> => {
+const readAppliedChecksums = async (client: pg.Client): Promise<Map<string, string>> => {
   const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
     'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null',
   );
@@ -44,7 +44,7 @@ const appliedChecksums = async (client: pg.Client): Promise<Map<string, string>>
   if (unfinished !== undefined)
     throw bug(
       'DATABASE.MIGRATION_FAILED',
-      `migration ${unfinished.migration_name} failed earlier; resolve it first`,
+      `migration ${unfinished.migration_name} failed earlier; repair the database or restore a backup first`,
     );
   return new Map(rows.map((row) => [row.migration_name, row.checksum]));
 };
@@ -70,12 +70,12 @@ const applyOne = async (client: pg.Client, { name, sql, checksum }: Migration): 
 const applyAll = async (client: pg.Client, migrations: readonly Migration[]): Promise<string[]> => {
   await client.query('select pg_advisory_lock($1)', [PRISMA_LOCK]);
   await client.query(HISTORY_TABLE);
-  const applied = await appliedChecksums(client);
+  const applied = await readAppliedChecksums(client);
   const edited = migrations.find(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
   if (edited !== undefined)
     throw rejected(
       'DATABASE.MIGRATION_EDITED',
-      `migration ${edited.name} was edited after it was applied to this database. What to do: restore the file as it was, or begin with an empty database (another ANTIPHON_HOME)`,
+      `migration ${edited.name} was edited after it was applied to this database. What to do: restore the file as it was, or start with an empty database (another ANTIPHON_HOME)`,
     );
   const pending = migrations.filter(({ name }) => !applied.has(name));
   for (const migration of pending) await applyOne(client, migration);
@@ -83,9 +83,8 @@ const applyAll = async (client: pg.Client, migrations: readonly Migration[]): Pr
 };
 
 /**
- * Brings a database up to date and answers the names of the migrations that were applied now.
- * Each runs in one transaction; the history is the one that `prisma migrate status` reads.
- * Two processes that migrate at once wait for each other.
+ * Applies pending migrations and returns their names. Each runs in one transaction. The history is
+ * the one that `prisma migrate status` reads. A second process waits until the first has finished.
  */
 export const migrate = async (databaseUrl: string, migrationsDir: string): Promise<string[]> => {
   const migrations = await readMigrations(migrationsDir);

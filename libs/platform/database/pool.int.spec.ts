@@ -21,7 +21,7 @@ describe('a pool', () => {
     }
   };
 
-  it('takes the role and the name that it is given', () =>
+  it('sets the given role and application name', () =>
     withPool({ role: 'antiphon_agent' }, async (pool) => {
       const { rows } = await pool.query(
         `select current_user as role, current_setting('application_name') as name`,
@@ -29,13 +29,13 @@ describe('a pool', () => {
       expect(rows).toEqual([{ role: 'antiphon_agent', name: 'spec' }]);
     }));
 
-  it('keeps the options that a URL has beside the role', () => {
+  it('adds the role to the options of a URL', () => {
     const url = new URL(withRole('postgresql://h/db?sslmode=require&options=-c%20a%3Db', 'antiphon_agent'));
     expect(url.searchParams.get('options')).toBe('-c a=b -c role=antiphon_agent');
     expect(url.searchParams.get('sslmode')).toBe('require');
   });
 
-  it('bounds statements and waits for locks', () =>
+  it('times out statements and lock waits', () =>
     withPool({ statementTimeoutMs: 200, lockTimeoutMs: 50 }, async (pool) => {
       await expect(inTransaction(pool, (client) => client.query('select pg_sleep(5)'))).rejects.toMatchObject(
         {
@@ -49,7 +49,7 @@ describe('a pool', () => {
       });
     }));
 
-  it('outlives connections that break, idle or in use', () =>
+  it('survives broken connections, idle or in use', () =>
     withPool({ max: 2 }, async (pool) => {
       await pool.query('select 1');
       const kill = (client: { query(text: string): Promise<unknown> }) =>
@@ -67,7 +67,7 @@ describe('a pool', () => {
       expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     }));
 
-  it('rolls back what throws, and rejects with an AppError', () =>
+  it('rolls back failed work and rejects with an AppError', () =>
     withPool({}, async (pool) => {
       await pool.query('create table kept (n int primary key)');
       const failing = inTransaction(pool, async (client) => {
@@ -78,7 +78,7 @@ describe('a pool', () => {
       expect((await pool.query('select * from kept')).rows).toEqual([]);
     }));
 
-  it('accepts a server that keeps what it acknowledges, and refuses one that may not', async () => {
+  it('accepts a durable server and rejects one that is not', async () => {
     await withPool({}, (pool) => assertDurable(pool));
     const careless = `${database.url}?options=${encodeURIComponent('-c synchronous_commit=off')}`;
     await withPool({ url: careless }, (pool) =>
@@ -89,7 +89,7 @@ describe('a pool', () => {
     );
   });
 
-  it('says that a server is away', () =>
+  it('rejects as unavailable without a server', () =>
     withPool({ url: 'postgresql://postgres@127.0.0.1:1/none', connectionTimeoutMs: 500 }, (pool) =>
       expect(assertDurable(pool)).rejects.toMatchObject({ kind: 'transient', code: 'LOG.UNAVAILABLE' }),
     ));

@@ -1,35 +1,47 @@
 import pg from 'pg';
 import { bug } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
+import { checkPostgresPatch } from '@antiphon/unsafe';
 import { isDatabaseError, translateDatabaseError } from './database-error.js';
 
 export interface PoolOptions {
   readonly url: string;
-  /** Shown in pg_stat_activity, e.g. `antiphon-agent`. */
+  /** Name in pg_stat_activity, such as `antiphon-agent`. */
   readonly applicationName: string;
-  /** Role taken at connect, e.g. `antiphon_agent`; without it, the login's own. */
+  /** Role that each connection sets, such as `antiphon_agent`; by default the login's own. */
   readonly role?: string;
   readonly max?: number;
   readonly connectionTimeoutMs?: number;
   readonly statementTimeoutMs?: number;
   readonly lockTimeoutMs?: number;
-  /** How long a transaction may do nothing, default 5,000 ms. */
+  /** Maximum idle time within a transaction, ms; default 5,000. */
   readonly idleInTransactionMs?: number;
   readonly logger?: Logger;
 }
 
-/** The same URL with a role to be taken at connect, beside whatever options it has. */
+/** Returns the URL with an option that sets a role at connect; its other options stay. */
 export const withRole = (url: string, role: string): string => {
   const parsed = new URL(url);
   const options = [parsed.searchParams.get('options'), `-c role=${role}`].filter(Boolean).join(' ');
-  // URLSearchParams writes a blank as `+`, which connection strings take literally.
+  // URLSearchParams writes a blank as `+`, which connection strings treat as a plus sign.
   parsed.searchParams.delete('options');
   const query = [parsed.search.slice(1), `options=${encodeURIComponent(options)}`].filter(Boolean).join('&');
   parsed.search = query;
   return parsed.href;
 };
 
-/** A pool whose sessions cannot hang: statements, lock waits, idle transactions and connecting are bounded. */
+/**
+ * Logs a broken idle connection (after a restart of the server, for example). The pool replaces it
+ * at its next use. Without a listener the event would end the process.
+ */
+const logBrokenConnections = (pool: pg.Pool, logger: Logger | undefined): void => {
+  pool.on('error', (error) => logger?.warn({ err: error }, 'idle database connection lost'));
+};
+
+/**
+ * Creates a pool whose connections cannot hang: connecting, statements, lock waits and idle
+ * transactions have timeouts.
+ */
 export const createPool = (options: PoolOptions): pg.Pool => {
   const pool = new pg.Pool({
     connectionString: options.role === undefined ? options.url : withRole(options.url, options.role),
@@ -38,27 +50,57 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     connectionTimeoutMillis: options.connectionTimeoutMs ?? 5_000,
     statement_timeout: options.statementTimeoutMs ?? 15_000,
     lock_timeout: options.lockTimeoutMs ?? 5_000,
-    // A process that was stopped in its transaction holds locks, those of the log maybe: no longer than a lease lasts.
+    // A process suspended in a transaction may hold the log's locks: not longer than a lease.
     idle_in_transaction_session_timeout: options.idleInTransactionMs ?? 5_000,
     keepAlive: true,
   });
-  // An idle connection that breaks (engine restart) is replaced at the next use; unheard, it would end the process.
-  pool.on('error', (error) => options.logger?.warn({ err: error }, 'an idle database connection broke'));
+  logBrokenConnections(pool, options.logger);
   return pool;
 };
 
-/** A client that is out of its pool; `release` gives it back, with an error when it must not be used again. */
+export interface PipelineOptions {
+  /** SQL that prepares each new connection: settings and statements. */
+  readonly prelude: string;
+  readonly logger?: Logger;
+}
+
+/**
+ * Creates a pool of one connection in pg's pipeline mode, with the database, role and timeouts of
+ * another pool. Statements that are issued without waiting are sent without waiting. Outside of
+ * `begin read write` the connection is read-only: statements behind a failed `begin` would
+ * otherwise be committed one by one.
+ */
+export const createPipelinedPool = (like: pg.Pool, { prelude, logger }: PipelineOptions): pg.Pool => {
+  const prepare = (client: pg.ClientBase): Promise<unknown> =>
+    client.query(`set default_transaction_read_only = on; ${prelude}`);
+  if (logger) checkPostgresPatch(new pg.Client(), logger);
+  const pool = new pg.Pool({
+    ...like.options,
+    // The pool defines the password as non-enumerable, so the spread misses it.
+    password: like.options.password,
+    max: 1,
+    min: 0,
+    pipeline: true,
+    // Typed as void, but the pool awaits the promise and discards the client if it rejects.
+    onConnect: prepare as (client: pg.ClientBase) => void,
+  });
+  logBrokenConnections(pool, logger);
+  return pool;
+};
+
+/** A client on loan from its pool. */
 export interface BorrowedClient {
   readonly client: pg.PoolClient;
+  /** Returns the client to the pool. After an error the pool closes it. */
   release(broken?: Error): void;
 }
 
-/** Takes a client out of the pool. Rejects with what `pg` throws. */
+/** Takes a client from the pool. Rejects with the error of `pg`. */
 export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
   const client = await pool.connect();
   let lost: Error | undefined;
-  // While a client is out, the pool does not listen: unheard, a broken connection would end the process.
-  // Whoever uses the client learns of it from the statement that fails.
+  // The pool does not listen to a client on loan. Without a listener, a broken connection would end
+  // the process. The failing statement reports the error to the caller as well.
   const onError = (error: Error): void => {
     lost = error;
   };
@@ -67,7 +109,7 @@ export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
     client,
     release: (broken) => {
       const error = broken ?? lost;
-      // A broken client may still report while it is being closed.
+      // A broken client may emit further errors while it is being closed.
       if (error === undefined) client.off('error', onError);
       client.release(error);
     },
@@ -75,8 +117,8 @@ export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
 };
 
 /**
- * Runs `work` in one transaction (read committed): commits its result, rolls back what throws.
- * What `pg` throws comes out as an AppError, what `work` throws as it is.
+ * Runs `work` in one transaction (read committed): commits after it, or rolls back when it rejects.
+ * Rejects with an AppError for an error of `pg`, and with any other error of `work` unchanged.
  */
 export const inTransaction = async <T>(
   pool: pg.Pool,
@@ -101,21 +143,21 @@ export const inTransaction = async <T>(
   }
 };
 
-/** Refuses a server that could lose what it has acknowledged: part of every start. */
+const DURABLE_SETTINGS: Readonly<Record<string, readonly string[]>> = {
+  fsync: ['on'],
+  full_page_writes: ['on'],
+  synchronous_commit: ['on', 'remote_apply'],
+};
+
+/** Rejects with `DATABASE.NOT_DURABLE` if the server could lose acknowledged writes. */
 export const assertDurable = async (pool: pg.Pool): Promise<void> => {
-  const wanted: Readonly<Record<string, readonly string[]>> = {
-    fsync: ['on'],
-    full_page_writes: ['on'],
-    synchronous_commit: ['on', 'remote_apply'],
-  };
+  const text = 'select name, setting from pg_settings where name = any ($1)';
   const { rows } = await pool
-    .query<{ name: string; setting: string }>('select name, setting from pg_settings where name = any ($1)', [
-      Object.keys(wanted),
-    ])
+    .query<{ name: string; setting: string }>(text, [Object.keys(DURABLE_SETTINGS)])
     .catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
-  const unsafe = rows.filter(({ name, setting }) => !wanted[name]?.includes(setting));
+  const unsafe = rows.filter(({ name, setting }) => !DURABLE_SETTINGS[name]?.includes(setting));
   if (unsafe.length > 0)
     throw bug(
       'DATABASE.NOT_DURABLE',

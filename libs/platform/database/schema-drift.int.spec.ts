@@ -40,7 +40,7 @@ describe('prisma/schema and prisma/migrations', () => {
     30_000,
   );
 
-  it('are told apart when a column differs', async () => {
+  it('differ when a column differs', async () => {
     const file = join(copy, 'log.prisma');
     await writeFile(file, (await readFile(file, 'utf8')).replace(/epoch( +)BigInt/, 'era$1BigInt'));
     expect(await diff(copy)).toMatchObject({ drifted: true, script: expect.stringContaining('"era"') });

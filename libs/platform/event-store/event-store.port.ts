@@ -1,19 +1,19 @@
 import type { JsonObject } from '@antiphon/kernel';
 
-/** What every event says about where it came from; never a secret, never a payload. */
+/** Origin of an event; never holds a secret or a payload. */
 export interface EventMetadata {
   readonly correlationId: string;
   readonly causationId?: string;
   readonly traceparent?: string;
-  /** The service that appended it. */
+  /** Service that appended the event. */
   readonly service: string;
-  /** Epoch of the lease under which a driver appended it. */
+  /** Epoch of the lease under which a driver appended the event. */
   readonly epoch?: number;
   readonly [key: string]: string | number | undefined;
 }
 
 export interface NewEvent {
-  /** UUID. The same id with the same content again is answered with the first result. */
+  /** UUID. An append that repeats an id with the same content returns the first result. */
   readonly eventId: string;
   readonly type: string;
   readonly schemaVersion: number;
@@ -22,22 +22,28 @@ export interface NewEvent {
 }
 
 export interface StreamAppend {
-  /** `<category>-<id>`; the category is what stands before the first dash. */
+  /** `<category>-<id>`; the category is the text before the first dash. */
   readonly streamId: string;
-  /** The version that the stream must have (0 = it must not exist); `any` for no check. */
+  /** Version that the stream must have (0 = it must not exist); `any` disables the check. */
   readonly expectedVersion: number | 'any';
   readonly events: readonly NewEvent[];
 }
 
-/** Refuses the append unless the lease has this epoch still; checked under the lock, in the same transaction. */
+/**
+ * Fencing token: rejects the append unless the lease still has this epoch. The check runs under the
+ * lease's row lock, in the transaction of the append.
+ */
 export interface Fence {
   readonly lease: string;
   readonly epoch: number;
 }
 
-/** Kept in the accepting transaction: the same key and digest again is answered with the first `answer`. */
+/**
+ * Idempotency key of a request, stored in the transaction that accepts it. A later request with the
+ * same key and digest gets the stored `response` and appends nothing.
+ */
 export interface IdempotencyClaim {
-  /** Caller and method, e.g. `ws:loopback/chat.send`; the workspace is added by the store. */
+  /** Caller and method, such as `ws:loopback/chat.send`; the store adds the workspace. */
   readonly scope: string;
   readonly key: string;
   /** SHA-256 (hex) of the request's body. */
@@ -45,7 +51,7 @@ export interface IdempotencyClaim {
   readonly response: JsonObject;
 }
 
-/** All streams of one request are appended, or none. */
+/** Appends to several streams: all are written, or none. */
 export interface AppendRequest {
   readonly workspace: string;
   readonly streams: readonly StreamAppend[];
@@ -59,13 +65,16 @@ export interface AppendResult {
   /** Positions of the first and the last event. */
   readonly firstPosition: number;
   readonly lastPosition: number;
-  /** `appended`: written now. `duplicate`: the same event ids and content were there. `joined`: the idempotency key was. */
+  /**
+   * With `appended` the events were written now. With `duplicate` the same event ids and content
+   * exist. With `joined` the idempotency key exists.
+   */
   readonly outcome: 'appended' | 'duplicate' | 'joined';
-  /** With `joined`: the first request's answer. */
+  /** Response of the first request; only with `joined`. */
   readonly response?: JsonObject;
 }
 
-/** An event as it is read back. */
+/** A stored event. */
 export interface RecordedEvent {
   readonly position: number;
   readonly workspace: string;
@@ -77,17 +86,17 @@ export interface RecordedEvent {
   readonly schemaVersion: number;
   readonly data: JsonObject;
   readonly metadata: EventMetadata;
-  /** ISO 8601, the database's clock. */
+  /** ISO 8601, from the database's clock. */
   readonly recordedAt: string;
-  /** Hex SHA-256; see docs/adr on the hash chain. */
+  /** Hex SHA-256 of the hash chain (integrity/event-hash.ts). */
   readonly hash: string;
 }
 
 export interface ReadStreamOptions {
-  /** First version wanted, from 1. */
+  /** First version to return, from 1. */
   readonly fromVersion?: number;
   readonly limit?: number;
-  /** Newest first. */
+  /** Returns the newest event first. */
   readonly backwards?: boolean;
 }
 
@@ -99,21 +108,63 @@ export interface ReadLogOptions {
 }
 
 /**
- * The append-only log. Errors (AppError by code): `LOG.VERSION_CONFLICT` (data: streamId, expected, actual),
- * `LOG.EVENT_ID_CONFLICT`, `LOG.IDEMPOTENCY_CONFLICT`, `LOG.FENCED` (data: lease, epoch, actual),
- * `LOG.NOT_OWNER`, `LOG.INVALID`, `LOG.UNAVAILABLE` (transient); `LOG.ARCHIVED` (not found; data: streamId, version,
- * archiveId) for a read of a stream's events that have left to an archive.
+ * The append-only log, with optimistic concurrency. Every method rejects with an AppError:
+ * - `LOG.VERSION_CONFLICT`: a stream has another version (data has streamId, expected, actual).
+ * - `LOG.EVENT_ID_CONFLICT`: an event id exists with other content.
+ * - `LOG.IDEMPOTENCY_CONFLICT`: an idempotency key exists with another digest.
+ * - `LOG.FENCED`: the lease has another epoch (data has lease, epoch, actual).
+ * - `LOG.NOT_OWNER`: another service owns the category.
+ * - `LOG.INVALID`: the request is malformed or too large.
+ * - `LOG.UNAVAILABLE` (transient): the log cannot be reached or is overloaded.
+ * - `LOG.ARCHIVED` (not found): the events are archived (data has streamId, version, archiveId).
  */
 export interface EventStore {
-  /** Appends that arrive together go as one batch (group commit); a conflict fails its own request alone. */
+  /**
+   * Joins concurrent appends in one batch (group commit); a conflict fails only its own request.
+   */
   append(request: AppendRequest): Promise<AppendResult>;
   readStream(workspace: string, streamId: string, options?: ReadStreamOptions): Promise<RecordedEvent[]>;
-  /** In order of position. `LOG.ARCHIVED` when events behind `after` may have left (see `basePosition`). */
+  /**
+   * Reads events in order of position. Rejects with `LOG.ARCHIVED` when events after `after` may be
+   * archived (see `basePosition`).
+   */
   readLog(options: ReadLogOptions): Promise<RecordedEvent[]>;
-  /** Version of a stream, 0 if it does not exist. */
+  /** Returns the version of a stream, 0 if it does not exist. */
   streamVersion(workspace: string, streamId: string): Promise<number>;
-  /** Behind this position the log is without holes; of what lies before it, events may have left to archives. */
+  /** Returns the position after which the log is complete; events up to it may be archived. */
   basePosition(): Promise<number>;
-  /** Position of the newest event, 0 for an empty log. */
+  /** Returns the position of the newest event, 0 for an empty log. */
   headPosition(): Promise<number>;
+}
+
+/** A lock with one owner at a time. Its epoch grows with each change of owner. */
+export interface Lease {
+  readonly workspace: string;
+  readonly name: string;
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+export type LeaseAttempt =
+  | { readonly acquired: true; readonly lease: Lease }
+  /** `owner` and `epoch` are those of the present holder. */
+  | { readonly acquired: false; readonly owner: string; readonly epoch: number };
+
+/**
+ * Leases: rows with an owner, an epoch and an expiry by the database's clock. They are operational
+ * state, not facts. A holder's appends carry the epoch as a fencing token (`Fence`).
+ */
+export interface LeaseStore {
+  /** Acquires a free, expired or own lease for `ttlMs`. An own unexpired lease keeps its epoch. */
+  acquire(workspace: string, name: string, owner: string, ttlMs: number): Promise<LeaseAttempt>;
+  /**
+   * Extends the leases that are still held at the same epoch. Returns the names of the lost ones.
+   */
+  renew(leases: readonly Lease[], ttlMs: number): Promise<readonly string[]>;
+  release(lease: Lease): Promise<void>;
+  /**
+   * Releases every lease of owners with this prefix. The caller knows that these owners are dead.
+   * Returns the number of released leases.
+   */
+  releaseOwner(ownerPrefix: string): Promise<number>;
 }

@@ -1,7 +1,12 @@
-import { isoTime, type Clock, type JsonObject } from '@antiphon/kernel';
+import { type Clock, isoTime, type JsonObject } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
-import { type OutcomeName, type RefusalDetail, refusalOf, resultOf } from './append/append-outcome.js';
-import { canonicalJson, genesisHash, hashEvent } from './integrity/event-hash.js';
+import {
+  createAppendResult,
+  createRejection,
+  type RejectedOutcome,
+  type RejectionDetail,
+} from './append/append-outcome.js';
+import { type PreparedAppend, prepareAppend, type PreparedEvent } from './append/prepare-append.js';
 import type {
   AppendRequest,
   AppendResult,
@@ -9,45 +14,33 @@ import type {
   EventStore,
   RecordedEvent,
 } from './event-store.port.js';
+import { canonicalJson, genesisHash, hashEvent } from './integrity/event-hash.js';
 import type { MemoryLeaseStore } from './memory-lease-store.js';
-import { type PreparedAppend, type PreparedEvent, prepareAppend } from './append/prepare-append.js';
 
 export interface MemoryEventStoreOptions {
   readonly clock?: Clock;
-  /** Which categories this store's user may append to; every one by default. */
+  /** Selects the categories to which this store's user may append; all by default. */
   readonly owns?: (category: string) => boolean;
-  /** Where fences are checked; without it every fenced append is refused. */
+  /** Checks fences; without it the store rejects every fenced append. */
   readonly leases?: MemoryLeaseStore;
   readonly onAppended?: () => void;
 }
 
-type Found = Omit<AppendResult, 'outcome'>;
+type StoredResult = Omit<AppendResult, 'outcome'>;
+/** Result of one check; undefined means that the next check decides. */
 type Verdict =
-  | { readonly outcome: 'append' }
-  | { readonly outcome: 'duplicate' | 'joined'; readonly found: Found }
-  | {
-      readonly outcome: Exclude<OutcomeName, 'appended' | 'duplicate' | 'joined'>;
-      readonly detail: RefusalDetail;
-    };
+  | { readonly outcome: 'duplicate' | 'joined'; readonly stored: StoredResult }
+  | { readonly outcome: RejectedOutcome; readonly detail: RejectionDetail };
 
-interface StoredClaim extends Found {
+interface StoredClaim extends StoredResult {
   readonly digest: string;
-}
-
-interface Log {
-  readonly events: RecordedEvent[];
-  readonly byId: Map<string, RecordedEvent>;
-  readonly streams: Map<string, RecordedEvent[]>;
-  readonly claims: Map<string, StoredClaim>;
 }
 
 const streamKey = (workspace: string, streamId: string): string => `${workspace} ${streamId}`;
 const claimKey = ({ workspace, idempotency }: AppendRequest): string =>
   JSON.stringify([workspace, idempotency?.scope, idempotency?.key]);
-const versionIn = (log: Log, workspace: string, streamId: string): number =>
-  log.streams.get(streamKey(workspace, streamId))?.length ?? 0;
 
-const sameContent = (
+const hasSameContent = (
   stored: RecordedEvent,
   workspace: string,
   streamId: string,
@@ -59,148 +52,165 @@ const sameContent = (
   stored.schemaVersion === event.schemaVersion &&
   canonicalJson(stored.data) === event.data;
 
-const judgeIds = (log: Log, { request: { workspace }, streams }: PreparedAppend): Verdict | undefined => {
-  const pairs = streams.flatMap(({ streamId, events }) =>
-    events.map((event) => ({ event, streamId, stored: log.byId.get(event.eventId) })),
-  );
-  const known = pairs.filter(({ stored }) => stored !== undefined);
-  if (known.length === 0) return undefined;
-  const same = pairs.every(
-    ({ event, streamId, stored }) => stored !== undefined && sameContent(stored, workspace, streamId, event),
-  );
-  if (!same) return { outcome: 'event_id_conflict', detail: { eventId: known[0]?.event.eventId } };
-  const positions = pairs.map(({ stored }) => stored?.position ?? 0);
-  const versions = streams.map(
-    ({ events }) => log.byId.get(events.at(-1)?.eventId ?? '')?.streamVersion ?? 0,
-  );
-  const found = { versions, firstPosition: Math.min(...positions), lastPosition: Math.max(...positions) };
-  return { outcome: 'duplicate', found };
-};
-
-const judgeClaim = (log: Log, { request }: PreparedAppend): Verdict | undefined => {
-  const claim = request.idempotency ? log.claims.get(claimKey(request)) : undefined;
-  if (claim === undefined) return undefined;
-  return claim.digest === request.idempotency?.digest
-    ? { outcome: 'joined', found: claim }
-    : { outcome: 'idempotency_conflict', detail: {} };
-};
-
-const judgeFence = (request: AppendRequest, leases: MemoryLeaseStore | undefined): Verdict | undefined => {
-  if (request.fence === undefined) return undefined;
-  const held = leases?.inspect(request.workspace, request.fence.lease);
-  return held?.owner !== null && held?.epoch === request.fence.epoch
-    ? undefined
-    : { outcome: 'fenced', detail: { actual: held?.epoch ?? 0 } };
-};
-
-const judgeVersions = (
-  log: Log,
-  { request: { workspace }, streams }: PreparedAppend,
-): Verdict | undefined => {
-  for (const { streamId, expectedVersion } of streams) {
-    const actual = versionIn(log, workspace, streamId);
-    if (expectedVersion !== null && expectedVersion !== actual)
-      return { outcome: 'version_conflict', detail: { streamId, expected: expectedVersion, actual } };
-  }
-  return undefined;
-};
-
-const record = (log: Log, { request: { workspace }, streams }: PreparedAppend, recordedAt: string): void => {
-  for (const { streamId, category, events } of streams) {
-    const key = streamKey(workspace, streamId);
-    const stream = log.streams.get(key) ?? [];
-    log.streams.set(key, stream);
-    for (const event of events) {
-      const last = stream.at(-1);
-      const previous = last ? Buffer.from(last.hash, 'hex') : genesisHash(workspace);
-      const placed = { ...event, streamId, streamVersion: stream.length + 1 };
-      const stored: RecordedEvent = {
-        ...placed,
-        position: log.events.length + 1,
-        workspace,
-        category,
-        data: JSON.parse(event.data) as JsonObject,
-        metadata: JSON.parse(event.metadata) as EventMetadata,
-        recordedAt,
-        hash: hashEvent(previous, placed).toString('hex'),
-      };
-      stream.push(stored);
-      log.events.push(stored);
-      log.byId.set(event.eventId, stored);
-    }
-  }
-};
-
-const write = (log: Log, prepared: PreparedAppend, recordedAt: string): AppendResult => {
-  const { request, streams, answer } = prepared;
-  const firstPosition = log.events.length + 1;
-  record(log, prepared, recordedAt);
-  const versions = streams.map(({ streamId }) => versionIn(log, request.workspace, streamId));
-  const result = resultOf('appended', versions, firstPosition, log.events.length);
-  if (request.idempotency) {
-    const { digest } = request.idempotency;
-    const first = { versions, firstPosition, lastPosition: log.events.length };
-    log.claims.set(claimKey(request), {
-      ...first,
-      digest,
-      response: JSON.parse(answer ?? 'null') as JsonObject,
-    });
-  }
-  return result;
-};
-
 const copy = (events: readonly RecordedEvent[]): RecordedEvent[] => structuredClone([...events]);
 
-const readerOf = (log: Log): Omit<EventStore, 'append'> => ({
-  readStream: async (workspace, streamId, { fromVersion = 1, limit = Infinity, backwards = false } = {}) => {
-    const events = (log.streams.get(streamKey(workspace, streamId)) ?? []).slice(fromVersion - 1);
-    return copy((backwards ? events.reverse() : events).slice(0, limit));
-  },
-  readLog: async ({ after, limit, categories }) => {
-    const wanted = log.events.slice(after).filter(({ category }) => categories?.includes(category) ?? true);
-    return copy(wanted.slice(0, limit));
-  },
-  streamVersion: async (workspace, streamId) => versionIn(log, workspace, streamId),
-  basePosition: async () => 0,
-  headPosition: async () => log.events.length,
-});
+/** Events and claims of an in-memory log, with the checks that `antiphon_append` makes in SQL. */
+class MemoryLog implements Omit<EventStore, 'append'> {
+  private readonly events: RecordedEvent[] = [];
+  private readonly byId = new Map<string, RecordedEvent>();
+  private readonly streams = new Map<string, RecordedEvent[]>();
+  private readonly claims = new Map<string, StoredClaim>();
 
-export interface MemoryEventStore extends EventStore {
-  /** The same log, seen by a service that owns other categories. */
-  forOwner(owns: (category: string) => boolean): EventStore;
-}
+  constructor(private readonly leases: MemoryLeaseStore | undefined) {}
 
-/** The log in this process's memory, with the contract of the real one: for tests and demonstrations, never for facts. */
-export const createMemoryEventStore = (options: MemoryEventStoreOptions = {}): MemoryEventStore => {
-  const { clock = systemClock, leases, onAppended } = options;
-  const log: Log = { events: [], byId: new Map(), streams: new Map(), claims: new Map() };
-
-  const judge = (prepared: PreparedAppend, owns: (category: string) => boolean): Verdict => {
+  check(prepared: PreparedAppend, owns: (category: string) => boolean): Verdict | undefined {
     const foreign = prepared.streams.find(({ category }) => !owns(category));
     if (foreign) return { outcome: 'not_owner', detail: { category: foreign.category } };
     return (
-      judgeIds(log, prepared) ??
-      judgeClaim(log, prepared) ??
-      judgeFence(prepared.request, leases) ??
-      judgeVersions(log, prepared) ?? { outcome: 'append' }
+      this.checkEventIds(prepared) ??
+      this.checkClaim(prepared.request) ??
+      this.checkFence(prepared.request) ??
+      this.checkVersions(prepared)
     );
+  }
+
+  write(prepared: PreparedAppend, recordedAt: string): AppendResult {
+    const { request, streams, response } = prepared;
+    const firstPosition = this.events.length + 1;
+    this.record(prepared, recordedAt);
+    const lastPosition = this.events.length;
+    const versions = streams.map(({ streamId }) => this.versionOf(request.workspace, streamId));
+    if (request.idempotency) {
+      const stored = { versions, firstPosition, lastPosition, response: JSON.parse(response ?? 'null') };
+      this.claims.set(claimKey(request), { ...stored, digest: request.idempotency.digest });
+    }
+    return createAppendResult('appended', versions, firstPosition, lastPosition);
+  }
+
+  readonly readStream: EventStore['readStream'] = async (
+    workspace,
+    streamId,
+    { fromVersion = 1, limit = Infinity, backwards = false } = {},
+  ) => {
+    const events = (this.streams.get(streamKey(workspace, streamId)) ?? []).slice(fromVersion - 1);
+    return copy((backwards ? events.reverse() : events).slice(0, limit));
   };
 
-  const as = (owns: (category: string) => boolean): EventStore => ({
+  readonly readLog: EventStore['readLog'] = async ({ after, limit, categories }) => {
+    const isWanted = ({ category }: RecordedEvent) => categories?.includes(category) ?? true;
+    return copy(this.events.slice(after).filter(isWanted).slice(0, limit));
+  };
+
+  readonly streamVersion: EventStore['streamVersion'] = async (workspace, streamId) =>
+    this.versionOf(workspace, streamId);
+  readonly basePosition = async (): Promise<number> => 0;
+  readonly headPosition = async (): Promise<number> => this.events.length;
+
+  private versionOf(workspace: string, streamId: string): number {
+    return this.streams.get(streamKey(workspace, streamId))?.length ?? 0;
+  }
+
+  private checkEventIds({ request: { workspace }, streams }: PreparedAppend): Verdict | undefined {
+    const pairs = streams.flatMap(({ streamId, events }) =>
+      events.map((event) => ({ event, streamId, stored: this.byId.get(event.eventId) })),
+    );
+    const known = pairs.find(({ stored }) => stored !== undefined);
+    if (known === undefined) return undefined;
+    const isSame = pairs.every(
+      ({ event, streamId, stored }) =>
+        stored !== undefined && hasSameContent(stored, workspace, streamId, event),
+    );
+    if (!isSame) return { outcome: 'event_id_conflict', detail: { eventId: known.event.eventId } };
+    const positions = pairs.map(({ stored }) => stored?.position ?? 0);
+    const versions = streams.map(
+      ({ events }) => this.byId.get(events.at(-1)?.eventId ?? '')?.streamVersion ?? 0,
+    );
+    const [firstPosition, lastPosition] = [Math.min(...positions), Math.max(...positions)];
+    return { outcome: 'duplicate', stored: { versions, firstPosition, lastPosition } };
+  }
+
+  private checkClaim(request: AppendRequest): Verdict | undefined {
+    const claim = request.idempotency ? this.claims.get(claimKey(request)) : undefined;
+    if (claim === undefined) return undefined;
+    return claim.digest === request.idempotency?.digest
+      ? { outcome: 'joined', stored: claim }
+      : { outcome: 'idempotency_conflict', detail: {} };
+  }
+
+  private checkFence({ workspace, fence }: AppendRequest): Verdict | undefined {
+    if (fence === undefined) return undefined;
+    const held = this.leases?.inspect(workspace, fence.lease);
+    return held?.owner !== null && held?.epoch === fence.epoch
+      ? undefined
+      : { outcome: 'fenced', detail: { actual: held?.epoch ?? 0 } };
+  }
+
+  private checkVersions({ request: { workspace }, streams }: PreparedAppend): Verdict | undefined {
+    for (const { streamId, expectedVersion } of streams) {
+      const actual = this.versionOf(workspace, streamId);
+      if (expectedVersion !== null && expectedVersion !== actual)
+        return { outcome: 'version_conflict', detail: { streamId, expected: expectedVersion, actual } };
+    }
+    return undefined;
+  }
+
+  private record({ request: { workspace }, streams }: PreparedAppend, recordedAt: string): void {
+    for (const { streamId, category, events } of streams) {
+      const key = streamKey(workspace, streamId);
+      const stream = this.streams.get(key) ?? [];
+      this.streams.set(key, stream);
+      for (const event of events) {
+        const last = stream.at(-1);
+        const previous = last ? Buffer.from(last.hash, 'hex') : genesisHash(workspace);
+        const placed = { ...event, streamId, streamVersion: stream.length + 1 };
+        const stored: RecordedEvent = {
+          ...placed,
+          position: this.events.length + 1,
+          workspace,
+          category,
+          data: JSON.parse(event.data) as JsonObject,
+          metadata: JSON.parse(event.metadata) as EventMetadata,
+          recordedAt,
+          hash: hashEvent(previous, placed).toString('hex'),
+        };
+        stream.push(stored);
+        this.events.push(stored);
+        this.byId.set(event.eventId, stored);
+      }
+    }
+  }
+}
+
+export interface MemoryEventStore extends EventStore {
+  /** Returns the same log for a service that owns other categories. */
+  forOwner(owns: (category: string) => boolean): EventStore;
+}
+
+/**
+ * Creates a log in this process's memory that meets the contract of the PostgreSQL log. It is for
+ * tests and demonstrations, never for facts.
+ */
+export const createMemoryEventStore = (options: MemoryEventStoreOptions = {}): MemoryEventStore => {
+  const { clock = systemClock, leases, onAppended, owns = () => true } = options;
+  const log = new MemoryLog(leases);
+  const { readStream, readLog, streamVersion, basePosition, headPosition } = log;
+  const reads = { readStream, readLog, streamVersion, basePosition, headPosition };
+
+  const forOwner = (isOwned: (category: string) => boolean): EventStore => ({
     append: async (request) => {
       const prepared = prepareAppend(request);
-      const verdict = judge(prepared, owns);
-      if ('detail' in verdict) throw refusalOf(verdict.outcome, request, verdict.detail);
-      if ('found' in verdict) {
-        const { versions, firstPosition, lastPosition, response } = verdict.found;
-        return resultOf(verdict.outcome, versions, firstPosition, lastPosition, response);
+      const verdict = log.check(prepared, isOwned);
+      if (verdict === undefined) {
+        const result = log.write(prepared, isoTime(clock));
+        onAppended?.();
+        return result;
       }
-      const result = write(log, prepared, isoTime(clock));
-      onAppended?.();
-      return result;
+      if ('detail' in verdict) throw createRejection(verdict.outcome, request, verdict.detail);
+      const { versions, firstPosition, lastPosition, response } = verdict.stored;
+      return createAppendResult(verdict.outcome, versions, firstPosition, lastPosition, response);
     },
-    ...readerOf(log),
+    ...reads,
   });
 
-  return { ...as(options.owns ?? (() => true)), forOwner: as };
+  return { ...forOwner(owns), forOwner };
 };

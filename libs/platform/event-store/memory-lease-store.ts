@@ -1,15 +1,15 @@
 import type { Clock } from '@antiphon/kernel';
 import { systemClock } from '@antiphon/observability';
-import type { Lease, LeaseStore } from './lease.port.js';
+import type { Lease, LeaseAttempt, LeaseStore } from './event-store.port.js';
 
-interface Held {
+interface LeaseRow {
   workspace: string;
   owner: string | null;
   epoch: number;
   expiresAt: number;
 }
 
-/** A lease store that an in-memory log can check fences against. */
+/** A lease store against which an in-memory log can check fences. */
 export interface MemoryLeaseStore extends LeaseStore {
   inspect(
     workspace: string,
@@ -17,46 +17,60 @@ export interface MemoryLeaseStore extends LeaseStore {
   ): { readonly owner: string | null; readonly epoch: number } | undefined;
 }
 
-/** Leases in this process's memory, judged by the given clock. */
-export const createMemoryLeaseStore = (clock: Clock = systemClock): MemoryLeaseStore => {
-  const rows = new Map<string, Held>();
-  const keyOf = (workspace: string, name: string): string => `${workspace} ${name}`;
-  const isHeld = ({ workspace, name, owner, epoch }: Lease): boolean => {
-    const row = rows.get(keyOf(workspace, name));
-    return row?.owner === owner && row.epoch === epoch;
-  };
-  const free = (row: Held): void => {
-    row.owner = null;
-    row.expiresAt = clock.now();
-  };
+const toKey = (workspace: string, name: string): string => `${workspace} ${name}`;
 
-  return {
-    acquire: async (workspace, name, owner, ttlMs) => {
-      const key = keyOf(workspace, name);
-      const row = rows.get(key);
-      const alive = row !== undefined && row.owner !== null && row.expiresAt > clock.now();
-      if (alive && row.owner !== owner && row.owner !== null)
-        return { acquired: false, owner: row.owner, epoch: row.epoch };
-      const epoch = alive ? row.epoch : (row?.epoch ?? 0) + 1;
-      rows.set(key, { workspace, owner, epoch, expiresAt: clock.now() + ttlMs });
-      return { acquired: true, lease: { workspace, name, owner, epoch } };
-    },
-    renew: async (leases, ttlMs) => {
-      for (const lease of leases.filter(isHeld)) {
-        const row = rows.get(keyOf(lease.workspace, lease.name));
-        if (row) row.expiresAt = clock.now() + ttlMs;
-      }
-      return leases.filter((lease) => !isHeld(lease)).map(({ name }) => name);
-    },
-    release: async (lease) => {
-      const row = rows.get(keyOf(lease.workspace, lease.name));
-      if (row && isHeld(lease)) free(row);
-    },
-    releaseOwner: async (ownerPrefix) => {
-      const owned = [...rows.values()].filter(({ owner }) => owner?.startsWith(ownerPrefix));
-      for (const row of owned) free(row);
-      return owned.length;
-    },
-    inspect: (workspace, name) => rows.get(keyOf(workspace, name)),
-  };
-};
+class InMemoryLeaseStore implements MemoryLeaseStore {
+  private readonly rows = new Map<string, LeaseRow>();
+
+  constructor(private readonly clock: Clock) {}
+
+  async acquire(workspace: string, name: string, owner: string, ttlMs: number): Promise<LeaseAttempt> {
+    const now = this.clock.now();
+    const row = this.inspect(workspace, name);
+    const isHeld = row !== undefined && row.owner !== null && row.expiresAt > now;
+    if (isHeld && row.owner !== owner && row.owner !== null)
+      return { acquired: false, owner: row.owner, epoch: row.epoch };
+    const epoch = isHeld ? row.epoch : (row?.epoch ?? 0) + 1;
+    this.rows.set(toKey(workspace, name), { workspace, owner, epoch, expiresAt: now + ttlMs });
+    return { acquired: true, lease: { workspace, name, owner, epoch } };
+  }
+
+  async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly string[]> {
+    const lost: string[] = [];
+    for (const lease of leases) {
+      const row = this.findHeld(lease);
+      if (row) row.expiresAt = this.clock.now() + ttlMs;
+      else lost.push(lease.name);
+    }
+    return lost;
+  }
+
+  async release(lease: Lease): Promise<void> {
+    const row = this.findHeld(lease);
+    if (row) this.free(row);
+  }
+
+  async releaseOwner(ownerPrefix: string): Promise<number> {
+    const owned = [...this.rows.values()].filter(({ owner }) => owner?.startsWith(ownerPrefix));
+    for (const row of owned) this.free(row);
+    return owned.length;
+  }
+
+  inspect(workspace: string, name: string): LeaseRow | undefined {
+    return this.rows.get(toKey(workspace, name));
+  }
+
+  private findHeld({ workspace, name, owner, epoch }: Lease): LeaseRow | undefined {
+    const row = this.inspect(workspace, name);
+    return row?.owner === owner && row.epoch === epoch ? row : undefined;
+  }
+
+  private free(row: LeaseRow): void {
+    row.owner = null;
+    row.expiresAt = this.clock.now();
+  }
+}
+
+/** Creates leases in this process's memory, judged by the given clock. */
+export const createMemoryLeaseStore = (clock: Clock = systemClock): MemoryLeaseStore =>
+  new InMemoryLeaseStore(clock);

@@ -4,39 +4,45 @@ import { invalid } from '@antiphon/kernel';
 import { observeGauges, withSpan } from '@antiphon/observability';
 import type { SpanStart } from '@antiphon/observability';
 import { appendBatch, appendParams } from './append/append-batch.js';
-import { createFlush } from './append/append-flush.js';
+import { AppendFlusher } from './append/append-flush.js';
 import type { AppendOutcome } from './append/append-outcome.js';
+import { GroupCommit, type GroupCommitOptions } from './append/group-commit.js';
+import { prepareAppend, type PreparedAppend } from './append/prepare-append.js';
 import type { AppendRequest, EventStore } from './event-store.port.js';
-import { createGroupCommit, type GroupCommitOptions } from './append/group-commit.js';
 import { createLogReader } from './read/log-reader.js';
-import { prepareAppend } from './append/prepare-append.js';
-import type { PreparedAppend } from './append/prepare-append.js';
 
 export interface PostgresEventStoreOptions extends Partial<GroupCommitOptions> {
-  /** Called after each commit that wrote something: wakes relays and projections. It must not throw. */
+  /**
+   * Called after each commit that appended events. Wakes relays and projections; must not throw.
+   */
   readonly onAppended?: () => void;
-  /** How long a batch whose connection broke is asked for again (its event ids tell whether it was committed). */
+  /**
+   * Time within which a batch is sent again after its connection broke, ms. Its event ids show
+   * whether it was committed.
+   */
   readonly resolveWithinMs?: number;
 }
 
-/** What the PostgreSQL adapter can do beyond the port. */
+/** Methods of the PostgreSQL adapter beyond the port. */
 export interface EventStorePg {
   /**
-   * Appends inside the caller's transaction (read committed) and answers each request's outcome; the caller
-   * decides whether to commit. It must be the transaction's last step and happen once, because it takes the log's
-   * head lock, which every other append waits for. Nothing is announced: call `announce` after the commit.
+   * Appends inside the caller's transaction (read committed) and returns the outcome of each
+   * request; the caller decides whether to commit. Call it once, as the transaction's last
+   * statement: it takes the log's head lock, which every other append waits for. It notifies no
+   * reader: call `notifyAppended` after the commit.
    */
   appendWithin(client: pg.ClientBase, requests: readonly AppendRequest[]): Promise<AppendOutcome[]>;
   /**
-   * The same for a single statement that does all of a transaction: the parameters of `appendSql`. The statement must
-   * fail where `outcomes` are not null, and the call stand last in what it locks; a known event id fails it as well.
+   * Returns the parameters of `appendSql`, for a transaction that is one statement. The call must
+   * take the statement's last locks. The statement must fail when `outcomes` is not null. It also
+   * fails when an event id is in the log.
    */
   appendParams(requests: readonly AppendRequest[]): unknown[];
   /** Wakes relays and projections after a transaction that used `appendWithin` or `appendSql`. */
   notifyAppended(): void;
-  /** The log's epoch, which a restore raises; cursors of another epoch are void. */
+  /** Returns the log's epoch. A restore raises it; cursors of another epoch are void. */
   logEpoch(): Promise<number>;
-  /** Answers what waits, then refuses. The pool stays open: it is the caller's. */
+  /** Settles waiting appends and rejects later ones. The pool stays open: the caller owns it. */
   close(): Promise<void>;
 }
 
@@ -48,10 +54,10 @@ const DEFAULTS: GroupCommitOptions = {
   maxQueuedBytes: 64 * 1024 * 1024,
 };
 
-const prepareApart = (requests: readonly AppendRequest[]): PreparedAppend[] => {
+const prepareBatch = (requests: readonly AppendRequest[]): PreparedAppend[] => {
   const prepared = requests.map(prepareAppend);
-  const claims = prepared.flatMap((one) => one.claims);
-  if (new Set(claims).size !== claims.length)
+  const keys = prepared.flatMap(({ exclusiveKeys }) => exclusiveKeys);
+  if (new Set(keys).size !== keys.length)
     throw invalid('LOG.INVALID', 'requests of one transaction may not share a stream, an event id or a key');
   return prepared;
 };
@@ -60,15 +66,17 @@ const appendWithin = async (
   client: pg.ClientBase,
   requests: readonly AppendRequest[],
 ): Promise<AppendOutcome[]> => {
-  const prepared = prepareApart(requests);
+  const prepared = prepareBatch(requests);
   if (prepared.length === 0) return [];
   return appendBatch(client, prepared, true).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
 };
 
-/** From when it is asked for until it is committed, the wait for the batch before it included. */
-const spanOf = ({ streams }: AppendRequest): SpanStart => ({
+/**
+ * Describes the span of an append, from the call to the commit; it includes the wait for a batch.
+ */
+const appendSpan = ({ streams }: AppendRequest): SpanStart => ({
   name: 'append',
   role: 'client',
   attributes: {
@@ -78,25 +86,26 @@ const spanOf = ({ streams }: AppendRequest): SpanStart => ({
   },
 });
 
-/** The log on PostgreSQL. The pool's role decides to which categories it may append. */
+/** Creates the log on PostgreSQL. The pool's role decides to which categories it may append. */
 export const createPostgresEventStore = (
   pool: pg.Pool,
   options: PostgresEventStoreOptions = {},
 ): EventStore & EventStorePg => {
-  const announce = (): void => options.onAppended?.();
-  const flush = createFlush(pool, options.resolveWithinMs ?? 5_000, announce);
-  const group = createGroupCommit(flush, { ...DEFAULTS, ...options });
-  const unobserve = observeGauges(
+  const notifyAppended = (): void => options.onAppended?.();
+  const flusher = new AppendFlusher(pool, options.resolveWithinMs ?? 5_000, notifyAppended);
+  const group = new GroupCommit((batch) => flusher.flush(batch), { ...DEFAULTS, ...options });
+  const stopObserving = observeGauges(
     { antiphon_appends_waiting: 'Appends that wait for the batch before them to be committed' },
-    (report) => report('antiphon_appends_waiting', group.waiting()),
+    (report) => report('antiphon_appends_waiting', group.waiting),
   );
   return {
-    append: async (request) => withSpan(spanOf(request), async () => group.append(prepareAppend(request))),
+    append: async (request) =>
+      withSpan(appendSpan(request), async () => group.append(prepareAppend(request))),
     appendWithin,
-    appendParams: (requests) => appendParams(prepareApart(requests)),
-    notifyAppended: announce,
+    appendParams: (requests) => appendParams(prepareBatch(requests)),
+    notifyAppended,
     close: () => {
-      unobserve();
+      stopObserving();
       return group.close();
     },
     ...createLogReader(pool),

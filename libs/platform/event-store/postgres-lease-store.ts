@@ -1,9 +1,12 @@
 import type pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
 import { bug } from '@antiphon/kernel';
-import type { Lease, LeaseAttempt, LeaseStore } from './lease.port.js';
+import type { Lease, LeaseAttempt, LeaseStore } from './event-store.port.js';
 
-/** Free, lapsed or own: taken. An own unexpired lease keeps its epoch; every other way raises it. */
+/**
+ * Acquires a free, expired or own lease. An own unexpired lease keeps its epoch; every other
+ * acquisition raises it.
+ */
 const ACQUIRE_SQL = `insert into leases as l (workspace, name, owner, epoch, expires_at)
   values ($1, $2, $3, 1, clock_timestamp() + make_interval(secs => $4::float8 / 1000))
   on conflict (workspace, name) do update set
@@ -14,7 +17,7 @@ const ACQUIRE_SQL = `insert into leases as l (workspace, name, owner, epoch, exp
 
 const HOLDER_SQL = 'select owner, epoch from leases where workspace = $1 and name = $2';
 
-/** Rows are locked in the order in which an append locks them, so the two never wait in a circle. */
+/** Locks rows in the order in which an append locks them, so that the two never deadlock. */
 const RENEW_SQL = `with held as (
     select l.workspace, l.name from leases l
     join unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) as r (workspace, name, owner, epoch)
@@ -32,71 +35,70 @@ const RELEASE_OWNER_SQL = `with held as (
   update leases l set owner = null, expires_at = clock_timestamp()
   from held where l.workspace = held.workspace and l.name = held.name`;
 
-const run = async <Row extends pg.QueryResultRow>(
-  pool: pg.Pool,
-  name: string,
-  text: string,
-  values: unknown[],
-): Promise<pg.QueryResult<Row>> =>
-  pool.query<Row>({ name, text, values }).catch((error: unknown) => {
-    throw translateDatabaseError(error);
-  });
+const MAX_ACQUIRE_ATTEMPTS = 10;
 
-const keyOf = ({ workspace, name }: { workspace: string; name: string }): string => `${workspace} ${name}`;
+const toKey = ({ workspace, name }: { workspace: string; name: string }): string => `${workspace} ${name}`;
 
-/** Leases as rows, judged by the database's clock alone. */
-export const createLeaseStore = (pool: pg.Pool): LeaseStore => {
-  const holderOf = async (workspace: string, name: string) => {
-    const { rows } = await run<{ owner: string | null; epoch: string }>(
-      pool,
+class PostgresLeaseStore implements LeaseStore {
+  constructor(private readonly pool: pg.Pool) {}
+
+  async acquire(workspace: string, name: string, owner: string, ttlMs: number): Promise<LeaseAttempt> {
+    const values = [workspace, name, owner, ttlMs];
+    // The holder may release the lease between the two statements: then acquire it again.
+    for (let attempt = 0; attempt < MAX_ACQUIRE_ATTEMPTS; attempt++) {
+      const { rows } = await this.query<{ epoch: string }>('antiphon_lease_acquire', ACQUIRE_SQL, values);
+      if (rows[0]) return { acquired: true, lease: { workspace, name, owner, epoch: Number(rows[0].epoch) } };
+      const holder = await this.readHolder(workspace, name);
+      if (holder.owner !== null) return { acquired: false, owner: holder.owner, epoch: holder.epoch };
+    }
+    throw bug('LOG.LEASE_CONTENDED', `the owner of lease ${name} changed during every attempt to acquire it`);
+  }
+
+  async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly string[]> {
+    if (leases.length === 0) return [];
+    const { rows } = await this.query<{ workspace: string; name: string }>(
+      'antiphon_lease_renew',
+      RENEW_SQL,
+      [
+        leases.map(({ workspace }) => workspace),
+        leases.map(({ name }) => name),
+        leases.map(({ owner }) => owner),
+        leases.map(({ epoch }) => epoch),
+        ttlMs,
+      ],
+    );
+    const renewed = new Set(rows.map(toKey));
+    return leases.filter((lease) => !renewed.has(toKey(lease))).map(({ name }) => name);
+  }
+
+  async release({ workspace, name, owner, epoch }: Lease): Promise<void> {
+    await this.query('antiphon_lease_release', RELEASE_SQL, [workspace, name, owner, epoch]);
+  }
+
+  async releaseOwner(ownerPrefix: string): Promise<number> {
+    const { rowCount } = await this.query('antiphon_lease_release_owner', RELEASE_OWNER_SQL, [ownerPrefix]);
+    return rowCount ?? 0;
+  }
+
+  private async readHolder(workspace: string, name: string) {
+    const { rows } = await this.query<{ owner: string | null; epoch: string }>(
       'antiphon_lease_holder',
       HOLDER_SQL,
       [workspace, name],
     );
     return { owner: rows[0]?.owner ?? null, epoch: Number(rows[0]?.epoch ?? 0) };
-  };
+  }
 
-  const acquire = async (
-    workspace: string,
+  private query<Row extends pg.QueryResultRow>(
     name: string,
-    owner: string,
-    ttlMs: number,
-  ): Promise<LeaseAttempt> => {
-    // A lease that is released between the two statements is simply asked for again.
-    for (let attempt = 0; attempt < 10; attempt++) {
-      const { rows } = await run<{ epoch: string }>(pool, 'antiphon_lease_acquire', ACQUIRE_SQL, [
-        workspace,
-        name,
-        owner,
-        ttlMs,
-      ]);
-      if (rows[0]) return { acquired: true, lease: { workspace, name, owner, epoch: Number(rows[0].epoch) } };
-      const { owner: holder, epoch } = await holderOf(workspace, name);
-      if (holder !== null) return { acquired: false, owner: holder, epoch };
-    }
-    throw bug('LOG.LEASE_CONTENDED', `lease ${name} kept changing hands`);
-  };
+    text: string,
+    values: unknown[],
+  ): Promise<pg.QueryResult<Row>> {
+    return this.pool.query<Row>({ name, text, values }).catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
+  }
+}
 
-  const renew = async (leases: readonly Lease[], ttlMs: number): Promise<readonly string[]> => {
-    if (leases.length === 0) return [];
-    const { rows } = await run<{ workspace: string; name: string }>(pool, 'antiphon_lease_renew', RENEW_SQL, [
-      leases.map(({ workspace }) => workspace),
-      leases.map(({ name }) => name),
-      leases.map(({ owner }) => owner),
-      leases.map(({ epoch }) => epoch),
-      ttlMs,
-    ]);
-    const kept = new Set(rows.map(keyOf));
-    return leases.filter((lease) => !kept.has(keyOf(lease))).map(({ name }) => name);
-  };
-
-  return {
-    acquire,
-    renew,
-    release: async ({ workspace, name, owner, epoch }) => {
-      await run(pool, 'antiphon_lease_release', RELEASE_SQL, [workspace, name, owner, epoch]);
-    },
-    releaseOwner: async (ownerPrefix) =>
-      (await run(pool, 'antiphon_lease_release_owner', RELEASE_OWNER_SQL, [ownerPrefix])).rowCount ?? 0,
-  };
-};
+/** Creates a store of leases as rows, judged by the database's clock alone. */
+export const createLeaseStore = (pool: pg.Pool): LeaseStore => new PostgresLeaseStore(pool);

@@ -7,7 +7,8 @@ import pg from 'pg';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { createPool } from '../pool.js';
-import { backupDatabase, tableFile } from './backup-database.js';
+import { backupDatabase } from './backup-database.js';
+import { tableFile } from './backup-files.js';
 import { restoreDatabase } from './restore-database.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../../prisma/migrations', import.meta.url));
@@ -54,7 +55,7 @@ const contents = async () => {
 };
 
 describe('a backup', () => {
-  it('gives back every row of every table, whatever came since', async () => {
+  it('restores every row of every table and removes later ones', async () => {
     const before = await contents();
     const { tables, facts } = await backup();
     expect(facts).toEqual({ note: 'x' });
@@ -69,7 +70,7 @@ describe('a backup', () => {
     expect(rows).toEqual([]);
   });
 
-  it('leaves the database as it was when anything fails', async () => {
+  it('leaves the database unchanged when a step fails', async () => {
     await backup();
     await admin.query(`update leases set epoch = 9`);
     const now = await contents();
@@ -82,7 +83,7 @@ describe('a backup', () => {
     expect(await contents()).toEqual(now);
   });
 
-  it('is refused when a file of it was changed, when it is not whole, and while a service uses the database', async () => {
+  it('is rejected when it is damaged or incomplete, and while a service uses the database', async () => {
     await backup();
     const service = createPool({ url: database.url, applicationName: 'antiphon-agent', max: 1 });
     await service.query('select 1');
@@ -96,7 +97,7 @@ describe('a backup', () => {
     expect((await admin.query('select from events')).rowCount).toBe(1234);
   });
 
-  it('keeps the privileges and the guards of the tables', async () => {
+  it('retains the privileges and triggers of the tables', async () => {
     await backup();
     await restore();
     const agent = new pg.Client({ connectionString: database.urlFor('agent') });

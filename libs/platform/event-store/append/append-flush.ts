@@ -1,107 +1,103 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import {
-  type BorrowedClient,
   borrowClient,
   isConnectionLost,
   isTransientDatabaseError,
   translateDatabaseError,
 } from '@antiphon/database';
-import { failpoint, transient } from '@antiphon/kernel';
+import { failpoint, retry, transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
 import type { PreparedAppend } from './prepare-append.js';
 
+type Batch = readonly PreparedAppend[];
+
 const RETRY_MS = 100;
 
-/** An event id of the batch is in the log already: rare enough to look only when the index says so. */
+/**
+ * True for an event id that is in the log. It is rare, so an append checks only after this error.
+ */
 const isKnownEventId = (error: unknown): boolean =>
   (error as { constraint?: unknown }).constraint === 'events_event_id_key';
 
-type Attempt =
-  | { readonly done: true; readonly outcomes: AppendOutcome[] }
-  /** `sent`: the batch was on its way when the connection broke, so it may have been committed. */
-  | { readonly done: false; readonly sent: boolean; readonly error: unknown };
+/** A batch that is sent until its outcome is known. */
+class PendingBatch {
+  private mayRepeatEvents = false;
+  /** The connection broke after the batch was sent, so the server may have committed it. */
+  private isOutcomeUnknown = false;
 
-const attempt = async (
-  pool: pg.Pool,
-  batch: readonly PreparedAppend[],
-  careful: boolean,
-): Promise<Attempt> => {
-  let borrowed: BorrowedClient;
-  try {
-    borrowed = await borrowClient(pool);
-  } catch (error) {
-    return { done: false, sent: false, error };
-  }
-  try {
-    const outcomes = await appendBatch(borrowed.client, batch, careful);
-    borrowed.release();
-    return { done: true, outcomes };
-  } catch (error) {
-    const lost = isConnectionLost(error);
-    borrowed.release(lost ? (error as Error) : undefined);
-    return { done: false, sent: lost, error };
-  }
-};
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly batch: Batch,
+  ) {}
 
-/**
- * Sends a batch until its outcome is known. After a lost answer the same batch goes out again: the event ids
- * that were committed come back as `duplicate` with their first result, and the rest is appended now.
- */
-const resolveBatch = async (
-  pool: pg.Pool,
-  batch: readonly PreparedAppend[],
-  withinMs: number,
-): Promise<AppendOutcome[]> => {
-  const deadline = performance.now() + withinMs;
-  let unknown = false;
-  let careful = false;
-  for (;;) {
-    const tried = await attempt(pool, batch, careful);
-    if (tried.done) return tried.outcomes;
-    if (!careful && isKnownEventId(tried.error)) {
-      careful = true;
-      continue;
-    }
-    unknown ||= tried.sent;
-    if (!unknown) throw tried.error;
-    if (performance.now() > deadline)
-      throw transient(
-        'LOG.UNAVAILABLE',
-        'the log went away during an append; whether it was written is unknown',
-        {
-          cause: tried.error,
-          data: { outcome: 'unknown' },
-        },
-      );
-    await delay(RETRY_MS);
-  }
-};
-
-/** Flushes batches; an error that is not the server's absence is pinned to the request that causes it. */
-export const createFlush = (pool: pg.Pool, resolveWithinMs: number, onAppended: () => void) => {
-  const flush = async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+  /**
+   * Sends the batch. After a lost response it sends the same batch again: committed events return
+   * as `duplicate` with their first result, and the others are appended now.
+   */
+  async resolve(withinMs: number): Promise<AppendOutcome[]> {
     try {
-      return await resolveBatch(pool, batch, resolveWithinMs);
+      return await retry(() => this.send(), {
+        firstMs: RETRY_MS,
+        maxMs: RETRY_MS,
+        withinMs,
+        isRetryable: () => this.isOutcomeUnknown,
+      });
+    } catch (cause) {
+      if (!this.isOutcomeUnknown) throw cause;
+      const message = 'the log became unreachable during an append; whether it was written is unknown';
+      throw transient('LOG.UNAVAILABLE', message, { cause, data: { outcome: 'unknown' } });
+    }
+  }
+
+  private async send(): Promise<AppendOutcome[]> {
+    const { client, release } = await borrowClient(this.pool);
+    try {
+      const outcomes = await appendBatch(client, this.batch, this.mayRepeatEvents);
+      release();
+      return outcomes;
+    } catch (error) {
+      const isLost = isConnectionLost(error);
+      release(isLost ? (error as Error) : undefined);
+      this.isOutcomeUnknown ||= isLost;
+      if (this.mayRepeatEvents || !isKnownEventId(error)) throw error;
+      this.mayRepeatEvents = true;
+      return this.send();
+    }
+  }
+}
+
+/** Writes batches of the group commit and assigns an error to the request that causes it. */
+export class AppendFlusher {
+  constructor(
+    private readonly pool: pg.Pool,
+    /** Time within which a batch with an unknown outcome is sent again, ms. */
+    private readonly resolveWithinMs: number,
+    private readonly onAppended: () => void,
+  ) {}
+
+  async flush(batch: Batch): Promise<AppendOutcome[]> {
+    await failpoint('log.batch.taken');
+    const outcomes = await this.write(batch);
+    await failpoint('log.batch.committed');
+    if (outcomes.some((outcome) => outcome.ok && outcome.result.outcome === 'appended')) this.onAppended();
+    return outcomes;
+  }
+
+  private async write(batch: Batch): Promise<AppendOutcome[]> {
+    try {
+      return await new PendingBatch(this.pool, batch).resolve(this.resolveWithinMs);
     } catch (error) {
       const translated = translateDatabaseError(error);
-      if (batch.length === 1 || isConnectionLost(error))
-        return batch.map(() => ({ ok: false, error: translated }));
-      if (isTransientDatabaseError(error) || translated.kind === 'bug') return oneByOne(batch);
+      const isFromOneRequest = isTransientDatabaseError(error) || translated.kind === 'bug';
+      if (batch.length > 1 && !isConnectionLost(error) && isFromOneRequest) return this.writeOneByOne(batch);
       return batch.map(() => ({ ok: false, error: translated }));
     }
-  };
-  const oneByOne = async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
+  }
+
+  private async writeOneByOne(batch: Batch): Promise<AppendOutcome[]> {
     const outcomes: AppendOutcome[] = [];
-    for (const request of batch) outcomes.push(...(await flush([request])));
+    for (const request of batch) outcomes.push(...(await this.write([request])));
     return outcomes;
-  };
-  return async (batch: readonly PreparedAppend[]): Promise<AppendOutcome[]> => {
-    await failpoint('log.batch.taken');
-    const outcomes = await flush(batch);
-    await failpoint('log.batch.committed');
-    if (outcomes.some((outcome) => outcome.ok && outcome.result.outcome === 'appended')) onAppended();
-    return outcomes;
-  };
-};
+  }
+}

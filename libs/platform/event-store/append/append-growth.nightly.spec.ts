@@ -29,7 +29,9 @@ const PROMISED_RATIO = 2;
  * the upper end of its 95 % interval. Above this cap the machine shows nothing, and the bound stays.
  */
 const MAX_ALLOWANCE = 1.3;
-const RULES = [{ category: 'session', keeps: null, pairs: [{ begins: ['Begun'], ends: ['Ended'] }] }];
+const RULES = [
+  { category: 'session', retainedPrefix: null, pairs: [{ begins: ['Begun'], ends: ['Ended'] }] },
+];
 
 interface Grown {
   readonly rows: number;

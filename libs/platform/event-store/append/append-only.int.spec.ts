@@ -23,7 +23,7 @@ const WRITES = [
   `truncate events`,
 ];
 
-describe('the log is append-only', () => {
+describe('the append-only log', () => {
   let database: TestDatabase;
   let pool: pg.Pool;
   let admin: pg.Client;
@@ -43,7 +43,7 @@ describe('the log is append-only', () => {
     await database.drop();
   }, 60_000);
 
-  it.each(DATABASE_ROLES)('for the role of %s, by privilege', async (role) => {
+  it.each(DATABASE_ROLES)('denies the role of %s every write outside antiphon_append', async (role) => {
     const client = new pg.Client({ connectionString: database.urlFor(role) });
     await client.connect();
     const guarded = [
@@ -57,12 +57,12 @@ describe('the log is append-only', () => {
     await client.end();
   });
 
-  it('for its owner and the superuser, by trigger', async () => {
+  it('rejects updates, deletes and truncates of its owner by trigger', async () => {
     for (const write of WRITES.slice(1))
       await expect(admin.query(write)).rejects.toThrow('the log is append-only');
   });
 
-  it('keeps the reader from appending', async () => {
+  it('forbids the reader to append', async () => {
     const reader = createPool({ url: database.urlFor('reader'), applicationName: 'spec' });
     const append = createPostgresEventStore(reader).append({
       workspace: 'default',
@@ -72,7 +72,7 @@ describe('the log is append-only', () => {
     await reader.end();
   });
 
-  it('shows what a superuser changed behind the triggers', async () => {
+  it('shows a change by a superuser who disabled the triggers', async () => {
     await admin.query('set session_replication_role = replica');
     await admin.query(
       `update events set data = '{"text":"forged"}' where stream_id = $1 and stream_version = 2`,

@@ -1,24 +1,21 @@
 import { type AppError, bug, conflict, forbidden, type JsonObject } from '@antiphon/kernel';
 import type { AppendRequest, AppendResult } from '../event-store.port.js';
 
-/** What became of one request of a batch. */
+/** Outcome of one request of a batch. */
 export type AppendOutcome =
   { readonly ok: true; readonly result: AppendResult } | { readonly ok: false; readonly error: AppError };
 
-export const OUTCOMES = [
-  'appended',
-  'duplicate',
-  'joined',
-  'not_owner',
-  'event_id_conflict',
-  'idempotency_conflict',
-  'fenced',
-  'version_conflict',
-] as const;
-export type OutcomeName = (typeof OUTCOMES)[number];
+/** Outcomes of a request whose events are in the log. */
+export type AcceptedOutcome = AppendResult['outcome'];
 
-/** Why a request was refused: the details that its error carries. */
-export interface RefusalDetail {
+export type RejectedOutcome =
+  'not_owner' | 'event_id_conflict' | 'idempotency_conflict' | 'fenced' | 'version_conflict';
+
+/** Outcome of a request as `antiphon_append` names it. */
+export type OutcomeName = AcceptedOutcome | RejectedOutcome;
+
+/** Details of a rejected request; its error carries them as data. */
+export interface RejectionDetail {
   readonly category?: string;
   readonly eventId?: string;
   readonly streamId?: string;
@@ -26,8 +23,12 @@ export interface RefusalDetail {
   readonly actual?: number;
 }
 
-/** The typed error of a refused request (codes: event-store.port.ts). */
-export const refusalOf = (outcome: OutcomeName, request: AppendRequest, detail: RefusalDetail): AppError => {
+/** Creates the typed error of a rejected request (codes: event-store.port.ts). */
+export const createRejection = (
+  outcome: OutcomeName,
+  request: AppendRequest,
+  detail: RejectionDetail,
+): AppError => {
   switch (outcome) {
     case 'version_conflict': {
       const { streamId, expected, actual } = detail;
@@ -54,13 +55,13 @@ export const refusalOf = (outcome: OutcomeName, request: AppendRequest, detail: 
         data: { category: detail.category },
       });
     default:
-      return bug('LOG.UNEXPECTED_OUTCOME', `an append ended as ${outcome}`);
+      return bug('LOG.UNEXPECTED_OUTCOME', `an append returned the unknown outcome ${outcome}`);
   }
 };
 
-/** The result of a request that stands: written now, found written, or joined by its idempotency key. */
-export const resultOf = (
-  outcome: 'appended' | 'duplicate' | 'joined',
+/** Creates the result of an accepted request. */
+export const createAppendResult = (
+  outcome: AcceptedOutcome,
   versions: readonly number[],
   firstPosition: number,
   lastPosition: number,

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { createPool, inTransaction } from '@antiphon/database';
 import { createPostgresEventStore, type EventStore, type EventStorePg } from '@antiphon/event-store';
 import { createTestDatabase, freshStream, type TestDatabase, toStream } from '@antiphon/testing';
+import { APPEND_ARGUMENT_NAMES } from './append-batch.js';
 
 const workspace = 'default';
 
@@ -30,11 +31,18 @@ describe('appendWithin', () => {
     streams: [toStream(streamId, expected)],
   });
 
-  it('answers each request, and commits and rolls back with its caller', async () => {
-    const kept = one();
+  it('passes every argument that antiphon_append declares, in the declared order', async () => {
+    const { rows } = await pool.query<{ names: string[] }>(
+      `select proargnames[1:pronargs] as names from pg_proc where proname = 'antiphon_append'`,
+    );
+    expect(rows).toEqual([{ names: APPEND_ARGUMENT_NAMES }]);
+  });
+
+  it('returns an outcome per request, and commits or rolls back with its caller', async () => {
+    const committed = one();
     const outcomes = await inTransaction(pool, (client) =>
       store.appendWithin(client, [
-        kept,
+        committed,
         one(undefined, 5),
         { workspace, streams: [toStream(freshStream(), 0)] },
       ]),
@@ -50,26 +58,26 @@ describe('appendWithin', () => {
       throw new Error('the caller changes its mind');
     });
     await expect(failing).rejects.toThrow('the caller changes its mind');
-    expect(await store.streamVersion(workspace, kept.streams[0]!.streamId)).toBe(1);
+    expect(await store.streamVersion(workspace, committed.streams[0]!.streamId)).toBe(1);
     expect(await store.streamVersion(workspace, lost.streams[0]!.streamId)).toBe(0);
     const positions = (await store.readLog({ after: 0, limit: 100 })).map(({ position }) => position);
     await store.append(one());
     expect(await store.headPosition()).toBe((positions.at(-1) ?? 0) + 1);
   });
 
-  it('does not hold the log up when its caller is stopped before the commit', async () => {
+  it('blocks other appends only until the timeout of a caller that is stopped before its commit', async () => {
     const url = database.urlFor('metering');
     const stopped = createPool({ url, applicationName: 'spec-stopped', max: 1, idleInTransactionMs: 200 });
     const lost = one();
-    const holding = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
     const awake = Promise.withResolvers<void>();
     const sleeping = inTransaction(stopped, async (client) => {
       await store.appendWithin(client, [lost]);
-      holding.resolve();
+      locked.resolve();
       await awake.promise;
     });
     sleeping.catch(() => undefined);
-    await holding.promise;
+    await locked.promise;
     const next = one();
     await store.append(next);
     awake.resolve();
@@ -81,7 +89,7 @@ describe('appendWithin', () => {
     await stopped.end();
   });
 
-  it('finds a repeated request without failing the transaction', async () => {
+  it('returns duplicate for a repeated request without failing the transaction', async () => {
     const request = one();
     await store.append(request);
     const outcomes = await inTransaction(pool, (client) => store.appendWithin(client, [request, one()]));
@@ -91,7 +99,7 @@ describe('appendWithin', () => {
     ]);
   });
 
-  it('happens once in a transaction, in read committed, with nothing shared', async () => {
+  it('rejects a second call in a transaction, other isolation levels and shared streams', async () => {
     const twice = inTransaction(pool, async (client) => {
       await store.appendWithin(client, [one()]);
       await store.appendWithin(client, [one()]);
@@ -111,7 +119,7 @@ describe('appendWithin', () => {
     expect(await inTransaction(pool, (client) => store.appendWithin(client, []))).toEqual([]);
   });
 
-  /** The shape of metering's admission: balance rows locked in key order, a decision, events last. */
+  /** Imitates metering's admission: locks balance rows in key order, decides, appends last. */
   const admit = (keys: readonly string[], count: number): Promise<unknown> =>
     inTransaction(pool, async (client) => {
       await client.query('select key from balances where key = any ($1) order by key for update', [keys]);
@@ -122,7 +130,7 @@ describe('appendWithin', () => {
       );
     });
 
-  it('takes part in no circle of locks with other admissions and plain appends', async () => {
+  it('never deadlocks with other admissions and plain appends', async () => {
     const before = await store.headPosition();
     const work: Promise<unknown>[] = [];
     for (let n = 0; n < 60; n++) {

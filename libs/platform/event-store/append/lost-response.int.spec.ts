@@ -7,19 +7,19 @@ import { createTestDatabase, freshStream, type TestDatabase, toStream } from '@a
 
 const workspace = 'default';
 
-/** A wire to the database that can be told to lose the next answer, after the server has given it. */
-interface Wire {
+/** A proxy to the database that can lose the next response after the server has sent it. */
+interface Proxy {
   readonly url: string;
-  loseNextAnswer(): void;
-  /** Refuses connections and cuts those that are open. */
+  loseNextResponse(): void;
+  /** Closes open connections and refuses new ones. */
   cut(): Promise<void>;
   close(): Promise<void>;
 }
 
-const startWire = async (url: string): Promise<Wire> => {
+const startProxy = async (url: string): Promise<Proxy> => {
   const { hostname, port } = new URL(url);
   const open = new Set<Socket>();
-  let losing = false;
+  let isLosing = false;
   const server: Server = createServer((client) => {
     const upstream = connect(Number(port), hostname);
     for (const socket of [client, upstream]) {
@@ -30,8 +30,8 @@ const startWire = async (url: string): Promise<Wire> => {
     client.pipe(upstream);
     client.on('close', () => upstream.destroy());
     upstream.on('data', (bytes) => {
-      if (losing) {
-        losing = false;
+      if (isLosing) {
+        isLosing = false;
         client.destroy();
       } else client.write(bytes);
     });
@@ -44,18 +44,18 @@ const startWire = async (url: string): Promise<Wire> => {
     for (const socket of open) socket.destroy();
     await closed;
   };
-  return { url: own.href, loseNextAnswer: () => void (losing = true), cut, close: cut };
+  return { url: own.href, loseNextResponse: () => void (isLosing = true), cut, close: cut };
 };
 
-describe('an append whose answer is lost', () => {
+describe('an append whose response is lost', () => {
   let database: TestDatabase;
-  let wire: Wire;
+  let proxy: Proxy;
   let pool: pg.Pool;
   let store: EventStore & EventStorePg;
   beforeAll(async () => {
     database = await createTestDatabase();
-    wire = await startWire(database.urlFor('agent'));
-    pool = createPool({ url: wire.url, applicationName: 'spec', max: 2, lockTimeoutMs: 300 });
+    proxy = await startProxy(database.urlFor('agent'));
+    pool = createPool({ url: proxy.url, applicationName: 'spec', max: 2, lockTimeoutMs: 300 });
     store = createPostgresEventStore(pool, { resolveWithinMs: 400 });
   }, 60_000);
   afterAll(async () => {
@@ -63,10 +63,10 @@ describe('an append whose answer is lost', () => {
     await database.drop();
   }, 60_000);
 
-  it('is answered with the result of the commit that had happened, and is written once', async () => {
+  it('returns the result of the commit and is written once', async () => {
     await store.append({ workspace, streams: [toStream(freshStream(), 0)] });
     const streams = [freshStream(), freshStream()];
-    wire.loseNextAnswer();
+    proxy.loseNextResponse();
     const results = await Promise.all(
       streams.map((streamId) => store.append({ workspace, streams: [toStream(streamId, 0, 2)] })),
     );
@@ -77,16 +77,16 @@ describe('an append whose answer is lost', () => {
     for (const streamId of streams) expect(await store.streamVersion(workspace, streamId)).toBe(2);
   });
 
-  it('keeps its conflict to itself', async () => {
+  it('rejects with its own version conflict', async () => {
     const streamId = freshStream();
     await store.append({ workspace, streams: [toStream(streamId, 0)] });
-    wire.loseNextAnswer();
+    proxy.loseNextResponse();
     await expect(store.append({ workspace, streams: [toStream(streamId, 0)] })).rejects.toMatchObject({
       code: 'LOG.VERSION_CONFLICT',
     });
   });
 
-  it('pins a lock that is not given in time to the request that waits for it', async () => {
+  it('rejects only the request whose lock was not granted in time', async () => {
     const [stuck, free] = [freshStream(), freshStream()];
     await store.append({ workspace, streams: [toStream(stuck, 0)] });
     const holder = new pg.Client({ connectionString: database.url });
@@ -107,10 +107,10 @@ describe('an append whose answer is lost', () => {
     expect(await store.append({ workspace, streams: [toStream(stuck, 1)] })).toMatchObject({ versions: [2] });
   });
 
-  it('is refused as unavailable, and says so when nobody knows what became of it', async () => {
-    wire.loseNextAnswer();
+  it('rejects as unavailable when its outcome stays unknown', async () => {
+    proxy.loseNextResponse();
     const unknown = store.append({ workspace, streams: [toStream(freshStream(), 0)] });
-    setImmediate(() => void wire.cut());
+    setImmediate(() => void proxy.cut());
     await expect(unknown).rejects.toMatchObject({ kind: 'transient', code: 'LOG.UNAVAILABLE' });
     await expect(store.append({ workspace, streams: [toStream(freshStream(), 0)] })).rejects.toMatchObject({
       kind: 'transient',

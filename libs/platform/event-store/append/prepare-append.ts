@@ -1,8 +1,8 @@
 import { invalid, type JsonObject, nestsDeeperThan } from '@antiphon/kernel';
-import { canonicalJson } from '../integrity/event-hash.js';
 import type { AppendRequest, NewEvent, StreamAppend } from '../event-store.port.js';
+import { canonicalJson } from '../integrity/event-hash.js';
 
-/** Bounds of one request; larger content belongs into a file that the event cites. */
+/** Limits of one request. Larger content belongs into a file that the event names. */
 export const APPEND_LIMITS = {
   eventBytes: 1024 * 1024,
   metadataBytes: 8 * 1024,
@@ -16,61 +16,64 @@ export interface PreparedEvent {
   readonly eventId: string;
   readonly type: string;
   readonly schemaVersion: number;
-  /** RFC 8785. */
+  /** RFC 8785 text. */
   readonly data: string;
+  /** RFC 8785 text. */
   readonly metadata: string;
 }
 
 export interface PreparedStream {
   readonly streamId: string;
   readonly category: string;
+  /** Null disables the version check. */
   readonly expectedVersion: number | null;
   readonly events: readonly PreparedEvent[];
 }
 
-/** A request that has been checked, with its content as the text that is hashed and stored. */
+/** A validated request, with its content as the text that is hashed and stored. */
 export interface PreparedAppend {
   readonly request: AppendRequest;
   readonly streams: readonly PreparedStream[];
-  readonly answer: string | null;
+  /** RFC 8785 text of the idempotency claim's response. */
+  readonly response: string | null;
   readonly bytes: number;
   readonly events: number;
-  /** What no other request of the same batch may share: its streams, event ids and idempotency key. */
-  readonly claims: readonly string[];
+  /** Streams, event ids and idempotency key; no other request of a batch may have one of them. */
+  readonly exclusiveKeys: readonly string[];
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const STREAM_ID = /^([a-z][a-z0-9_]*)-[A-Za-z0-9._~:%/-]{1,240}$/;
 const EVENT_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,99}$/;
 const WORKSPACE = /^[a-z0-9][a-z0-9-]{0,62}$/;
-/** Printable ASCII, so that every process sorts the locks of leases alike. */
+/** Printable ASCII, so that every process sorts the locks of leases in the same order. */
 const LEASE_NAME = /^[\x21-\x7e]{1,300}$/;
-/** The escape of U+0000 in JSON text: a backslash that is not itself escaped, then u0000. */
+/** Matches U+0000 escaped in JSON text: a backslash that is not itself escaped, then u0000. */
 const NUL_ESCAPE = /(?<!\\)(?:\\\\)*\\u0000/;
 
 const refuse = (message: string, data: Record<string, unknown> = {}): never => {
   throw invalid('LOG.INVALID', message, { data });
 };
 
-const canonicalText = (value: JsonObject, what: string, maxBytes: number): string => {
+const toCanonicalText = (value: JsonObject, label: string, maxBytes: number): string => {
   let text: string;
   try {
     text = canonicalJson(value);
   } catch (cause) {
-    throw invalid('LOG.INVALID', `${what} is not JSON that can be stored`, { cause });
+    throw invalid('LOG.INVALID', `${label} is not JSON that can be stored`, { cause });
   }
-  if (typeof text !== 'string' || !text.startsWith('{')) refuse(`${what} must be an object`);
+  if (typeof text !== 'string' || !text.startsWith('{')) refuse(`${label} must be an object`);
   if (text.length > maxBytes || Buffer.byteLength(text) > maxBytes)
-    refuse(`${what} is over ${maxBytes} bytes`);
+    refuse(`${label} is over ${maxBytes} bytes`);
   if (text.includes('\\u0000') && NUL_ESCAPE.test(text))
-    refuse(`${what} holds U+0000, which cannot be stored`);
+    refuse(`${label} holds U+0000, which cannot be stored`);
   if (nestsDeeperThan(text, APPEND_LIMITS.depth))
-    refuse(`${what} is over ${APPEND_LIMITS.depth} levels deep`);
+    refuse(`${label} is over ${APPEND_LIMITS.depth} levels deep`);
   return text;
 };
 
 const prepareEvent = (event: NewEvent): PreparedEvent => {
-  const { eventId, type, schemaVersion } = event;
+  const { eventId, type, schemaVersion, metadata } = event;
   if (!UUID.test(eventId)) refuse('an event id must be a UUID in lower case', { eventId });
   if (!EVENT_TYPE.test(type)) refuse('an event type must be a name', { type });
   if (!Number.isInteger(schemaVersion) || schemaVersion < 1 || schemaVersion > 32_767)
@@ -79,8 +82,8 @@ const prepareEvent = (event: NewEvent): PreparedEvent => {
     eventId,
     type,
     schemaVersion,
-    data: canonicalText(event.data, `data of ${type}`, APPEND_LIMITS.eventBytes),
-    metadata: canonicalText(event.metadata as JsonObject, `metadata of ${type}`, APPEND_LIMITS.metadataBytes),
+    data: toCanonicalText(event.data, `data of ${type}`, APPEND_LIMITS.eventBytes),
+    metadata: toCanonicalText(metadata as JsonObject, `metadata of ${type}`, APPEND_LIMITS.metadataBytes),
   };
 };
 
@@ -97,7 +100,7 @@ const prepareStream = ({ streamId, expectedVersion, events }: StreamAppend): Pre
   };
 };
 
-const claimsOf = ({ workspace, streams, idempotency }: AppendRequest): string[] => [
+const listExclusiveKeys = ({ workspace, streams, idempotency }: AppendRequest): string[] => [
   ...streams.map(({ streamId }) => `s ${workspace} ${streamId}`),
   ...streams.flatMap(({ events }) => events.map(({ eventId }) => `e ${eventId}`)),
   ...(idempotency ? [`k ${workspace} ${JSON.stringify([idempotency.scope, idempotency.key])}`] : []),
@@ -112,6 +115,8 @@ const checkSizes = (request: AppendRequest, events: number): void => {
     );
 };
 
+const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+
 const checkGuards = ({ fence, idempotency }: AppendRequest): void => {
   if (fence && !(LEASE_NAME.test(fence.lease) && Number.isSafeInteger(fence.epoch)))
     refuse('a fence names a lease and its epoch');
@@ -121,26 +126,25 @@ const checkGuards = ({ fence, idempotency }: AppendRequest): void => {
     refuse('an idempotency claim has a scope, a key and a digest of at most 500 characters');
 };
 
-const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
-
-const sizeOf = ({ data, metadata, type }: PreparedEvent): number =>
+const estimateBytes = ({ data, metadata, type }: PreparedEvent): number =>
   data.length + metadata.length + type.length + 100;
 
-/** Checks a request and renders its content once; refuses with `LOG.INVALID`. Pure. */
+/** Validates a request and renders its content once. Throws `LOG.INVALID`. */
 export const prepareAppend = (request: AppendRequest): PreparedAppend => {
   const events = request.streams.reduce((sum, stream) => sum + stream.events.length, 0);
   checkSizes(request, events);
-  const claims = claimsOf(request);
-  if (new Set(claims).size !== claims.length) refuse('a request names each stream and each event id once');
+  const exclusiveKeys = listExclusiveKeys(request);
+  if (new Set(exclusiveKeys).size !== exclusiveKeys.length)
+    refuse('a request names each stream and each event id once');
   checkGuards(request);
   const { idempotency } = request;
   const streams = request.streams.map(prepareStream);
-  const answer = idempotency
-    ? canonicalText(idempotency.response, 'the answer', APPEND_LIMITS.eventBytes)
+  const response = idempotency
+    ? toCanonicalText(idempotency.response, 'the response', APPEND_LIMITS.eventBytes)
     : null;
   const bytes = streams
     .flatMap((stream) => stream.events)
-    .reduce((sum, event) => sum + sizeOf(event), answer?.length ?? 0);
+    .reduce((sum, event) => sum + estimateBytes(event), response?.length ?? 0);
   if (bytes > APPEND_LIMITS.requestBytes) refuse(`a request has at most ${APPEND_LIMITS.requestBytes} bytes`);
-  return { request, streams, answer, bytes, events, claims };
+  return { request, streams, response, bytes, events, exclusiveKeys };
 };

@@ -35,7 +35,7 @@ describe('two processes that append to the same streams', () => {
     await database.drop();
   }, 60_000);
 
-  it('never wait in a circle, and leave contiguous versions, gapless positions and whole chains', async () => {
+  it('never deadlock, and write contiguous versions, gapless positions and intact chains', async () => {
     const outcomes = await Promise.all([hammer(database.urlFor('agent')), hammer(database.urlFor('agent'))]);
     for (const one of outcomes) {
       expect(

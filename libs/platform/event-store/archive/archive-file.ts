@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { invalid } from '@antiphon/kernel';
 
-/** First line of an archive file; each other line is one row of `events` as PostgreSQL's `to_jsonb` spells it. */
+/** First line of an archive file. Each other line is one row of `events` as `to_jsonb` text. */
 export interface ArchiveHeader {
   readonly kind: 'antiphon-archive';
   readonly format: 1;
@@ -21,14 +21,14 @@ const sync = async (path: string): Promise<void> => {
   await handle.sync().finally(() => handle.close());
 };
 
-async function* joined(header: ArchiveHeader, pages: AsyncIterable<readonly string[]>) {
+async function* toText(header: ArchiveHeader, pages: AsyncIterable<readonly string[]>) {
   yield `${JSON.stringify(header)}\n`;
   for await (const lines of pages) yield lines.map((line) => `${line}\n`).join('');
 }
 
 /**
- * Writes an archive file, whole and synced under its name or not at all, and answers the SHA-256 of what was written.
- * `pages`: lines without their ends.
+ * Writes an archive file and returns its SHA-256. The file appears under its name only when it is
+ * complete and synced to the disk. `pages` are lines without line feeds.
  */
 export const writeArchiveFile = async (
   file: string,
@@ -38,7 +38,7 @@ export const writeArchiveFile = async (
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const part = `${file}.part`;
   const hash = createHash('sha256');
-  const hashed = async function* (chunks: AsyncIterable<Buffer>) {
+  const withHash = async function* (chunks: AsyncIterable<Buffer>) {
     for await (const chunk of chunks) {
       hash.update(chunk);
       yield chunk;
@@ -46,7 +46,7 @@ export const writeArchiveFile = async (
   };
   try {
     const out = createWriteStream(part, { mode: 0o600, flush: true });
-    await pipeline(Readable.from(joined(header, pages)), createGzip(), hashed, out);
+    await pipeline(Readable.from(toText(header, pages)), createGzip(), withHash, out);
     await rename(part, file);
     await sync(dirname(file));
   } catch (error) {
@@ -56,22 +56,26 @@ export const writeArchiveFile = async (
   return hash.digest();
 };
 
-const damaged = (file: string, why: string, cause?: unknown): never => {
-  throw invalid('LOG.ARCHIVE_DAMAGED', `the archive file ${file} ${why}`, { cause });
+const throwDamaged = (file: string, reason: string, cause?: unknown): never => {
+  throw invalid('LOG.ARCHIVE_DAMAGED', `the archive file ${file} ${reason}`, { cause });
 };
 
-/** Throws `LOG.ARCHIVE_DAMAGED` when the file is not there, or not the one that was written. */
+/** Throws `LOG.ARCHIVE_DAMAGED` when the file is missing or its SHA-256 differs. */
 export const checkArchiveFile = async (file: string, sha256: Buffer): Promise<void> => {
   const hash = createHash('sha256');
   try {
     await pipeline(createReadStream(file), hash);
   } catch (cause) {
-    damaged(file, `cannot be read: ${(cause as Error).message}`, cause);
+    throwDamaged(file, `cannot be read: ${(cause as Error).message}`, cause);
   }
-  if (!hash.digest().equals(sha256)) damaged(file, 'is not the one that was written: its SHA-256 is another');
+  if (!hash.digest().equals(sha256))
+    throwDamaged(file, 'was changed after it was written: its SHA-256 differs');
 };
 
-/** The lines of a file after its header, some at a time. Throws `LOG.ARCHIVE_DAMAGED` for a file of another archive. */
+/**
+ * Reads the lines of a file after its header, in pages. Throws `LOG.ARCHIVE_DAMAGED` for the file
+ * of another archive.
+ */
 export async function* readArchiveFile(
   file: string,
   archiveId: string,
@@ -83,7 +87,8 @@ export async function* readArchiveFile(
   for await (const line of lines) {
     if (header === undefined) {
       header = JSON.parse(line) as ArchiveHeader;
-      if (header.archiveId !== archiveId || header.format !== 1) damaged(file, 'is that of another archive');
+      if (header.archiveId !== archiveId || header.format !== 1)
+        throwDamaged(file, 'belongs to another archive');
       continue;
     }
     page.push(line);

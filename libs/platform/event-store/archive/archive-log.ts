@@ -2,26 +2,28 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { inTransaction, isConnectionLost } from '@antiphon/database';
-import { writeArchiveFile } from './archive-file.js';
-import { findStreamsAtRest } from './streams-at-rest.js';
-import type { LeavingStream, RestRule } from './streams-at-rest.js';
+import { notFound } from '@antiphon/kernel';
+import { checkArchiveFile, readArchiveFile, writeArchiveFile } from './archive-file.js';
+import { findStreamsAtRest, type LeavingStream, type RestRule } from './streams-at-rest.js';
 
 export interface ArchiveOptions {
   readonly pool: pg.Pool;
   /** Folder of the archive files. */
   readonly folder: string;
   readonly rules: readonly RestRule[];
-  /** Only event streams whose last event lies before this time (ISO 8601), or at this position or before it. */
+  /** Selects streams with a last event before this time (ISO 8601) or up to this position. */
   readonly before: { readonly time: string } | { readonly position: number };
-  /** Only event streams of this workspace. */
+  /** Selects only event streams of this workspace. */
   readonly workspace?: string | undefined;
-  /** Events of one file. */
+  /** Maximum number of events in one file. */
   readonly maxEvents?: number;
-  /** Stops the writing of the file; then nothing leaves, and the call rejects with its reason. */
+  /**
+   * Stops the writing of the file: no event leaves, and the call rejects with the signal's reason.
+   */
   readonly signal?: AbortSignal;
 }
 
-/** One file of events that have left the log. */
+/** A file of archived events. */
 export interface Archived {
   readonly archiveId: string;
   readonly file: string;
@@ -32,29 +34,32 @@ export interface Archived {
 
 const MAX_EVENTS = 200_000;
 const PAGE = 500;
-/** For one look at the whole log; the pool's own limit is for requests. */
-const PATIENCE = `set local statement_timeout = '15min'; set local idle_in_transaction_session_timeout = '15min'`;
+/** Limits for a scan of the whole log; those of the pool suit requests. */
+const LONG_TIMEOUTS = `set local statement_timeout = '15min'; set local idle_in_transaction_session_timeout = '15min'`;
 
 const BEFORE_SQL = `select coalesce((select min(position) - 1 from events where recorded_at >= $1::timestamptz),
   (select max(position) from events), 0) as cut`;
-/** The newest event stays, since positions go on from it; so does what a projection has not seen. */
+/**
+ * Selects the last position that may be archived. The newest event stays, because positions
+ * continue from it, and so do events that a projection has not seen.
+ */
 const LAST_SQL = `select gen_random_uuid() as id, least(
   (select coalesce(max(position), 0) - 1 from events), (select min(position) from projection_checkpoints)) as last`;
 
-const cutOf = async (client: pg.ClientBase, before: ArchiveOptions['before']): Promise<number> => {
+const readCut = async (client: pg.ClientBase, before: ArchiveOptions['before']): Promise<number> => {
   if ('position' in before) return before.position;
   const { rows } = await client.query<{ cut: string }>(BEFORE_SQL, [before.time]);
   return Number(rows[0]?.cut);
 };
 
-const columnsOf = (streams: readonly LeavingStream[]): unknown[] => [
+const toColumns = (streams: readonly LeavingStream[]): unknown[] => [
   streams.map(({ workspace }) => workspace),
   streams.map(({ streamId }) => streamId),
   streams.map(({ fromVersion }) => fromVersion),
   streams.map(({ toVersion }) => toVersion),
 ];
 
-async function* linesOf(
+async function* readLines(
   client: pg.ClientBase,
   streams: readonly LeavingStream[],
   cut: number,
@@ -67,7 +72,7 @@ async function* linesOf(
        join events e on e.workspace = s.workspace and e.stream_id = s.stream_id
          and e.stream_version between s.from_version and s.to_version
        where e.position <= $5 order by e.workspace, e.stream_id, e.stream_version`,
-    [...columnsOf(streams), cut],
+    [...toColumns(streams), cut],
   );
   for (;;) {
     signal?.throwIfAborted();
@@ -77,59 +82,113 @@ async function* linesOf(
   }
 }
 
-interface Written extends Archived {
+interface WrittenArchive extends Archived {
   readonly leaving: readonly LeavingStream[];
   readonly sha256: Buffer;
 }
 
-const write = (options: ArchiveOptions): Promise<Written | null> =>
+const writeArchive = (options: ArchiveOptions): Promise<WrittenArchive | null> =>
   inTransaction(options.pool, async (client) => {
+    const { rules, before, workspace, maxEvents = MAX_EVENTS, folder, signal } = options;
     await client.query('set transaction isolation level repeatable read, read only');
-    await client.query(PATIENCE);
+    await client.query(LONG_TIMEOUTS);
     const { rows } = await client.query<{ last: string; id: string }>(LAST_SQL);
     const [head] = rows;
-    const cutPosition = Math.min(await cutOf(client, options.before), Number(head?.last));
+    const cutPosition = Math.min(await readCut(client, before), Number(head?.last));
     const archiveId = head?.id ?? '';
-    const leaving = await findStreamsAtRest(client, {
-      ...{ rules: options.rules, cut: cutPosition, workspace: options.workspace },
-      maxEvents: options.maxEvents ?? MAX_EVENTS,
-    });
+    const leaving = await findStreamsAtRest(client, { rules, cut: cutPosition, workspace, maxEvents });
     if (leaving.length === 0) return null;
-    const name = `events-${String(cutPosition).padStart(12, '0')}-${archiveId}.jsonl.gz`;
+    const file = `events-${String(cutPosition).padStart(12, '0')}-${archiveId}.jsonl.gz`;
     const header = { kind: 'antiphon-archive', format: 1, archiveId, cutPosition } as const;
-    const lines = linesOf(client, leaving, cutPosition, options.signal);
-    const sha256 = await writeArchiveFile(join(options.folder, name), header, lines);
+    const lines = readLines(client, leaving, cutPosition, signal);
+    const sha256 = await writeArchiveFile(join(folder, file), header, lines);
     const events = leaving.reduce((sum, stream) => sum + stream.events, 0);
-    return { archiveId, file: name, cutPosition, streams: leaving.length, events, leaving, sha256 };
+    return { archiveId, file, cutPosition, streams: leaving.length, events, leaving, sha256 };
   });
 
-const takeOut = (pool: pg.Pool, { archiveId, file, sha256, cutPosition, leaving }: Written): Promise<void> =>
+const removeFromLog = (
+  pool: pg.Pool,
+  { archiveId, file, sha256, cutPosition, leaving }: WrittenArchive,
+): Promise<void> =>
   inTransaction(pool, async (client) => {
-    await client.query(PATIENCE);
-    const values = [archiveId, file, sha256, cutPosition];
+    await client.query(LONG_TIMEOUTS);
     const hashes = leaving.map(({ hash }) => hash);
     await client.query('select antiphon_archive($1, $2, $3, $4, $5, $6, $7, $8, $9)', [
-      ...[...values, ...columnsOf(leaving), hashes],
+      ...[archiveId, file, sha256, cutPosition, ...toColumns(leaving), hashes],
     ]);
   });
 
 /**
- * Writes the oldest event streams at rest to one file, and takes them out of the log once it is on the disk. Answers
- * null when there is nothing to archive. Appends and reads go on meanwhile. Rejects with `DATABASE.…` or `LOG.UNAVAILABLE`;
- * then nothing has left: also when a stream has grown meanwhile (transient). Only where the connection broke may they
- * have left all the same; the file stays for that.
+ * Writes the oldest event streams at rest to one file, then removes them from the log. Returns null
+ * when there is nothing to archive. Appends and reads continue during the call. Rejects with
+ * `DATABASE.…` or `LOG.UNAVAILABLE`, and then no event has left; a stream that has grown since the
+ * selection is such a failure (transient). Only after a lost connection the events may have left,
+ * so the file stays.
  */
 export const archiveEvents = async (options: ArchiveOptions): Promise<Archived | null> => {
-  const written = await write(options);
+  const written = await writeArchive(options);
   if (written === null) return null;
   try {
-    await takeOut(options.pool, written);
+    await removeFromLog(options.pool, written);
   } catch (error) {
-    // Nobody knows whether it was committed where the connection broke: then the file may be all that there is of them.
+    // After a lost connection the commit is uncertain: the file may be the only copy of the events.
     if (!isConnectionLost((error as Error).cause))
       await rm(join(options.folder, written.file), { force: true });
     throw error;
   }
   const { archiveId, file, cutPosition, streams, events } = written;
   return { archiveId, file, cutPosition, streams, events };
+};
+
+interface ArchiveRow {
+  readonly archive_id: string;
+  readonly file: string;
+  readonly sha256: Buffer;
+  readonly cut_position: string;
+  readonly streams: string;
+  readonly events: string;
+}
+
+/** An archive whose events are not in the log. */
+export interface KnownArchive extends Archived {
+  readonly sha256: Buffer;
+}
+
+const LIST_SQL = 'select * from log_archives order by cut_position, archived_at, archive_id';
+
+const toArchive = (row: ArchiveRow): KnownArchive => ({
+  archiveId: row.archive_id,
+  file: row.file,
+  sha256: row.sha256,
+  cutPosition: Number(row.cut_position),
+  streams: Number(row.streams),
+  events: Number(row.events),
+});
+
+/** Lists the archives whose events are not in the log, by cut position. */
+export const listArchives = async (db: pg.Pool | pg.ClientBase): Promise<KnownArchive[]> =>
+  (await db.query<ArchiveRow>(LIST_SQL)).rows.map(toArchive);
+
+/**
+ * Restores the events of an archive to the log in one transaction; the file stays. The pool's user
+ * must own the database. Restores nothing and rejects with `LOG.ARCHIVE_UNKNOWN`,
+ * `LOG.ARCHIVE_DAMAGED`, or `DATABASE.ERROR` when the events do not end with the hashes of their
+ * checkpoints.
+ */
+export const restoreArchive = async (
+  pool: pg.Pool,
+  folder: string,
+  archiveId: string,
+): Promise<KnownArchive> => {
+  const archive = (await listArchives(pool)).find((known) => known.archiveId === archiveId);
+  if (!archive) throw notFound('LOG.ARCHIVE_UNKNOWN', `no archive ${archiveId} has left this log`);
+  const file = join(folder, archive.file);
+  await checkArchiveFile(file, archive.sha256);
+  await inTransaction(pool, async (client) => {
+    await client.query(`set local statement_timeout = '15min'`);
+    for await (const lines of readArchiveFile(file, archiveId, PAGE))
+      await client.query('select antiphon_restore_events($1, $2)', [archiveId, lines]);
+    await client.query('select antiphon_restore_archive($1)', [archiveId]);
+  });
+  return archive;
 };

@@ -9,11 +9,10 @@ import type { TestDatabase } from '@antiphon/testing';
 import { verifyChain } from '../integrity/event-hash.js';
 import type { EventStore } from '../event-store.port.js';
 import { createPostgresEventStore } from '../postgres-event-store.js';
-import { archiveEvents } from './archive-log.js';
-import { listArchives, restoreArchive } from './restore-archive.js';
+import { archiveEvents, listArchives, restoreArchive } from './archive-log.js';
 
 const RULES = [
-  { category: 'session', keeps: 'session-key-', pairs: [{ begins: ['Asked'], ends: ['Answered'] }] },
+  { category: 'session', retainedPrefix: 'session-key-', pairs: [{ begins: ['Asked'], ends: ['Answered'] }] },
 ];
 const W = 'default';
 
@@ -56,31 +55,34 @@ const say = (streamId: string, type: string) =>
     workspace: W,
     streams: [{ streamId, expectedVersion: 'any', events: [newEvent({}, { type })] }],
   });
-/** Three old streams, one at work, one that goes on; then the newest event. */
+/**
+ * Appends three old streams, one that is not at rest, one that grows later, and the newest event.
+ */
 const fill = async () => {
-  const [old, older, open, goesOn] = [freshStream(), freshStream(), freshStream(), freshStream()];
+  const [old, older, open, growing] = [freshStream(), freshStream(), freshStream(), freshStream()];
   const binding = `session-key-${old.slice(8)}`;
   for (const [stream, count] of [
     [older, 2],
     [old, 5],
     [binding, 1],
-    [goesOn, 3],
+    [growing, 3],
   ] as const)
     await append(stream, count);
   await say(open, 'Asked');
   const cut = await store.headPosition();
-  await append(goesOn, 1);
-  return { old, older, open, goesOn, binding, cut };
+  await append(growing, 1);
+  return { old, older, open, growing, binding, cut };
 };
 
 describe('an archive', () => {
-  it('takes event streams at rest, keeps what is at work, goes on or says what holds now, and gives back bit for bit', async () => {
-    const { old, older, open, goesOn, binding, cut } = await fill();
+  it('archives only event streams at rest and restores them bit for bit', async () => {
+    const { old, older, open, growing, binding, cut } = await fill();
     const before = await everything();
     const made = await archive(cut);
     expect(made).toMatchObject({ streams: 2, events: 7, cutPosition: cut });
     expect(await everything()).toHaveLength(before.length - 7);
-    for (const stay of [open, goesOn, binding]) expect(await store.readStream(W, stay)).not.toEqual([]);
+    for (const retained of [open, growing, binding])
+      expect(await store.readStream(W, retained)).not.toEqual([]);
     for (const gone of [old, older])
       await expect(store.readStream(W, gone)).rejects.toMatchObject({
         code: 'LOG.ARCHIVED',
@@ -97,7 +99,7 @@ describe('an archive', () => {
     expect(await store.readLog({ after: 0, limit: 100 })).toHaveLength(before.length);
   });
 
-  it('lets streams go on from their checkpoint, positions too, and leaves again what came since', async () => {
+  it('continues versions and positions after an archive, and archives the later events too', async () => {
     const { old, cut } = await fill();
     await archive(cut);
     const head = await store.headPosition();
@@ -116,7 +118,7 @@ describe('an archive', () => {
     expect(verifyChain(await store.readStream(W, old))).toMatchObject({ isIntact: true, version: 7 });
   });
 
-  it('never takes the newest event, and takes the oldest first when there is more than a file may hold', async () => {
+  it('archives the oldest streams first and never the newest event', async () => {
     const streams = [freshStream(), freshStream(), freshStream()];
     for (const stream of streams) await append(stream, 4);
     const first = await archive(1_000, 5);
@@ -128,31 +130,31 @@ describe('an archive', () => {
     expect(await append(freshStream(), 1)).toMatchObject({ firstPosition: 13 });
   });
 
-  it('takes only what is of one workspace, when it is named', async () => {
+  it('archives only the streams of the named workspace', async () => {
     const [here, there] = [freshStream(), freshStream()];
     await append(here, 2);
     await store.append({ workspace: 'other', streams: [toStream(there, 0, 3)] });
     await append(freshStream(), 1);
     const what = { pool: agent, folder, rules: RULES, before: { position: 5 } };
-    expect(await archiveEvents({ ...what, workspace: 'nobody' })).toBeNull();
+    expect(await archiveEvents({ ...what, workspace: 'empty' })).toBeNull();
     expect(await archiveEvents({ ...what, workspace: 'other' })).toMatchObject({ streams: 1, events: 3 });
     expect(await store.readStream(W, here)).toHaveLength(2);
     await expect(store.readStream('other', there)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
   });
 
-  it('keeps its file when the answer to the take-out is lost, since the events may have left', async () => {
+  it('keeps its file when the response to the commit is lost', async () => {
     const { old, cut } = await fill();
     const before = await everything();
-    // The commit goes through; what tells so never arrives.
+    // The commit succeeds, but its response never arrives.
     const cutOff = createPool({ url: database.urlFor('agent'), applicationName: 'cut-off', max: 1 });
     cutOff.on('connect', (client) => {
       const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
       const losing = async (...given: unknown[]): Promise<unknown> => {
-        const answer = await query(...given);
+        const result = await query(...given);
         const { rows } = await admin.query('select from log_archives');
         if (given[0] === 'commit' && rows.length > 0)
           throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
-        return answer;
+        return result;
       };
       client.query = losing as never;
     });
@@ -166,7 +168,7 @@ describe('an archive', () => {
     expect(await everything()).toEqual(before);
   });
 
-  it('leaves nothing out while others append', async () => {
+  it('loses no event during concurrent appends', async () => {
     const streams = Array.from({ length: 40 }, () => freshStream());
     await Promise.all(streams.map((stream) => append(stream, 3)));
     const appending = Promise.all(Array.from({ length: 60 }, (_, index) => append(streams[index % 20]!, 1)));
@@ -180,7 +182,7 @@ describe('an archive', () => {
     expect(await store.readLog({ after: 0, limit: 1_000 })).toHaveLength(180);
   });
 
-  it('waits for projections, and leaves parked streams where they are', async () => {
+  it('keeps events that a projection has not seen, and parked streams', async () => {
     const { old, cut } = await fill();
     const put = (position: number) =>
       admin.query(
@@ -196,8 +198,8 @@ describe('an archive', () => {
   });
 });
 
-describe('the archive’s door', () => {
-  it('is the only one: a delete without a checkpoint is refused to everybody', async () => {
+describe('the protection of archived events', () => {
+  it('rejects a delete without a checkpoint for every role', async () => {
     const { old } = await fill();
     await expect(admin.query('delete from events where stream_id = $1', [old])).rejects.toThrow(
       'append-only',
@@ -211,7 +213,7 @@ describe('the archive’s door', () => {
     await expect(admin.query('update archived_streams set to_version = 0')).rejects.toThrow('append-only');
   });
 
-  it('is shut to a checkpoint that is not the stream’s head, and to the newest event', async () => {
+  it('rejects a checkpoint that is not the head of its stream, and the newest event', async () => {
     const { old, cut } = await fill();
     const take = (position: number, version: number, hash: string) =>
       agent.query(
@@ -224,7 +226,7 @@ describe('the archive’s door', () => {
     expect(await store.readStream(W, old)).toHaveLength(5);
   });
 
-  it('takes nothing back from a file that was changed, is another’s, or is gone', async () => {
+  it('restores nothing from a file that is changed, missing or of another archive', async () => {
     const { cut } = await fill();
     const made = (await archive(cut))!;
     const file = join(folder, made.file);

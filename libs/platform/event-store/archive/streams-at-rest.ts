@@ -1,42 +1,59 @@
 import pg from 'pg';
 
-/** Types that begin something in a stream, each ended by one of those that end it. */
+/**
+ * Defines when an event stream of a category is at rest: each event of a beginning type has its
+ * event of an ending type.
+ */
 export interface RestRule {
   readonly category: string;
-  /** Streams with this beginning stay. */
-  readonly keeps: string | null;
+  /** Streams whose id starts with this prefix are never archived. */
+  readonly retainedPrefix: string | null;
   readonly pairs: readonly { readonly begins: readonly string[]; readonly ends: readonly string[] }[];
 }
 
-/** What of an event stream leaves: all that the log still has of it, up to its head. */
+/** The archived part of an event stream: all its events in the log, up to its head. */
 export interface LeavingStream {
   readonly workspace: string;
   readonly streamId: string;
   readonly fromVersion: number;
   readonly toVersion: number;
-  /** Of the last event. */
+  /** Hash of the last event. */
   readonly hash: Buffer;
   readonly events: number;
 }
 
-const list = (types: readonly string[]): string => types.map((type) => pg.escapeLiteral(type)).join(', ');
-const times = (types: readonly string[]): string => `count(*) filter (where e.type in (${list(types)}))`;
+const listTypes = (types: readonly string[]): string =>
+  types.map((type) => pg.escapeLiteral(type)).join(', ');
+const countTypes = (types: readonly string[]): string =>
+  `count(*) filter (where e.type in (${listTypes(types)}))`;
 
-const isAtRest = ({ category, pairs }: RestRule): string => {
-  const ended = pairs.map(({ begins, ends }) => `${times(begins)} = ${times(ends)}`).join(' and ');
+const isAtRestSql = ({ category, pairs }: RestRule): string => {
+  const ended = pairs.map(({ begins, ends }) => `${countTypes(begins)} = ${countTypes(ends)}`).join(' and ');
   return `(e.category <> ${pg.escapeLiteral(category)} or (${ended}))`;
 };
-const isKept = ({ keeps }: RestRule): string[] =>
-  keeps === null ? [] : [`not starts_with(e.stream_id, ${pg.escapeLiteral(keeps)})`];
+const isNotRetainedSql = ({ retainedPrefix }: RestRule): string[] =>
+  retainedPrefix === null ? [] : [`not starts_with(e.stream_id, ${pg.escapeLiteral(retainedPrefix)})`];
 
-/** $1: the position up to which events may leave; $2: how many at most, but one stream at least; $3: a workspace, or null. */
+const isCandidateSql = (rules: readonly RestRule[]): string =>
+  [
+    'e.position <= $1',
+    '($3::text is null or e.workspace = $3)',
+    `e.category in (${listTypes(rules.map(({ category }) => category))})`,
+    ...rules.flatMap(isNotRetainedSql),
+  ].join(' and ');
+
+/**
+ * Parameters: the last position that may be archived, the maximum number of events, and a workspace
+ * or null. At least one stream is selected, however many events it has. Parked streams stay in the
+ * log.
+ */
 const streamsSql = (rules: readonly RestRule[]): string => `with old as (
     select e.workspace, e.stream_id, min(e.stream_version) as from_version, max(e.stream_version) as to_version,
       count(*) as events, max(e.position) as last
     from events e
-    where ${[`e.position <= $1`, `($3::text is null or e.workspace = $3)`, `e.category in (${list(rules.map(({ category }) => category))})`, ...rules.flatMap(isKept)].join(' and ')}
+    where ${isCandidateSql(rules)}
     group by e.workspace, e.stream_id, e.category
-    having ${rules.map(isAtRest).join(' and ')}
+    having ${rules.map(isAtRestSql).join(' and ')}
   ), leaving as (
     select o.*, h.hash, sum(o.events) over (order by o.last) - o.events as before
     from old o
@@ -48,7 +65,7 @@ const streamsSql = (rules: readonly RestRule[]): string => `with old as (
   where before = 0 or before + events <= $2
   order by workspace, stream_id`;
 
-interface Row {
+interface StreamRow {
   readonly workspace: string;
   readonly stream_id: string;
   readonly from_version: string;
@@ -57,20 +74,20 @@ interface Row {
   readonly events: string;
 }
 
-export interface AtRest {
+export interface StreamSelection {
   readonly rules: readonly RestRule[];
-  /** The position behind which streams have nothing. */
+  /** Selects only streams without events after this position. */
   readonly cut: number;
   readonly workspace: string | undefined;
   readonly maxEvents: number;
 }
 
-/** Event streams that have nothing after a position, and nothing begun that has not ended; the oldest ones first. */
+/** Finds the oldest event streams that are at rest and have no event after a position. */
 export const findStreamsAtRest = async (
   client: pg.ClientBase,
-  { rules, cut, workspace, maxEvents }: AtRest,
+  { rules, cut, workspace, maxEvents }: StreamSelection,
 ): Promise<LeavingStream[]> => {
-  const { rows } = await client.query<Row>(streamsSql(rules), [cut, maxEvents, workspace ?? null]);
+  const { rows } = await client.query<StreamRow>(streamsSql(rules), [cut, maxEvents, workspace ?? null]);
   return rows.map((row) => ({
     workspace: row.workspace,
     streamId: row.stream_id,

@@ -3,7 +3,10 @@ import canonicalize from 'canonicalize';
 import type { JsonObject } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
 
-/** RFC 8785 text of a JSON object: sorted keys, one spelling of every number and string. Throws for lone surrogates and NaN. */
+/**
+ * Returns the RFC 8785 text of a JSON object: sorted keys, one spelling of each number and string.
+ * Throws for lone surrogates and NaN.
+ */
 export const canonicalJson = (value: JsonObject): string => canonicalize(value) as string;
 
 const sha256 = (...parts: readonly (string | Buffer)[]): Buffer => {
@@ -12,10 +15,13 @@ const sha256 = (...parts: readonly (string | Buffer)[]): Buffer => {
   return hash.digest();
 };
 
-/** What stands before the first event of each event stream of a workspace; it binds the chain to its tenant. */
+/**
+ * Returns the hash before the first event of every event stream of a workspace. It binds the chain
+ * to its tenant.
+ */
 export const genesisHash = (workspace: string): Buffer => sha256(`antiphon-log-1\n${workspace}`);
 
-/** The part of an event that its hash covers; `data` and `metadata` as RFC 8785 text. */
+/** Fields of an event that its hash covers; `data` and `metadata` as RFC 8785 text. */
 export interface HashedFields {
   readonly streamId: string;
   readonly streamVersion: number;
@@ -27,8 +33,9 @@ export interface HashedFields {
 }
 
 /**
- * SHA-256 over the previous event's hash (32 bytes) and the fields as UTF-8 lines. No field before `data` can
- * hold a line feed, and RFC 8785 text has none, so no two events share an input. `antiphon_append` does the same in SQL.
+ * Returns SHA-256 over the previous event's hash (32 bytes) and the fields as UTF-8 lines. No field
+ * can hold a line feed, so no two events share an input. The SQL function `antiphon_append`
+ * computes the same.
  */
 export const hashEvent = (previous: Buffer, event: HashedFields): Buffer =>
   sha256(
@@ -44,19 +51,19 @@ export const hashEvent = (previous: Buffer, event: HashedFields): Buffer =>
     ].join('\n'),
   );
 
-/** Where a chain is whole up to, or the first event that breaks it. */
+/** Head of an intact chain, or the first event that breaks it. */
 export type ChainVerdict =
   | { readonly isIntact: true; readonly version: number; readonly hash: string }
   | { readonly isIntact: false; readonly event: RecordedEvent; readonly reason: string };
 
-/** The point before the first event given; without it the events must begin at version 1. */
+/** Point before the first event of a part of a chain. */
 export interface ChainStart {
   readonly version: number;
   /** Hex. */
   readonly hash: string;
 }
 
-const breakOf = (
+const findBreak = (
   event: RecordedEvent,
   version: number,
   previous: Buffer,
@@ -77,8 +84,9 @@ const breakOf = (
 };
 
 /**
- * Recomputes the hash chain of one event stream from what was read back (oldest first) and names the first
- * event that is out of order, changed or not its predecessor's successor.
+ * Recomputes the hash chain of one event stream, oldest event first. Names the first event that is
+ * changed, out of order or not linked to its predecessor. Without `from`, the events must begin at
+ * version 1.
  */
 export const verifyChain = (events: readonly RecordedEvent[], from?: ChainStart): ChainVerdict => {
   const first = events[0];
@@ -89,7 +97,7 @@ export const verifyChain = (events: readonly RecordedEvent[], from?: ChainStart)
       ? genesisHash(first.workspace)
       : Buffer.alloc(0);
   for (const event of events) {
-    const reason = breakOf(event, version, previous, first as RecordedEvent);
+    const reason = findBreak(event, version, previous, first as RecordedEvent);
     if (reason !== undefined) return { isIntact: false, event, reason };
     version = event.streamVersion;
     previous = Buffer.from(event.hash, 'hex');

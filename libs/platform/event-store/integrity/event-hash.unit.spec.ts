@@ -19,8 +19,8 @@ const VECTOR = {
 };
 
 describe('the hash of an event', () => {
-  // Rows are immutable: should one of these change, every log ever written breaks.
-  it('is what it always was', () => {
+  // Stored rows are immutable: a change of one of these hashes would break every existing log.
+  it('equals the recorded vector', () => {
     expect(genesisHash('default').toString('hex')).toBe(
       '949a5056db12d5e61411ae10abbd1b92ed6c7516dcd9310ae852ee01dbbfdcd4',
     );
@@ -57,7 +57,7 @@ describe('verifyChain', () => {
   const changed = (version: number, change: Partial<RecordedEvent>): RecordedEvent[] =>
     events.map((event) => (event.streamVersion === version ? { ...event, ...change } : event));
 
-  it('finds a whole chain whole, and an empty one', () => {
+  it('accepts an intact chain and an empty one', () => {
     expect(verifyChain(events)).toEqual({ isIntact: true, version: 5, hash: events[4]!.hash });
     expect(verifyChain([])).toEqual({ isIntact: true, version: 0, hash: '' });
   });
@@ -76,7 +76,7 @@ describe('verifyChain', () => {
     expect(verifyChain(changed(3, change))).toMatchObject({ isIntact: false, event: { streamVersion: 3 } });
   });
 
-  it('names the successor of one that is missing, and the first of two that changed places', () => {
+  it('names the successor of a missing event, and the first of two swapped events', () => {
     expect(verifyChain(events.filter(({ streamVersion }) => streamVersion !== 2))).toMatchObject({
       isIntact: false,
       event: { streamVersion: 3 },
@@ -87,7 +87,7 @@ describe('verifyChain', () => {
     });
   });
 
-  it('names the successor of an event that was forged with a fitting hash', () => {
+  it('names the successor of an event that was forged with a matching hash', () => {
     const second = events[1]!;
     const data = { text: 'forged' };
     const fields = { ...second, data: JSON.stringify(data), metadata: JSON.stringify(second.metadata) };
@@ -98,7 +98,7 @@ describe('verifyChain', () => {
     });
   });
 
-  it('starts in the middle when told where', () => {
+  it('starts in the middle from a given version and hash', () => {
     expect(verifyChain(events.slice(3), { version: 3, hash: events[2]!.hash })).toMatchObject({
       isIntact: true,
       version: 5,

@@ -1,8 +1,8 @@
-import { createHash, createPublicKey, sign, verify } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
-import { canonicalJson } from './event-hash.js';
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { translateDatabaseError } from '@antiphon/database';
 
-/** The last event of an event stream at some position of the log; `hash` in hex. */
+/** Last event of an event stream at some position of the log; `hash` in hex. */
 export interface StreamHead {
   readonly workspace: string;
   readonly streamId: string;
@@ -10,11 +10,11 @@ export interface StreamHead {
   readonly hash: string;
 }
 
-/** One number for the whole log up to a position: SHA-256 over the heads of all event streams as they were there. */
+/** One hash for the whole log up to a position: SHA-256 over the heads of all event streams. */
 export interface LogRoot {
   readonly format: 1;
   readonly epoch: number;
-  /** Of the newest event that it covers; 0 for an empty log. */
+  /** Position of the newest covered event; 0 for an empty log. */
   readonly position: number;
   readonly streams: number;
   /** Hex. */
@@ -24,13 +24,15 @@ export interface LogRoot {
 }
 
 export interface SignedLogRoot extends LogRoot {
-  /** Which key signed: the first 16 hex digits of SHA-256 over the public key (SPKI, DER). */
+  /** Signing key: the first 16 hex digits of SHA-256 over the public key (SPKI, DER). */
   readonly keyId: string;
-  /** Ed25519 over the RFC 8785 text of everything else; base64. */
+  /** Ed25519 over the RFC 8785 text of the other fields; base64. */
   readonly signature: string;
 }
 
-/** Takes heads in the order of workspace and stream id, as code units sort them. */
+/**
+ * Creates a hasher of stream heads. It takes them sorted by workspace and stream id (code units).
+ */
 export const createRootHasher = () => {
   const hash = createHash('sha256').update('antiphon-root-1\n');
   let streams = 0;
@@ -39,32 +41,66 @@ export const createRootHasher = () => {
       hash.update(`${workspace}\n${streamId}\n${version}\n${head}\n`);
       streams++;
     },
-    /** Ends it. */
+    /** Returns the root; no head may be added afterwards. */
     end: (): { readonly streams: number; readonly root: string } => ({ streams, root: hash.digest('hex') }),
   };
 };
 
-export const signingKeyId = (publicKey: KeyObject): string =>
-  createHash('sha256')
-    .update(publicKey.export({ type: 'spki', format: 'der' }))
-    .digest('hex')
-    .slice(0, 16);
+interface HeadRow {
+  readonly workspace: string;
+  readonly stream_id: string;
+  readonly version: string;
+  readonly hash: string;
+}
 
-const signedText = (content: object): Buffer => Buffer.from(canonicalJson(content as never));
+const HEADS_SQL = `declare log_root_heads no scroll cursor for
+  select workspace, stream_id, version, encode(hash, 'hex') as hash from stream_heads where version > 0
+  order by workspace, stream_id`;
+const POSITION_SQL = `select (select epoch from log_head where id = 1) as epoch,
+  coalesce((select position from events order by position desc limit 1), (select base_position from log_head where id = 1))
+    as position`;
+const PAGE = 2_000;
 
-/** Signs a JSON object with an Ed25519 key: the object with `keyId` and `signature` besides. */
-export const signContent = <T extends object>(
-  content: T,
-  privateKey: KeyObject,
-): T & { readonly keyId: string; readonly signature: string } => {
-  const keyed = { ...content, keyId: signingKeyId(createPublicKey(privateKey)) };
-  return { ...keyed, signature: sign(null, signedText(keyed), privateKey).toString('base64') };
+const hashHeads = async (client: pg.ClientBase) => {
+  const hasher = createRootHasher();
+  await client.query(HEADS_SQL);
+  for (;;) {
+    const { rows } = await client.query<HeadRow>(`fetch ${PAGE} from log_root_heads`);
+    if (rows.length === 0) break;
+    for (const { workspace, stream_id: streamId, version, hash } of rows)
+      hasher.add({ workspace, streamId, version: Number(version), hash });
+  }
+  await client.query('close log_root_heads');
+  return hasher.end();
 };
 
-/** Whether this very content was signed with the key that belongs to `publicKey`. */
-export const isSignedBy = (
-  { signature, ...keyed }: { readonly keyId: string; readonly signature: string },
-  publicKey: KeyObject,
-): boolean =>
-  keyed.keyId === signingKeyId(publicKey) &&
-  verify(null, signedText(keyed), publicKey, Buffer.from(signature, 'base64'));
+/** Reads the log's root in a transaction that uses one snapshot. `at`: ISO 8601, UTC. */
+export const readLogRootInTransaction = async (client: pg.ClientBase, at: string): Promise<LogRoot> => {
+  const { rows } = await client.query<{ epoch: string; position: string }>(POSITION_SQL);
+  const heads = await hashHeads(client);
+  return { format: 1, epoch: Number(rows[0]?.epoch), position: Number(rows[0]?.position), ...heads, at };
+};
+
+/**
+ * Reads the log's root on one snapshot, one page of heads at a time. `at`: ISO 8601, UTC. Rejects
+ * with `LOG.UNAVAILABLE` or `DATABASE.…` when the database cannot be read.
+ */
+export const readLogRoot = async (pool: pg.Pool, at: string): Promise<LogRoot> => {
+  const client = await pool.connect().catch((error: unknown) => {
+    throw translateDatabaseError(error);
+  });
+  let broken: Error | undefined;
+  try {
+    await client.query('begin isolation level repeatable read, read only');
+    const root = await readLogRootInTransaction(client, at);
+    await client.query('commit');
+    return root;
+  } catch (error) {
+    await client.query('rollback').catch((failure: Error) => {
+      broken = failure;
+    });
+    throw translateDatabaseError(error);
+  } finally {
+    client.release(broken);
+  }
+};

@@ -1,127 +1,121 @@
 import type pg from 'pg';
 import { failpoint } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
-import type { Look } from './projection-snapshot.js';
-import { isPoison, park, parkedStreams, streamKeyOf } from './projection-parking.js';
-import type { ProjectionSource } from './projection-source.js';
-import { inMove } from './projection-transaction.js';
+import { runWithMove } from './projection-checkpoint.js';
+import type { ProjectionSource } from './projection-definition.js';
+import { isPoison, parkStream, readParkedStreams, toStreamKey } from './projection-parking.js';
+import type { ProjectionSnapshot } from './projection-snapshot.js';
 
-/** `behind`: there is more to read. `elsewhere`: another process has the checkpoint just now. */
+/** With `behind` there are more events; with `contended` another process moved the checkpoint. */
 export interface BatchResult {
-  readonly state: 'caught_up' | 'behind' | 'elsewhere';
+  readonly state: 'caught_up' | 'behind' | 'contended';
   readonly position: number;
   readonly parked: readonly ParkedEvent[];
 }
 
+/** An event that failed, and whose stream is parked. */
 export interface ParkedEvent {
   readonly event: RecordedEvent;
   readonly error: unknown;
 }
 
-/** What of a projection is needed to apply events. */
-export type Folding = Pick<ProjectionSource, 'name' | 'handle' | 'retryDelaysMs'>;
+type Handler = Pick<ProjectionSource, 'name' | 'handle' | 'retryDelaysMs'>;
+type Events = readonly RecordedEvent[];
 
-/** One by one, each behind a savepoint: what cannot be handled parks its stream, the rest goes on. */
-const handleOneByOne = async (
-  { name, handle, retryDelaysMs }: Folding,
+/** Applies a batch of events in the caller's transaction and returns those that were parked. */
+type ApplyEvents = (
+  handler: Handler,
   client: pg.ClientBase,
-  events: readonly RecordedEvent[],
-): Promise<ParkedEvent[]> => {
+  events: Events,
+) => Promise<readonly ParkedEvent[]>;
+
+const applyTogether: ApplyEvents = async ({ handle }, client, events) => {
+  if (events.length > 0) await handle(client, events);
+  return [];
+};
+
+/** Applies each event under its own savepoint. An event that fails parks its stream. */
+const applyOneByOne: ApplyEvents = async ({ name, handle, retryDelaysMs }, client, events) => {
   const parked = new Map<string, ParkedEvent>();
   for (const event of events) {
-    if (parked.has(streamKeyOf(event))) continue;
+    if (parked.has(toStreamKey(event))) continue;
     await client.query('savepoint antiphon_event');
     try {
       await handle(client, [event]);
     } catch (error) {
       if (!isPoison(error)) throw error;
       await client.query('rollback to savepoint antiphon_event');
-      await park(client, name, event, error, retryDelaysMs);
-      parked.set(streamKeyOf(event), { event, error });
+      await parkStream(client, name, event, error, retryDelaysMs);
+      parked.set(toStreamKey(event), { event, error });
     }
     await client.query('release savepoint antiphon_event');
   }
   return [...parked.values()];
 };
 
-const handleAll = async (
-  { handle }: Folding,
-  client: pg.ClientBase,
-  events: readonly RecordedEvent[],
-): Promise<ParkedEvent[]> => {
-  if (events.length > 0) await handle(client, events);
-  return [];
+const withoutParkedStreams = async (name: string, client: pg.ClientBase, events: Events): Promise<Events> => {
+  const parked = await readParkedStreams(client, name);
+  return parked.size === 0 ? events : events.filter((event) => !parked.has(toStreamKey(event)));
 };
 
-type Strategy = typeof handleAll;
-
-const freeOf = async (
-  name: string,
-  client: pg.ClientBase,
-  events: readonly RecordedEvent[],
-): Promise<readonly RecordedEvent[]> => {
-  const held = await parkedStreams(client, name);
-  return held.size === 0 ? events : events.filter((event) => !held.has(streamKeyOf(event)));
-};
-
-/** Applies events in the caller's transaction: those of parked streams not, and what cannot be handled is parked. */
-export const applyWithin = async (
-  folding: Folding,
-  client: pg.ClientBase,
-  events: readonly RecordedEvent[],
-): Promise<readonly ParkedEvent[]> => {
-  const free = await freeOf(folding.name, client, events);
+/**
+ * Applies events in the caller's transaction. It skips parked streams and parks events that fail.
+ */
+export const applyInTransaction: ApplyEvents = async (handler, client, events) => {
+  const free = await withoutParkedStreams(handler.name, client, events);
   await client.query('savepoint antiphon_batch');
   let parked: readonly ParkedEvent[];
   try {
-    parked = await handleAll(folding, client, free);
+    parked = await applyTogether(handler, client, free);
   } catch (error) {
     if (!isPoison(error)) throw error;
     await client.query('rollback to savepoint antiphon_batch');
-    parked = await handleOneByOne(folding, client, free);
+    parked = await applyOneByOne(handler, client, free);
   }
-  // A long transaction has many batches: unreleased, each would lie within the one before.
+  // A long transaction has many batches: without the release, their savepoints would nest.
   await client.query('release savepoint antiphon_batch');
   return parked;
 };
 
-interface Run {
-  readonly strategy: Strategy;
-  readonly waitForMove: boolean;
-}
-
-const runWith = async (source: ProjectionSource, seen: Look, run: Run): Promise<BatchResult> => {
+const moveAndApply = async (
+  source: ProjectionSource,
+  snapshot: ProjectionSnapshot,
+  apply: ApplyEvents,
+  { waitForMove }: { readonly waitForMove: boolean },
+): Promise<BatchResult> => {
   const { name, pool } = source;
-  const { position, upTo, head, epoch, events, parked: anyParked } = seen;
+  const { position, upTo, head, epoch, events, hasParkedStreams } = snapshot;
   const work = async (client: pg.ClientBase): Promise<readonly ParkedEvent[]> => {
-    const free = anyParked ? await freeOf(name, client, events) : events;
-    const newlyParked = await run.strategy(source, client, free);
+    const free = hasParkedStreams ? await withoutParkedStreams(name, client, events) : events;
+    const parked = await apply(source, client, free);
     await failpoint('projection.rows.written');
-    return newlyParked;
+    return parked;
   };
-  // Parking moves the checkpoint, a replay of what is parked does not: who is parked is known behind the move only.
-  const waitForMove = anyParked || run.waitForMove;
-  const moved = await inMove(pool, { name, from: position, to: upTo, epoch }, work, { waitForMove });
+  const moved = await runWithMove(pool, { name, from: position, to: upTo, epoch }, work, {
+    // Parking moves the checkpoint, but a retry of a parked stream only locks it. So while a stream
+    // is parked, the list of parked streams is certain only after the move.
+    waitForMove: hasParkedStreams || waitForMove,
+  });
   await failpoint('projection.batch.committed');
-  if (moved.state === 'elsewhere') return { state: 'elsewhere', position, parked: [] };
+  if (moved.state === 'contended') return { state: 'contended', position, parked: [] };
   return { state: upTo < head ? 'behind' : 'caught_up', position: upTo, parked: moved.result };
 };
 
 /**
- * One transaction: moves the checkpoint from where it was seen, and applies what was seen. When an event cannot be
- * handled, the batch is done over, one by one, so that only that event's stream stops. `contended`: another process
- * was faster the last time, so nothing is handled before it is known not to be this time.
+ * Moves the checkpoint and applies the events of a snapshot in one transaction. If an event fails,
+ * applies the batch again one by one, so that only the stream of that event stops. With
+ * `isContended`, another process won the previous batch: the work then waits for the move.
  */
 export const runBatch = async (
   source: ProjectionSource,
-  seen: Look,
-  contended: boolean,
+  snapshot: ProjectionSnapshot,
+  isContended: boolean,
 ): Promise<BatchResult> => {
   await failpoint('projection.batch.read');
   try {
-    return await runWith(source, seen, { strategy: handleAll, waitForMove: contended });
+    return await moveAndApply(source, snapshot, applyTogether, { waitForMove: isContended });
   } catch (error) {
     if (!isPoison(error)) throw error;
-    return runWith(source, seen, { strategy: handleOneByOne, waitForMove: true });
+    return moveAndApply(source, snapshot, applyOneByOne, { waitForMove: true });
   }
 };

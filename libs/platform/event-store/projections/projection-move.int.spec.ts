@@ -7,8 +7,8 @@ import { createPostgresEventStore, type HandleEvents, runProjection } from '@ant
 import { createTestDatabase, freshStream, type TestDatabase, toStream, until } from '@antiphon/testing';
 import { runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
-import { look } from './projection-snapshot.js';
-import { inMove } from './projection-transaction.js';
+import { readSnapshot } from './projection-snapshot.js';
+import { runWithMove } from './projection-checkpoint.js';
 
 const AT_START = { from: 0, to: 0 };
 const AT_ONCE = { waitForMove: false };
@@ -80,41 +80,41 @@ describe('the move of a checkpoint', () => {
     );
   const to = (position: number) => ({ name, from: 0, to: position, epoch: 1 });
 
-  it('is one process’s: another one’s work, and its errors, come to nothing', async () => {
+  it('succeeds in one process and discards the work and errors of the other', async () => {
     let entered = false;
-    let leave: () => void = () => undefined;
-    const first = inMove(
+    let finish: () => void = () => undefined;
+    const first = runWithMove(
       mine,
       to(1),
       async (client) => {
         await write(client, 1);
         entered = true;
-        await new Promise<void>((resolve) => (leave = resolve));
+        await new Promise<void>((resolve) => (finish = resolve));
       },
       AT_ONCE,
     );
     await until(() => entered);
-    const beside = await inMove(others, to(1), (client) => write(client, 2), AT_ONCE);
-    expect(beside.state).toBe('elsewhere');
-    leave();
+    const second = await runWithMove(others, to(1), (client) => write(client, 2), AT_ONCE);
+    expect(second.state).toBe('contended');
+    finish();
     expect((await first).state).toBe('moved');
-    // The primary key refuses this one's row; that is not its fault.
-    const late = await inMove(others, to(1), (client) => write(client, 1), AT_ONCE);
-    expect(late.state).toBe('elsewhere');
+    // The primary key rejects this row, because the first process has written it.
+    const late = await runWithMove(others, to(1), (client) => write(client, 1), AT_ONCE);
+    expect(late.state).toBe('contended');
     expect(await seen()).toEqual([1]);
   });
 
-  it('comes with no work at all when the work has to wait for it and it fails', async () => {
+  it('runs no work when the work waits for a move that fails', async () => {
     let worked = false;
     const work = () => Promise.resolve((worked = true));
-    expect(await inMove(mine, { ...to(2), from: 1 }, work, { waitForMove: true })).toEqual({
-      state: 'elsewhere',
+    expect(await runWithMove(mine, { ...to(2), from: 1 }, work, { waitForMove: true })).toEqual({
+      state: 'contended',
     });
     expect(worked).toBe(false);
   });
 
-  it('is undone with everything sent beside it when a statement fails in the middle', async () => {
-    const failing = inMove(
+  it('rolls back with everything sent with it when a statement fails', async () => {
+    const failing = runWithMove(
       mine,
       to(1),
       (client) =>
@@ -127,8 +127,8 @@ describe('the move of a checkpoint', () => {
     );
     await expect(failing).rejects.toMatchObject({ data: { sqlstate: '22P02' } });
     expect([await seen(), await checkpoint()]).toEqual([[], 0]);
-    // The connection, and a statement whose first use was refused, can be used on.
-    const again = inMove(
+    // The connection stays usable, and so does a statement whose first use failed.
+    const again = runWithMove(
       mine,
       to(1),
       (client) => client.query({ name: 'spec_never_parsed', text: 'select 1 as one' }),
@@ -137,8 +137,8 @@ describe('the move of a checkpoint', () => {
     expect(await again).toMatchObject({ state: 'moved', result: { rows: [{ one: 1 }] } });
   });
 
-  it('does not take a swallowed error for success', async () => {
-    const swallowing = inMove(
+  it('rejects when a handler swallows the error of a statement', async () => {
+    const swallowing = runWithMove(
       mine,
       to(1),
       (client) => client.query('select 1 / 0').catch(() => undefined),
@@ -148,19 +148,19 @@ describe('the move of a checkpoint', () => {
     expect(await checkpoint()).toBe(0);
   });
 
-  it('is refused when the log was restored behind the look', async () => {
+  it('is contended when the log was restored after the snapshot', async () => {
     const source = sourceOf(record);
-    const before = await look(source, AT_START);
+    const before = await readSnapshot(source, AT_START);
     await admin.query('update log_head set epoch = epoch + 1');
     try {
-      expect(await runBatch(source, before, false)).toMatchObject({ state: 'elsewhere' });
+      expect(await runBatch(source, before, false)).toMatchObject({ state: 'contended' });
       expect([await seen(), await checkpoint()]).toEqual([[], 0]);
     } finally {
       await admin.query('update log_head set epoch = epoch - 1');
     }
   });
 
-  it('sees a stream that was replayed behind the look', async () => {
+  it('applies a stream that was replayed after the snapshot', async () => {
     const streamId = freshStream();
     const { lastPosition } = await append(streamId);
     await admin.query(`insert into projection_parked values ($1, 'default', $2, 1, 'spec', now())`, [
@@ -168,25 +168,25 @@ describe('the move of a checkpoint', () => {
       streamId,
     ]);
     const source = sourceOf(record);
-    const before = await look(source, AT_START);
-    expect(before.parked).toBe(true);
+    const before = await readSnapshot(source, AT_START);
+    expect(before.hasParkedStreams).toBe(true);
     await admin.query('delete from projection_parked where projection = $1', [name]);
     await runBatch(source, before, false);
     expect(await seen()).toContain(lastPosition);
   });
 
-  it('alone does not wait for the disk, and its connection writes nothing else', async () => {
+  it('alone commits asynchronously, and its connection is read-only outside of it', async () => {
     const show = async (client: pg.ClientBase | pg.Pool) =>
       (await client.query<{ synchronous_commit: string }>('show synchronous_commit')).rows[0]
         ?.synchronous_commit;
-    expect(await inMove(mine, to(1), show, AT_ONCE)).toEqual({ state: 'moved', result: 'off' });
+    expect(await runWithMove(mine, to(1), show, AT_ONCE)).toEqual({ state: 'moved', result: 'off' });
     expect([await show(mine), await show(pool)]).toEqual(['on', 'on']);
     await expect(mine.query(`insert into seen values ('x', 1, 'x')`)).rejects.toMatchObject({
       code: '25006',
     });
   });
 
-  it('is done again when the connection is lost between move and commit', async () => {
+  it('is repeated when the connection is lost between move and commit', async () => {
     let lost = false;
     const projection = runProjection({
       pool,
@@ -208,7 +208,7 @@ describe('the move of a checkpoint', () => {
     await projection.stop();
   });
 
-  it('follows later where the log had nothing for the projection, and nobody waits for that', async () => {
+  it('follows within a second over skipped events, and callers do not wait for it', async () => {
     const start = () =>
       runProjection({ pool, name, categories: ['session'], handle: record, logger: silentLogger });
     const both = [start(), start()];

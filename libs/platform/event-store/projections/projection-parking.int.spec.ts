@@ -27,14 +27,14 @@ const count: HandleEvents = async (client, events) => {
   await client.query({ name: 'spec_count', text: COUNT_SQL, values });
 };
 
-describe('an event that a projection cannot handle', () => {
+describe('an event that a projection cannot apply', () => {
   let database: TestDatabase;
   let admin: pg.Pool;
   let pool: pg.Pool;
   let store: EventStore & EventStorePg;
   let counts: ProjectionDefinition;
   let projection: RunningProjection | undefined;
-  /** How often each marked event was tried, and what becomes of a try. */
+  /** Number of attempts of each marked event, and the outcome of an attempt. */
   let tries: Map<unknown, number>;
   let outcome: (mark: unknown, tries: number) => Error | undefined;
 
@@ -42,7 +42,7 @@ describe('an event that a projection cannot handle', () => {
     for (const { data } of events) {
       const { mark } = data;
       if (mark === undefined) continue;
-      // A batch that fails is done over one by one, which is the same try.
+      // A failed batch is applied again one by one, which counts as the same attempt.
       if (events.length === 1) tries.set(mark, (tries.get(mark) ?? 0) + 1);
       const error = outcome(mark, tries.get(mark) ?? 0);
       if (error) throw error;
@@ -68,7 +68,7 @@ describe('an event that a projection cannot handle', () => {
     return Number(rows[0]?.events ?? 0);
   };
   const parked = () => listParked(pool, { projection: counts.name });
-  const givenUp = () => until(async () => (await parked()).some(({ retryAt }) => retryAt === null));
+  const parkedForGood = () => until(async () => (await parked()).some(({ retryAt }) => retryAt === null));
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -94,14 +94,14 @@ describe('an event that a projection cannot handle', () => {
   });
   afterEach(() => projection?.stop());
 
-  it('is tried five times, then its stream is parked with the reason; the other streams go on all the time', async () => {
+  it('is tried five times, then stays parked with the reason while other streams continue', async () => {
     const [bad, good] = [freshStream(), freshStream()];
     start();
     const { firstPosition: first } = await append(bad, {}, {}, { mark: 'poison' }, {});
     for (let n = 0; n < 20; n++) await append(good, {});
     await until(async () => (await eventsOf(good)) === 20);
     expect(await eventsOf(bad)).toBe(2);
-    await givenUp();
+    await parkedForGood();
     const { lastPosition } = await append(bad, {});
     await projection?.waitForPosition(lastPosition);
     expect(await parked()).toEqual([
@@ -114,7 +114,7 @@ describe('an event that a projection cannot handle', () => {
     expect(await eventsOf(bad)).toBe(2);
   });
 
-  it('is applied with all that waits behind it when a later try succeeds', async () => {
+  it('is applied with all later events of its stream when a retry succeeds', async () => {
     const [bad, good] = [freshStream(), freshStream()];
     outcome = (mark, times) => (mark === 'weak' && times < 4 ? new Error('not yet') : undefined);
     start();
@@ -126,11 +126,11 @@ describe('an event that a projection cannot handle', () => {
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
-  it('is tried again by a replay that finds the projection at work, which waits for its turn', async () => {
+  it('is retried by a replay that waits for the checkpoint lock of a busy projection', async () => {
     const bad = freshStream();
     start([]);
     await append(bad, {}, { mark: 'poison' });
-    await givenUp();
+    await parkedForGood();
     const busy = await pool.connect();
     await busy.query('begin');
     await busy.query('select from projection_checkpoints where name = $1 for update', [counts.name]);
@@ -144,7 +144,7 @@ describe('an event that a projection cannot handle', () => {
     expect(await replayed).toMatchObject({ replayed: 0, stillParked: [{ streamId: bad, tries: 2 }] });
   });
 
-  it('is replayed by anybody after the fix, and the rows are then what a rebuild makes', async () => {
+  it('is replayed after the fix, and the rows then equal those of a rebuild', async () => {
     const [bad, worse, good] = [freshStream(), freshStream(), freshStream()];
     outcome = (mark) => (mark === 'toxic' ? new Error('toxic') : undefined);
     start([]);
@@ -156,9 +156,9 @@ describe('an event that a projection cannot handle', () => {
     const source = { ...counts, pool, retryDelaysMs: [] };
     expect(await replayParked(source, { streamId: bad })).toMatchObject({
       replayed: 0,
-      stillParked: [{ streamId: bad, tries: 1, triedAgain: false }],
+      stillParked: [{ streamId: bad, tries: 1, willRetry: false }],
     });
-    // What is before the other event stays applied.
+    // The events before the other one stay applied.
     expect(await eventsOf(bad)).toBe(3);
     expect((await parked()).find(({ streamId }) => streamId === bad)?.reason).toBe('Error: another one');
     outcome = () => undefined;
@@ -170,13 +170,13 @@ describe('an event that a projection cannot handle', () => {
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
-  it('is not one of those that only meet a dependency that is away: nothing is parked then', async () => {
+  it('is not parked when only a dependency is unavailable', async () => {
     const stream = freshStream();
     let away = true;
     outcome = (mark) => (away && mark === 'x' ? transient('TEST.AWAY', 'not now') : undefined);
     start();
     await append(stream, { mark: 'x' });
-    await until(() => projection?.status().failing === true);
+    await until(() => projection?.status().isFailing === true);
     expect(await parked()).toEqual([]);
     away = false;
     await until(async () => (await eventsOf(stream)) === 1);

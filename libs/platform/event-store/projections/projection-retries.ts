@@ -1,50 +1,198 @@
+import type pg from 'pg';
+import { inTransaction } from '@antiphon/database';
 import type { Logger } from '@antiphon/observability';
-import { nextReplayIn, replayParked } from './projection-replay.js';
-import type { ReplaySource, ReplayResult } from './projection-replay.js';
+import type { RecordedEvent } from '../event-store.port.js';
+import { createLogReader } from '../read/log-reader.js';
+import type { ParkedEvent } from './projection-batch.js';
+import { lockCheckpoint } from './projection-checkpoint.js';
+import type { ProjectionSource } from './projection-definition.js';
+import { describeError, isPoison, retryDelayAfter } from './projection-parking.js';
 
-/** Tries the streams that a projection has stopped at again. */
-export interface Retries {
-  /** There is a stream to be tried. */
-  expect(): void;
-  /** Tries all of them, whatever was tried before: a fix arrives with a new start. */
-  all(): Promise<void>;
-  /** Tries those whose time has come; answers in how many ms the next one's comes. */
-  due(): Promise<number>;
+/** A projection whose parked streams can be retried; the pool may be any. */
+export type ReplaySource = Pick<ProjectionSource, 'pool' | 'name' | 'handle' | 'retryDelaysMs'>;
+
+export interface ReplayFilter {
+  /** Only this event stream, in every workspace. */
+  readonly streamId?: string;
+  /** Only streams whose retry is due; by default all parked streams, once. */
+  readonly onlyDue?: boolean;
 }
 
-const SOON_MS = 50;
+/** A stream whose retry failed. */
+export interface StillParked {
+  readonly workspace: string;
+  readonly streamId: string;
+  readonly position: number;
+  readonly tries: number;
+  /** False once the stream waits for a replay by the operator. */
+  readonly willRetry: boolean;
+  readonly error: unknown;
+}
 
-export const createRetries = (source: ReplaySource, logger: Logger): Retries => {
-  const { name: projection } = source;
-  let expected = false;
+export interface ReplayResult {
+  readonly replayed: number;
+  readonly stillParked: readonly StillParked[];
+}
 
-  const tell = ({ replayed, stillParked }: ReplayResult): void => {
-    if (replayed > 0) logger.info({ projection, replayed }, 'streams that had waited were applied');
+interface ParkedRow {
+  readonly workspace: string;
+  readonly stream_id: string;
+  readonly position: string;
+  readonly tries: number;
+}
+
+/** Reads a parked stream from its failed event to the checkpoint: events that were not applied. */
+const readMissedEvents = async (
+  client: pg.ClientBase,
+  row: ParkedRow,
+  checkpoint: number,
+): Promise<RecordedEvent[]> => {
+  const events = await createLogReader(client).readStream(row.workspace, row.stream_id);
+  return events.filter(({ position }) => position >= Number(row.position) && position <= checkpoint);
+};
+
+/** Applies events one by one and returns the first that fails. Those before it stay applied. */
+const applyUntilFailure = async (
+  client: pg.ClientBase,
+  { handle }: ReplaySource,
+  events: readonly RecordedEvent[],
+): Promise<ParkedEvent | null> => {
+  for (const event of events) {
+    await client.query('savepoint antiphon_event');
+    try {
+      await handle(client, [event]);
+    } catch (error) {
+      if (!isPoison(error)) throw error;
+      await client.query('rollback to savepoint antiphon_event');
+      return { event, error };
+    }
+    await client.query('release savepoint antiphon_event');
+  }
+  return null;
+};
+
+const KEY = 'projection = $1 and workspace = $2 and stream_id = $3';
+
+const FAILED_SQL = `update projection_parked set position = $4, reason = $5, tries = $6,
+    retry_at = clock_timestamp() + $7 * interval '1 millisecond'
+  where ${KEY}`;
+
+/** Records a failed retry. The count of tries starts again for a later event of the stream. */
+const recordFailure = async (
+  client: pg.ClientBase,
+  { name, retryDelaysMs }: ReplaySource,
+  row: ParkedRow,
+  { event: { position }, error }: ParkedEvent,
+): Promise<StillParked> => {
+  const { workspace, stream_id: streamId } = row;
+  const tries = position === Number(row.position) ? row.tries + 1 : 1;
+  const delay = retryDelayAfter(tries, retryDelaysMs);
+  await client.query(FAILED_SQL, [name, workspace, streamId, position, describeError(error), tries, delay]);
+  return { workspace, streamId, position, tries, willRetry: delay !== null, error };
+};
+
+const ROW_SQL = `select workspace, stream_id, position, tries from projection_parked where ${KEY}`;
+
+/**
+ * Retries one stream under the checkpoint's lock. Returns `skipped` when the stream is no longer
+ * parked. A due retry is also skipped when another process holds the lock or has retried the
+ * stream. A replay waits for the lock instead: the runner of a busy projection holds it most of the
+ * time.
+ */
+const replayStream = (
+  source: ReplaySource,
+  seen: ParkedRow,
+  onlyDue: boolean,
+): Promise<'replayed' | 'skipped' | StillParked> =>
+  inTransaction(source.pool, async (client) => {
+    const checkpoint = await lockCheckpoint(client, source.name, { wait: !onlyDue });
+    if (checkpoint === null) return 'skipped';
+    const key = [source.name, seen.workspace, seen.stream_id];
+    const [row] = (await client.query<ParkedRow>(ROW_SQL, key)).rows;
+    if (row === undefined) return 'skipped';
+    if (onlyDue && (row.position !== seen.position || row.tries !== seen.tries)) return 'skipped';
+    const failed = await applyUntilFailure(client, source, await readMissedEvents(client, row, checkpoint));
+    if (failed) return recordFailure(client, source, row, failed);
+    await client.query(`delete from projection_parked where ${KEY}`, key);
+    return 'replayed';
+  });
+
+const PARKED_SQL = `select workspace, stream_id, position, tries from projection_parked
+  where projection = $1 and ($2::text is null or stream_id = $2) and (not $3 or retry_at <= clock_timestamp())
+  order by position`;
+
+/**
+ * Retries parked streams, each in its own transaction, while the projection runs. Applies the
+ * events that a stream missed. If one of them fails, those before it stay applied.
+ */
+export const replayParked = async (
+  source: ReplaySource,
+  { streamId, onlyDue = false }: ReplayFilter = {},
+): Promise<ReplayResult> => {
+  const values = [source.name, streamId ?? null, onlyDue];
+  const { rows } = await source.pool.query<ParkedRow>(PARKED_SQL, values);
+  const stillParked: StillParked[] = [];
+  let replayed = 0;
+  for (const row of rows) {
+    const outcome = await replayStream(source, row, onlyDue);
+    if (outcome === 'replayed') replayed++;
+    else if (outcome !== 'skipped') stillParked.push(outcome);
+  }
+  return { replayed, stillParked };
+};
+
+const NEXT_SQL = `select ceil(extract(epoch from min(retry_at) - clock_timestamp()) * 1000)::integer as ms
+  from projection_parked where projection = $1`;
+
+/** Minimum wait after a retry, ms: another process may be retrying the same stream. */
+const MIN_WAIT_MS = 50;
+
+/** Schedules the retries of a projection's parked streams and logs their outcomes. */
+export class ProjectionRetries {
+  /** False while no retry can be due, so that a healthy projection does not query for one. */
+  private hasScheduled = false;
+
+  constructor(
+    private readonly source: ReplaySource,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Notes that a stream is parked. */
+  schedule(): void {
+    this.hasScheduled = true;
+  }
+
+  /** Retries all parked streams, due or not: a new start of the process may bring a fix. */
+  async retryAll(): Promise<void> {
+    this.report(await replayParked(this.source));
+    this.hasScheduled = true;
+  }
+
+  /**
+   * Retries the due streams. Returns the time until the next retry, ms; Infinity if there is none.
+   */
+  async retryDue(): Promise<number> {
+    if (!this.hasScheduled) return Infinity;
+    const delay = await this.readNextDelay();
+    if (delay === null) this.hasScheduled = false;
+    if (delay === null || delay > 0) return delay ?? Infinity;
+    this.report(await replayParked(this.source, { onlyDue: true }));
+    return Math.max(MIN_WAIT_MS, (await this.readNextDelay()) ?? Infinity);
+  }
+
+  private async readNextDelay(): Promise<number | null> {
+    const { rows } = await this.source.pool.query<{ ms: number | null }>(NEXT_SQL, [this.source.name]);
+    const ms = rows[0]?.ms ?? null;
+    return ms === null ? null : Math.max(0, ms);
+  }
+
+  private report({ replayed, stillParked }: ReplayResult): void {
+    const projection = this.source.name;
+    if (replayed > 0) this.logger.info({ projection, replayed }, 'parked streams replayed');
     for (const { error, willRetry, ...stream } of stillParked) {
       const fields = { err: error, projection, ...stream };
-      if (willRetry) logger.warn(fields, 'an event could not be projected; it is tried again');
-      else
-        logger.error(
-          { ...fields, alert: true },
-          'an event could not be projected: its stream is parked, the others go on',
-        );
+      if (willRetry) this.logger.warn(fields, 'event projection failed, retry scheduled');
+      else this.logger.error({ ...fields, alert: true }, 'event projection failed, stream parked');
     }
-  };
-
-  return {
-    expect: () => void (expected = true),
-    all: async () => {
-      tell(await replayParked(source));
-      expected = true;
-    },
-    due: async () => {
-      if (!expected) return Infinity;
-      const next = await nextReplayIn(source.pool, projection);
-      if (next === null) expected = false;
-      if (next === null || next > 0) return next ?? Infinity;
-      tell(await replayParked(source, { onlyDue: true }));
-      // Not at once: another process may be at it.
-      return Math.max(SOON_MS, (await nextReplayIn(source.pool, projection)) ?? Infinity);
-    },
-  };
-};
+  }
+}

@@ -56,7 +56,7 @@ describe('a projection', () => {
   });
   afterEach(() => Promise.all(running.map((one) => one.stop())));
 
-  /** Writes each event's position once: the primary key refuses a second time. */
+  /** Writes each event's position; the primary key rejects a second time. */
   const record: HandleEvents = async (client, events) => {
     await client.query('insert into seen select $1, unnest($2::bigint[]), unnest($3::text[])', [
       name,
@@ -103,7 +103,7 @@ describe('a projection', () => {
       ({ position }) => position,
     );
 
-  it('applies what is in the log, then what arrives, each event once and in order', async () => {
+  it('applies existing and new events, each once and in order', async () => {
     for (let n = 0; n < 7; n++) await append(undefined, 3);
     const order: number[] = [];
     const projection = start({
@@ -118,22 +118,22 @@ describe('a projection', () => {
     await projection.waitForPosition(lastPosition);
     expect(order).toEqual(await positionsOf());
     expect(await seen()).toEqual(order);
-    expect(projection.status()).toEqual({ position: lastPosition, failing: false });
+    expect(projection.status()).toEqual({ position: lastPosition, isFailing: false });
   });
 
-  it('follows a hint at once, and polls where hints are lost', async () => {
-    const hinted = start();
-    await hinted.waitForPosition(await store.headPosition());
+  it('follows a notification at once, and polls when notifications are lost', async () => {
+    const notified = start();
+    await notified.waitForPosition(await store.headPosition());
     const { lastPosition } = await append();
-    await until(() => hinted.status().position === lastPosition);
-    await hinted.stop();
+    await until(() => notified.status().position === lastPosition);
+    await notified.stop();
     const polling = start({ pollMs: 20, subscribe: undefined });
     await polling.waitForPosition(lastPosition);
     const next = await append();
     await until(() => polling.status().position === next.lastPosition);
   });
 
-  it('loses and repeats nothing while several processes append and project', async () => {
+  it('applies each event once while several processes append and project', async () => {
     const others = Array.from({ length: 3 }, () =>
       createPostgresEventStore(pool, { onAppended: () => wakes.forEach((wake) => wake()) }),
     );
@@ -150,7 +150,7 @@ describe('a projection', () => {
     expect(await seen()).toEqual(await positionsOf());
   });
 
-  it('passes over other categories without handing them over', async () => {
+  it('skips events of other categories', async () => {
     const metering = createPool({ url: database.urlFor('metering'), applicationName: 'spec' });
     const foreign = createPostgresEventStore(metering);
     const { lastPosition } = await foreign.append({
@@ -163,7 +163,7 @@ describe('a projection', () => {
     expect(await seen()).toEqual(await positionsOf());
   });
 
-  it('keeps rows and checkpoint together when a batch fails for a while', async () => {
+  it('keeps rows and checkpoint consistent when batches fail', async () => {
     let failures = 3;
     const projection = start({
       handle: async (client, events) => {
@@ -172,13 +172,13 @@ describe('a projection', () => {
       },
     });
     await append();
-    await until(() => projection.status().failing);
+    await until(() => projection.status().isFailing);
     await projection.waitForPosition(await store.headPosition());
     expect(await seen()).toEqual(await positionsOf());
-    expect(projection.status().failing).toBe(false);
+    expect(projection.status().isFailing).toBe(false);
   });
 
-  it('parks the stream of an event that it cannot handle, lets others pass, and replays after the fix', async () => {
+  it('parks the stream of an event that fails, applies the others, and replays after the fix', async () => {
     const [bad, good] = [freshStream(), freshStream()];
     await start().waitForPosition(await store.headPosition());
     await running[0]!.stop();
@@ -214,9 +214,9 @@ describe('a projection', () => {
     expect(await seen(bad)).toHaveLength(1);
     await running.at(-1)!.stop();
 
-    const mended = start();
+    const fixed = start();
     await until(async () => (await seen(bad)).length === 5);
-    await mended.waitForPosition(late.lastPosition);
+    await fixed.waitForPosition(late.lastPosition);
     expect(await seen()).toEqual(await positionsOf());
     expect((await pool.query('select from projection_parked where projection = $1', [name])).rowCount).toBe(
       0,
@@ -228,41 +228,41 @@ describe('a projection', () => {
       handle: async (client) => void (await client.query('select * from no_such_table')),
     });
     await append();
-    await until(() => projection.status().failing);
+    await until(() => projection.status().isFailing);
     expect((await pool.query('select from projection_parked where projection = $1', [name])).rowCount).toBe(
       0,
     );
     expect(await seen()).toEqual([]);
   });
 
-  it('finishes its transaction when it is stopped, and refuses who still waits', async () => {
+  it('finishes its transaction on stop and rejects waiting callers', async () => {
     await append();
     let entered = false;
-    let leave: () => void = () => undefined;
+    let finish: () => void = () => undefined;
     const projection = start({
       handle: async (client, events) => {
         entered = true;
-        await new Promise<void>((resolve) => (leave = resolve));
+        await new Promise<void>((resolve) => (finish = resolve));
         await record(client, events);
       },
     });
     const waiting = projection.waitForPosition(1_000_000);
     await until(() => entered);
     const stopping = projection.stop();
-    leave();
+    finish();
     await stopping;
     await expect(waiting).rejects.toMatchObject({ kind: 'transient', code: 'LOG.PROJECTION_STOPPED' });
     expect((await seen()).length).toBeGreaterThan(0);
   });
 
-  it('does not go on over a log that was restored', async () => {
+  it('stops at a log that was restored', async () => {
     const projection = start();
     await projection.waitForPosition(await store.headPosition());
     const admin = createPool({ url: database.url, applicationName: 'spec' });
     await admin.query('update log_head set epoch = epoch + 1');
     const before = await seen();
     await append();
-    await until(() => projection.status().failing);
+    await until(() => projection.status().isFailing);
     expect(await seen()).toEqual(before);
     await admin.query('update log_head set epoch = epoch - 1');
     await admin.end();

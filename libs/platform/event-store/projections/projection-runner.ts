@@ -1,207 +1,246 @@
 import type pg from 'pg';
 import { createPipelinedPool } from '@antiphon/database';
-import { createWakeSignal, isAppError, transient, type WakeSignal } from '@antiphon/kernel';
-import { observeGauges } from '@antiphon/observability';
+import { backoffDelay, createWakeSignal, isAppError, transient } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { createLogReader } from '../read/log-reader.js';
 import { type BatchResult, runBatch } from './projection-batch.js';
 import { ensureCheckpoint, PROJECTION_PRELUDE } from './projection-checkpoint.js';
-import { type Look, look, type Passed } from './projection-snapshot.js';
-import { createRetries, type Retries } from './projection-retries.js';
-import { createWaiters } from './position-waiters.js';
-import type { HandleEvents, ProjectionSource } from './projection-source.js';
+import type { HandleEvents, ProjectionSource } from './projection-definition.js';
+import { observeProjectionLag } from './projection-progress.js';
+import { ProjectionRetries } from './projection-retries.js';
+import { type ProjectionSnapshot, readSnapshot, type SkippedRange } from './projection-snapshot.js';
 
 export interface ProjectionOptions {
   readonly pool: pg.Pool;
-  /** Names the checkpoint; a new name reads the log from its beginning. */
+  /** Name of the checkpoint; a new name reads the log from its beginning. */
   readonly name: string;
   readonly categories: readonly string[];
-  /** Applies events, in order of position and each once, in the transaction that moves the checkpoint. */
   readonly handle: HandleEvents;
   readonly logger: Logger;
-  /** Subscribes to what tells that the log has grown, e.g. `hint.log`; answers how to unsubscribe. */
+  /**
+   * Subscribes to notifications that the log has grown, such as `onLogNotification`, and returns a
+   * function that unsubscribes.
+   */
   readonly subscribe?: (wake: () => void) => () => void;
-  /** How often to look without a hint, in ms. */
+  /** Interval of reads without a notification, ms. */
   readonly pollMs?: number;
   readonly batchSize?: number;
-  /** Waits before each further try of an event that cannot be handled, in ms. After the last, its stream is parked. */
+  /** Delays before the retries of an event that failed, ms. Then its stream stays parked. */
   readonly retryDelaysMs?: readonly number[];
 }
 
 export interface RunningProjection {
-  /** Ends after the transaction that is under way; those who wait for a position are refused. */
+  /** Stops after the current transaction; waits for a position then reject. */
   stop(): Promise<void>;
-  /** Resolves once every event up to this position is applied or parked, by this process or another. */
+  /** Resolves once this or another process has applied or parked every event up to `position`. */
   waitForPosition(position: number): Promise<void>;
-  /** The last position known to be applied, and whether the last look at the log failed. */
-  status(): { readonly position: number; readonly failing: boolean };
+  /** Returns the last position known to be applied, and whether the last attempt failed. */
+  status(): { readonly position: number; readonly isFailing: boolean };
 }
 
-const MAX_BACKOFF_MS = 5_000;
-/** How soon to look again while somebody waits for what another process applies, or another process was faster. */
-const SOON_MS = 50;
-/** How far the checkpoint may be behind a log that has nothing for the projection: a transaction for each look is dear. */
-const PASS_WITHIN_MS = 1_000;
+/** Callers that wait until a growing position has reached theirs. */
+class PositionWaiters {
+  private reached = 0;
+  private refusal: Error | undefined;
+  private readonly waiting = new Set<{
+    readonly position: number;
+    readonly resolve: () => void;
+    readonly reject: (error: Error) => void;
+  }>();
 
-interface Loop {
-  /** Its pool is the runner's own. */
-  readonly source: ProjectionSource;
-  /** For what is rare, and waits for the disk. */
-  readonly pool: pg.Pool;
-  readonly logger: Logger;
-  readonly pollMs: number;
-  readonly signal: WakeSignal;
-  readonly waiters: ReturnType<typeof createWaiters>;
-  readonly retries: Retries;
-  readonly stopping: () => boolean;
-  failures: number;
-  /** Another process was faster the last time. */
-  contended: boolean;
-  passed: Passed;
-  movedAt: number;
-}
-
-const report = (loop: Loop, { parked }: BatchResult): void => {
-  for (const { event, error } of parked) {
-    const { workspace, streamId, position, eventId, type } = event;
-    loop.logger.warn(
-      { err: error, projection: loop.source.name, workspace, streamId, position, eventId, type },
-      'an event could not be projected; its stream waits for the next try, the others go on',
-    );
+  get position(): number {
+    return this.reached;
   }
-  if (parked.length > 0) loop.retries.expect();
-};
 
-/** Nothing for this projection: known to who waits at once, to the checkpoint once in a while. */
-const isPassed = (loop: Loop, { events, position, upTo }: Look): boolean => {
-  if (events.length > 0) return false;
-  loop.passed = { from: position, to: upTo };
-  loop.waiters.reached(upTo);
-  return performance.now() - loop.movedAt < PASS_WITHIN_MS;
-};
-
-/** Applies what is there, to the log's end; `elsewhere`: another process was at it. */
-const catchUp = async (loop: Loop): Promise<'done' | 'elsewhere'> => {
-  const { source, waiters, stopping } = loop;
-  for (;;) {
-    const seen = await look(source, loop.passed);
-    waiters.reached(seen.position);
-    if (seen.parked) loop.retries.expect();
-    if (seen.upTo <= seen.position || stopping()) return 'done';
-    if (isPassed(loop, seen)) {
-      if (seen.upTo < seen.head) continue;
-      return 'done';
-    }
-    const result = await runBatch(source, seen, loop.contended);
-    loop.contended = result.state === 'elsewhere';
-    if (loop.contended) return 'elsewhere';
-    loop.movedAt = performance.now();
-    loop.passed = { from: result.position, to: result.position };
-    waiters.reached(result.position);
-    report(loop, result);
-    // What is appended from here on brings a hint of its own.
-    if (result.state === 'caught_up') return 'done';
+  get isEmpty(): boolean {
+    return this.waiting.size === 0;
   }
-};
 
-const nextDelay = (loop: Loop, error: unknown): number => {
-  loop.failures++;
-  const fields = { err: error, projection: loop.source.name, failures: loop.failures };
-  const expected = isAppError(error) && error.kind === 'transient';
-  // Once an outage, not once a try; a bug is loud every time.
-  if (!expected) loop.logger.error(fields, 'a projection cannot go on; it tries again');
-  else if (loop.failures === 1) loop.logger.warn(fields, 'a projection waits for the database');
-  return Math.min(MAX_BACKOFF_MS, 50 * 2 ** Math.min(loop.failures, 10));
-};
-
-const restFor = ({ passed, waiters, pollMs }: Loop, ended: 'done' | 'elsewhere'): number => {
-  if (ended === 'elsewhere' || waiters.waiting()) return Math.min(pollMs, SOON_MS);
-  return passed.to > passed.from ? Math.min(pollMs, PASS_WITHIN_MS) : pollMs;
-};
-
-const run = async (loop: Loop): Promise<void> => {
-  let prepared = false;
-  while (!loop.stopping()) {
-    let delay: number;
-    try {
-      if (!prepared) {
-        await ensureCheckpoint(loop.pool, loop.source.name);
-        await loop.retries.all();
-        prepared = true;
+  advanceTo(position: number): void {
+    this.reached = Math.max(this.reached, position);
+    for (const waiter of this.waiting)
+      if (waiter.position <= this.reached) {
+        this.waiting.delete(waiter);
+        waiter.resolve();
       }
-      const ended = await catchUp(loop);
-      loop.failures = 0;
-      delay = Math.min(restFor(loop, ended), await loop.retries.due());
-    } catch (error) {
-      delay = nextDelay(loop, error);
-    }
-    if (!loop.stopping()) await loop.signal.wait(delay);
   }
-};
 
-const beginLoop = (options: ProjectionOptions, own: pg.Pool, stopping: () => boolean): Loop => {
-  const { pool, name, categories, handle, logger, pollMs = 1_000, batchSize = 500, retryDelaysMs } = options;
-  const source = { pool: own, name, categories, handle, batchSize, retryDelaysMs };
-  return {
-    source,
-    pool,
-    logger,
-    pollMs,
-    signal: createWakeSignal(),
-    waiters: createWaiters(),
-    retries: createRetries({ ...source, pool }, logger),
-    stopping,
-    failures: 0,
-    contended: false,
-    passed: { from: 0, to: 0 },
-    movedAt: -Infinity,
-  };
-};
+  waitFor(position: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (position <= this.reached) resolve();
+      else if (this.refusal) reject(this.refusal);
+      else this.waiting.add({ position, resolve, reject });
+    });
+  }
 
-const PARKED_SQL = 'select count(*)::integer as parked from projection_parked where projection = $1';
+  /** Rejects present and future callers. */
+  rejectAll(error: Error): void {
+    this.refusal = error;
+    for (const waiter of this.waiting) waiter.reject(error);
+    this.waiting.clear();
+  }
+}
 
-/** How far it is behind the log, and what it has stopped at, counted when somebody asks. */
-const observeLag = ({ pool, name }: ProjectionOptions, position: () => number): (() => void) =>
-  observeGauges(
-    {
-      antiphon_projection_lag_events: 'Events of the log that a projection has not seen yet',
-      antiphon_projection_parked_streams: 'Event streams that a projection has stopped at',
-    },
-    async (report) => {
-      const seen = position();
-      const behind = Math.max(0, (await createLogReader(pool).headPosition()) - seen);
-      report('antiphon_projection_lag_events', behind, { projection: name });
-      const { rows } = await pool.query<{ parked: number }>(PARKED_SQL, [name]);
-      report('antiphon_projection_parked_streams', rows[0]?.parked ?? 0, { projection: name });
-    },
-  );
+/** Delays after failures in a row. */
+const BACKOFF = { firstMs: 100, maxMs: 5_000 };
+/** Poll interval while a caller waits for another process, or after that process won a batch. */
+const CONTENDED_POLL_MS = 50;
+/**
+ * Maximum age of a stored checkpoint behind a log that has nothing for the projection. A
+ * transaction for each such read would cost too much.
+ */
+const SKIP_WITHIN_MS = 1_000;
+
+/** Applies the log to one projection until it is stopped. */
+class ProjectionRunner implements RunningProjection {
+  private readonly source: ProjectionSource;
+  private readonly ownPool: pg.Pool;
+  private readonly pollMs: number;
+  private readonly wakeSignal = createWakeSignal();
+  private readonly waiters = new PositionWaiters();
+  private readonly retries: ProjectionRetries;
+  private readonly running: Promise<void>;
+  private readonly unsubscribe: (() => void) | undefined;
+  private readonly stopObserving: () => void;
+  private isStopped = false;
+  private isPrepared = false;
+  private failures = 0;
+  /** Another process won the last batch. */
+  private isContended = false;
+  private skipped: SkippedRange = { from: 0, to: 0 };
+  private movedAt = -Infinity;
+
+  constructor(private readonly options: ProjectionOptions) {
+    const { pool, name, categories, handle, logger, batchSize = 500, retryDelaysMs } = options;
+    // Retries are rare and wait for the disk, so they use the shared pool.
+    this.ownPool = createPipelinedPool(pool, { prelude: PROJECTION_PRELUDE, logger });
+    this.source = { pool: this.ownPool, name, categories, handle, batchSize, retryDelaysMs };
+    this.retries = new ProjectionRetries({ ...this.source, pool }, logger);
+    this.pollMs = options.pollMs ?? 1_000;
+    this.unsubscribe = options.subscribe?.(this.wakeSignal.wake);
+    this.running = this.run().finally(() => this.ownPool.end());
+    this.stopObserving = observeProjectionLag(pool, name, () => this.waiters.position);
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    this.stopObserving();
+    this.unsubscribe?.();
+    this.wakeSignal.wake();
+    await this.running;
+    const message = `projection ${this.source.name} has stopped`;
+    this.waiters.rejectAll(transient('LOG.PROJECTION_STOPPED', message));
+  }
+
+  waitForPosition(position: number): Promise<void> {
+    this.wakeSignal.wake();
+    return this.waiters.waitFor(position);
+  }
+
+  status(): { readonly position: number; readonly isFailing: boolean } {
+    return { position: this.waiters.position, isFailing: this.failures > 0 };
+  }
+
+  /** True also after the caller has ended its pool: the runner's own connection must close too. */
+  private get isStopping(): boolean {
+    return this.isStopped || this.options.pool.ending;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.isStopping) {
+      let delayMs: number;
+      try {
+        delayMs = await this.runOnce();
+      } catch (error) {
+        delayMs = this.countFailure(error);
+      }
+      if (!this.isStopping) await this.wakeSignal.wait(delayMs);
+    }
+  }
+
+  /** Applies all new events and due retries. Returns the time until the next run, ms. */
+  private async runOnce(): Promise<number> {
+    if (!this.isPrepared) {
+      await ensureCheckpoint(this.options.pool, this.source.name);
+      await this.retries.retryAll();
+      this.isPrepared = true;
+    }
+    const pollDelayMs = this.pollDelayAfter(await this.catchUp());
+    this.failures = 0;
+    return Math.min(pollDelayMs, await this.retries.retryDue());
+  }
+
+  /** Applies events up to the head of the log, or until another process wins a batch. */
+  private async catchUp(): Promise<'done' | 'contended'> {
+    for (;;) {
+      const snapshot = await readSnapshot(this.source, this.skipped);
+      this.waiters.advanceTo(snapshot.position);
+      if (snapshot.hasParkedStreams) this.retries.schedule();
+      if (snapshot.upTo <= snapshot.position || this.isStopping) return 'done';
+      if (this.skip(snapshot)) {
+        if (snapshot.upTo < snapshot.head) continue;
+        return 'done';
+      }
+      const state = await this.applyBatch(snapshot);
+      if (state === 'contended') return 'contended';
+      // A later append sends its own notification.
+      if (state === 'caught_up') return 'done';
+    }
+  }
+
+  /**
+   * Skips a range without events for this projection, and returns false once the stored checkpoint
+   * is due to move. Waiting callers learn of the new position at once.
+   */
+  private skip({ events, position, upTo }: ProjectionSnapshot): boolean {
+    if (events.length > 0) return false;
+    this.skipped = { from: position, to: upTo };
+    this.waiters.advanceTo(upTo);
+    return performance.now() - this.movedAt < SKIP_WITHIN_MS;
+  }
+
+  private async applyBatch(snapshot: ProjectionSnapshot): Promise<BatchResult['state']> {
+    const result = await runBatch(this.source, snapshot, this.isContended);
+    this.isContended = result.state === 'contended';
+    if (this.isContended) return 'contended';
+    this.movedAt = performance.now();
+    this.skipped = { from: result.position, to: result.position };
+    this.waiters.advanceTo(result.position);
+    this.reportParked(result);
+    return result.state;
+  }
+
+  private reportParked({ parked }: BatchResult): void {
+    for (const { event, error } of parked) {
+      const { workspace, streamId, position, eventId, type } = event;
+      this.options.logger.warn(
+        { err: error, projection: this.source.name, workspace, streamId, position, eventId, type },
+        'event projection failed, retry scheduled',
+      );
+    }
+    if (parked.length > 0) this.retries.schedule();
+  }
+
+  private pollDelayAfter(outcome: 'done' | 'contended'): number {
+    if (outcome === 'contended' || !this.waiters.isEmpty) return Math.min(this.pollMs, CONTENDED_POLL_MS);
+    const hasSkipped = this.skipped.to > this.skipped.from;
+    return hasSkipped ? Math.min(this.pollMs, SKIP_WITHIN_MS) : this.pollMs;
+  }
+
+  /** Logs a failure and returns the delay before the next attempt, ms. */
+  private countFailure(error: unknown): number {
+    this.failures++;
+    const fields = { err: error, projection: this.source.name, failures: this.failures };
+    const isOutage = isAppError(error) && error.kind === 'transient';
+    // An outage is logged once, a bug at each attempt.
+    if (!isOutage) this.options.logger.error(fields, 'projection failed, retry scheduled');
+    else if (this.failures === 1) this.options.logger.warn(fields, 'projection waits for the database');
+    return backoffDelay(BACKOFF, this.failures - 1);
+  }
+}
 
 /**
- * Keeps the rows of one projection equal to the log: live by hint, by polling where a hint is lost. Several
- * processes may run the same one; each transaction is one process's, so every event is applied once.
+ * Starts a projection: applies the log to its rows as it grows, by notification and by polling.
+ * Several processes may run the same one. A batch belongs to one process, so every event is applied
+ * once.
  */
-export const runProjection = (options: ProjectionOptions): RunningProjection => {
-  let stopped = false;
-  const own = createPipelinedPool(options.pool, { prelude: PROJECTION_PRELUDE, logger: options.logger });
-  // A pool that is ended under a projection that nobody stopped ends it too: its own connection must not outlive that.
-  const loop = beginLoop(options, own, () => stopped || options.pool.ending);
-  const { signal, waiters } = loop;
-  const unsubscribe = options.subscribe?.(signal.wake);
-  const running = run(loop).finally(() => own.end());
-  const unobserve = observeLag(options, waiters.position);
-  return {
-    stop: async () => {
-      stopped = true;
-      unobserve();
-      unsubscribe?.();
-      signal.wake();
-      await running;
-      waiters.refuse(transient('LOG.PROJECTION_STOPPED', `projection ${options.name} has stopped`));
-    },
-    waitForPosition: (position) => {
-      signal.wake();
-      return waiters.until(position);
-    },
-    status: () => ({ position: waiters.position(), failing: loop.failures > 0 }),
-  };
-};
+export const runProjection = (options: ProjectionOptions): RunningProjection => new ProjectionRunner(options);

@@ -1,15 +1,18 @@
 import pg from 'pg';
 
-/** Where a log ends. */
+/** The end of a log. */
 export interface LogEnd {
   readonly epoch: number;
-  /** Of the newest event; 0 for an empty log. */
+  /** Position of the newest event; 0 for an empty log. */
   readonly position: number;
-  /** When it was recorded, ISO 8601; null for an empty log. */
+  /** Time at which the newest event was recorded, ISO 8601; null for an empty log. */
   readonly at: string | null;
 }
 
-/** Epochs of leases that the lost time may have given out: whoever still holds one of them is refused. */
+/**
+ * Raises lease epochs beyond every epoch that the lost history may have granted. Appends that carry
+ * such an epoch are then fenced.
+ */
 const LOST_EPOCHS = 1_000_000;
 
 interface EndRow {
@@ -18,13 +21,13 @@ interface EndRow {
   readonly at: Date | null;
 }
 
-/** Where the log of a schema ends, as the transaction sees it; null where the schema has no log. */
+/** Reads the end of a schema's log within the transaction; null if the schema has no log. */
 export const readLogEnd = async (client: pg.ClientBase, schema = 'public'): Promise<LogEnd | null> => {
   const name = pg.escapeIdentifier(schema);
-  const found = await client.query<{ there: boolean }>(`select to_regclass($1) is not null as there`, [
+  const found = await client.query<{ exists: boolean }>(`select to_regclass($1) is not null as "exists"`, [
     `${name}.log_head`,
   ]);
-  if (found.rows[0]?.there !== true) return null;
+  if (found.rows[0]?.exists !== true) return null;
   const { rows } = await client.query<EndRow>(
     `select h.epoch, coalesce(e.position, h.base_position) as position, e.recorded_at as at
      from ${name}.log_head h
@@ -37,9 +40,9 @@ export const readLogEnd = async (client: pg.ClientBase, schema = 'public'): Prom
 };
 
 /**
- * Begins another history of the log, in the transaction that has put its rows in: the epoch becomes one above every
- * known one, projections that were restored with the log belong to it, and no lease of the lost time counts any more.
- * Answers the new epoch.
+ * Begins another history of the log, in the transaction that restored its rows, and returns the new
+ * epoch. The epoch is above every known one. Restored projections belong to it, and leases of the
+ * lost history no longer count.
  */
 export const beginEpoch = async (client: pg.ClientBase, known: readonly number[]): Promise<number> => {
   const { rows } = await client.query<{ epoch: string }>(

@@ -1,66 +1,37 @@
 import pg from 'pg';
-import { compareTable } from './compare-rows.js';
-import type { RowDifference } from './compare-rows.js';
-import { foldInBatches, foldWithin } from './fold-log.js';
-import type { Fold } from './fold-log.js';
-import type { ProjectionDefinition } from './projection-definition.js';
-import { readProgress } from './projection-progress.js';
-import { withShadowTables } from './shadow-tables.js';
-import { readArchivesAlong, requireWholeLog } from './whole-log.js';
-import type { ReadAlong } from './whole-log.js';
+import type { ProjectionDefinition } from '../projection-definition.js';
+import { readProgress } from '../projection-progress.js';
+import { compareTable, type RowDifference } from './compare-rows.js';
+import { EMPTY_FOLD, type Fold, foldInTransaction, type FoldOptions, foldUntilNear } from './fold-log.js';
+import { loadArchives, type LoadedArchives, requireWholeLog, withShadowTables } from './shadow-tables.js';
 
 export interface ProjectionComparison {
   readonly name: string;
-  /** The position of the log at which both sides were held against each other. */
+  /** Position of the log at which the two sides were compared. */
   readonly position: number;
-  /** Events that were folded. */
+  /** Number of folded events. */
   readonly events: number;
-  /** Rows that the log makes. */
+  /** Number of rows in the fold. */
   readonly rows: number;
-  /** Rows that differ; `first` names some of them. */
+  /** Number of rows that differ; `first` names some of them. */
   readonly differing: number;
   readonly first: readonly RowDifference[];
 }
 
-export interface FoldOptions {
-  /** Folder of the files of archived events, which are folded along; without it nothing may have left the log. */
-  readonly archives?: string | undefined;
-}
-
 export interface CompareOptions extends FoldOptions {
-  /** Of `pg_export_snapshot()`: what is compared is what its transaction sees. */
+  /** Snapshot id of `pg_export_snapshot()`: the comparison sees the data of that transaction. */
   readonly snapshot?: string;
 }
 
-/** So few events are left to the last step, which has a snapshot open meanwhile. */
-export const NEAR = 1_000;
-/** A log that grows faster than it can be folded is left to the last step too. */
-const MAX_ROUNDS = 10;
-
-/** Folds until the target, which moves on under live traffic, is near. */
-export const foldUntilNear = async (
-  client: pg.ClientBase,
-  definition: ProjectionDefinition,
-  target: () => Promise<number>,
-): Promise<Fold> => {
-  let fold: Fold = { position: 0, events: 0 };
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    const upTo = await target();
-    if (upTo - fold.position <= NEAR) break;
-    fold = await foldInBatches(client, definition, fold, upTo);
-  }
-  return fold;
-};
-
-const compareHere = async (
+const compareOnSnapshot = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
   from: Fold,
-  along: ReadAlong,
+  archives: LoadedArchives,
 ): Promise<ProjectionComparison> => {
   const { position } = await readProgress(client, definition);
-  const { events } = await foldWithin(client, definition, from, position);
-  await requireWholeLog(client, along);
+  const { events } = await foldInTransaction(client, definition, from, position);
+  await requireWholeLog(client, archives);
   for (const { name } of definition.tables)
     await client.query(`analyze pg_temp.${pg.escapeIdentifier(name)}`);
   let [rows, differing] = [0, 0];
@@ -75,32 +46,33 @@ const compareHere = async (
 };
 
 /**
- * Folds the log anew, in small batches beside live traffic, and holds every row of the projection against it, on one
- * snapshot: rows, checkpoint and log of the same moment, without a lock. Writes nothing but temporary tables.
- * Rejects with an AppError when the database cannot be read, when the handler writes elsewhere (`DATABASE.FORBIDDEN`), when
- * events have left to files that it was not given, or leave meanwhile (`LOG.ARCHIVED`), and when a file is not the one that
- * was written (`LOG.ARCHIVE_DAMAGED`).
+ * Folds the log again, in small batches next to live traffic, and compares every row of the
+ * projection with the fold. Rows, checkpoint and log come from one snapshot, without a lock. Writes
+ * only temporary tables. Rejects with an AppError:
+ * - `DATABASE.FORBIDDEN`: the handler writes outside its tables.
+ * - `LOG.ARCHIVED`: events are archived in files that it was not given, or during the fold.
+ * - `LOG.ARCHIVE_DAMAGED`: an archive file was changed.
+ * - `LOG.UNAVAILABLE` or `DATABASE.…`: the database cannot be read.
  */
 export const compareProjection = (
   pool: pg.Pool,
   definition: ProjectionDefinition,
-  { snapshot, archives }: CompareOptions = {},
+  { snapshot, archives: folder }: CompareOptions = {},
 ): Promise<ProjectionComparison> =>
   withShadowTables(pool, definition, async (client) => {
-    const early = snapshot === undefined ? await readArchivesAlong(client, archives) : null;
-    const target = async () => (await readProgress(client, definition)).position;
-    const fold =
-      snapshot === undefined ? await foldUntilNear(client, definition, target) : { position: 0, events: 0 };
+    const early = snapshot === undefined ? await loadArchives(client, folder) : null;
+    const readTarget = async () => (await readProgress(client, definition)).position;
+    const fold = snapshot === undefined ? await foldUntilNear(client, definition, readTarget) : EMPTY_FOLD;
     await client.query('begin isolation level repeatable read');
     if (snapshot !== undefined) await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`);
-    // A snapshot that was taken elsewhere shows nothing that this connection had read before.
-    const along = early ?? (await readArchivesAlong(client, archives));
-    const compared = await compareHere(client, definition, fold, along);
+    // An imported snapshot does not see the archives if they were loaded before it.
+    const archives = early ?? (await loadArchives(client, folder));
+    const compared = await compareOnSnapshot(client, definition, fold, archives);
     await client.query('rollback');
     return compared;
   });
 
-/** One after another: each is held against the log at a moment of its own. */
+/** Compares projections one after another, each at its own position of the log. */
 export const compareProjections = async (
   pool: pg.Pool,
   definitions: readonly ProjectionDefinition[],

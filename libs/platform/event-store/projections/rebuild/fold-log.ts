@@ -1,22 +1,31 @@
 import type pg from 'pg';
-import { COLUMNS, type EventRow, toEvent } from '../../read/log-reader.js';
-import { applyWithin } from '../projection-batch.js';
-import type { ProjectionDefinition } from './projection-definition.js';
+import { EVENT_COLUMNS, type EventRow, toEvent } from '../../read/event-row.js';
+import { applyInTransaction } from '../projection-batch.js';
+import type { ProjectionDefinition } from '../projection-definition.js';
 
-/** How far the shadows are. */
+/** Progress of a fold of the log into shadow tables. */
 export interface Fold {
-  /** The last position that they contain. */
+  /** Last position that the shadow tables contain. */
   readonly position: number;
-  /** Events that were applied or parked on the way. */
+  /** Number of events that were applied or parked. */
   readonly events: number;
+}
+
+export const EMPTY_FOLD: Fold = { position: 0, events: 0 };
+
+export interface FoldOptions {
+  /** Folder of archive files to fold with the log; without it no event may be archived. */
+  readonly archives?: string | undefined;
 }
 
 const BATCH = 500;
 
-const PAGE_SQL = `select ${COLUMNS} from events where position > $1 and position <= $2 and category = any ($3)
+const PAGE_SQL = `select ${EVENT_COLUMNS} from events where position > $1 and position <= $2 and category = any ($3)
   order by position limit ${BATCH}`;
 
-/** One small batch, within the caller's transaction. What cannot be handled is parked among the shadows. */
+/**
+ * Folds one batch within the caller's transaction. An event that fails is parked in the shadows.
+ */
 const foldBatch = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
@@ -26,13 +35,27 @@ const foldBatch = async (
   const values = [position, upTo, definition.categories];
   const { rows } = await client.query<EventRow>({ name: 'antiphon_fold_page', text: PAGE_SQL, values });
   const page = rows.map(toEvent);
-  await applyWithin(definition, client, page);
+  await applyInTransaction(definition, client, page);
   const last = page.length < BATCH ? upTo : (page.at(-1)?.position ?? upTo);
   return { position: last, events: events + page.length };
 };
 
-/** Folds on up to a position, a transaction each batch: nothing is held back meanwhile. */
-export const foldInBatches = async (
+/** Folds up to a position within the current transaction. */
+export const foldInTransaction = async (
+  client: pg.ClientBase,
+  definition: ProjectionDefinition,
+  from: Fold,
+  upTo: number,
+): Promise<Fold> => {
+  let fold = from;
+  while (fold.position < upTo) fold = await foldBatch(client, definition, fold, upTo);
+  return fold;
+};
+
+/**
+ * Folds up to a position with a transaction per batch, which holds no lock or snapshot for long.
+ */
+const foldInBatches = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
   from: Fold,
@@ -52,14 +75,22 @@ export const foldInBatches = async (
   return fold;
 };
 
-/** Folds on up to a position within the transaction that is under way. */
-export const foldWithin = async (
+/** Number of events that the last step may fold while it holds a snapshot or a lock. */
+const MAX_REMAINING = 1_000;
+/** Limit for a log that grows faster than it can be folded: the last step then folds the rest. */
+const MAX_ROUNDS = 10;
+
+/** Folds until few events remain before the target, which moves under live traffic. */
+export const foldUntilNear = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
-  from: Fold,
-  upTo: number,
+  readTarget: () => Promise<number>,
 ): Promise<Fold> => {
-  let fold = from;
-  while (fold.position < upTo) fold = await foldBatch(client, definition, fold, upTo);
+  let fold = EMPTY_FOLD;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const upTo = await readTarget();
+    if (upTo - fold.position <= MAX_REMAINING) break;
+    fold = await foldInBatches(client, definition, fold, upTo);
+  }
   return fold;
 };

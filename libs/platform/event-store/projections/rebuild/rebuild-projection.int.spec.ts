@@ -84,7 +84,7 @@ describe('a rebuild', () => {
   });
   afterEach(() => projection.stop());
 
-  it('finds no row that differs, and does not disturb, while the log grows', async () => {
+  it('finds no differing row while the log grows', async () => {
     let growing = true;
     const load = async () => {
       for (let n = 0; growing && n < 500; n++) await append(`session-live-${n % 20}`, 3);
@@ -107,7 +107,7 @@ describe('a rebuild', () => {
     });
   });
 
-  it('names rows that are missing, extra and other, and leaves them as they are', async () => {
+  it('names missing, extra and changed rows and does not change them', async () => {
     const { rows } = await admin.query<{ stream_id: string }>('select stream_id from spec_counts order by 1');
     const [lost, changed] = rows.map(({ stream_id: id }) => id) as [string, string];
     await admin.query(`delete from spec_counts where stream_id = '${lost}'`);
@@ -123,17 +123,17 @@ describe('a rebuild', () => {
     expect(await compareProjection(admin, counts)).toEqual(compared);
   });
 
-  it('makes the rows equal to the log under live traffic, and no reader sees a part of them', async () => {
+  it('repairs the rows under live traffic, and readers see all repairs or none', async () => {
     const seen = new Set<string>();
     const total = async (): Promise<void> => {
-      // As many events as the projection has passed, whenever anybody looks: else rows and checkpoint are not one.
-      const { rows } = await pool.query<{ whole: boolean; rows: string }>(
+      // At every read the rows must count exactly the events up to the checkpoint.
+      const { rows } = await pool.query<{ consistent: boolean; rows: string }>(
         `select (select coalesce(sum(events), 0) from spec_counts) =
-           (select count(*) from events where category = 'session' and position <= c.position) as whole
+           (select count(*) from events where category = 'session' and position <= c.position) as consistent
          from projection_checkpoints c where name = $1`,
         [counts.name],
       );
-      seen.add(String(rows[0]?.whole));
+      seen.add(String(rows[0]?.consistent));
     };
     let growing = true;
     const repeat = async (work: () => Promise<unknown>) => {
@@ -162,20 +162,20 @@ describe('a rebuild', () => {
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
-  it('lets a projection go on after the log was restored', async () => {
+  it('lets a projection continue after the log was restored', async () => {
     await admin.query('update log_head set epoch = epoch + 1');
     await append();
-    await until(() => projection.status().failing);
+    await until(() => projection.status().isFailing);
     const [listed] = await listProjections(admin, [counts]);
     expect(listed).toMatchObject({ name: counts.name, stale: true, service: 'agent' });
     await rebuildProjection(admin, counts);
     await catchUp();
-    await until(() => !projection.status().failing);
+    await until(() => !projection.status().isFailing);
     expect((await listProjections(admin, [counts]))[0]).toMatchObject({ stale: false, lag: 0, parked: 0 });
     expect((await compareProjection(admin, counts)).differing).toBe(0);
   });
 
-  it('parks what the live one parks, and lets the stream go on after the fix', async () => {
+  it('parks the same streams as the live projection, and applies them after the fix', async () => {
     const bad = freshStream();
     await append(bad);
     await store.append({
@@ -188,12 +188,12 @@ describe('a rebuild', () => {
     expect((await listProjections(admin, [counts]))[0]).toMatchObject({ parked: 1 });
     expect(await rebuildProjection(admin, counts)).toMatchObject({ parked: 1, changed: 0 });
     const { handle } = counts;
-    const mended: HandleEvents = (client, events) =>
+    const tolerant: HandleEvents = (client, events) =>
       handle(
         client,
         events.map((event) => ({ ...event, data: {} })),
       );
-    const fixed = { ...counts, handle: mended };
+    const fixed = { ...counts, handle: tolerant };
     expect((await compareProjection(admin, fixed)).first).toEqual([
       expect.objectContaining({ key: { stream_id: bad }, kind: 'other' }),
     ]);
@@ -201,7 +201,7 @@ describe('a rebuild', () => {
     expect((await listProjections(admin, [counts]))[0]).toMatchObject({ parked: 0 });
   });
 
-  it('refuses a handler that writes to a table which its definition does not name', async () => {
+  it('rejects a handler that writes to a table outside its definition', async () => {
     const straying: HandleEvents = async (client, events) => {
       await count(client, events);
       await client.query(`delete from leases`);
@@ -211,9 +211,9 @@ describe('a rebuild', () => {
     });
   });
 
-  describe('of a log of which a part is archived', () => {
+  describe('of a partly archived log', () => {
     const pairs = [{ begins: ['Began'], ends: ['Ended'] }];
-    const rules = [{ category: 'session', keeps: null, pairs }];
+    const rules = [{ category: 'session', retainedPrefix: null, pairs }];
     let archives: string;
     beforeEach(async () => {
       archives = await mkdtemp(join(tmpdir(), 'antiphon-rebuild-'));
@@ -225,19 +225,19 @@ describe('a rebuild', () => {
       await rm(archives, { recursive: true });
     });
 
-    it('is refused without its files, and with one that was changed', async () => {
+    it('is rejected without the archive files, and with a changed file', async () => {
       await expect(compareProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
       await expect(rebuildProjection(admin, counts)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
       const file = (await listArchives(admin))[0]?.file ?? '';
-      await copyFile(join(archives, file), join(archives, 'kept'));
+      await copyFile(join(archives, file), join(archives, 'backup'));
       await appendFile(join(archives, file), 'x');
       const damaged = { code: 'LOG.ARCHIVE_DAMAGED' };
       await expect(compareProjection(admin, counts, { archives })).rejects.toMatchObject(damaged);
       await expect(rebuildProjection(admin, counts, { archives })).rejects.toMatchObject(damaged);
-      await rename(join(archives, 'kept'), join(archives, file));
+      await rename(join(archives, 'backup'), join(archives, file));
     });
 
-    it('folds its files along, beside the log', async () => {
+    it('folds the archived events together with the log', async () => {
       const head = await store.headPosition();
       expect(await compareProjection(admin, counts, { archives })).toMatchObject({
         ...{ events: head, differing: 0 },
@@ -267,7 +267,7 @@ describe('a rebuild', () => {
       expect((await compareProjection(admin, counts, { archives })).differing).toBe(0);
     });
 
-    it('is refused when more leaves while it folds, and then begun again', async () => {
+    it('is rejected when events are archived during the fold, and succeeds when repeated', async () => {
       let left = false;
       const leaving: HandleEvents = async (client, events) => {
         await count(client, events);
@@ -284,7 +284,7 @@ describe('a rebuild', () => {
     });
   });
 
-  it('compares on the snapshot that it is given', async () => {
+  it('compares on a given snapshot', async () => {
     const client = await admin.connect();
     await client.query('begin isolation level repeatable read, read only');
     const { rows } = await client.query<{ snapshot: string }>('select pg_export_snapshot() as snapshot');

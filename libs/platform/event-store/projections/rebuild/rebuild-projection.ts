@@ -1,45 +1,49 @@
 import type pg from 'pg';
-import { foldUntilNear } from './compare-projection.js';
-import type { FoldOptions } from './compare-projection.js';
-import { mendTable } from './compare-rows.js';
-import { foldWithin } from './fold-log.js';
-import type { Fold } from './fold-log.js';
-import type { ProjectionDefinition } from './projection-definition.js';
-import { readProgress } from './projection-progress.js';
-import { liveTable, withShadowTables } from './shadow-tables.js';
-import { readArchivesAlong, requireWholeLog } from './whole-log.js';
-import type { ReadAlong } from './whole-log.js';
+import type { ProjectionDefinition } from '../projection-definition.js';
+import { readProgress } from '../projection-progress.js';
+import { repairTable } from './compare-rows.js';
+import { type Fold, foldInTransaction, type FoldOptions, foldUntilNear } from './fold-log.js';
+import {
+  liveTable,
+  loadArchives,
+  type LoadedArchives,
+  requireWholeLog,
+  withShadowTables,
+} from './shadow-tables.js';
 
 export interface RebuiltProjection {
   readonly name: string;
-  /** Its position from now on. */
+  /** Position of the checkpoint after the rebuild. */
   readonly position: number;
-  /** Events that were folded. */
+  /** Number of folded events. */
   readonly events: number;
-  /** Rows that were not what the log makes, and are now. */
+  /** Number of rows that differed from the fold and were changed. */
   readonly changed: number;
-  /** Streams that could not be folded to their end; they are parked. */
+  /** Number of streams that could not be folded to their end; they are parked. */
   readonly parked: number;
-  /** How long the projection stood still, in ms: what it missed meanwhile comes after. */
+  /** Time during which the projection was locked, ms. It catches up afterwards. */
   readonly heldMs: number;
 }
 
-const HOLD_SQL = 'select from projection_checkpoints where name = $1 for update';
+const LOCK_SQL = 'select from projection_checkpoints where name = $1 for update';
 const MOVE_SQL = `insert into projection_checkpoints (name, position, epoch, updated_at)
   select $1, $2, epoch, clock_timestamp() from log_head where id = 1
   on conflict (name) do update set position = excluded.position, epoch = excluded.epoch, updated_at = excluded.updated_at`;
 
-/** Nobody else moves the projection, or appends what it is written with, until the transaction ends. */
-const hold = async (
+/**
+ * Locks the projection until the transaction ends: its runner, or the appends that write it, wait.
+ */
+const lockProjection = async (
   client: pg.ClientBase,
   { name, tables, writtenWithAppend }: ProjectionDefinition,
 ): Promise<void> => {
   const locked = tables.map((table) => liveTable(table.name)).join(', ');
   if (writtenWithAppend) await client.query(`lock table ${locked} in exclusive mode`);
-  else await client.query(HOLD_SQL, [name]);
+  else await client.query(LOCK_SQL, [name]);
 };
 
-const movePast = async (client: pg.ClientBase, name: string, position: number): Promise<number> => {
+/** Sets the checkpoint and replaces the parked streams. Returns the number of parked streams. */
+const moveCheckpoint = async (client: pg.ClientBase, name: string, position: number): Promise<number> => {
   await client.query(MOVE_SQL, [name, position]);
   await client.query('delete from public.projection_parked where projection = $1', [name]);
   const { rowCount } = await client.query(
@@ -48,52 +52,48 @@ const movePast = async (client: pg.ClientBase, name: string, position: number): 
   return rowCount ?? 0;
 };
 
-/** As the pool's own user: the folding role may not write what readers see. */
-const swap = async (
+/**
+ * Folds the rest and repairs the live rows. The folding role may not write them, so it is reset.
+ */
+const repairRows = async (
   client: pg.ClientBase,
   definition: ProjectionDefinition,
   from: Fold,
-  along: ReadAlong,
+  archives: LoadedArchives,
 ): Promise<RebuiltProjection> => {
-  const heldFrom = performance.now();
+  const lockedAt = performance.now();
   const { name, tables, writtenWithAppend } = definition;
   await client.query('begin; reset role');
-  await hold(client, definition);
-  const { position: live, epoch, head, logEpoch } = await readProgress(client, definition);
+  await lockProjection(client, definition);
+  const { position, epoch, head, logEpoch } = await readProgress(client, definition);
+  const upTo = epoch === logEpoch ? Math.max(position, from.position) : head;
   await client.query('set local role antiphon_reader');
-  const fold = await foldWithin(
-    client,
-    definition,
-    from,
-    epoch === logEpoch ? Math.max(live, from.position) : head,
-  );
-  await requireWholeLog(client, along);
+  const fold = await foldInTransaction(client, definition, from, upTo);
+  await requireWholeLog(client, archives);
   await client.query('reset role');
   let changed = 0;
-  for (const table of tables) changed += await mendTable(client, table);
-  const parked = writtenWithAppend ? 0 : await movePast(client, name, fold.position);
+  for (const table of tables) changed += await repairTable(client, table);
+  const parked = writtenWithAppend ? 0 : await moveCheckpoint(client, name, fold.position);
   await client.query('commit');
-  const heldMs = Math.round(performance.now() - heldFrom);
+  const heldMs = Math.round(performance.now() - lockedAt);
   return { name, position: fold.position, events: fold.events, changed, parked, heldMs };
 };
 
 /**
- * Makes a projection anew from the log. It is folded into temporary tables in small batches beside live traffic; then,
- * in one transaction that keeps the projection still, the rest is folded and the rows that differ are changed: readers
- * see the old rows until it commits, and the new ones after, never some of each. Needs the database's owner. Rejects with `LOG.ARCHIVED`
- * when a part of the log has left to files that it was not given, or leaves meanwhile.
+ * Rebuilds a projection from the log. First folds the log into temporary tables, in small batches
+ * next to live traffic. Then one transaction locks the projection, folds the rest and changes the
+ * rows that differ. Readers see either all old rows or all new ones. The pool's user must own the
+ * database. Rejects with `LOG.ARCHIVED` when events are archived in files that it was not given, or
+ * are archived during the fold.
  */
 export const rebuildProjection = (
   pool: pg.Pool,
   definition: ProjectionDefinition,
-  { archives }: FoldOptions = {},
+  { archives: folder }: FoldOptions = {},
 ): Promise<RebuiltProjection> =>
   withShadowTables(pool, definition, async (client) => {
-    const along = await readArchivesAlong(client, archives);
-    const fold = await foldUntilNear(
-      client,
-      definition,
-      async () => (await readProgress(client, definition)).head,
-    );
-    return swap(client, definition, fold, along);
+    const archives = await loadArchives(client, folder);
+    const readTarget = async () => (await readProgress(client, definition)).head;
+    const fold = await foldUntilNear(client, definition, readTarget);
+    return repairRows(client, definition, fold, archives);
   });

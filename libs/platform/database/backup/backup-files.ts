@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { invalid } from '@antiphon/kernel';
+
+export interface BackedUpTable {
+  readonly name: string;
+  readonly rows: number;
+  /** Hex SHA-256 of the file `tables/<name>.jsonl.gz`. */
+  readonly sha256: string;
+}
+
+/** Content of `manifest.json`. */
+export interface BackupManifest<Facts> {
+  readonly kind: 'antiphon-backup';
+  readonly format: 1;
+  /** Names of the migrations that the database had. */
+  readonly migrations: readonly string[];
+  readonly tables: readonly BackedUpTable[];
+  /** Data that the caller read on the snapshot of the backup. */
+  readonly facts: Facts;
+}
+
+export const tableFile = (folder: string, name: string): string => join(folder, 'tables', `${name}.jsonl.gz`);
+const manifestFile = (folder: string): string => join(folder, 'manifest.json');
+
+export const writeManifest = (folder: string, manifest: BackupManifest<unknown>): Promise<void> =>
+  writeFile(manifestFile(folder), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600, flush: true });
+
+/** Reads a manifest. Throws `BACKUP.DAMAGED` when the folder holds no complete backup. */
+export const readManifest = async <Facts>(folder: string): Promise<BackupManifest<Facts>> => {
+  try {
+    const manifest = JSON.parse(await readFile(manifestFile(folder), 'utf8')) as BackupManifest<Facts>;
+    if (manifest.kind === 'antiphon-backup' && manifest.format === 1) return manifest;
+  } catch (cause) {
+    throw invalid('BACKUP.DAMAGED', `${folder} holds no complete backup: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+  throw invalid('BACKUP.DAMAGED', `${folder} holds no backup that this version reads`);
+};
+
+/** Writes lines to a compressed, synced file and returns its SHA-256 in hex. */
+export const writeLines = async (file: string, pages: AsyncIterable<readonly string[]>): Promise<string> => {
+  const hash = createHash('sha256');
+  const toText = async function* () {
+    for await (const lines of pages) yield lines.map((line) => `${line}\n`).join('');
+  };
+  const withHash = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  const out = createWriteStream(file, { mode: 0o600, flush: true });
+  await pipeline(Readable.from(toText()), createGzip(), withHash, out);
+  return hash.digest('hex');
+};
+
+/** Throws `BACKUP.DAMAGED` when a file is missing or its SHA-256 differs. */
+export const checkFile = async (file: string, sha256: string): Promise<void> => {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(file), hash);
+  } catch (cause) {
+    throw invalid('BACKUP.DAMAGED', `${file} cannot be read: ${(cause as Error).message}`, { cause });
+  }
+  if (hash.digest('hex') !== sha256)
+    throw invalid('BACKUP.DAMAGED', `${file} was changed after it was written: its SHA-256 differs`);
+};
+
+/** Reads the lines of a file in pages. */
+export async function* readLines(file: string, pageSize: number): AsyncGenerator<string[], void, undefined> {
+  let page: string[] = [];
+  for await (const line of createInterface({ input: createReadStream(file).pipe(createGunzip()) })) {
+    page.push(line);
+    if (page.length < pageSize) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
