@@ -109,10 +109,11 @@ export class CircuitBreakers {
       const phase = circuitPhase(row, this.deps.clock.now());
       if (phase === 'closed') return { ...key, admitted: true, trialId: null };
       if (phase === 'open') return refuse(key, row?.openUntil ?? 0);
-      const trial = phase === 'half-open' ? await this.untilStored(() => this.claimTrial(key), signal) : null;
+      const trial =
+        phase === 'half-open' ? await this.retryTransient(() => this.claimTrial(key), signal) : null;
       if (trial) return trial;
       if (phase === 'probing') await sleep(TRIAL_POLL_MS, signal);
-      await this.untilStored(() => this.refresh(), signal);
+      await this.retryTransient(() => this.refresh(), signal);
     }
   }
 
@@ -223,7 +224,7 @@ export class CircuitBreakers {
   }
 
   /** Retries while the database is down: an admitted turn waits for it. */
-  private untilStored<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  private retryTransient<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const onRetry = (err: unknown, attempt: number): void => {
       if (attempt === 1) this.deps.logger.warn({ err }, 'circuit breaker waits for database');
     };

@@ -338,6 +338,13 @@ describe('a request', () => {
     expect(mock.requests[0]?.body).toMatchObject({ max_tokens: 100 });
   });
 
+  it('carries the credentials of base_url where no key is configured', async () => {
+    use({ kind: 'ollama', baseUrl: mock.url.replace('//', '//user:p%40ss@'), apiKeyEnv: null });
+    await models.complete(request(), sink);
+    const basic = Buffer.from('user:p@ss').toString('base64');
+    expect(mock.requests[0]?.headers.authorization).toBe(`Basic ${basic}`);
+  });
+
   it('omits the usage option once a server has refused it', async () => {
     use({ kind: 'openai-compatible' });
     script = ({ seen }) =>

@@ -216,7 +216,11 @@ export class ResponseReader extends AsyncResource implements Dispatcher.Dispatch
     if (error instanceof errors.ConnectTimeoutError)
       return timedOut(false, `a connection, ${this.call.limits.connectMs} ms`);
     if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError)
-      return brokenAnswer('the provider did not answer in HTTP', { cause: error, retryable: false });
+      // undici's error holds the bytes that arrived, which may echo a key.
+      return brokenAnswer('the provider did not answer in HTTP', {
+        cause: new Error(error.message),
+        retryable: false,
+      });
     return unreachable(this.call.dispatched, this.address, error);
   }
 
