@@ -133,6 +133,7 @@ export const AgentView = z.object({
   model: z.string(),
   tools: z.array(z.string()),
   capabilities: z.array(z.string()),
+  position: z.string().nullable(),
   state: z.enum(['idle', 'working']),
   isDefault: z.boolean(),
 });

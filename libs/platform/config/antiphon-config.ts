@@ -1,4 +1,4 @@
-/** The whole configuration, parsed and validated once, with every default filled in (contract §2). */
+/** The complete configuration, validated, with every default filled in (docs/contract.md §2). */
 export interface AntiphonConfig {
   /** Absolute path of the file it came from, null for the built-in defaults. */
   readonly source: string | null;
@@ -11,9 +11,9 @@ export interface AntiphonConfig {
   readonly budgets: BudgetConfig;
   readonly prices: readonly PriceConfig[];
   readonly memory: {
-    /** Turns of the recent window, default 5. */
+    /** Recent turns in a context, default 5. */
     readonly episodicWindow: number;
-    /** Upper bound of an assembled context in tokens, default 4000. */
+    /** Maximum size of a context in tokens, default 4000. */
     readonly contextTokens: number;
     readonly semanticEnabled: boolean;
   };
@@ -22,8 +22,8 @@ export interface AntiphonConfig {
     readonly memoryV1: boolean;
     readonly workersV1: boolean;
   };
-  readonly retention: { readonly eventsDays: number; readonly metricsDays: number };
-  /** What is wrong but does not stop the start, one sentence each. */
+  readonly retention: { readonly eventsDays: number };
+  /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export interface ProviderConfig {
   readonly name: string;
   readonly kind: ProviderKind;
   readonly baseUrl: string | null;
-  /** The NAME of the environment variable; its value is read where it is used and goes nowhere else. */
+  /** Name of the environment variable. Only the provider adapter reads its value. */
   readonly apiKeyEnv: string | null;
 }
 
@@ -62,34 +62,34 @@ export interface AgentConfig {
   readonly maxIterations: number;
   readonly position: string | null;
   readonly fallback: { readonly provider: string; readonly model: string } | null;
-  /** Tools without a rule are called without asking. */
+  /** Approval rules. A tool without a rule needs no approval. */
   readonly approvals: readonly ApprovalRule[];
-  /** Tools without one are called as their plug-ins are allowed to be. */
+  /** Limits below those of the plug-in. */
   readonly toolLimits: readonly ToolLimit[];
 }
 
 export const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;
-/** From the least to the most. */
+/** Roles in ascending order of rights. */
 export const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
 
-/** Whether and how somebody is asked before a tool of an agent is called. */
+/** Approval rule for a tool of an agent. */
 export interface ApprovalRule {
-  /** `*`: every tool of the agent that has no rule of its own. */
+  /** `*` stands for every tool of the agent without a rule of its own. */
   readonly tool: string;
-  /** `unsafe`: unless the tool declares that it may be called twice. */
+  /** `unsafe` asks unless the tool declares itself idempotent. */
   readonly ask: (typeof APPROVAL_MODES)[number];
   readonly expiresAfterMs: number;
-  /** Null: nobody else is asked. */
+  /** Null if no other role is asked. */
   readonly escalateAfterMs: number | null;
   readonly escalateTo: (typeof APPROVER_ROLES)[number];
   readonly answerBy: (typeof APPROVER_ROLES)[number];
 }
 
-/** What an agent's calls of a tool are held to, where the tool is allowed more; null: no less than that. */
+/** Limits of an agent's calls of a tool. They only lower the plug-in's own; null leaves those. */
 export interface ToolLimit {
-  /** `*`: every tool of the agent that has no limits of its own. */
+  /** `*` stands for every tool of the agent without limits of its own. */
   readonly tool: string;
-  /** For one try. */
+  /** Timeout of one attempt. */
   readonly timeoutMs: number | null;
   readonly maxAttempts: number | null;
   readonly maxBackoffMs: number | null;
@@ -97,15 +97,15 @@ export interface ToolLimit {
 
 export interface PluginConfig {
   readonly name: string;
-  /** Absolute; null for the module of the bundled plug-in of this name. */
+  /** Absolute path, or null for the bundled plug-in of this name. */
   readonly path: string | null;
   readonly kind: 'tool' | 'channel';
-  /** Typed capability strings such as `http:api.example.com`; unknown types are refused when the file is read. */
+  /** Typed capabilities such as `http:api.example.com`. */
   readonly capabilities: readonly string[];
-  /** For one try of a call, at most: its tool may declare less. */
+  /** Maximum timeout of one attempt. The tool may declare less. */
   readonly timeoutMs: number;
   readonly memoryMb: number;
-  /** What its tool may declare of its retries at most; null: whatever a tool may declare. */
+  /** Maximum retries that its tool may declare; null for the built-in maximum. */
   readonly retry: { readonly maxAttempts: number | null; readonly maxBackoffMs: number | null };
 }
 

@@ -6,12 +6,79 @@ import type {
   PluginConfig,
   PriceConfig,
   ProviderConfig,
+  ProviderKind,
   ToolLimit,
 } from './antiphon-config.js';
 import type { ConfigFile } from './config.schema.js';
-import { DEFAULT_KEY_ENV, DEFAULT_MODELS, defaultAgent, defaultProvider } from './defaults.js';
-import type { Environment } from './defaults.js';
 import { DEFAULT_PRICES } from './prices.js';
+
+export const DEFAULT_HOST = '127.0.0.1';
+export const DEFAULT_PORT = 7400;
+export const DEFAULT_AGENT_ID = 'main';
+
+/** Conventional key variables, in the order in which a start without a file checks them. */
+export const DEFAULT_KEY_ENV: Partial<Record<ProviderKind, string>> = {
+  anthropic: 'ANTHROPIC_API_KEY',
+  openai: 'OPENAI_API_KEY',
+  openrouter: 'OPENROUTER_API_KEY',
+};
+
+/** Default model by provider kind. A kind without one needs `model`. */
+export const DEFAULT_MODELS: Partial<Record<ProviderKind, string>> = {
+  anthropic: 'claude-sonnet-4-5',
+  openai: 'gpt-4o',
+  openrouter: 'anthropic/claude-sonnet-4.5',
+  scripted: 'scripted',
+};
+
+export const DEFAULT_TOOLS: readonly string[] = ['echo', 'calculator'];
+/** Plug-ins that are registered without configuration. */
+export const BUNDLED_PLUGINS: readonly string[] = ['echo', 'calculator', 'http-get'];
+
+export const DEFAULT_MAX_ITERATIONS = 10;
+export const DEFAULT_PLUGIN_TIMEOUT_MS = 5_000;
+export const DEFAULT_PLUGIN_MEMORY_MB = 64;
+export const DEFAULT_EPISODIC_WINDOW = 5;
+export const DEFAULT_CONTEXT_TOKENS = 4_000;
+export const DEFAULT_RETENTION_DAYS = 30;
+/** Defaults of an approval: a day until it expires, an hour until it escalates. */
+export const DEFAULT_APPROVAL_EXPIRES_S = 86_400;
+export const DEFAULT_APPROVAL_ESCALATES_S = 3_600;
+
+/** Environment variables in the form of `process.env`. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns true if a variable has a value that is not blank. */
+export const isSet = (env: Environment, name: string): boolean => (env[name] ?? '').trim() !== '';
+
+/**
+ * Returns the provider of a start without `[[providers]]`: the first whose key is in the
+ * environment, else `scripted`.
+ */
+export const defaultProvider = (env: Environment): ProviderConfig => {
+  for (const [kind, apiKeyEnv] of Object.entries(DEFAULT_KEY_ENV) as [ProviderKind, string][])
+    if (isSet(env, apiKeyEnv)) return { name: kind, kind, baseUrl: null, apiKeyEnv };
+  return { name: 'scripted', kind: 'scripted', baseUrl: null, apiKeyEnv: null };
+};
+
+/** Returns the agent of a start without `[[agents]]`. */
+export const defaultAgent = (provider: ProviderConfig, model: string): AgentConfig => ({
+  id: DEFAULT_AGENT_ID,
+  name: 'Main',
+  role: null,
+  provider: provider.name,
+  model,
+  systemPrompt: null,
+  soulPath: null,
+  identityDir: null,
+  tools: DEFAULT_TOOLS,
+  capabilities: [],
+  maxIterations: DEFAULT_MAX_ITERATIONS,
+  position: null,
+  fallback: null,
+  approvals: [],
+  toolLimits: [],
+});
 
 type Item<K extends 'providers' | 'agents' | 'plugins' | 'prices'> = ConfigFile[K][number];
 
@@ -107,19 +174,19 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
     memoryV1: features.memory_v1,
     workersV1: features.workers_v1,
   },
-  retention: { eventsDays: retention.events_days, metricsDays: retention.metrics_days },
+  retention: { eventsDays: retention.events_days },
 });
 
 export interface BuildContext {
   /** Absolute path of the file, null for the built-in defaults. */
   readonly source: string | null;
-  /** What relative paths in the file are relative to. */
+  /** Folder that relative paths in the file start from. */
   readonly folder: string;
   readonly homeDir: string;
   readonly env: Environment;
 }
 
-/** A checked file with what follows from its environment filled in; warnings come later. */
+/** Fills a validated file with its defaults from the environment. Warnings are added later. */
 export const buildConfig = (
   file: ConfigFile,
   { source, folder, homeDir, env }: BuildContext,

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** What a plug-in may do: call one host by HTTPS or HTTP, or use one named store. */
+/** Capability of a plug-in: requests to one host, or access to one named store. */
 export type Capability =
   { readonly type: 'http'; readonly host: string } | { readonly type: 'store'; readonly name: string };
 
@@ -12,7 +12,10 @@ export const CAPABILITY_TYPES = ['http', 'store'] as const;
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9][a-z0-9-]{0,62})*$/;
 const STORE_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const LOCAL_NAMES = /(?:^|\.)(?:localhost|local|internal)$/;
-/** `127.0.0.1` may also be written 2130706433, 0x7f.1 or 0177.1: no public host name has a last label of this form. */
+/**
+ * Last label of a numeric address. `127.0.0.1` may be written 2130706433, 0x7f.1 or 0177.1; no
+ * public host name ends like this.
+ */
 const NUMERIC_LABEL = /^(?:0x[0-9a-f]*|\d+)$/;
 
 const refuse = (message: string): CapabilityResult => ({ ok: false, message });
@@ -27,7 +30,7 @@ const parseHost = (host: string): CapabilityResult => {
   return { ok: true, capability: { type: 'http', host: name } };
 };
 
-/** Reads `http:HOST` or `store:NAME`; anything else is refused with the reason. */
+/** Parses `http:HOST` or `store:NAME`. Returns the reason if the text is neither. */
 export const parseCapability = (text: string): CapabilityResult => {
   const colon = text.indexOf(':');
   const type = colon === -1 ? text : text.slice(0, colon);

@@ -2,15 +2,129 @@ import { isIPv4 } from 'node:net';
 import type { ProviderKind } from './antiphon-config.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import type { KeyPath } from './config-problem.js';
-import { BUNDLED_PLUGINS, DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './defaults.js';
-import type { Environment } from './defaults.js';
-import type { ProblemList } from './problem-list.js';
-import { entriesOf, tableOf, textOf, textsOf } from './raw-file.js';
+import { BUNDLED_PLUGINS, DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './build-config.js';
+import type { Environment } from './build-config.js';
+import { findNearest } from './find-nearest.js';
+import { entriesOf, tableOf, textOf, textsOf } from './problem-list.js';
+import type { Entry, ProblemList } from './problem-list.js';
 import type { TomlData } from './toml-value.js';
 
 type File = Readonly<Record<string, TomlData>>;
 
-/** Whether a host to listen on is reachable from this machine only. */
+const quote = (name: string): string => JSON.stringify(name);
+
+const checkUnique = (list: ProblemList, entries: readonly Entry[], key: string, what: string): void => {
+  const seen = new Map<string, Entry>();
+  for (const entry of entries) {
+    const name = textOf(entry.table, key);
+    const first = name === null ? undefined : seen.get(name);
+    if (name !== null && first === undefined) seen.set(name, entry);
+    if (name !== null && first !== undefined)
+      list.add([...entry.path, key], {
+        message: `a second ${what} ${quote(name)}`,
+        expected: `a different ${key} for each ${what}`,
+        example: null,
+        related: [...first.path, key],
+      });
+  }
+};
+
+const checkExists = (
+  list: ProblemList,
+  path: readonly (string | number)[],
+  name: string | null,
+  known: readonly string[],
+  what: string,
+): void => {
+  if (name === null || known.includes(name)) return;
+  list.add(path, {
+    message: `unknown ${what} ${quote(name)}`,
+    expected: known.length === 0 ? `a configured ${what}` : `one of ${known.join(', ')}`,
+    nearest: findNearest(name, known),
+  });
+};
+
+const namesOf = (entries: readonly Entry[], key: string): readonly string[] => [
+  ...new Set(entries.flatMap(({ table }) => textOf(table, key) ?? [])),
+];
+
+/**
+ * Checks that each agent names a known provider. Without `[[providers]]` only the built-in one is
+ * known.
+ */
+const checkAgents = (list: ProblemList, file: File, builtInProvider: string): void => {
+  const providers = entriesOf(file, 'providers');
+  const known = providers.length === 0 ? [builtInProvider] : namesOf(providers, 'name');
+  for (const { table, path } of entriesOf(file, 'agents')) {
+    checkExists(list, [...path, 'provider'], textOf(table, 'provider'), known, 'provider');
+    const fallback = textOf(tableOf(table, 'fallback'), 'provider');
+    checkExists(list, [...path, 'fallback', 'provider'], fallback, known, 'provider');
+  }
+};
+
+/**
+ * Checks that each rule names a tool of its agent. A rule for another tool would leave the intended
+ * one without an approval or a limit.
+ */
+const checkToolRules = (
+  list: ProblemList,
+  file: File,
+  { key, what }: { readonly key: 'approvals' | 'tool_limits'; readonly what: string },
+): void => {
+  for (const agent of entriesOf(file, 'agents')) {
+    const rules = entriesOf(agent.table, key).map((entry) => {
+      return { ...entry, path: [...agent.path, ...entry.path] };
+    });
+    checkUnique(list, rules, 'tool', `${what} for the tool`);
+    const tools = ['*', ...textsOf(agent.table, 'tools')];
+    for (const { table, path } of rules)
+      checkExists(list, [...path, 'tool'], textOf(table, 'tool'), tools, 'tool');
+  }
+};
+
+const SELECTORS = ['channel', 'account', 'peer', 'guild', 'team'] as const;
+
+const checkBindings = (list: ProblemList, file: File, agents: readonly string[]): void => {
+  const seen = new Map<string, Entry>();
+  for (const entry of entriesOf(file, 'bindings')) {
+    checkExists(list, [...entry.path, 'agent'], textOf(entry.table, 'agent'), agents, 'agent');
+    const present = SELECTORS.filter((key) => entry.table[key] !== undefined);
+    if (present.length === 0)
+      list.add(entry.path, {
+        message: 'a binding that selects nothing',
+        expected: `at least one of ${SELECTORS.join(', ')}; messages without a binding go to the first agent`,
+        example: 'channel = "telegram"',
+      });
+    const id = JSON.stringify(SELECTORS.map((key) => textOf(entry.table, key)));
+    const first = seen.get(id);
+    if (first === undefined) seen.set(id, entry);
+    else if (present.length > 0)
+      list.add(entry.path, {
+        message: 'a second binding for the same place',
+        expected: `one binding for each combination of ${SELECTORS.join(', ')}`,
+        example: null,
+        related: first.path,
+      });
+  }
+};
+
+/** Checks names that must be unique and names that must exist. */
+export const checkReferences = (
+  list: ProblemList,
+  file: File,
+  builtIn: { readonly provider: string; readonly agent: string },
+): void => {
+  const agents = entriesOf(file, 'agents');
+  checkUnique(list, entriesOf(file, 'providers'), 'name', 'provider');
+  checkUnique(list, agents, 'id', 'agent');
+  checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
+  checkAgents(list, file, builtIn.provider);
+  checkToolRules(list, file, { key: 'approvals', what: 'approval rule' });
+  checkToolRules(list, file, { key: 'tool_limits', what: 'limit' });
+  checkBindings(list, file, agents.length === 0 ? [builtIn.agent] : namesOf(agents, 'id'));
+};
+
+/** Returns true if a host to listen on is reachable only from this machine. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'));
 
@@ -20,17 +134,17 @@ const checkGateway = (list: ProblemList, file: File): void => {
   if (host === null || isLoopback(host) || gateway['token'] !== undefined) return;
   list.add(['gateway', 'host'], {
     message: `${JSON.stringify(host)} is reachable from other machines, but no token is configured`,
-    expected: 'a token beside it, or a loopback host',
+    expected: 'a token, or a loopback host',
     example: 'token = "a long random string"',
   });
 };
 
-/** Kinds that the contract names and this version does not run. */
-const NOT_YET: ReadonlySet<string> = new Set(['cli']);
+/** Provider kinds that docs/contract.md plans and this version does not have. */
+const PLANNED_KINDS: ReadonlySet<string> = new Set(['cli']);
 const NEEDS_URL: ReadonlySet<string> = new Set(['openai-compatible']);
 
 const urlProblem = (text: string, kind: string): string | null => {
-  // The scripted provider calls nobody; it may play a file (docs/scripted-provider.md).
+  // The scripted provider opens no connection; it may play a file (docs/scripted-provider.md).
   if (kind === 'scripted')
     return text.startsWith('file:') ? null : 'not a file: URL, as the kind scripted takes';
   const url = URL.parse(text);
@@ -38,7 +152,7 @@ const urlProblem = (text: string, kind: string): string | null => {
   return url.username !== '' || url.password !== '' ? 'credentials in the URL' : null;
 };
 
-/** A scripted provider calls nobody; its base_url names a scenario's file or folder. */
+/** Checks the base_url of a scripted provider: the file or folder of a scenario. */
 const checkScenarioUrl = (list: ProblemList, path: KeyPath, url: string | null): void => {
   if (url === null || /^file:./.test(url)) return;
   list.add([...path, 'base_url'], {
@@ -57,12 +171,12 @@ const checkProviderUrl = (list: ProblemList, path: KeyPath, table: File, kind: s
   if (problem !== null) list.add([...path, 'base_url'], { message: problem });
 };
 
-/** `env` null: this process does not call providers and need not see their keys. */
+/** Checks URLs, kinds and keys. `env` is null in a process that calls no provider. */
 const checkProviders = (list: ProblemList, file: File, env: Environment | null): void => {
   for (const { table, path } of entriesOf(file, 'providers')) {
     const kind = textOf(table, 'kind') ?? '';
     checkProviderUrl(list, path, table, kind);
-    if (NOT_YET.has(kind))
+    if (PLANNED_KINDS.has(kind))
       list.add([...path, 'kind'], { message: `the kind ${kind} is not available in this version` });
     const configured = textOf(table, 'api_key_env');
     const variable = configured ?? DEFAULT_KEY_ENV[kind as ProviderKind] ?? null;
@@ -108,7 +222,7 @@ const checkPluginPaths = (list: ProblemList, file: File): void => {
       });
 };
 
-/** Rules that the grammar cannot say. */
+/** Checks rules that the schema cannot express. */
 export const checkRules = (
   list: ProblemList,
   file: File,

@@ -3,12 +3,12 @@ import type { KeyPath } from './config-problem.js';
 import { ConfigFile } from './config.schema.js';
 import { findNearest } from './find-nearest.js';
 import type { ProblemList } from './problem-list.js';
-import { hintAt, knownKeys } from './schema-hints.js';
+import { hintAt, knownKeys } from './problem-list.js';
 import { TomlFloat } from './toml-value.js';
 import type { TomlData } from './toml-value.js';
 
 const MAX_SHOWN = 60;
-/** What a wrongly placed secret may stand under: such a value is never repeated. */
+/** Keys that may hold a misplaced secret: an error never repeats their value. */
 const SECRET_KEYS: ReadonlySet<string> = new Set(['token', 'api_key_env', 'base_url', 'system_prompt']);
 
 const valueAt = (data: TomlData, path: KeyPath): TomlData | undefined =>
@@ -63,12 +63,12 @@ const addIssue = (list: ProblemList, data: TomlData, issue: z.core.$ZodIssue): v
   if (value === undefined) return list.add(path, { message: 'missing' });
   list.add(path, {
     message:
-      isSecret(path) && value !== '' ? 'a value that does not fit (not shown)' : `found ${describe(value)}`,
+      isSecret(path) && value !== '' ? 'a value that is not valid (not shown)' : `found ${describe(value)}`,
     nearest: enumNearest(path, value),
   });
 };
 
-/** Checks the file's grammar; the typed file, or null with every deviation in the list. */
+/** Checks a file against the schema. Returns null, with every problem in the list, if it fails. */
 export const checkSchema = (list: ProblemList, data: TomlData): ConfigFile | null => {
   const result = ConfigFile.safeParse(data);
   if (result.success) return result.data;

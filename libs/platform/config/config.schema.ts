@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
-import * as defaults from './defaults.js';
+import * as defaults from './build-config.js';
 import { NAME, TOOL, bool, hint, int, name, names, text, tokens, usd } from './key-hints.js';
 
 const Gateway = z.strictObject({
@@ -51,38 +51,36 @@ const Approval = hint(
     tool: guarded(),
     ask: hint(
       z.enum(APPROVAL_MODES),
-      'always; unsafe (unless the tool says that it may be called twice); or never',
+      'one of always, unsafe (asks unless the tool declares itself idempotent), never',
       'ask = "always"',
     ).default('always'),
     expires_after_s: int(
       1,
       2_592_000,
-      'seconds until nobody may answer any more',
+      'seconds until the approval expires',
       'expires_after_s = 86400',
     ).default(defaults.DEFAULT_APPROVAL_EXPIRES_S),
     escalate_after_s: int(
       0,
       2_592_000,
-      'seconds without an answer until escalate_to is asked as well, where 0 means never',
+      'seconds without an answer until escalate_to is asked too, where 0 means never',
       'escalate_after_s = 3600',
     ).default(defaults.DEFAULT_APPROVAL_ESCALATES_S),
-    escalate_to: role('who is asked as well', 'escalate_to = "admin"').default('admin'),
+    escalate_to: role('the role that is asked too', 'escalate_to = "admin"').default('admin'),
     answer_by: role('the least role that may answer', 'answer_by = "operator"').default('operator'),
   }),
   'a table in double brackets, [[agents.approvals]]',
   '[[agents.approvals]]',
 );
 
-const attempts = int(1, 10, 'tries of a call that may have reached its tool, at most', 'max_attempts = 3')
-  .nullable()
-  .default(null);
-const longestBackoff = int(10, 600_000, 'milliseconds between two tries, at most', 'max_backoff_ms = 30000')
+const attempts = int(1, 10, 'maximum attempts of a call', 'max_attempts = 3').nullable().default(null);
+const longestBackoff = int(10, 600_000, 'maximum milliseconds between two attempts', 'max_backoff_ms = 30000')
   .nullable()
   .default(null);
 const ToolLimit = hint(
   z.strictObject({
     tool: guarded(),
-    timeout_ms: int(10, 60_000, 'milliseconds for one try of a call, at most', 'timeout_ms = 1000')
+    timeout_ms: int(10, 60_000, 'maximum milliseconds for one attempt of a call', 'timeout_ms = 1000')
       .nullable()
       .default(null),
     max_attempts: attempts,
@@ -112,7 +110,7 @@ const Agent = z.strictObject({
   max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(
     defaults.DEFAULT_MAX_ITERATIONS,
   ),
-  position: text('where a front end shows the agent', 'position = "desk-1"', 200).nullable().default(null),
+  position: text('where a front end shows the agent', 'position = "room-1"', 200).nullable().default(null),
   fallback: Fallback.nullable().default(null),
   approvals: hint(
     z.array(Approval),
@@ -126,7 +124,7 @@ const Agent = z.strictObject({
   ).default([]),
 });
 
-/** A section that is absent gets its keys' defaults. */
+/** Input of an absent section: each key gets its default. */
 const NOTHING = {};
 
 const PluginRetry = hint(
@@ -147,7 +145,7 @@ const Plugin = z.strictObject({
     /^[^]{1,300}$/,
     'capabilities = ["http:api.example.com"]',
   ).default([]),
-  timeout_ms: int(1, 60_000, 'milliseconds for one try of a call, at most', 'timeout_ms = 5000').default(
+  timeout_ms: int(1, 60_000, 'maximum milliseconds for one attempt of a call', 'timeout_ms = 5000').default(
     defaults.DEFAULT_PLUGIN_TIMEOUT_MS,
   ),
   memory_mb: int(1, 1_024, 'MiB of memory for one call', 'memory_mb = 64').default(
@@ -183,7 +181,7 @@ const Price = z.strictObject({
 });
 
 const Memory = z.strictObject({
-  episodic_window: int(1, 100, 'recent turns that a model sees word for word', 'episodic_window = 5').default(
+  episodic_window: int(1, 100, 'recent turns that a model sees verbatim', 'episodic_window = 5').default(
     defaults.DEFAULT_EPISODIC_WINDOW,
   ),
   context_tokens: int(
@@ -195,10 +193,14 @@ const Memory = z.strictObject({
   semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').default(true),
 });
 
+/** A feature that this version cannot turn off: `false` would have no effect. */
+const alwaysOn = (key: string) =>
+  hint(z.literal(true), 'true: this version cannot turn it off', `${key} = true`).default(true);
+
 const Features = z.strictObject({
-  agent_runtime_v1: bool('agents answer', 'agent_runtime_v1 = true').default(true),
+  agent_runtime_v1: alwaysOn('agent_runtime_v1'),
   memory_v1: bool('memory is used', 'memory_v1 = true').default(true),
-  workers_v1: bool('background workers run', 'workers_v1 = true').default(true),
+  workers_v1: alwaysOn('workers_v1'),
 });
 
 const Retention = z.strictObject({
@@ -208,9 +210,11 @@ const Retention = z.strictObject({
     'days before old events may be archived, where 0 means never',
     'events_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
-  metrics_days: int(1, 36_500, 'days before old metrics go', 'metrics_days = 30').default(
-    defaults.DEFAULT_RETENTION_DAYS,
-  ),
+  metrics_days: hint(
+    z.undefined(),
+    'no value: this version does not store metrics, so there are none to delete',
+    '# metrics_days',
+  ).optional(),
 });
 
 const section = <T extends z.ZodType>(schema: T, key: string) =>
@@ -222,7 +226,10 @@ const list = <T extends z.ZodType>(schema: T, key: string) =>
     `[[${key}]]`,
   ).default([]);
 
-/** The file's grammar (contract §2). An absent key gets its default here, unless that depends on another key. */
+/**
+ * Schema of the file (docs/contract.md §2). An absent key gets its default here, unless the default
+ * depends on another key.
+ */
 export const ConfigFile = z.strictObject({
   gateway: section(Gateway, 'gateway'),
   providers: list(Provider, 'providers'),

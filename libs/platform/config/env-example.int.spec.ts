@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { PROVIDER_KINDS } from '@antiphon/config';
-import { DEFAULT_KEY_ENV } from './defaults.js';
+import { DEFAULT_KEY_ENV } from './build-config.js';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCES = ['apps', 'libs', 'tools'].map((folder) => `${folder}/**/*.{ts,mjs,cjs}`);
@@ -11,7 +11,7 @@ const USE = /(?:['"`]|\.|\{ ?|^ *)(ANTIPHON_[A-Z_]+)\b/gm;
 /** OpenTelemetry's, as its variables are named in our contract of them. */
 const OTEL_USE = /^ *(OTEL_[A-Z_]+):/gm;
 const OTEL_SOURCE = 'libs/platform/observability/telemetry-env.ts';
-/** Set by one process of ours for another of the same run; nobody else ever does. */
+/** Variables that one Antiphon process sets for another of the same run. */
 const INTERNAL: ReadonlySet<string> = new Set(['ANTIPHON_TEST_COUNT_FILE']);
 
 const isSource = (path: string): boolean =>

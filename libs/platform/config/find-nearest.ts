@@ -1,9 +1,9 @@
-/** Beyond this many characters a name is compared by its beginning only: distances cost length squared. */
+/** Maximum characters of a name that are compared: the cost grows with the square of the length. */
 const MAX_COMPARED = 64;
 
 const at = (row: readonly number[], index: number): number => row[index] ?? 0;
 
-/** One more row of the table of distances, from the two rows above it. */
+/** Computes a row of the table of distances from the two rows above it. */
 const nextRow = (a: string, b: string, i: number, above: number[], twoAbove: number[]): number[] => {
   const row = [i];
   for (let j = 1; j <= b.length; j++) {
@@ -15,7 +15,9 @@ const nextRow = (a: string, b: string, i: number, above: number[], twoAbove: num
   return row;
 };
 
-/** Damerau-Levenshtein (a swap of neighbours counts once) of two short strings. */
+/**
+ * Returns the Damerau-Levenshtein distance of two short strings. A swap of neighbours counts once.
+ */
 export const editDistance = (a: string, b: string): number => {
   let twoAbove: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -29,8 +31,9 @@ const distanceOf = (wanted: string, candidate: string): number =>
 const normalise = (name: string): string => name.slice(0, MAX_COMPARED).toLowerCase().replaceAll('-', '_');
 
 /**
- * The candidate that `name` most likely meant, or null when none is near: at most a third of its letters differ,
- * or it is the candidate's beginning (`soul` → `soul_path`). Ties go to the earlier candidate.
+ * Returns the candidate that `name` most likely meant, or null if none is similar. A similar name
+ * differs in at most a third of its letters, or is a prefix (`soul` for `soul_path`). The earlier
+ * candidate wins a tie.
  */
 export const findNearest = (name: string, candidates: Iterable<string>): string | null => {
   const wanted = normalise(name);

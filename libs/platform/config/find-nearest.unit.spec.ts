@@ -13,10 +13,10 @@ describe('findNearest', () => {
     expect(findNearest(name, ['host', 'port', 'agents', 'soul_path', 'base_url'])).toBe(meant),
   );
 
-  it('answers null when nothing is near', () =>
+  it('returns null when no candidate is similar', () =>
     expect(findNearest('bind', ['host', 'port', 'token'])).toBeNull());
 
-  it('is quick for absurdly long names', () =>
+  it('stays fast for very long names', () =>
     expect(findNearest('x'.repeat(1_000_000), ['y'.repeat(1_000_000)])).toBeNull());
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { isAppError } from '@antiphon/kernel';
 import { configProblems, parseConfig, renderConfigErrors } from '@antiphon/config';
-import { configKeys } from './schema-hints.js';
+import { configKeys } from './problem-list.js';
 
 const parse = (text: string): unknown =>
   parseConfig(text, { source: null, folder: '/etc', homeDir: '/root', env: {}, requireKeys: true });
@@ -16,7 +16,7 @@ const problems = (text: string): readonly unknown[] => {
   return [];
 };
 
-describe('whatever the text', () => {
+describe('any text', () => {
   const key = fc.oneof(
     fc.constantFrom(...configKeys(), '__proto__', 'constructor', 'toString', '""'),
     fc.string(),

@@ -1,7 +1,29 @@
 import { z } from 'zod';
-import { usdToMicro } from './money.js';
+import { TomlFloat } from './toml-value.js';
 
-/** What a key takes, in words and as a line to copy; shown with each error and in the reference file. */
+const DECIMAL = /^\+?(\d{1,12})(?:\.(\d{1,40}))?$/;
+/** Maximum amount: sums of many larger ones would not be exact integers. */
+const MAX_USD = 1_000_000_000;
+
+/**
+ * Converts US dollars as written to integer micro-dollars, digit by digit (no binary fractions).
+ * Returns null if the text is negative, over a billion, not finite, has an exponent, or is finer
+ * than a micro-dollar.
+ */
+export const usdToMicro = (value: unknown): number | null => {
+  if (typeof value === 'number')
+    return Number.isInteger(value) && value >= 0 && value <= MAX_USD ? value * 1e6 : null;
+  if (!(value instanceof TomlFloat)) return null;
+  const match = DECIMAL.exec(value.text.replaceAll('_', ''));
+  const fraction = match?.[2] ?? '';
+  if (match === null || /[1-9]/.test(fraction.slice(6))) return null;
+  const micro = Number(match[1]) * 1e6 + Number(fraction.slice(0, 6).padEnd(6, '0'));
+  return micro <= MAX_USD * 1e6 ? micro : null;
+};
+
+/**
+ * Expected value of a key, as a sentence and as a line to copy. Errors and the reference show it.
+ */
 export interface Hint {
   readonly expected: string;
   readonly example: string;

@@ -45,7 +45,7 @@ describe('where the configuration comes from', () => {
   it('treats an empty ANTIPHON_CONFIG as none', () =>
     expect(load({ ANTIPHON_CONFIG: '' }).source).toBeNull());
 
-  it('takes the token of the environment in place of the file’s, as a container has it', () => {
+  it('prefers the token of the environment over the one of the file', () => {
     expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret\n' }).gateway.token).toBe('from a secret');
     write(cwd, 'antiphon.toml', '[gateway]\ntoken = "of the file"');
     expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret' }).gateway.token).toBe('from a secret');
@@ -59,7 +59,7 @@ describe('where the configuration comes from', () => {
     expect(configProblems(error)[0]).toMatchObject({ file: '/nope.toml' });
   });
 
-  it('refuses a folder in the place of the file', () => {
+  it('refuses a folder instead of a file', () => {
     mkdirSync(join(cwd, 'antiphon.toml'));
     expect(refusal(() => load())).toMatchObject({ code: 'CONFIG.UNREADABLE' });
   });
@@ -85,7 +85,7 @@ describe('paths', () => {
     expect(config.plugins[0]?.path).toBe(join(cwd, 'p.wasm'));
   });
 
-  it('may be left out for a bundled plug-in, which then runs its own module', () => {
+  it('may be omitted for a bundled plug-in, which then runs its own module', () => {
     write(cwd, 'antiphon.toml', `[[plugins]]\nname = "http-get"\ncapabilities = ["http:api.example.com"]`);
     const [plugin] = load().plugins;
     expect(plugin).toMatchObject({ name: 'http-get', path: null, capabilities: ['http:api.example.com'] });
@@ -95,12 +95,12 @@ describe('paths', () => {
 describe('plug-in files', () => {
   const plugin = (path: string): string => `[[plugins]]\nname = "p"\npath = ${JSON.stringify(path)}`;
 
-  it('warns of a missing one and goes on', () => {
+  it('warns of a missing one and continues', () => {
     write(cwd, 'antiphon.toml', plugin('gone.wasm'));
     expect(load().warnings).toEqual([expect.stringContaining('gone.wasm does not exist')]);
   });
 
-  it('takes a link within its own folder, as mounted volumes have them', () => {
+  it('accepts a link within its own folder, as in mounted volumes', () => {
     write(join(cwd, 'v', '..2026'), 'p.wasm', 'x');
     symlinkSync('..2026', join(cwd, 'v', '..data'));
     symlinkSync(join('..data', 'p.wasm'), join(cwd, 'v', 'p.wasm'));
@@ -116,14 +116,14 @@ describe('plug-in files', () => {
 });
 
 describe('warnings', () => {
-  it('tell of a token that others may read', () => {
+  it('name a token file that other users may read', () => {
     const file = write(cwd, 'antiphon.toml', '[gateway]\ntoken = "t"');
     expect(load().warnings).toEqual([]);
     chmodSync(file, 0o644);
     expect(load().warnings).toEqual([expect.stringContaining('chmod 600')]);
   });
 
-  it('tell of a tool that nothing provides', () => {
+  it('name a tool that no plug-in provides', () => {
     write(cwd, 'antiphon.toml', '[[agents]]\nid = "a"\ntools = ["calcluator"]');
     expect(load().warnings).toEqual([expect.stringContaining('did you mean calculator?')]);
   });
@@ -132,10 +132,10 @@ describe('warnings', () => {
 describe('the reference file', () => {
   const reference = resolve(import.meta.dirname, '../../../examples/antiphon.toml');
 
-  it('works as it stands, without keys and without a warning', () =>
+  it('loads as written, without keys and without a warning', () =>
     expect(load({ ANTIPHON_CONFIG: reference })).toMatchObject({ warnings: [], agents: [{ id: 'main' }] }));
 
-  it('works with every setting switched on', () => {
+  it('loads with every commented setting enabled', () => {
     const text = readFileSync(reference, 'utf8').replaceAll(/^#(?=\S)/gm, '');
     write(cwd, 'antiphon.toml', text);
     const env = { ANTHROPIC_API_KEY: 'a', OPENAI_API_KEY: 'b' };
@@ -145,7 +145,7 @@ describe('the reference file', () => {
   });
 });
 
-it('answers whatever bytes stand in the file, or fails with a CONFIG code', () => {
+it('parses any bytes in the file, or fails with a CONFIG code', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
       write(cwd, 'antiphon.toml', bytes);

@@ -2,24 +2,24 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { AntiphonConfig } from './antiphon-config.js';
-import { buildConfig } from './build-config.js';
-import { configError } from './config-problem.js';
+import { buildConfig, isSet } from './build-config.js';
+import { configError, errorCode, isMissing } from './config-problem.js';
 import type { ConfigErrorReason } from './config-problem.js';
 import { ConfigFile } from './config.schema.js';
-import { isSet } from './defaults.js';
-import type { Environment } from './defaults.js';
-import { errorCode, isMissing } from './error-code.js';
-import { fileWarnings } from './file-warnings.js';
+import type { Environment } from './build-config.js';
 import { parseConfig } from './parse-config.js';
-import { toolWarnings } from './tool-warnings.js';
 import { MAX_CONFIG_BYTES } from './toml-limits.js';
+import { fileWarnings, toolWarnings } from './warnings.js';
 
 export interface LoadOptions {
   readonly env: Environment;
   /** Absolute. */
   readonly cwd: string;
   readonly homeDir: string;
-  /** Whether a configured provider's key must be in `env`; default true. False in services that call no provider. */
+  /**
+   * True (the default) if each provider's key must be in `env`. False in services without
+   * providers.
+   */
   readonly requireKeys?: boolean;
 }
 
@@ -37,7 +37,7 @@ const fail = (
   throw configError(reason, [{ file, ...place, message, expected, example: null }]);
 };
 
-/** The file's bytes, or null when there is none at this path. Everything else about it is an error. */
+/** Returns the bytes of the file, or null if it does not exist. Any other failure is an error. */
 const readBytes = (path: string): Buffer | null => {
   try {
     const info = statSync(path);
@@ -60,7 +60,10 @@ const readBytes = (path: string): Buffer | null => {
 
 const NEWLINE = 0x0a;
 
-/** The first line that is not UTF-8, from 1: a line break is never part of a longer character. */
+/**
+ * Returns the first line that is not UTF-8, from 1. A line break is never part of a longer
+ * character.
+ */
 const brokenLine = (bytes: Buffer): number => {
   let line = 1;
   for (let start = 0; start < bytes.length; line++) {
@@ -77,7 +80,7 @@ const decode = (path: string, bytes: Buffer): string =>
     ? new TextDecoder().decode(bytes)
     : fail('invalid', path, 'a character is not UTF-8', 'a file in UTF-8', brokenLine(bytes));
 
-/** Where a configuration is looked for, in order (contract §2). */
+/** Returns the paths where a configuration may be, in order (docs/contract.md §2). */
 export const configPaths = ({ env, cwd, homeDir }: LoadOptions): { path: string; explicit: boolean }[] =>
   isSet(env, PATH_VARIABLE)
     ? [{ path: resolve(cwd, env[PATH_VARIABLE] ?? ''), explicit: true }]
@@ -101,16 +104,17 @@ const findFile = (options: LoadOptions): { path: string; bytes: Buffer } | null 
   return null;
 };
 
-/** In a container the file is shared by all services, and the token comes from a secret. */
+/** Overrides the token: in a container all services share the file, and the token is a secret. */
 const withEnvironmentToken = (config: AntiphonConfig, env: Environment): AntiphonConfig =>
   isSet(env, TOKEN_VARIABLE)
     ? { ...config, gateway: { ...config.gateway, token: (env[TOKEN_VARIABLE] ?? '').trim() } }
     : config;
 
 /**
- * Finds, reads and checks the configuration: `ANTIPHON_CONFIG`, else `./antiphon.toml`, else `~/.antiphon/config.toml`,
- * else the built-in defaults; `ANTIPHON_GATEWAY_TOKEN` stands in for `gateway.token`. Throws an AppError `CONFIG.INVALID`, `CONFIG.NOT_FOUND` or `CONFIG.UNREADABLE`
- * with `data.problems` (all of them); `renderConfigErrors` makes it readable.
+ * Finds, reads and checks the configuration. The first of these wins: `ANTIPHON_CONFIG`,
+ * `./antiphon.toml`, `~/.antiphon/config.toml`, the built-in defaults. `ANTIPHON_GATEWAY_TOKEN`
+ * overrides `gateway.token`. Throws `CONFIG.INVALID`, `CONFIG.NOT_FOUND` or `CONFIG.UNREADABLE`
+ * with all problems in `data.problems`, which `renderConfigErrors` prints.
  */
 export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const { env, cwd, homeDir, requireKeys = true } = options;
@@ -125,3 +129,15 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
   const checked = { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
   return withEnvironmentToken(checked, env);
 };
+
+export const REDACTED = '[set, not shown]';
+
+/** Returns the configuration without secrets and prompts, for status responses and logs. */
+export const redactedConfig = (config: AntiphonConfig): AntiphonConfig => ({
+  ...config,
+  gateway: { ...config.gateway, token: config.gateway.token === null ? null : REDACTED },
+  agents: config.agents.map((agent) => ({
+    ...agent,
+    systemPrompt: agent.systemPrompt === null ? null : REDACTED,
+  })),
+});

@@ -1,15 +1,12 @@
 import { PROVIDER_KINDS } from './antiphon-config.js';
 import type { AntiphonConfig, ProviderKind } from './antiphon-config.js';
-import { buildConfig } from './build-config.js';
-import { checkReferences } from './check-references.js';
-import { checkRules } from './check-rules.js';
+import { buildConfig, DEFAULT_AGENT_ID, DEFAULT_MODELS, defaultProvider } from './build-config.js';
+import { checkReferences, checkRules } from './check-rules.js';
 import { checkSchema } from './check-schema.js';
 import { configError, keyText } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
-import { DEFAULT_AGENT_ID, DEFAULT_MODELS, defaultProvider } from './defaults.js';
-import type { Environment } from './defaults.js';
-import { createProblemList } from './problem-list.js';
-import { entriesOf, textOf } from './raw-file.js';
+import type { Environment } from './build-config.js';
+import { createProblemList, entriesOf, textOf } from './problem-list.js';
 import { parseToml } from './toml-document.js';
 import type { SyntaxProblem } from './toml-document.js';
 import type { TomlTree } from './toml-value.js';
@@ -19,7 +16,7 @@ export interface ParseContext {
   readonly folder: string;
   readonly homeDir: string;
   readonly env: Environment;
-  /** False for a process that calls no provider and is not given their keys. */
+  /** False for a process that calls no provider and has no keys. */
   readonly requireKeys: boolean;
 }
 
@@ -45,7 +42,7 @@ const kindFinder =
     return PROVIDER_KINDS.find((known) => known === kind) ?? null;
   };
 
-/** The default agent takes the first provider; that one must then have a default model. */
+/** Returns true if the default agent's provider, the first one, has no default model. */
 const needsAgents = (tree: TomlTree, kind: ProviderKind | null): boolean =>
   tree.data['agents'] === undefined && kind !== null && DEFAULT_MODELS[kind] === undefined;
 
@@ -67,7 +64,10 @@ const checkTree = (tree: TomlTree, context: ParseContext) => {
   return { file, problems: list.all() };
 };
 
-/** Parses and checks the text of a file. Throws `CONFIG.INVALID` with every problem found (`data.problems`). */
+/**
+ * Parses and checks the text of a file. Throws `CONFIG.INVALID` with all problems in
+ * `data.problems`.
+ */
 export const parseConfig = (text: string, context: ParseContext): AntiphonConfig => {
   const document = parseToml(text);
   if (!document.ok) throw configError('invalid', [fromSyntax(context.source, document.problem)]);

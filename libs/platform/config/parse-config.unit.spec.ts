@@ -67,18 +67,18 @@ describe('a valid file', () => {
     });
   });
 
-  it('may let the scripted provider play a file', () =>
+  it('accepts a file URL for the scripted provider', () =>
     expect(
       parse('[[providers]]\nname = "s"\nkind = "scripted"\nbase_url = "file:demo.json"').providers[0],
     ).toMatchObject({ baseUrl: 'file:demo.json' }));
 
-  it('may leave out keys that the process does not need', () =>
+  it('accepts missing keys in a process that needs none', () =>
     expect(parse('[[providers]]\nname = "a"\nkind = "anthropic"', {}, false).agents[0]).toMatchObject({
       provider: 'a',
       model: 'claude-sonnet-4-5',
     }));
 
-  it('may let a scripted provider play a scenario from a file', () =>
+  it('accepts a scenario file for a scripted provider', () =>
     expect(
       problems('[[providers]]\nname = "demo"\nkind = "scripted"\nbase_url = "file:scenarios/demo.json"'),
     ).toEqual([]));
@@ -94,7 +94,7 @@ describe('a valid file', () => {
 });
 
 describe('a file with mistakes', () => {
-  it('is refused with all of them at once, in order of their place', () => {
+  it('is refused with all problems at once, in order of their place', () => {
     const found = problems(
       '[gateway]\nport = "80a"\nprot = 1\n[budgets]\nsession = -5\n[[bindings]]\nagent = "x"\npeer = "p"',
     );
@@ -175,7 +175,23 @@ describe('a file with mistakes', () => {
     expect(problems(text).map((problem) => problem.key)).toContain(key),
   );
 
-  it('says which variable a provider needs', () => {
+  it.each([
+    ['agent_runtime_v1 = false', 'features.agent_runtime_v1', 'cannot turn it off'],
+    ['workers_v1 = false', 'features.workers_v1', 'cannot turn it off'],
+  ])('refuses the feature switch %s, which would have no effect', (line, key, expected) => {
+    const [problem] = problems(`[features]\n${line}`);
+    expect(problem).toMatchObject({ key, expected: expect.stringContaining(expected) });
+  });
+
+  it('refuses metrics_days, because metrics are not stored', () => {
+    const [problem] = problems('[retention]\nmetrics_days = 30');
+    expect(problem).toMatchObject({
+      key: 'retention.metrics_days',
+      expected: expect.stringContaining('does not store metrics'),
+    });
+  });
+
+  it('names the variable that a provider needs', () => {
     const text =
       '[[providers]]\nname = "a"\nkind = "anthropic"\n[[providers]]\nname = "b"\nkind = "openai"\napi_key_env = "MY_KEY"';
     expect(problems(text).map(({ message }) => message)).toEqual([
@@ -185,7 +201,7 @@ describe('a file with mistakes', () => {
     expect(problems(text, { ANTHROPIC_API_KEY: 'x', MY_KEY: 'y' })).toEqual([]);
   });
 
-  it('says where the text is not TOML', () =>
+  it('names the place where the text is not TOML', () =>
     expect(problems('[gateway]\nport = \n')[0]).toMatchObject({
       line: 2,
       message: expect.stringContaining('not TOML'),
@@ -199,7 +215,7 @@ describe('secrets', () => {
     expect(rendered(text)).not.toMatch(/REAL|99887766/);
   });
 
-  it('are left out of what is shown', () => {
+  it('are redacted in the shown configuration', () => {
     const shown = redactedConfig(
       parse('[gateway]\ntoken = "REAL"\n[[agents]]\nid = "a"\nsystem_prompt = "REAL"'),
     );
@@ -221,7 +237,7 @@ describe('rendering', () => {
       ].join('\n'),
     ));
 
-  it('shows terminal escapes instead of obeying them', () =>
+  it('escapes terminal sequences', () =>
     expect(rendered('[[providers]]\nname = "a"\nkind = "\\u001b[31m"\n"\\u202e" = 1')).not.toMatch(
       /[\u001b\u202e]/,
     ));

@@ -8,9 +8,10 @@ const perMtok = (provider: string, model: string, inputUsd: number, outputUsd: n
 });
 
 /**
- * Known prices in US dollars per million tokens, behind those of the file. `provider` is a provider's name or kind,
- * `model` a name in which `*` stands for any characters. A model that is not listed has no price: under a money
- * limit it is refused. (gpt-4o-mini and the first gpt-4o-2024-05-13 cost otherwise, hence no `gpt-4o*`.)
+ * Default prices in US dollars per million tokens. Prices of the file have precedence. `provider`
+ * is a name or a kind, and `*` in `model` stands for any characters. A model without a price is
+ * refused under a money limit. There is no `gpt-4o*`: gpt-4o-mini and gpt-4o-2024-05-13 have other
+ * prices.
  */
 export const DEFAULT_PRICES: readonly PriceConfig[] = [
   perMtok('anthropic', 'claude-sonnet-*', 3, 15),
@@ -24,7 +25,10 @@ export const DEFAULT_PRICES: readonly PriceConfig[] = [
   perMtok('ollama', '*', 0, 0),
 ];
 
-/** Whether `text` has the form of `pattern`, in which `*` stands for any characters; no backtracking. */
+/**
+ * Returns true if `text` matches `pattern`, in which `*` stands for any characters. No
+ * backtracking.
+ */
 export const matchesPattern = (pattern: string, text: string): boolean => {
   const parts = pattern.split('*');
   const first = parts[0] ?? '';
@@ -41,7 +45,9 @@ export const matchesPattern = (pattern: string, text: string): boolean => {
   return from <= text.length - last.length;
 };
 
-/** The price of a model of a configured provider (by its name), or null: unknown. The file's prices go first. */
+/**
+ * Returns the price of a model by the name of its provider, or null. Prices of the file come first.
+ */
 export const findPrice = (
   config: Pick<AntiphonConfig, 'prices' | 'providers'>,
   providerName: string,

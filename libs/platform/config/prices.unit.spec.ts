@@ -26,7 +26,7 @@ describe('findPrice', () => {
     expect(usd('demo', 'anything')).toEqual([0, 0]);
   });
 
-  it('does not guess: another model has no price', () => {
+  it('has no price for an unknown model', () => {
     expect(usd('openai', 'gpt-4o-mini')).toBeNull();
     expect(usd('work', 'claude-opus-4')).toBeNull();
     expect(usd('nobody', 'gpt-4o')).toBeNull();

@@ -52,7 +52,7 @@ describe('hostile configuration files', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('names both lines of a table that stands twice', () =>
+  it('names both lines of a duplicate table', () =>
     expect(configProblems(failure('[gateway]\nport=1\n[gateway]\nport=2'))[0]).toMatchObject({
       line: 3,
       related: { line: 1, column: 2 },

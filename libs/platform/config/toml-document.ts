@@ -24,12 +24,12 @@ const tryTree = (text: string): TomlTree | null => {
   try {
     return readTree(parseTOML(text, { tomlVersion: TOML_VERSION }));
   } catch {
-    // Only asked for fragments around an error that is reported in any case.
+    // Only parses fragments around an error that is reported in any case.
     return null;
   }
 };
 
-/** The path that a line defines: its table header, or its key within the last table before it. */
+/** Returns the path that a line defines: its table header, or its key in the table before it. */
 const definedPath = (lines: readonly string[], index: number): KeyPath | null => {
   const line = (lines[index] ?? '').trim();
   const header = (text: string): KeyPath | null => {
@@ -48,7 +48,7 @@ const deepestPath = (tree: TomlTree): KeyPath =>
     .map((id) => JSON.parse(id) as (string | number)[])
     .reduce((deepest, path) => (path.length > deepest.length ? path : deepest), [] as (string | number)[]);
 
-/** The path that dotted names mean at the end of a document: of a list of tables, its newest. */
+/** Resolves dotted names at the end of a document. A list of tables stands for its newest table. */
 const resolvePath = (tree: TomlTree, names: readonly string[]): KeyPath => {
   const path: (string | number)[] = [];
   let at: unknown = tree.data;
@@ -63,7 +63,7 @@ const resolvePath = (tree: TomlTree, names: readonly string[]): KeyPath => {
   return path;
 };
 
-/** The parser names the second definition only; the first is looked up in what stands before it. */
+/** Adds the first definition to a duplicate: the parser names only the second one. */
 const duplicateProblem = (text: string, place: Place): SyntaxProblem => {
   const lines = text.split('\n');
   const path = definedPath(lines, place.line - 1) ?? [];
@@ -81,7 +81,9 @@ const duplicateProblem = (text: string, place: Place): SyntaxProblem => {
   };
 };
 
-/** For a missing value the parser names where the next token begins, maybe lines later; people look where it is missing. */
+/**
+ * Returns the place of an error. For a missing value the parser names the next token, lines later.
+ */
 const placeOfError = (text: string, error: ParseError): Place => {
   const place = { line: error.lineNumber, column: error.column + 1 };
   if (!error.message.startsWith(NO_VALUE)) return place;
@@ -106,7 +108,7 @@ const syntaxProblem = (text: string, error: unknown): SyntaxProblem => {
   };
 };
 
-/** Parses TOML 1.0 with places; whatever the text, the answer is a tree or a problem, never a crash. */
+/** Parses TOML 1.0 with places. Returns a tree or a problem for any text, and never throws. */
 export const parseToml = (text: string): TomlDocument => {
   const limit = findLimitProblem(text);
   if (limit !== null) {

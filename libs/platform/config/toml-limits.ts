@@ -2,7 +2,7 @@ import type { Place } from './config-problem.js';
 
 export const MAX_CONFIG_BYTES = 1024 * 1024;
 export const MAX_CONFIG_DEPTH = 32;
-/** The parser spreads a string's code points onto the stack, so one string must stay far below the engine's limit. */
+/** Maximum length of a string. The parser spreads its code points onto the stack. */
 export const MAX_STRING_LENGTH = 64 * 1024;
 
 export interface LimitProblem extends Place {
@@ -15,9 +15,9 @@ interface Scan {
   index: number;
   line: number;
   lineStart: number;
-  /** Of brackets and braces that are open. */
+  /** Open brackets and braces. */
   depth: number;
-  /** In the dotted key (or number) at hand. */
+  /** Dots of the current key or number. */
   dots: number;
 }
 
@@ -28,7 +28,7 @@ const quoteAt = ({ text, index }: Scan): string => {
   return text.startsWith(quote.repeat(3), index) ? quote.repeat(3) : quote;
 };
 
-/** Moves past a string; an unterminated one ends with its line (or the file), which the parser then reports. */
+/** Skips a string. An unterminated one ends with its line or the file; the parser reports it. */
 const skipString = (scan: Scan): number => {
   const { text } = scan;
   const start = scan.index;
@@ -65,10 +65,10 @@ const TOO_LONG = {
 
 const OPENING: ReadonlySet<string> = new Set(['[', '{']);
 const CLOSING: ReadonlySet<string> = new Set([']', '}']);
-/** After these a dotted key begins anew. */
+/** Characters after which a new dotted key begins. */
 const KEY_BREAKS: ReadonlySet<string> = new Set(['\n', '=', ',', '[', '{']);
 
-/** Counts one character outside strings and comments, and moves past it. */
+/** Counts and skips one character outside of strings and comments. */
 const countCharacter = (scan: Scan, c: string): void => {
   if (c === '.') scan.dots++;
   else if (KEY_BREAKS.has(c)) scan.dots = 0;
@@ -82,8 +82,8 @@ const countCharacter = (scan: Scan, c: string): void => {
 };
 
 /**
- * Finds what the recursive parser could not survive (nesting, long dotted keys, huge strings)
- * in one pass without recursion; null when the text is safe to parse.
+ * Finds input that would overflow the recursive parser: nesting, long dotted keys, huge strings. It
+ * needs one pass without recursion. Returns null if the text is safe to parse.
  */
 export const findLimitProblem = (text: string): LimitProblem | null => {
   const scan: Scan = { text, index: 0, line: 1, lineStart: 0, depth: 0, dots: 0 };

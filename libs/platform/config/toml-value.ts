@@ -1,12 +1,12 @@
 import type { AST } from 'toml-eslint-parser';
 import type { KeyPath, Place } from './config-problem.js';
 
-/** A TOML float keeps its text: money is converted from it exactly, and an integer field does not take it for an integer. */
+/** TOML float with its text, which converts to money exactly and is not accepted as an integer. */
 export class TomlFloat {
   constructor(readonly text: string) {}
 }
 
-/** Objects have no prototype, so no key of a file can reach one. */
+/** Parsed data. Its objects have no prototype that a key could reach. */
 export type TomlData =
   string | number | boolean | Date | TomlFloat | TomlData[] | { [key: string]: TomlData };
 
@@ -18,7 +18,7 @@ export interface ValueProblem {
   readonly example: string | null;
 }
 
-/** Where each key and value stands, by `JSON.stringify(path)`. */
+/** Places of keys and values, by `JSON.stringify(path)`. */
 export interface TomlPlaces {
   readonly keys: Map<string, Place>;
   readonly values: Map<string, Place>;
@@ -68,7 +68,10 @@ const content = (tree: TomlTree, node: AST.TOMLContentNode, path: KeyPath): Toml
   return table;
 };
 
-/** Walks (and makes) the tables of a key's leading parts; null when one of them is forbidden. */
+/**
+ * Walks the tables of a key's leading parts and creates missing ones. Returns null if one is
+ * forbidden.
+ */
 const descend = (
   tree: TomlTree,
   from: { [key: string]: TomlData },
@@ -147,7 +150,7 @@ const readNode = (tree: TomlTree, node: AST.TOMLKeyValue | AST.TOMLTable): void 
   if (opened !== null) for (const pair of node.body) assign(tree, opened.table, pair, opened.path);
 };
 
-/** Data and places of a parsed program; its depth is bounded before it is parsed, so recursion is safe here. */
+/** Returns data and places of a parsed program. Its depth was bounded, so recursion is safe. */
 export const readTree = (program: AST.TOMLProgram): TomlTree => {
   const tree: TomlTree = { data: emptyTable(), places: { keys: new Map(), values: new Map() }, problems: [] };
   for (const node of program.body[0].body) readNode(tree, node);

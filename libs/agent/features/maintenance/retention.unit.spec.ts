@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { sweepSchedules } from '../runs/schedules.js';
 import { readRetention } from './retention.js';
 
-const days = (eventsDays: number) => ({ retention: { eventsDays, metricsDays: 30 } });
+const days = (eventsDays: number) => ({ retention: { eventsDays } });
 
 describe('retention', () => {
   it('keeps everything until somebody says where it may go', () => {

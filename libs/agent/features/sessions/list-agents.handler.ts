@@ -25,7 +25,7 @@ export const createListAgents =
   async (workspace) => {
     const working = await workingAgents(pool, workspace);
     const agents = config.agents.map(
-      ({ id, name, role, provider, model, tools, capabilities }, index): AgentView => ({
+      ({ id, name, role, provider, model, tools, capabilities, position }, index): AgentView => ({
         id,
         name,
         role,
@@ -33,6 +33,7 @@ export const createListAgents =
         model,
         tools: [...tools],
         capabilities: [...capabilities],
+        position,
         state: working.has(id) ? 'working' : 'idle',
         isDefault: index === 0,
       }),

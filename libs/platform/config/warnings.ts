@@ -3,16 +3,18 @@ import { dirname, sep } from 'node:path';
 import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
-import { errorCode, isMissing } from './error-code.js';
+import { BUNDLED_PLUGINS } from './build-config.js';
+import { errorCode, isMissing } from './config-problem.js';
+import { findNearest } from './find-nearest.js';
 
-/** What stands at a plug-in's path. A link may only lead to a file below its own folder (as mounted volumes do). */
+/** Inspects a plug-in's path. A link may only point below its own folder, as in mounted volumes. */
 const inspectPlugin = ({ path }: PluginConfig): 'file' | 'missing' | string => {
   if (path === null) return 'file';
   try {
     if (lstatSync(path).isSymbolicLink()) {
       const folder = realpathSync(dirname(path)) + sep;
       if (!realpathSync(path).startsWith(folder))
-        return 'is a link that leads out of its folder, not a regular file';
+        return 'is a link that points out of its folder, not a regular file';
     }
     return statSync(path).isFile() ? 'file' : 'is not a regular file';
   } catch (error) {
@@ -32,7 +34,7 @@ const problem = (config: AntiphonConfig, index: number, name: string, what: stri
   related: null,
 });
 
-/** A secret in a file that others may read. Windows has no such modes. */
+/** Warns about a token in a file that other users may read. Windows has no such modes. */
 const modeWarnings = ({ source, gateway }: AntiphonConfig): string[] => {
   if (source === null || gateway.token === null || process.platform === 'win32') return [];
   const mode = statSync(source).mode & 0o777;
@@ -41,7 +43,7 @@ const modeWarnings = ({ source, gateway }: AntiphonConfig): string[] => {
     : [`${source} holds gateway.token and is readable by others (mode ${mode.toString(8)}); chmod 600 it`];
 };
 
-/** What the file system says about a configuration: warnings, or `CONFIG.INVALID` for a plug-in that is no regular file. */
+/** Returns warnings about files. Throws `CONFIG.INVALID` if a plug-in is not a regular file. */
 export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
   const found = config.plugins.map((plugin) => ({ plugin, state: inspectPlugin(plugin) }));
   const problems = found.flatMap(({ plugin, state }, index) =>
@@ -53,7 +55,25 @@ export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
     ...found
       .filter(({ state }) => state === 'missing')
       .map(
-        ({ plugin }) => `plug-in ${plugin.name}: ${plugin.path} does not exist; the start goes on without it`,
+        ({ plugin }) =>
+          `plug-in ${plugin.name}: ${plugin.path} does not exist; the start continues without it`,
       ),
   ];
+};
+
+/**
+ * Warns about tools that no plug-in provides. Only a file without plug-ins can be checked, because
+ * the tools of a module are known when it is loaded.
+ */
+export const toolWarnings = ({ agents, plugins }: AntiphonConfig): readonly string[] => {
+  if (plugins.length > 0) return [];
+  return agents.flatMap(({ id, tools }) =>
+    tools
+      .filter((tool) => !BUNDLED_PLUGINS.includes(tool))
+      .map((tool) => {
+        const nearest = findNearest(tool, BUNDLED_PLUGINS);
+        const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
+        return `agent ${id} may call the tool ${tool}, which no plug-in has${hint}`;
+      }),
+  );
 };
