@@ -1,11 +1,13 @@
+import type { ModelMessage } from '@antiphon/agent-domain';
+import { TURN_ENDS } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEventOf } from '@antiphon/contracts/metering';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { World } from './world.js';
 
-const ENDS = /^Turn(Completed|Failed|Cancelled)$/;
-const OUTCOMES = /^ToolCall(Completed|Failed|Unknown)$/;
-const CHARGES = /^Budget(Settled|Expired)$/;
+const TURN_END = new RegExp(`^(${TURN_ENDS.join('|')})$`);
+const TOOL_OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
+const CHARGE = /^Budget(Settled|Expired)$/;
 
 const eventsOf = ({ store }: World): SessionEvent[] =>
   [...store.sessions.values()].flatMap(({ events }) => events.map(({ event }) => event));
@@ -20,13 +22,17 @@ const countBy = (events: readonly SessionEvent[], type: RegExp, name: string): M
   return counts;
 };
 
-const once = (rule: string, of: ReadonlyMap<string, number>, in_: ReadonlyMap<string, number>): string[] => [
-  ...[...of].filter(([id]) => in_.get(id) !== 1).map(([id]) => `${rule}: ${id} ${in_.get(id) ?? 0} times`),
-  ...[...in_].filter(([id]) => !of.has(id)).map(([id]) => `${rule}: ${id} without a beginning`),
+const pairViolations = (
+  rule: string,
+  begins: ReadonlyMap<string, number>,
+  ends: ReadonlyMap<string, number>,
+): string[] => [
+  ...[...begins].filter(([id]) => ends.get(id) !== 1).map(([id]) => `${rule}: ${id} ${ends.get(id) ?? 0} times`),
+  ...[...ends].filter(([id]) => !begins.has(id)).map(([id]) => `${rule}: ${id} without a beginning`),
 ];
 
-/** I3, I4: what a client was told is in the log once, under one name. */
-const commands = (world: World, events: readonly SessionEvent[]): string[] => {
+/** Checks I3 and I4: each answered command is in the log once, as one turn. */
+const commandViolations = (world: World, events: readonly SessionEvent[]): string[] => {
   const requested = countBy(events, /^TurnRequested$/, 'content');
   return [...world.answers].flatMap(([key, turns]) => [
     ...(turns.size === 1 ? [] : [`I4: ${key} was answered with ${turns.size} turns`]),
@@ -34,16 +40,16 @@ const commands = (world: World, events: readonly SessionEvent[]): string[] => {
   ]);
 };
 
-/** I6: what may not be done twice was not, whatever the log says of it. */
-const effects = ({ outside }: World, events: readonly SessionEvent[]): string[] =>
+/** Checks I6: a call that is not idempotent reached its tool at most once. */
+const effectViolations = ({ outside }: World, events: readonly SessionEvent[]): string[] =>
   events.flatMap((event) => {
     if (event.type !== 'ToolCallRequested' || event.data.idempotent) return [];
-    const times = outside.reached.get(event.data.callId) ?? 0;
+    const times = outside.toolCalls.get(event.data.callId) ?? 0;
     return times > 1 ? [`I6: call ${event.data.callId} reached its tool ${times} times`] : [];
   });
 
 /** I8: balances are the fold of the ledger's events, and nothing stays reserved. */
-const balances = ({ ledger, budget }: World): string[] => {
+const balanceViolations = ({ ledger, budget }: World): string[] => {
   const rebuilt = ledgerFrom();
   for (const event of budget) rebuilt.put(event);
   const [kept, folded] = [ledger.snapshot().balances, rebuilt.snapshot().balances];
@@ -53,8 +59,8 @@ const balances = ({ ledger, budget }: World): string[] => {
   ]);
 };
 
-/** I10: at every admission what is settled, reserved and asked for lies within the limit then in force. */
-const admissions = ({ budget }: World): string[] => {
+/** Checks I10: settled, reserved and requested tokens lie within the limit at every admission. */
+const admissionViolations = ({ budget }: World): string[] => {
   const ledger = ledgerFrom();
   return budget.flatMap((event) => {
     const over = event.type === 'BudgetReserved' ? overLimit(event, ledger) : [];
@@ -73,11 +79,11 @@ const overLimit = (
     })
     .map(({ key }) => `I10: reservation ${data.reservationId} passes the limit of ${key}`);
 
-/** I11: no attempt is charged twice; and what the provider did is charged. */
-const charges = ({ budget, outside, ledger }: World): string[] => {
+/** Checks I9 and I11: each attempt that the provider billed is charged, and charged once. */
+const chargeViolations = ({ budget, outside, ledger }: World): string[] => {
   const charged = new Map<string, number>();
   for (const { type, data } of budget)
-    if (CHARGES.test(type)) charged.set(data.reservationId, (charged.get(data.reservationId) ?? 0) + 1);
+    if (CHARGE.test(type)) charged.set(data.reservationId, (charged.get(data.reservationId) ?? 0) + 1);
   const { reservations } = ledger.snapshot();
   return [
     ...[...charged].filter(([, times]) => times > 1).map(([id]) => `I11: ${id} was charged twice`),
@@ -87,34 +93,55 @@ const charges = ({ budget, outside, ledger }: World): string[] => {
   ];
 };
 
-/** I16: nothing is written by a driver that has been followed by another. */
-const epochs = ({ store }: World): string[] =>
+/** Checks I16: a driver writes nothing after another one has taken over. */
+const epochViolations = ({ store }: World): string[] =>
   [...store.sessions.values()].flatMap(({ id, events }) =>
     events
       .filter(({ epoch, current }) => epoch !== null && epoch < current)
       .map(({ event, epoch }) => `I16: ${event.type} of ${id} under epoch ${epoch}, which was over`),
   );
 
-/** Everything that does not hold at the end of a simulation, in words; faults.md has the numbers. */
+const MAY_FOLLOW: Record<ModelMessage['role'], readonly (ModelMessage['role'] | undefined)[]> = {
+  user: [undefined, 'assistant'],
+  assistant: ['user', 'tool'],
+  tool: ['assistant'],
+};
+
+/** Checks I7: roles alternate, and each message with calls is followed by exactly their results. */
+export const checkConversation = (world: World, messages: readonly ModelMessage[]): void => {
+  messages.forEach((message, i) => {
+    if (!MAY_FOLLOW[message.role].includes(messages[i - 1]?.role))
+      world.violations.push(`I7: ${message.role} after ${messages[i - 1]?.role ?? 'the beginning'}`);
+    const next = messages[i + 1];
+    const calls = message.role === 'assistant' ? message.toolCalls.map(({ id }) => id) : [];
+    const results = next?.role === 'tool' ? next.results.map(({ id }) => id) : [];
+    if (calls.join() !== results.join())
+      world.violations.push(`I7: calls ${calls.join()}, results ${results.join()}`);
+  });
+  if (messages.at(-1)?.role === 'assistant')
+    world.violations.push('I7: the last message is the model’s');
+};
+
+/** Returns the broken invariants of a finished simulation, by their numbers in docs/fault-tests.md. */
 export const violationsOf = (world: World): string[] => {
   const events = eventsOf(world);
   return [
     ...world.violations,
-    ...commands(world, events),
-    ...once(
+    ...commandViolations(world, events),
+    ...pairViolations(
       'I5: the end of turn',
       countBy(events, /^TurnRequested$/, 'turnId'),
-      countBy(events, ENDS, 'turnId'),
+      countBy(events, TURN_END, 'turnId'),
     ),
-    ...once(
+    ...pairViolations(
       'I6: the outcome of call',
       countBy(events, /^ToolCallRequested$/, 'callId'),
-      countBy(events, OUTCOMES, 'callId'),
+      countBy(events, TOOL_OUTCOME, 'callId'),
     ),
-    ...effects(world, events),
-    ...balances(world),
-    ...admissions(world),
-    ...charges(world),
-    ...epochs(world),
+    ...effectViolations(world, events),
+    ...balanceViolations(world),
+    ...admissionViolations(world),
+    ...chargeViolations(world),
+    ...epochViolations(world),
   ];
 };

@@ -1,10 +1,10 @@
 import { decideBatch } from '@antiphon/metering-domain';
 import type { LedgerAnswer, LedgerCommand } from '@antiphon/metering-domain';
-import { ask } from './world.js';
+import { sendRequest } from './world.js';
 import type { World } from './world.js';
 import type { Fiber, Process } from './scheduler.js';
 
-/** Metering: each command in one transaction; its process may die before or after, and the answer with it. */
+/** Handles a command in one transaction. The process may die before or after it, and lose the answer. */
 function* serve(world: World, command: LedgerCommand, answer: (value: LedgerAnswer) => void): Fiber {
   yield;
   const rules = { limits: world.limits, priceOf: () => null, now: world.timeOfDay() };
@@ -24,14 +24,14 @@ function* serve(world: World, command: LedgerCommand, answer: (value: LedgerAnsw
 const meteringOf = ({ processes }: World): Process | undefined =>
   processes.find(({ name, alive }) => alive && name === 'metering');
 
-export const askMetering = (world: World, command: LedgerCommand): Fiber<LedgerAnswer | null> =>
-  ask<LedgerAnswer>(
+export const callMetering = (world: World, command: LedgerCommand): Fiber<LedgerAnswer | null> =>
+  sendRequest<LedgerAnswer>(
     world,
     () => meteringOf(world),
     (_process, answer) => serve(world, command, answer),
   );
 
-/** What the sweep finds for a reservation that nobody has ended. */
+/** Settles every open reservation by the log, as the sweep does. */
 export function* sweepReservations(world: World): Fiber {
   for (const [reservationId, held] of world.ledger.snapshot().reservations) {
     if (held.status !== 'reserved') continue;
@@ -41,11 +41,11 @@ export function* sweepReservations(world: World): Fiber {
         (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
         event.data.reservationId === reservationId,
     );
-    yield* askMetering(world, { type: 'Settle', reservationId, outcome: outcomeOf(end) });
+    yield* callMetering(world, { type: 'Settle', reservationId, outcome: outcomeOf(end) });
   }
 }
 
-/** As the log says it; a call that is not there was never begun. */
+/** Returns the outcome of a model call by its event; a call without one was never begun. */
 export const outcomeOf = (
   event: { readonly type: string; readonly data: object } | undefined,
 ): Extract<LedgerCommand, { type: 'Settle' }>['outcome'] => {

@@ -1,59 +1,58 @@
-/** Answers each question with a number below `bound`: all chance of a simulation comes from here. */
+/** Returns a number below `bound`. All random choices of a simulation are made by it. */
 export type Choose = (bound: number) => number;
 
-/** What a fiber waits for at an await: a fact, at most for so many ticks; nothing: it may go on at any time. */
-export type Wait = { readonly until: () => boolean; readonly patience?: number } | undefined;
-/** Work of a process, cut at each of its awaits, where anything else may happen first, its process's death too. */
+/** Wait of a fiber at a `yield`: until a condition or a timeout in ticks. Undefined: no wait. */
+export type Wait = { readonly until: () => boolean; readonly timeout?: number } | undefined;
+/** Work of a process. Other fibers may run, and its process may die, at each `yield`. */
 export type Fiber<T = void> = Generator<Wait, T, void>;
 
 export interface Process {
   readonly name: string;
-  /** Which life of it this is: a new one knows nothing of the one before. */
+  /** Number of the process's restart. A restarted process has lost its memory. */
   readonly life: number;
   alive: boolean;
-  /** It stands still until then, and knows nothing of it. */
-  stillUntil: number;
+  /** Time until which it is paused, without noticing. */
+  pausedUntil: number;
 }
 
 interface Running {
   readonly process: Process;
   readonly fiber: Fiber;
   ready: () => boolean;
-  giveUpAt: number;
+  timeoutAt: number;
 }
 
 export interface Scheduler {
   now(): number;
   spawn(process: Process, fiber: Fiber): void;
-  /** Lets one fiber go one await further, time pass if none can; false when nothing will ever happen again. */
+  /** Runs one fiber to its next `yield`, or advances the clock when none can run. Returns false at a deadlock. */
   step(): boolean;
-  pass(ticks: number): void;
 }
 
 const always = (): boolean => true;
 
-/** One thread of time in which fibers take turns by choice. */
+/** Creates a scheduler that runs the fibers of all processes in an order that `choose` decides. */
 export const createScheduler = (choose: Choose): Scheduler => {
   let clock = 0;
   let running: Running[] = [];
-  const canGo = ({ process, ready, giveUpAt }: Running): boolean =>
-    process.stillUntil <= clock && (ready() || clock >= giveUpAt);
+  const canRun = ({ process, ready, timeoutAt }: Running): boolean =>
+    process.pausedUntil <= clock && (ready() || clock >= timeoutAt);
   const advance = (entry: Running): void => {
     const { done, value } = entry.fiber.next();
     if (done) running = running.filter((other) => other !== entry);
     else {
       entry.ready = value?.until ?? always;
-      entry.giveUpAt = clock + (value?.patience ?? Infinity);
+      entry.timeoutAt = clock + (value?.timeout ?? Infinity);
     }
   };
   const nextTime = (): number =>
     Math.min(
-      ...running.map(({ process, giveUpAt }) => (process.stillUntil > clock ? process.stillUntil : giveUpAt)),
+      ...running.map(({ process, timeoutAt }) => (process.pausedUntil > clock ? process.pausedUntil : timeoutAt)),
     );
   const step = (): boolean => {
     running = running.filter(({ process }) => process.alive);
-    const able = running.filter(canGo);
-    const chosen = able[choose(Math.max(1, able.length))];
+    const runnable = running.filter(canRun);
+    const chosen = runnable[choose(Math.max(1, runnable.length))];
     if (chosen) {
       clock++;
       advance(chosen);
@@ -66,8 +65,7 @@ export const createScheduler = (choose: Choose): Scheduler => {
   };
   return {
     now: () => clock,
-    spawn: (process, fiber) => void running.push({ process, fiber, ready: always, giveUpAt: 0 }),
+    spawn: (process, fiber) => void running.push({ process, fiber, ready: always, timeoutAt: 0 }),
     step,
-    pass: (ticks) => void (clock += ticks),
   };
 };

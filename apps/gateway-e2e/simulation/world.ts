@@ -15,14 +15,13 @@ export interface Lease {
   readonly until: number;
 }
 
-/** An event, the epoch under which a driver wrote it (null: not a driver's), and the session's epoch at that moment. */
+/** An event with the epoch of the driver that wrote it (null: not a driver) and the session's epoch at that time. */
 export interface Written {
   readonly event: SessionEvent;
   readonly epoch: number | null;
   readonly current: number;
 }
 
-/** A session in the store. */
 export interface Session {
   readonly id: string;
   readonly events: Written[];
@@ -41,14 +40,14 @@ export interface AppendOptions {
 export interface Store {
   readonly sessions: ReadonlyMap<string, Session>;
   session(id: string): Session;
-  /** One transaction: version, lease and idempotency key are checked with the append. */
+  /** Checks version, lease and idempotency key, and appends, in one transaction. */
   append(
     session: Session,
     version: number,
     events: readonly SessionEvent[],
     options?: AppendOptions,
   ): Appended;
-  /** A lease that is free or over; one's own is renewed. */
+  /** Acquires a lease that is free or lapsed, or renews the owner's. */
   acquire(session: Session, owner: string): Lease | null;
   confirm(session: Session, lease: Lease): boolean;
 }
@@ -87,7 +86,7 @@ const createStore = (now: () => number): Store => {
     acquire: (session, owner) => {
       const { lease } = session;
       if (lease.owner !== owner && lease.until > now()) return null;
-      // A lease that lapsed is a new one, also for its last owner: somebody may have had it in between.
+      // A lapsed lease gets a new epoch also for its last owner: another process may have held it in between.
       const epoch = lease.owner === owner && lease.until > now() ? lease.epoch : lease.epoch + 1;
       session.lease = { owner, epoch, until: now() + LEASE_TICKS };
       return session.lease;
@@ -97,16 +96,16 @@ const createStore = (now: () => number): Store => {
 };
 
 const MINUTE = 60_000;
-/** Noon of the last day of a month, and by how much a process's clock may be wrong when it looks; right at best. */
+/** Noon of the last day of a month, and the errors of a process's clock. */
 const NOON = Date.UTC(2026, 10, 30, 12);
-const WRONG_BY = [0, 5 * MINUTE, -5 * MINUTE, 60 * MINUTE, -60 * MINUTE, 12 * 60 * MINUTE];
+const CLOCK_ERRORS = [0, 5 * MINUTE, -5 * MINUTE, 60 * MINUTE, -60 * MINUTE, 12 * 60 * MINUTE];
 
-/** What the outside world did, which no crash of ours undoes. */
+/** Effects on the outside world, which no crash undoes. */
 export interface Outside {
-  /** Tokens that the provider used, by reservation and order of the calls. */
+  /** Model calls that the provider bills, in order. */
   readonly billed: { readonly session: string; readonly attempt: number; readonly reservationId: string }[];
-  /** How often a tool was reached, by call id. */
-  readonly reached: Map<string, number>;
+  /** Number of times that a tool was reached, by call id. */
+  readonly toolCalls: Map<string, number>;
 }
 
 export interface World extends Scheduler {
@@ -117,14 +116,14 @@ export interface World extends Scheduler {
   readonly limits: BudgetLimits;
   readonly policy: AgentPolicy;
   readonly outside: Outside;
-  /** What clients were told: by key, each turn that an answer named. */
+  /** Turns that clients' answers named, by idempotency key. */
   readonly answers: Map<string, Set<string>>;
   readonly violations: string[];
   readonly processes: Process[];
   id(): string;
-  /** The time of day as a process sees it, ISO 8601: clocks differ, and each jumps back and ahead, past the month's end. */
+  /** Returns the time as a process sees it. Clocks differ, and each jumps back and ahead, past the month's end. */
   timeOfDay(): string;
-  /** False once the simulation comes to its rest: nothing breaks any more. */
+  /** False at the end of the simulation, when no more faults are injected. */
   chaos: boolean;
 }
 
@@ -140,22 +139,22 @@ export const createWorld = (choose: Choose, limits: BudgetLimits): World => {
     budget: [],
     policy: {
       ...{ provider: 'first', model: 'm', maxIterations: 3, openCircuits: new Map() },
-      // Words of people are the subject of the driver's own laws (turn-laws.unit.spec.ts).
+      // Approvals are simulated by turn-laws.unit.spec.ts.
       guarded: new Set(),
       fallback: choose(2) === 0 ? null : { provider: 'second', model: 'n' },
     },
-    outside: { billed: [], reached: new Map() },
+    outside: { billed: [], toolCalls: new Map() },
     answers: new Map(),
     violations: [],
     processes: [],
     id: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
-    timeOfDay: () => new Date(NOON + (WRONG_BY[choose(WRONG_BY.length)] ?? 0)).toISOString(),
+    timeOfDay: () => new Date(NOON + (CLOCK_ERRORS[choose(CLOCK_ERRORS.length)] ?? 0)).toISOString(),
     chaos: true,
   };
 };
 
-/** Sends a request to whoever answers it, and waits a while for the answer; null when none came. */
-export function* ask<T>(
+/** Sends a request to the process that `to` returns. Returns null when no answer arrives in time. */
+export function* sendRequest<T>(
   world: World,
   to: () => Process | undefined,
   serve: (process: Process, answer: (value: T) => void) => Fiber,
@@ -165,12 +164,12 @@ export function* ask<T>(
     box.value ??= value;
     box.answered = true;
   };
-  // Delivered at least once, or not at all when nobody is there.
+  // Delivered once or twice, or never when no process listens.
   const deliveries = world.chaos && world.choose(8) === 0 ? 2 : 1;
   for (let i = 0; i < deliveries; i++) {
     const process = to();
     if (process) world.spawn(process, serve(process, answer));
   }
-  yield { until: () => box.answered, patience: 40 };
+  yield { until: () => box.answered, timeout: 40 };
   return box.value;
 }
