@@ -46,7 +46,10 @@ team = "reviews"
 agent = "reviewer"
 `;
 
-/** Ways in which a provider fails, with the tries that it gets. Each has a provider, and so a circuit, of its own. */
+/**
+ * Ways in which a provider fails, with the tries that it gets. Each has a provider, and so a
+ * circuit, of its own.
+ */
 const FAILURES = [
   { name: 'refuses', outcome: 'answers 401', tries: 1 },
   { name: 'errs', outcome: 'answers 500', tries: 3 },
@@ -150,7 +153,9 @@ describe('the bindings of the configuration', () => {
 });
 
 describe('messages of both vendors', () => {
-  /** Removes ids, times and the names of model and agent: the rest is the normalized conversation. */
+  /**
+   * Removes ids, times and the names of model and agent: the rest is the normalized conversation.
+   */
   const normalized = (events: readonly LoggedEvent[]) =>
     events
       .filter(({ type }) => ['TurnRequested', 'ModelCallCompleted', 'ToolCallCompleted'].includes(type))

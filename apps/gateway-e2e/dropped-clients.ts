@@ -17,7 +17,10 @@ export interface DropsOptions {
   readonly killEvery: number;
 }
 
-/** The frames that two clients of one session have in the end, one of which was cut off again and again. */
+/**
+ * The frames that two clients of one session have in the end, one of which was cut off again and
+ * again.
+ */
 export interface SessionSeen {
   readonly sessionId: string;
   readonly lastOffset: number;
@@ -40,8 +43,8 @@ const KINDS = ['tell me', 'tell me more', 'a sum', 'flaky', 'cancel'] as const;
 const POLL_MS = 20;
 
 /**
- * Creates a slow model: long texts, sums by a tool, and answers (`flaky`) whose connection breaks at the first try
- * after some text. Waits are random, so that cuts fall anywhere.
+ * Creates a slow model: long texts, sums by a tool, and answers (`flaky`) whose connection breaks
+ * at the first try after some text. Waits are random, so that cuts fall anywhere.
  */
 export const createSlowModel = (random: SeededRandom): MockScript => {
   const broken = new Set<string>();
@@ -77,7 +80,10 @@ const killAgent = ({ stackJson }: TestStack, random: SeededRandom): void => {
   }
 };
 
-/** Two clients of one session: one that stays at the first gateway, one that is cut and resumes at any gateway. */
+/**
+ * Two clients of one session: one that stays at the first gateway, one that is cut and resumes at
+ * any gateway.
+ */
 const readTwice = (stack: TestStack, random: SeededRandom, sessionId: string) => ({
   sessionId,
   steady: followSession({ sessionId, nextUrl: () => toWsUrl(stack.gatewayUrl), nextCut: () => null }),
@@ -172,7 +178,9 @@ class DroppedClients {
     }
   }
 
-  /** Cancels the open turn of a session after a while. The request fails when its agent is killed. */
+  /**
+   * Cancels the open turn of a session after a while. The request fails when its agent is killed.
+   */
   private async cancelSoon(client: SocketClient, sessionId: string): Promise<void> {
     await sleep(this.options.random.below(80));
     await client.call('session.cancel', { sessionId }).catch(() => undefined);

@@ -72,8 +72,8 @@ const countWithin = (times: readonly number[], from: number, end: number): numbe
   times.filter((at) => at >= from && at < end).length;
 
 /**
- * Runs a load, takes an engine away for a while and returns it. An outage may delay and refuse turns; every accepted
- * turn completes.
+ * Runs a load, takes an engine away for a while and returns it. An outage may delay and refuse
+ * turns; every accepted turn completes.
  */
 const takeAway = async (engine: string, down: () => Promise<void>, up: () => Promise<void>) => {
   const load = startLoad({ wsUrls: stack.wsUrls(), sessions: 16, agent: 'claude', answerMs: 15_000 });

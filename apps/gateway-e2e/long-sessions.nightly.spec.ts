@@ -19,12 +19,15 @@ const CALLS_A_STEP = 2;
 /** Characters of each call's input and output; a token has about four. */
 const CALL_CHARS = 8_500;
 
-/** Promised maximum of a late turn over an early one, each relative to turns of young sessions at that time. */
+/**
+ * Promised maximum of a late turn over an early one, each relative to turns of young sessions at
+ * that time.
+ */
 const PROMISED_GROWTH = 1.1;
 /**
- * Turns of young sessions alternate with those of the long one, so that the machine affects both alike. What is left
- * is noise: the bound rises by the upper end of the 95 % interval of the ratios between successive young turns.
- * Above this cap the machine shows nothing, and the bound stays.
+ * Turns of young sessions alternate with those of the long one, so that the machine affects both
+ * alike. What is left is noise: the bound rises by the upper end of the 95 % interval of the ratios
+ * between successive young turns. Above this cap the machine shows nothing, and the bound stays.
  */
 const MAX_ALLOWANCE = 1.15;
 
@@ -72,7 +75,9 @@ interface Comparison {
   readonly controls: readonly number[];
 }
 
-/** Sends the turns `first` to `last` of the long session, alternating with turns of young sessions. */
+/**
+ * Sends the turns `first` to `last` of the long session, alternating with turns of young sessions.
+ */
 const compareWithYoung = async (first: number, last: number): Promise<Comparison> => {
   const own: number[] = [];
   const young: number[] = [];

@@ -8,7 +8,10 @@ import { CANARY_KEY, runCli, readEvents, startStackWith, twoVendorConfig } from 
 
 jest.setTimeout(180_000);
 
-/** Answers a sum through the calculator, everything else at once; tests replace it where they need more. */
+/**
+ * Answers a sum through the calculator, everything else at once; tests replace it where they need
+ * more.
+ */
 const obliging: MockScript = ({ user, toolResults }) => {
   if (toolResults.length > 0) return { text: ['The sum ', 'is ', `${toolResults[0]}.`] };
   const sum = /sum of (\d+) and (\d+)/.exec(user);
@@ -256,7 +259,8 @@ describe('the main job', () => {
     expect([left.code, left.stderr]).toEqual([0, '']);
     const { archives } = JSON.parse(left.stdout) as { archives: { events: number }[] };
     expect(archives.map(({ events }) => events)).toEqual([expect.any(Number)]);
-    // A conversation that this process remembers goes on; the frames of what has left are not to be had.
+    // A conversation that this process remembers goes on; the frames of what has left are not to be
+    // had.
     await expect(client.call('session.resume', { sessionId, after: 0 })).rejects.toMatchObject({
       rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
     });

@@ -120,8 +120,8 @@ afterEach(async () => {
 });
 
 /**
- * Stops the clients, and compares what they saw with the log. A broken network may delay and refuse turns; every
- * accepted turn completes.
+ * Stops the clients, and compares what they saw with the log. A broken network may delay and refuse
+ * turns; every accepted turn completes.
  */
 const assertHolds = async (what: string, conversations: Conversations): Promise<void> => {
   await conversations.stop();

@@ -86,7 +86,9 @@ const runLine = async (line: string): Promise<void> => {
   expect(stdout).toMatch(expected ?? /$^/);
 };
 
-/** Runs the program until it has printed a frame whose event is `done`, and returns what it printed. */
+/**
+ * Runs the program until it has printed a frame whose event is `done`, and returns what it printed.
+ */
 const runProgram = (code: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = spawn('node', ['--input-type=module', '-e', code], { cwd: ROOT, env });
@@ -109,7 +111,8 @@ describe("the README's first ten minutes", () => {
   it('has an expected output for each of its commands', () =>
     expect(shellLines).toEqual(EXPECTED.map(([line]) => line)));
 
-  // The audit closes the steps on the shell; the workflow's command follows the program and the file.
+  // The audit closes the steps on the shell; the workflow's command follows the program and the
+  // file.
   const before = shellLines.slice(0, shellLines.indexOf('npx antiphon audit') + 1);
   it.each(before)('%s', runLine);
 

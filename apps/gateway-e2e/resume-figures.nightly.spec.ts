@@ -25,12 +25,16 @@ const KILLS = Number(process.env['ANTIPHON_KILLS'] ?? 100);
 const RESUME_P50_MS = 3_000;
 const RESUME_P99_MS = 10_000;
 /**
- * The promise is for a machine that does nothing else. Most of a resume is the start of a process, so it takes longer
- * by as much as other programs hold the processors. That factor is measured next to each service's kills, while the
- * stack is idle. Above this cap the machine shows nothing, and the bound stays where it is.
+ * The promise is for a machine that does nothing else. Most of a resume is the start of a process,
+ * so it takes longer by as much as other programs hold the processors. That factor is measured next
+ * to each service's kills, while the stack is idle. Above this cap the machine shows nothing, and
+ * the bound stays where it is.
  */
 const MAX_CONTENTION = 3;
-/** A process that dies sooner after its start is restarted with a backoff, which this spec does not measure. */
+/**
+ * A process that dies sooner after its start is restarted with a backoff, which this spec does not
+ * measure.
+ */
 const HEALTHY_MS = 2_300;
 const SESSIONS = 6;
 
@@ -53,7 +57,9 @@ afterAll(async () => {
 
 const firstOf = (service: ServiceName) => stack.stackJson().services[service][0];
 
-/** Kills the service, and waits until it is healthy and every session has completed a turn since. */
+/**
+ * Kills the service, and waits until it is healthy and every session has completed a turn since.
+ */
 const killOnce = async (service: ServiceName, { done }: Load): Promise<number> => {
   const { pid, restarts = 0 } = firstOf(service) ?? {};
   const killedAt = performance.now();

@@ -33,14 +33,18 @@ const PIECES = Array.from({ length: 4 }, (_, nth) => `${nth} lorem ipsum `.repea
 const MIB = 1024 * 1024;
 /** Buffers of all slow sockets, 32 MiB together, and as much for those that are being closed. */
 const BUFFERS = 2 * 32 * MIB;
-/** One more frame for each reader, Node's copies of it, and the differences between two runs of one heap. */
+/**
+ * One more frame for each reader, Node's copies of it, and the differences between two runs of one
+ * heap.
+ */
 const SLACK = READERS * 128 * 1024 + 64 * MIB;
 
 /** Promised maximum of p99 of others' turns, over p99 without readers. */
 const PROMISED_RATIO = 2;
 /**
- * The ratios between the blocks without readers show the noise of the machine. The bound rises by the upper end of
- * their 95 % interval. Above this cap the machine shows nothing, and the bound stays.
+ * The ratios between the blocks without readers show the noise of the machine. The bound rises by
+ * the upper end of their 95 % interval. Above this cap the machine shows nothing, and the bound
+ * stays.
  */
 const MAX_ALLOWANCE = 1.5;
 
@@ -59,7 +63,10 @@ const SMALL_HEAP = {
   MALLOC_ARENA_MAX: '2',
 };
 
-/** The first block warms the gateway up. Kinds alternate, so that slow changes of the machine affect each alike. */
+/**
+ * The first block warms the gateway up. Kinds alternate, so that slow changes of the machine affect
+ * each alike.
+ */
 const BLOCKS = process.env['ANTIPHON_SLOW_BLOCKS'] ?? 'reading,none,stalled,none,none,stalled';
 
 /** The gateway discards what a closed socket has not read within half a minute. */
@@ -96,7 +103,10 @@ const streamLongTurns = async (session: StreamedSession): Promise<void> => {
   while (performance.now() < endsAt && closedReaders().length < stalled.length) await session.send('long');
 };
 
-/** Lets closed readers read their buffered rest, once all are closed or the gateway would soon discard it. */
+/**
+ * Lets closed readers read their buffered rest, once all are closed or the gateway would soon
+ * discard it.
+ */
 const resumeClosedReaders = async (isOver: () => boolean): Promise<void> => {
   let firstAt = Infinity;
   while (!isOver()) {
@@ -162,7 +172,10 @@ const endOf = ({ stream, session, ended }: StalledReader): Promise<End> => {
 const follow = (session: StreamedSession, after: number) =>
   followSession({ sessionId: session.sessionId, nextUrl: () => stack.wsUrl, nextCut: () => null, after });
 
-/** Resumes after the last frame of a closed reader, and compares all of its frames with those of another reader. */
+/**
+ * Resumes after the last frame of a closed reader, and compares all of its frames with those of
+ * another reader.
+ */
 const checkReader = async (reader: StalledReader, all: string): Promise<End['code']> => {
   const { session, stream } = reader;
   const { code, reason } = await endOf(reader);

@@ -18,7 +18,10 @@ import {
 
 jest.setTimeout(180_000);
 
-/** Answers a sum through the calculator, and in the voice of its model; `willful` has a sum of its own. */
+/**
+ * Answers a sum through the calculator, and in the voice of its model; `willful` has a sum of its
+ * own.
+ */
 const script: MockScript = ({ model, user, toolResults }) => {
   if (toolResults.length > 0) return { text: [`${model} says ${toolResults[0]}`] };
   const sum = /sum of (\d+) and (\d+)/.exec(user);

@@ -46,7 +46,10 @@ const above = (span: ReceivedSpan): string[] => {
   return parent ? [parent.name, ...above(parent)] : [];
 };
 
-/** Everything that the turn sets going has come: both settlements are told twice, by request and by event. */
+/**
+ * Everything that the turn sets going has come: both settlements are told twice, by request and by
+ * event.
+ */
 const isWhole = (spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] | undefined => {
   const ours = spans.filter(({ traceId }) => traceId === TRACE_ID);
   const count = (name: string): number => ours.filter((span) => span.name === name).length;

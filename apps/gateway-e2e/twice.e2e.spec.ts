@@ -51,7 +51,9 @@ const shown = ({ frames }: Pick<FrameStream, 'frames'>) =>
     .filter(({ event }) => event !== 'accepted')
     .map(({ event, data, offset }) => ({ event, data, offset }));
 
-/** The provider writes a word and holds the rest back until it is let go; `begun` counts the calls. */
+/**
+ * The provider writes a word and holds the rest back until it is let go; `begun` counts the calls.
+ */
 const holding = () => {
   const rest = Promise.withResolvers<void>();
   const held = { begun: 0, letGo: () => rest.resolve() };

@@ -18,8 +18,9 @@ import { startStackWith, twoVendorConfig, waitForAccepted } from './stack-under-
 /** Promised maximum of p95 of a turn next to a wedged session, over p95 without one. */
 const PROMISED_RATIO = 1.1;
 /**
- * Each round has two blocks without wedged sessions, whose ratio is the noise of the machine. The bound rises by the
- * upper end of the 95 % interval of that control. Above this cap the machine shows nothing, and the bound stays.
+ * Each round has two blocks without wedged sessions, whose ratio is the noise of the machine. The
+ * bound rises by the upper end of the 95 % interval of that control. Above this cap the machine
+ * shows nothing, and the bound stays.
  */
 const MAX_ALLOWANCE = 1.3;
 const ROUNDS = Number(process.env['ANTIPHON_WEDGED_ROUNDS'] ?? 16);
@@ -79,7 +80,10 @@ const measureBlockWithWedged = async (sessions: number, round: number): Promise<
   return p95;
 };
 
-/** Measures a wedged block between two free ones: the slow changes of a machine affect all three alike. */
+/**
+ * Measures a wedged block between two free ones: the slow changes of a machine affect all three
+ * alike.
+ */
 const measureRound = async (sessions: number, round: number) => {
   const before = await measureBlock();
   const wedged = await measureBlockWithWedged(sessions, round);

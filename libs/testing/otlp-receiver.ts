@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as a collector got it. */
+/** A span as a collector receives it. */
 export interface ReceivedSpan {
   readonly service: string;
   readonly name: string;
@@ -20,15 +20,15 @@ export interface ReceivedSpan {
 }
 
 export interface OtlpReceiver {
-  /** What `OTEL_EXPORTER_OTLP_ENDPOINT` is set to. */
+  /** Value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string;
   readonly spans: readonly ReceivedSpan[];
-  /** Names of the metrics that came. */
+  /** Names of the received metrics. */
   readonly metrics: ReadonlySet<string>;
-  /** Every body as it came, for searching in. */
+  /** All request bodies, for searches. */
   readonly bodies: readonly string[];
   readonly contentTypes: ReadonlySet<string>;
-  /** Settles with the answer of `find` once it has one. */
+  /** Resolves with the result of `find` once it returns one. */
   waitFor<T>(what: string, find: (spans: readonly ReceivedSpan[]) => T | undefined): Promise<T>;
   close(): Promise<void>;
 }
@@ -100,10 +100,10 @@ const namesOf = ({ resourceMetrics = [] }: Body): string[] =>
     scopeMetrics.flatMap(({ metrics }) => metrics.map(({ name }) => name)),
   );
 
-/** Beyond this a fact that a test waits for counts as missing. */
+/** Maximum time that a test waits for a span. */
 const DEADLINE_MS = 30_000;
 
-/** A collector of the test's own: takes OTLP over HTTP, and keeps what comes as JSON; protobuf it only counts. */
+/** Starts a collector for OTLP over HTTP. It stores JSON bodies, and only counts protobuf ones. */
 export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
   const spans: ReceivedSpan[] = [];
   const metrics = new Set<string>();
@@ -111,7 +111,7 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
   const contentTypes = new Set<string>();
   const waiting = new Set<() => void>();
 
-  const take = (type: string, body: Buffer): void => {
+  const receive = (type: string, body: Buffer): void => {
     contentTypes.add(type);
     bodies.push(body.toString('utf8'));
     if (type.startsWith('application/json')) {
@@ -125,7 +125,7 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      take(request.headers['content-type'] ?? '', Buffer.concat(chunks));
+      receive(request.headers['content-type'] ?? '', Buffer.concat(chunks));
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     });
   });
@@ -138,7 +138,7 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
       const timer = setTimeout(() => {
         waiting.delete(check);
         reject(
-          new Error(`waited in vain for ${what}; there are ${spans.map(({ name }) => name).join(', ')}`),
+          new Error(`timed out waiting for ${what}; received ${spans.map(({ name }) => name).join(', ')}`),
         );
       }, DEADLINE_MS);
       const check = (): void => {
@@ -166,7 +166,9 @@ export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
   };
 };
 
-/** What is wrong with a trace as a tree: no root or several, or spans whose parent never came. */
+/**
+ * Returns the faults of a trace as a tree: no or several roots, or spans whose parent is missing.
+ */
 export const treeProblems = (spans: readonly ReceivedSpan[], remoteParent = ''): string[] => {
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const roots = spans.filter(({ parentSpanId }) => parentSpanId === remoteParent);

@@ -3,8 +3,9 @@ import { fold, isAppError } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 
 /**
- * Given/when/then for a decider: `given(events).when(command).then(events)`, or `.thenRejects(code)`.
- * Past events are folded, the command is decided, and new events are compared by value.
+ * Returns given/when/then for a decider: `given(events).when(command).then(events)`, or
+ * `.thenRejects(code)`. Folds the past events, decides the command, and compares the new events by
+ * value.
  */
 export const specFor =
   <State, Command, Event>({ initialState, decide, evolve }: Decider<State, Command, Event>) =>

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { migrate, readMigrations, withRole } from '@antiphon/database';
 
-/** The repository's migrations, seen from the source file and from its build alike. */
+/** Folder of the migrations, as seen from this file and from its build. */
 const MIGRATIONS_DIR = ['../../prisma/migrations', '../../../prisma/migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync);
-/** One template is made at a time, whichever process asks. */
+/** Advisory lock under which a process creates a template. */
 const TEMPLATE_LOCK = 4_711_002;
 
 export const DATABASE_ROLES = ['gateway', 'agent', 'sandbox', 'metering', 'memory', 'reader'] as const;
@@ -16,18 +16,20 @@ export type DatabaseRole = (typeof DATABASE_ROLES)[number];
 
 export interface TestDatabase {
   readonly name: string;
-  /** As the superuser. */
+  /** Address with the superuser. */
   readonly url: string;
-  /** As the role of one service, with its privileges alone. */
+  /** Returns the address with the role, and only the privileges, of one service. */
   urlFor(role: DatabaseRole): string;
-  /** Ends every connection and removes it. */
+  /** Closes every connection and drops the database. */
   drop(): Promise<void>;
 }
 
 const adminUrl = (): string => {
   const url = process.env['ANTIPHON_TEST_DATABASE_URL'];
   if (!url)
-    throw new Error('ANTIPHON_TEST_DATABASE_URL is not set: the test set-up starts PostgreSQL and sets it');
+    throw new Error(
+      'ANTIPHON_TEST_DATABASE_URL is not set: run the spec with `npm test`, whose set-up starts PostgreSQL',
+    );
   return url;
 };
 
@@ -47,14 +49,14 @@ const asAdmin = async <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =
   }
 };
 
-const makeTemplate = async (client: pg.Client, template: string, migrationsDir: string): Promise<void> => {
+const createTemplate = async (client: pg.Client, template: string, migrationsDir: string): Promise<void> => {
   await client.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK]);
   const { rows } = await client.query<{ datistemplate: boolean }>(
     'select datistemplate from pg_database where datname = $1',
     [template],
   );
   if (rows[0]?.datistemplate) return;
-  // One that is not marked was left half-made by a run that was killed.
+  // A database that is not marked as a template was left incomplete by a killed run.
   await client.query(`drop database if exists "${template}" with (force)`);
   await client.query(`create database "${template}"`);
   await migrate(urlOf(template), migrationsDir);
@@ -64,18 +66,18 @@ const makeTemplate = async (client: pg.Client, template: string, migrationsDir: 
 let templateReady: Promise<string> | undefined;
 
 const ensureTemplate = async (): Promise<string> => {
-  if (MIGRATIONS_DIR === undefined) throw new Error('prisma/migrations was not found beside libs/testing');
+  if (MIGRATIONS_DIR === undefined) throw new Error('prisma/migrations was not found next to libs/testing');
   const migrationsDir = MIGRATIONS_DIR;
   const hash = createHash('sha256');
   for (const { name, checksum } of await readMigrations(migrationsDir)) hash.update(`${name} ${checksum}\n`);
   const template = `antiphon_template_${hash.digest('hex').slice(0, 16)}`;
-  await asAdmin((client) => makeTemplate(client, template, migrationsDir));
+  await asAdmin((client) => createTemplate(client, template, migrationsDir));
   return template;
 };
 
 /**
- * A migrated database of its own for one spec: a clone (some 50 ms) of a template that is migrated once for each
- * content of `prisma/migrations`. Drop it in `afterAll`.
+ * Creates a migrated database for one spec by cloning a template (some 50 ms). The template is
+ * migrated once for each content of `prisma/migrations`. Drop the database in `afterAll`.
  */
 export const createTestDatabase = async (): Promise<TestDatabase> => {
   const template = await (templateReady ??= ensureTemplate());

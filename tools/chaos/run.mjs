@@ -4,7 +4,8 @@ import { CHAOS_CONFIG, CHAOS_ENDS, runChaos } from '@antiphon/testing/faults';
 import { formatEnds } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 
-// `npm run chaos -- --seed S --minutes M`: loads a stack of its own and breaks it by a schedule that follows from the seed.
+// `npm run chaos -- --seed S --minutes M`: loads a stack of its own and breaks it by a schedule
+// that follows from the seed.
 const USAGE = `usage: npm run chaos -- [--seed S] [--minutes M] [--sessions N] [--scale gateway=2,agent=2] [--calm] [--keep]
 
 Starts a stack in a temporary home, sends it turns (with tools) and runs under idempotency keys, and breaks it at

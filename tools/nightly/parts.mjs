@@ -28,7 +28,7 @@ const needDisk = (gib) => () => {
 };
 const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/proc)');
 
-/** What each spec shows, its time limit in minutes, and its samples under `--quick`. */
+/** Descriptions of the specs: a text for the table, a time limit in minutes, and samples for `--quick`. */
 const SPECS = {
   approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
   'append-growth': {
@@ -128,10 +128,9 @@ const specPart = (path, isQuick) => {
 
 /**
  * Lists the parts of a run, in order.
- * @param {{ quick: boolean, cold: boolean }} profile
  * @returns {Part[]}
  */
-export const listParts = ({ quick, cold }, root = ROOT) => {
+export const listParts = (/** @type {{ quick: boolean, cold: boolean }} */ { quick, cold }, root = ROOT) => {
   const verify = 'tools/bootstrap/verify-fresh-clone.mjs';
   const coldPart = {
     ...{ name: 'cold-clone', shows: 'npm start works with empty caches', minutes: 45 },

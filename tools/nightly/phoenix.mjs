@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { cacheFolder } from '../bootstrap/project.mjs';
 
-/** A trace backend that understands GenAI conventions, as its users run it. */
+/** Version of Phoenix, a trace backend that understands GenAI conventions. */
 const VERSION = '20.26.1';
 const INSTALL_MS = 900_000;
 const START_MS = 120_000;
@@ -16,11 +16,13 @@ const run = (command, args, timeoutMs) =>
     const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'], timeout: timeoutMs });
     child.once('error', reject);
     child.once('exit', (code) =>
-      code === 0 ? resolve() : reject(new Error(`${command} ${args.join(' ')} ended with ${code}`)),
+      code === 0
+        ? resolve()
+        : reject(new Error(`${command} ${args.join(' ')} failed with exit code ${code}`)),
     );
   });
 
-/** Installs it once into the cache (about 1 GB, some minutes), and answers its program. */
+/** Installs Phoenix once into the cache (about 1 GB, some minutes). Returns the path of its program. */
 const install = async () => {
   const folder = join(cacheFolder(), 'nightly', `phoenix-${VERSION}`);
   const [program, mark] = [join(folder, 'bin', 'phoenix'), join(folder, 'complete')];
@@ -44,7 +46,7 @@ const freePort = () =>
     });
   });
 
-/** @returns {Promise<{ url: string, spans: () => Promise<object[]>, stop: () => Promise<void> }>} */
+/** Starts Phoenix on free ports. Returns its address, a reader of its spans, and `stop`. */
 export const startPhoenix = async () => {
   const program = await install();
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-phoenix-'));
@@ -65,18 +67,18 @@ export const startPhoenix = async () => {
     await Promise.race([ended, pause(10_000).then(() => child.kill('SIGKILL'))]);
     rmSync(folder, { recursive: true, force: true });
   };
-  const answers = () =>
+  const isHealthy = () =>
     fetch(`${url}/healthz`)
       .then(({ ok }) => ok)
       .catch(() => false);
-  for (const deadline = Date.now() + START_MS; !(await answers()); await pause(500)) {
+  for (const deadline = Date.now() + START_MS; !(await isHealthy()); await pause(500)) {
     if (Date.now() < deadline && child.exitCode === null) continue;
     await stop();
-    throw new Error('Phoenix did not start');
+    throw new Error(`Phoenix did not start within ${START_MS / 1_000} s`);
   }
   const spans = async () => {
     const answer = await fetch(`${url}/v1/projects/default/spans?limit=1000`);
-    // A project is there with its first span.
+    // The project is created with its first span.
     return answer.status === 404 ? [] : (await answer.json()).data;
   };
   return { url, spans, stop };

@@ -16,10 +16,7 @@ const rowsOf = ({ part, outcome }) => [
   ...outcome.rows.map(({ what, figure, bound, result }) => ['', what, figure, bound, result, '']),
 ];
 
-/**
- * Renders one table over all parts.
- * @param {{ part: import('./parts.mjs').Part, outcome: import('./run-part.mjs').Outcome }[]} results
- */
+/** Renders one table over all parts, from objects with `part` and `outcome`. */
 export const renderTable = (results) => {
   const rows = [HEADER, ...results.flatMap(rowsOf)].map((row) => row.map(cut));
   const widths = HEADER.map((_, column) => Math.max(...rows.map((row) => row[column].length)));

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { startPhoenix } from './phoenix.mjs';
 
 /*
- * One turn with a tool call, sent to a real trace backend: its spans form one tree with every hop, their tokens are the
- * ledger's, and no attribute holds what was said.
+ * Sends the trace of one turn with a tool call to a real trace backend. Its spans form one tree with
+ * every hop, their tokens equal those of the ledger, and no attribute contains the message.
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CANARY = 'heliotrope-8812';
@@ -35,12 +35,12 @@ const command = (args, env) =>
     );
   });
 
-const until = async (what, look) => {
+const waitForValue = async (what, read) => {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await pause(500)) {
-    const found = await look();
+    const found = await read();
     if (found) return found;
   }
-  throw new Error(`waited in vain for ${what}`);
+  throw new Error(`timed out waiting for ${what}`);
 };
 
 const CONFIG = `
@@ -55,7 +55,7 @@ model = "scripted"
 tools = ["echo"]
 `;
 
-const askForEcho = async (home, env) => {
+const sendEchoTurn = async (home, env) => {
   await command(['tools/bootstrap/start.cjs', '--detach'], env);
   await command(['apps/cli/bin/antiphon.mjs', 'chat', `/tool echo {"said":"${CANARY}"}`], env);
   const { urls } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8'));
@@ -64,7 +64,7 @@ const askForEcho = async (home, env) => {
   return events.reduce((sum, { data }) => sum + data.inputTokens + data.outputTokens, 0);
 };
 
-const turnOf = (spans) => {
+const findTrace = (spans) => {
   const root = spans.find(({ name, parent_id: parent }) => name === 'chat.send' && !parent);
   return root && spans.filter(({ context }) => context.trace_id === root.context.trace_id);
 };
@@ -76,7 +76,7 @@ const checkTrace = (trace, tokens) => {
   assert.deepEqual(
     roots.map(({ name }) => name),
     ['chat.send'],
-    'one tree',
+    'the trace is one tree',
   );
   const used = trace
     .filter(({ name }) => name.startsWith('chat '))
@@ -87,9 +87,9 @@ const checkTrace = (trace, tokens) => {
   assert.equal(
     used.reduce((a, b) => a + b, 0),
     tokens,
-    'tokens of the spans are those of the ledger',
+    'the tokens of the spans equal those of the ledger',
   );
-  assert.ok(!JSON.stringify(trace).includes(CANARY), 'nothing of what was said is in a span');
+  assert.ok(!JSON.stringify(trace).includes(CANARY), 'no span contains the message');
 };
 
 const phoenix = await startPhoenix();
@@ -103,9 +103,9 @@ const env = {
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${phoenix.url}/v1/traces`,
 };
 try {
-  const tokens = await askForEcho(home, env);
-  const trace = await until('every hop of the turn', async () => {
-    const spans = turnOf(await phoenix.spans());
+  const tokens = await sendEchoTurn(home, env);
+  const trace = await waitForValue('every hop of the turn', async () => {
+    const spans = findTrace(await phoenix.spans());
     return spans && missingHops(spans).length === 0 ? spans : undefined;
   });
   checkTrace(trace, tokens);

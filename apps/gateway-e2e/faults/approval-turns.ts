@@ -21,7 +21,10 @@ const REQUEST_MS = 5_000;
 
 type Decision = 'approve' | 'deny';
 
-/** Decides by the call's input, so that a repeated request gets the same decision: every other one is approved. */
+/**
+ * Decides by the call's input, so that a repeated request gets the same decision: every other one
+ * is approved.
+ */
 const decide = ({ input }: Pick<ApprovalView, 'input'>): Decision =>
   /[02468]"\}$/.test(JSON.stringify(input)) ? 'approve' : 'deny';
 
@@ -32,7 +35,10 @@ const fetchJson = async <T>(url: string, body?: unknown): Promise<T | null> => {
   return response.ok ? ((await response.json()) as T) : null;
 };
 
-/** Answers every pending approval until `isOver`. An answer that fails is sent again, as a person would. */
+/**
+ * Answers every pending approval until `isOver`. An answer that fails is sent again, as a person
+ * would.
+ */
 export const answerApprovals = async (gateway: () => string, isOver: () => boolean): Promise<void> => {
   const answerPending = async (): Promise<void> => {
     const url = `${gateway()}/api/v1/approvals`;
@@ -50,7 +56,10 @@ export const answerApprovals = async (gateway: () => string, isOver: () => boole
 /** Events of one approval and its call: requested/granted/denied, then calls requested/ended. */
 const EXPECTED = { approve: '1/1/0 1/1', deny: '1/0/1 0/0' } as const;
 
-/** Returns the turns whose log differs from the decisions: an approved call is made once, a denied one never. */
+/**
+ * Returns the turns whose log differs from the decisions: an approved call is made once, a denied
+ * one never.
+ */
 export const findApprovalFaults = async (stack: TestStack, turns: readonly SentTurn[]): Promise<string[]> => {
   const faults: string[] = [];
   for (const { sessionId, turnId } of turns) {

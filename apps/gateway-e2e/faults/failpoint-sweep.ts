@@ -38,7 +38,10 @@ interface Commands {
   readonly runs: EndedRun[];
 }
 
-/** A fault at a failpoint hits a turn at most twice, and five lost drivers fail it: every turn completes. */
+/**
+ * A fault at a failpoint hits a turn at most twice, and five lost drivers fail it: every turn
+ * completes.
+ */
 export const SWEEP_ENDS: AllowedEnds = ALL_COMPLETE;
 
 const WORKFLOW = {
@@ -100,7 +103,10 @@ export class FailpointSweep {
     private readonly plan: FailpointPlan,
   ) {}
 
-  /** Starts two gateways and two agents, so that one goes on while the other is stopped, and one of the rest. */
+  /**
+   * Starts two gateways and two agents, so that one goes on while the other is stopped, and one of
+   * the rest.
+   */
   static async start(): Promise<FailpointSweep> {
     const plan = new FailpointPlan();
     const stack = await startStack({
@@ -111,7 +117,10 @@ export class FailpointSweep {
     return new FailpointSweep(stack, plan);
   }
 
-  /** Sends commands, breaks a process at the failpoint, and waits until every accepted command has ended. */
+  /**
+   * Sends commands, breaks a process at the failpoint, and waits until every accepted command has
+   * ended.
+   */
   async run(sweepCase: SweepCase): Promise<SweepResult> {
     const name = `sweep-${++this.cases}`;
     let isOver = false;

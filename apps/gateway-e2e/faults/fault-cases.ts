@@ -1,8 +1,8 @@
 import type { FailpointName } from '@antiphon/kernel';
 
 /**
- * The work that reaches a failpoint: a turn with a tool call, a turn whose tool call needs an approval, a run of two
- * tasks, or a run that is cancelled.
+ * The work that reaches a failpoint: a turn with a tool call, a turn whose tool call needs an
+ * approval, a run of two tasks, or a run that is cancelled.
  */
 export type Job = 'turn' | 'approval' | 'run' | 'cancel';
 
@@ -13,7 +13,9 @@ export interface FaultCase {
 
 const during = (job: Job, ...points: FailpointName[]): FaultCase[] => points.map((point) => ({ point, job }));
 
-/** The process is killed once, killed again after its restart, or stopped for a while and continued. */
+/**
+ * The process is killed once, killed again after its restart, or stopped for a while and continued.
+ */
 export const FAULTS = ['kill9', 'kill9 twice', 'stop'] as const;
 export type Fault = (typeof FAULTS)[number];
 

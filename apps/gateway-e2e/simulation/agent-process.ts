@@ -40,7 +40,10 @@ const withFollowUps = (world: World, session: Session, decided: SessionEvent[]):
   return [...decided, ...followUps(next, contextOf(world, session))];
 };
 
-/** Decides on the current state and appends. Retries after a version conflict. Returns false when fenced. */
+/**
+ * Decides on the current state and appends. Retries after a version conflict. Returns false when
+ * fenced.
+ */
 function* commit(driver: Driver, command: SessionCommand | null): Fiber<boolean> {
   const { world, session, lease } = driver;
   for (;;) {
@@ -167,7 +170,9 @@ const isClaimed = ({ state }: Session, { callId }: TurnToolCall): boolean =>
   state.open?.steps.some(({ calls }) => calls.some((call) => call.callId === callId && call.claimed)) ??
   false;
 
-/** Makes one call, from its claim to its outcome. Returns null when another driver owns the session. */
+/**
+ * Makes one call, from its claim to its outcome. Returns null when another driver owns the session.
+ */
 function* makeCall(driver: Driver, turnId: string, call: TurnToolCall): Fiber<ToolOutcome | null> {
   const { world, session, lease } = driver;
   // An earlier driver claimed the call and recorded no outcome.

@@ -27,7 +27,9 @@ const pairViolations = (
   begins: ReadonlyMap<string, number>,
   ends: ReadonlyMap<string, number>,
 ): string[] => [
-  ...[...begins].filter(([id]) => ends.get(id) !== 1).map(([id]) => `${rule}: ${id} ${ends.get(id) ?? 0} times`),
+  ...[...begins]
+    .filter(([id]) => ends.get(id) !== 1)
+    .map(([id]) => `${rule}: ${id} ${ends.get(id) ?? 0} times`),
   ...[...ends].filter(([id]) => !begins.has(id)).map(([id]) => `${rule}: ${id} without a beginning`),
 ];
 
@@ -118,11 +120,12 @@ export const checkConversation = (world: World, messages: readonly ModelMessage[
     if (calls.join() !== results.join())
       world.violations.push(`I7: calls ${calls.join()}, results ${results.join()}`);
   });
-  if (messages.at(-1)?.role === 'assistant')
-    world.violations.push('I7: the last message is the model’s');
+  if (messages.at(-1)?.role === 'assistant') world.violations.push('I7: the last message is the model’s');
 };
 
-/** Returns the broken invariants of a finished simulation, by their numbers in docs/fault-tests.md. */
+/**
+ * Returns the broken invariants of a finished simulation, by their numbers in docs/fault-tests.md.
+ */
 export const violationsOf = (world: World): string[] => {
   const events = eventsOf(world);
   return [

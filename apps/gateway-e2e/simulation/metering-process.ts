@@ -4,7 +4,10 @@ import { sendRequest } from './world.js';
 import type { World } from './world.js';
 import type { Fiber, Process } from './scheduler.js';
 
-/** Handles a command in one transaction. The process may die before or after it, and lose the answer. */
+/**
+ * Handles a command in one transaction. The process may die before or after it, and lose the
+ * answer.
+ */
 function* serve(world: World, command: LedgerCommand, answer: (value: LedgerAnswer) => void): Fiber {
   yield;
   const rules = { limits: world.limits, priceOf: () => null, now: world.timeOfDay() };

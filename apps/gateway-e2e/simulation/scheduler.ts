@@ -25,7 +25,10 @@ interface Running {
 export interface Scheduler {
   now(): number;
   spawn(process: Process, fiber: Fiber): void;
-  /** Runs one fiber to its next `yield`, or advances the clock when none can run. Returns false at a deadlock. */
+  /**
+   * Runs one fiber to its next `yield`, or advances the clock when none can run. Returns false at a
+   * deadlock.
+   */
   step(): boolean;
 }
 
@@ -47,7 +50,9 @@ export const createScheduler = (choose: Choose): Scheduler => {
   };
   const nextTime = (): number =>
     Math.min(
-      ...running.map(({ process, timeoutAt }) => (process.pausedUntil > clock ? process.pausedUntil : timeoutAt)),
+      ...running.map(({ process, timeoutAt }) =>
+        process.pausedUntil > clock ? process.pausedUntil : timeoutAt,
+      ),
     );
   const step = (): boolean => {
     running = running.filter(({ process }) => process.alive);

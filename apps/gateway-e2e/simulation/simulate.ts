@@ -38,7 +38,9 @@ const injectFault = (world: World): void => {
   else process.pausedUntil = world.now() + world.choose(3 * LEASE_TICKS);
 };
 
-/** Request of a client: a turn with an idempotency key, or the cancellation of a session's turns. */
+/**
+ * Request of a client: a turn with an idempotency key, or the cancellation of a session's turns.
+ */
 type Request = { readonly key: string; readonly session: string } | { readonly cancel: string };
 
 function* handleRequest(world: World, request: Request, answer: (turnId: string) => void): Fiber {
@@ -87,7 +89,8 @@ function* useSession(world: World, session: string): Fiber {
   }
 }
 
-const hasOpenTurns = ({ store }: World): boolean => [...store.sessions.values()].some(({ state }) => state.open);
+const hasOpenTurns = ({ store }: World): boolean =>
+  [...store.sessions.values()].some(({ state }) => state.open);
 
 const runUntil = (world: World, isOver: () => boolean): void => {
   for (let steps = 0; !isOver(); steps++) {
@@ -97,7 +100,10 @@ const runUntil = (world: World, isOver: () => boolean): void => {
   }
 };
 
-/** Runs two agents, metering and two clients with crashes and pauses, then lets them finish without faults. */
+/**
+ * Runs two agents, metering and two clients with crashes and pauses, then lets them finish without
+ * faults.
+ */
 const simulate = (choose: Choose, limits: BudgetLimits): World => {
   const world = createWorld(choose, limits);
   for (const name of ['agent-1', 'agent-2', 'metering']) startProcess(world, name, 1);
@@ -132,8 +138,8 @@ const limits = fc.record<BudgetLimits>({
 });
 
 /**
- * Runs random simulations. Throws when one breaks an invariant, with the seed and the path that repeat it
- * (`ANTIPHON_TEST_SEED`; without it, every run is different).
+ * Runs random simulations. Throws when one breaks an invariant, with the seed and the path that
+ * repeat it (`ANTIPHON_TEST_SEED`; without it, every run is different).
  */
 export const checkSimulations = (numRuns: number, seed = process.env['ANTIPHON_TEST_SEED']): void =>
   fc.assert(

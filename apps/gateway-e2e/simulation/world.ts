@@ -15,7 +15,10 @@ export interface Lease {
   readonly until: number;
 }
 
-/** An event with the epoch of the driver that wrote it (null: not a driver) and the session's epoch at that time. */
+/**
+ * An event with the epoch of the driver that wrote it (null: not a driver) and the session's epoch
+ * at that time.
+ */
 export interface Written {
   readonly event: SessionEvent;
   readonly epoch: number | null;
@@ -86,7 +89,8 @@ const createStore = (now: () => number): Store => {
     acquire: (session, owner) => {
       const { lease } = session;
       if (lease.owner !== owner && lease.until > now()) return null;
-      // A lapsed lease gets a new epoch also for its last owner: another process may have held it in between.
+      // A lapsed lease gets a new epoch also for its last owner: another process may have held it
+      // in between.
       const epoch = lease.owner === owner && lease.until > now() ? lease.epoch : lease.epoch + 1;
       session.lease = { owner, epoch, until: now() + LEASE_TICKS };
       return session.lease;
@@ -121,7 +125,10 @@ export interface World extends Scheduler {
   readonly violations: string[];
   readonly processes: Process[];
   id(): string;
-  /** Returns the time as a process sees it. Clocks differ, and each jumps back and ahead, past the month's end. */
+  /**
+   * Returns the time as a process sees it. Clocks differ, and each jumps back and ahead, past the
+   * month's end.
+   */
   timeOfDay(): string;
   /** False at the end of the simulation, when no more faults are injected. */
   chaos: boolean;
@@ -153,7 +160,9 @@ export const createWorld = (choose: Choose, limits: BudgetLimits): World => {
   };
 };
 
-/** Sends a request to the process that `to` returns. Returns null when no answer arrives in time. */
+/**
+ * Sends a request to the process that `to` returns. Returns null when no answer arrives in time.
+ */
 export function* sendRequest<T>(
   world: World,
   to: () => Process | undefined,

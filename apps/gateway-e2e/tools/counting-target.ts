@@ -8,13 +8,18 @@ import { join } from 'node:path';
 export const TARGET_HOST = 'target.example.com';
 const TARGET_ADDRESS = '93.184.216.34';
 
-/** A server out in the world, which acts each time that it is asked and counts that by the key of the request. */
+/**
+ * A server out in the world, which acts each time that it is asked and counts that by the key of
+ * the request.
+ */
 export interface CountingTarget {
   /** How often it was asked under each key. */
   readonly asked: ReadonlyMap<string, number>;
   /** Called with each request, counted from 1, after it has acted and before it answers. */
   onAct: (nth: number) => Promise<void> | void;
-  /** Absolute path of a module that, loaded first, leads a process's connections to the target here. */
+  /**
+   * Absolute path of a module that, loaded first, leads a process's connections to the target here.
+   */
   readonly preload: string;
   close(): void;
 }

@@ -20,7 +20,10 @@ const ONCE = ['once-a', 'once-b', 'once-c'];
 const SAME = ['same-a', 'same-b', 'same-c'];
 const TOOLS = [...ONCE, ...SAME];
 
-/** Where a process dies: at a failpoint when it comes by it the nth time, or while the target acts for the nth time. */
+/**
+ * Where a process dies: at a failpoint when it comes by it the nth time, or while the target acts
+ * for the nth time.
+ */
 export type Kill =
   | { readonly at: string; readonly nth: number }
   | { readonly during: 'agent' | 'sandbox'; readonly nth: number };
@@ -34,7 +37,10 @@ export interface KilledTools {
   readonly stack: TestStack;
   readonly target: CountingTarget;
   readonly mock: MockModel;
-  /** Has the model ask for so many calls in one step, or for these, under these kills; the turn's events once it has ended. */
+  /**
+   * Has the model ask for so many calls in one step, or for these, under these kills; the turn's
+   * events once it has ended.
+   */
   turn(
     calls: number | readonly AskedTool[],
     kills: readonly Kill[],
@@ -64,7 +70,10 @@ export const killsOf = (chance: SeededRandom, calls: number): Kill[] => {
 
 const OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
 
-/** How these calls ended, and how often their target acted for them; throws when one has not ended once, or acted twice and may not. */
+/**
+ * How these calls ended, and how often their target acted for them; throws when one has not ended
+ * once, or acted twice and may not.
+ */
 export const tallyOf = (log: readonly LoggedEvent[], target: CountingTarget): Record<string, number> => {
   const tally: Record<string, number> = {};
   for (const { data } of log.filter(({ type }) => type === 'ToolCallRequested')) {
@@ -85,7 +94,10 @@ export const tallyOf = (log: readonly LoggedEvent[], target: CountingTarget): Re
 
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le');
 
-/** `http-get` itself, and the same without saying that it is idempotent: a key of the same length that nobody reads. */
+/**
+ * `http-get` itself, and the same without saying that it is idempotent: a key of the same length
+ * that nobody reads.
+ */
 const modules = (): { readonly same: Buffer; readonly once: Buffer } => {
   const build = join(ROOT, 'plugins/build.mjs');
   execFileSync(process.execPath, [build]);

@@ -12,7 +12,10 @@ export interface FollowOptions {
   readonly sessionId: string;
   /** Returns the `/ws` address for the next connection. */
   readonly nextUrl: () => string;
-  /** Returns the cut of the next connection. Null: the follower does not cut it, and its end is a problem. */
+  /**
+   * Returns the cut of the next connection. Null: the follower does not cut it, and its end is a
+   * problem.
+   */
   readonly nextCut: () => Cut | null;
   /** Offset after which it starts, default 0: the beginning of the session. */
   readonly after?: number;
@@ -25,9 +28,15 @@ export interface FollowedSession {
   drops(): number;
   /** Returns the number of ended connections that had received frames. */
   dropsInStream(): number;
-  /** Violations of the protocol: an offset that does not grow, an error, an unexpected end of a connection. */
+  /**
+   * Violations of the protocol: an offset that does not grow, an error, an unexpected end of a
+   * connection.
+   */
   readonly problems: readonly string[];
-  /** Resolves once a frame with this offset or a later one has arrived; rejects with the first problem. */
+  /**
+   * Resolves once a frame with this offset or a later one has arrived; rejects with the first
+   * problem.
+   */
   waitForOffset(offset: number, timeoutMs?: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -127,5 +136,8 @@ class SessionFollower implements FollowedSession {
   }
 }
 
-/** Follows a session over connections that are cut and reopened, each time from the last offset that arrived. */
+/**
+ * Follows a session over connections that are cut and reopened, each time from the last offset that
+ * arrived.
+ */
 export const followSession = (options: FollowOptions): FollowedSession => new SessionFollower(options);

@@ -19,7 +19,10 @@ export interface StreamedFrame {
   readonly offset: number;
 }
 
-/** Returns the frames that count in the end: a `restart` voids the frames from its `data.offset` up to itself. */
+/**
+ * Returns the frames that count in the end: a `restart` voids the frames from its `data.offset` up
+ * to itself.
+ */
 export const effectiveFrames = <F extends StreamedFrame>(frames: readonly F[]): F[] => {
   const voided = frames
     .filter(({ event }) => event === 'restart')
@@ -28,8 +31,8 @@ export const effectiveFrames = <F extends StreamedFrame>(frames: readonly F[]): 
 };
 
 /**
- * Renders the effective frames of a session, one line each. Two readers of one session get equal text, however often
- * each was disconnected.
+ * Renders the effective frames of a session, one line each. Two readers of one session get equal
+ * text, however often each was disconnected.
  */
 export const assembleFrames = (frames: readonly StreamedFrame[]): string =>
   effectiveFrames(frames)

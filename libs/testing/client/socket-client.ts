@@ -6,7 +6,10 @@ import type { Incoming, StreamedFrame } from './frames.js';
 export interface FrameStream {
   readonly id: number;
   readonly frames: readonly StreamedFrame[];
-  /** Resolves with the first frame, received already or later, that matches. Rejects when the request is refused. */
+  /**
+   * Resolves with the first frame, received already or later, that matches. Rejects when the
+   * request is refused.
+   */
   waitFor(what: string, matches: (frame: StreamedFrame) => boolean): Promise<StreamedFrame>;
   /** Resolves with all frames once `done` has arrived. Rejects when the request is refused. */
   done(): Promise<readonly StreamedFrame[]>;
@@ -19,7 +22,10 @@ export interface SocketClient {
   /** Resolves with the first message, received already or later, that matches. */
   waitFor(what: string, matches: (message: Incoming) => boolean): Promise<Incoming>;
   sendRaw(text: string): void;
-  /** Sends a request. Resolves with its result; rejects with its error, whose `rpc` holds the JSON-RPC error. */
+  /**
+   * Sends a request. Resolves with its result; rejects with its error, whose `rpc` holds the
+   * JSON-RPC error.
+   */
   call(method: string, params?: unknown): Promise<unknown>;
   stream(method: string, params: unknown): FrameStream;
   /** Resolves with the close code. */
@@ -36,7 +42,10 @@ interface Waiter {
   fail(error: Error): void;
 }
 
-/** Holds the waits of one connection: each is checked after every message, and all fail when it closes. */
+/**
+ * Holds the waits of one connection: each is checked after every message, and all fail when it
+ * closes.
+ */
 class Waits {
   private readonly waiters = new Set<Waiter>();
   private closed: Error | undefined;

@@ -5,24 +5,27 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sleep } from '@antiphon/kernel';
 
 export interface TestNatsServerOptions {
-  /** More lines of the server's configuration, such as `authorization { … }`. */
+  /** Additional lines of the server's configuration, such as `authorization { … }`. */
   readonly config?: string;
   /** Variables that its configuration refers to. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A nats-server of one spec's own, with JetStream: for specs that restart it, need its users, or own its streams. */
+/**
+ * A nats-server with JetStream for one spec that restarts it, needs its users, or owns its streams.
+ */
 export interface TestNatsServer {
   readonly url: string;
-  /** Ends it without a word, as a crash would. */
+  /** Kills it without a shutdown, as a crash would. */
   kill(): Promise<void>;
-  /** Starts it again on the same port with the same store. */
+  /** Restarts it on the same port with the same store. */
   start(): Promise<void>;
-  /** Removes everything that JetStream keeps; only while it is stopped. */
+  /** Deletes JetStream's store. Call it only while the server is stopped. */
   wipe(): Promise<void>;
-  /** Ends it and removes its folder. */
+  /** Kills it and removes its folder. */
   remove(): Promise<void>;
 }
 
@@ -35,24 +38,27 @@ const freePort = async (): Promise<number> => {
   return address !== null && typeof address === 'object' ? address.port : 0;
 };
 
-const accepts = (port: number): Promise<boolean> =>
+const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
-    // The server speaks first; a port that only accepts is not ready yet.
+    // A ready server sends its INFO line at once; a port that only accepts is not ready.
     socket.once('data', () => resolve((socket.destroy(), true)));
     socket.once('error', () => resolve(false));
   });
 
-const untilReady = async (port: number, child: ChildProcess, log: () => string): Promise<void> => {
+const waitUntilReady = async (port: number, child: ChildProcess, log: () => string): Promise<void> => {
   const deadline = Date.now() + 10_000;
-  while (!(await accepts(port))) {
+  while (!(await isListening(port))) {
     if (child.exitCode !== null || Date.now() > deadline)
       throw new Error(`nats-server did not start: ${log()}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sleep(10);
   }
 };
 
-/** Starts the program of ANTIPHON_TEST_NATS_SERVER (else the `nats-server` on PATH) on a free loopback port. */
+/**
+ * Starts the program of ANTIPHON_TEST_NATS_SERVER, else `nats-server` of PATH, on a free loopback
+ * port.
+ */
 export const startNatsServer = async (options: TestNatsServerOptions = {}): Promise<TestNatsServer> => {
   const folder = await mkdtemp(join(tmpdir(), 'antiphon-nats-'));
   const port = await freePort();
@@ -70,7 +76,7 @@ export const startNatsServer = async (options: TestNatsServerOptions = {}): Prom
     });
     child.stderr?.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-4_000)));
     await once(child, 'spawn');
-    await untilReady(port, child, () => output);
+    await waitUntilReady(port, child, () => output);
   };
   const kill = async (): Promise<void> => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;

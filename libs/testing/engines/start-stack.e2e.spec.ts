@@ -20,7 +20,7 @@ describe('a stack of the real services', () => {
     (await fetch(`${gatewayUrl}/readyz`).catch(() => null))?.status === 200;
 
   it.each(SERVICES)(
-    'brings a killed %s back by itself, and every dependency with it',
+    'restarts a killed %s and its dependants',
     async (service) => {
       const stack = started[0] ?? (await start({}));
       const before = stack.stackJson().services[service][0]!;
@@ -34,7 +34,7 @@ describe('a stack of the real services', () => {
     60_000,
   );
 
-  it('shares the engines of the run, with a NATS and a database of its own', async () => {
+  it('shares the engines of the test run, with a NATS and a database of its own', async () => {
     const stack = await start({ shareEngines: true, scale: { gateway: 2 } });
     const { engines, urls } = stack.stackJson();
     expect(engines.postgres).toMatchObject({ external: true, pid: null });
@@ -45,7 +45,7 @@ describe('a stack of the real services', () => {
     expect(await isReady(stack)).toBe(true);
   }, 60_000);
 
-  it('leaves no process and no folder', async () => {
+  it('leaves no process and no folder after stop', async () => {
     const stack = started.pop()!;
     const { services, engines, supervisor } = stack.stackJson();
     const pids = [supervisor, ...Object.values(services).flat(), engines.nats].map(({ pid }) => pid ?? 0);

@@ -7,40 +7,46 @@ import { createTestDatabase } from '../test-database.js';
 import type { TestDatabase } from '../test-database.js';
 
 export interface StartStackOptions {
-  /** Text of its antiphon.toml; without it, the built-in defaults. */
+  /** Text of its antiphon.toml. Default: the built-in configuration. */
   readonly config?: string;
-  /** Beside a bare environment (PATH, HOME, cache): providers' keys, log level, failpoints. */
+  /** Variables in addition to a bare environment: providers' keys, log level, failpoints. */
   readonly env?: Readonly<Record<string, string>>;
   readonly scale?: Partial<Scale>;
-  /** True: PostgreSQL (a database of its own in it) and Temporal of the whole run; NATS is always its own. */
+  /**
+   * Uses PostgreSQL (with a database of its own) and Temporal of the test run. NATS is always its
+   * own.
+   */
   readonly shareEngines?: boolean;
-  /** True: `stop` leaves the home, with its data and logs, where it is. */
+  /** Makes `stop` keep the home with its data and logs. */
   readonly keepHome?: boolean;
 }
 
-/** A whole stack of one spec's own: the real supervisor with the real services. */
+/** A whole stack for one spec: the real supervisor with the real services. */
 export interface TestStack {
   readonly home: string;
   readonly gatewayUrl: string;
   readonly wsUrl: string;
-  /** As the owner of the tables: it may do what no service may. */
+  /** Address with the role that owns the tables. */
   readonly databaseUrl: string;
-  /** As the operator, who may publish and hear everything. */
+  /** Credentials of the operator, who may publish and subscribe to everything. */
   readonly nats: { readonly url: string; readonly user: string; readonly password: string };
   readonly temporalAddress: string;
   /** Returns the `/ws` address of every gateway. */
   wsUrls(): string[];
   /** Returns the current state: process ids change when a process is killed. */
   stackJson(): StackJson;
-  /** Everything that a process has logged, e.g. of `agent-1`, `supervisor`, `postgresql`. */
+  /** Reads the log of a process, e.g. of `agent-1`, `supervisor`, `postgresql`. */
   readLog(process: string): string;
-  /** Stops it in order, does what a spec wants done meanwhile, and starts it again on the same home. */
+  /** Stops it in order, runs `between`, and starts it again on the same home. */
   restart(between?: () => void | Promise<void>): Promise<TestStack>;
   /** Stops it in order and removes its home. */
   stop(): Promise<void>;
 }
 
-/** What a process needs of ours; nothing that would make a spec pass on one machine and fail on another. */
+/**
+ * Variables that a stack inherits. No other one may make a spec pass on one machine and fail on
+ * another.
+ */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'TZ', 'ANTIPHON_CACHE', 'ANTIPHON_POSTGRES_BIN'];
 const ALSO_INHERITED = ['ANTIPHON_NATS_SERVER', 'ANTIPHON_TEMPORAL', 'XDG_CACHE_HOME'];
 
@@ -73,7 +79,7 @@ const operatorOf = ({ credentials }: StackJson): TestStack['nats'] => {
 const stopInOrder = async (running: RunningStack): Promise<void> => {
   running.requestStop();
   const failure = await running.ended;
-  if (failure !== null) throw new Error(`the supervisor did not end in order: ${failure}`);
+  if (failure !== null) throw new Error(`the supervisor failed to stop in order: ${failure}`);
 };
 
 const toWsUrl = (gatewayUrl: string): string => `${gatewayUrl.replace(/^http/, 'ws')}/ws`;
@@ -81,7 +87,7 @@ const toWsUrl = (gatewayUrl: string): string => `${gatewayUrl.replace(/^http/, '
 type Start = () => Promise<RunningStack>;
 type Remove = () => Promise<void>;
 
-const describe = (home: string, running: RunningStack, start: Start, remove: Remove): TestStack => {
+const createTestStack = (home: string, running: RunningStack, start: Start, remove: Remove): TestStack => {
   const { stack } = running;
   const gatewayUrl = stack.urls.gateway ?? '';
   return {
@@ -97,15 +103,15 @@ const describe = (home: string, running: RunningStack, start: Start, remove: Rem
     restart: async (between) => {
       await stopInOrder(running);
       await between?.();
-      return describe(home, await start(), start, remove);
+      return createTestStack(home, await start(), start, remove);
     },
     stop: () => stopInOrder(running).finally(remove),
   };
 };
 
 /**
- * Starts a stack with a home, ports and credentials of its own (2 s and the services' own start; engines come from the
- * cache). It ends with `stop()`, or with this process. Needs the compiled services (`npm run build`).
+ * Starts a stack with a home, ports and credentials of its own. It ends with `stop()`, or with this
+ * process. Needs the compiled services (`npm run build`).
  */
 export const startStack = async (options: StartStackOptions = {}): Promise<TestStack> => {
   const home = mkdtempSync(join(tmpdir(), 'antiphon-stack-'));
@@ -122,7 +128,7 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
   };
   try {
     const start = () => up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
-    return describe(home, await start(), start, remove);
+    return createTestStack(home, await start(), start, remove);
   } catch (error) {
     await remove();
     throw error;

@@ -12,7 +12,7 @@ import {
   toStream,
 } from './log-under-test.js';
 
-/** Versions, atomicity, order, ownership and what is refused before anything is written. */
+/** Tests versions, atomicity, order, ownership and validation of appends. */
 export const appendContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
   beforeAll(() => {
@@ -20,7 +20,7 @@ export const appendContract = (opened: OpenedLog): void => {
   });
 
   describe('append', () => {
-    it('writes events under contiguous versions and gapless positions, and reads them back', async () => {
+    it('writes events with contiguous versions and gapless positions, and reads them back', async () => {
       const workspace = freshWorkspace();
       const stream = toStream(freshStream(), 0, 3);
       const result = await log.agent.append(request(workspace, [stream]));
@@ -59,7 +59,7 @@ export const appendContract = (opened: OpenedLog): void => {
       });
     });
 
-    it('refuses another version than the expected one, says the actual, and writes nothing', async () => {
+    it('rejects an append whose version is stale, reports the actual one, and writes nothing', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
       await log.agent.append(request(workspace, [toStream(streamId, 0, 2)]));
@@ -83,7 +83,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(await log.agent.streamVersion(workspace, missing)).toBe(0);
     });
 
-    it('appends at any version when asked to', async () => {
+    it('appends at any version on request', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
       const appends = Array.from({ length: 10 }, () =>
@@ -99,7 +99,7 @@ export const appendContract = (opened: OpenedLog): void => {
       });
     });
 
-    it('appends all streams of a request or none, and answers in the order of the request', async () => {
+    it('appends all streams of a request or none, and returns versions in the order of the request', async () => {
       const workspace = freshWorkspace();
       const [a, b] = ['session-b', 'session-a'] as const;
       const first = await log.agent.append(request(workspace, [toStream(a, 0, 2), toStream(b, 0, 1)]));
@@ -115,7 +115,7 @@ export const appendContract = (opened: OpenedLog): void => {
       ]);
     });
 
-    it('takes a bulk append to its bounds, whole, and refuses one beyond them', async () => {
+    it('accepts a bulk append up to its limits, and rejects a larger one', async () => {
       const workspace = freshWorkspace();
       const { requestEvents, requestStreams } = APPEND_LIMITS;
       const streams = Array.from({ length: requestStreams }, (_, index) =>
@@ -130,7 +130,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(await outcomeOf(log.agent.append(request(workspace, over)))).toBe('LOG.INVALID');
     });
 
-    it('lets exactly one of 50 win a version', async () => {
+    it('accepts exactly one of 50 concurrent appends to a version', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
       const outcomes = await Promise.all(
@@ -142,7 +142,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(outcomes.filter((outcome) => outcome === 'LOG.VERSION_CONFLICT')).toHaveLength(49);
     });
 
-    it('lets a conflict fail its own request alone among those that go together', async () => {
+    it('fails only the conflicting requests of a batch', async () => {
       const workspace = freshWorkspace();
       const streams = Array.from({ length: 40 }, () => freshStream());
       const results = await Promise.all(
@@ -162,7 +162,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(positions).toEqual(positions.map((_, index) => index));
     });
 
-    it('keeps the categories of other services closed, and the rest of a batch open', async () => {
+    it('rejects categories of other services, and accepts the rest of the batch', async () => {
       const workspace = freshWorkspace();
       const [foreign, own, mixed] = await Promise.all([
         outcomeOf(log.agent.append(request(workspace, [toStream(freshStream('budget'), 0)]))),
@@ -181,11 +181,11 @@ export const appendContract = (opened: OpenedLog): void => {
         'LOG.NOT_OWNER',
       );
       expect(
-        await outcomeOf(log.agent.append(request(workspace, [toStream(freshStream('nobody'), 0)]))),
+        await outcomeOf(log.agent.append(request(workspace, [toStream(freshStream('unknown'), 0)]))),
       ).toBe('LOG.NOT_OWNER');
     });
 
-    it('keeps workspaces apart', async () => {
+    it('isolates workspaces', async () => {
       const [one, other] = [freshWorkspace(), freshWorkspace()];
       const streamId = freshStream();
       await log.agent.append(request(one, [toStream(streamId, 0, 2)]));
@@ -195,18 +195,18 @@ export const appendContract = (opened: OpenedLog): void => {
     });
   });
 
-  describe('what cannot be stored', () => {
+  describe('validation', () => {
     const deep = JSON.parse('{"a":'.repeat(200) + '1' + '}'.repeat(200)) as { a: never };
     it.each([
       ['U+0000 in a value', { text: 'a\0b' }],
       ['U+0000 in a key', { 'a\0': 1 }],
       ['a lone surrogate', { text: '\ud800' }],
-      ['a number that JSON has not', { n: Number.NaN }],
+      ['a number that JSON lacks', { n: Number.NaN }],
       ['more than 128 levels', deep],
       ['more than 1 MiB', { text: 'x'.repeat(1024 * 1024) }],
       ['more than 1 MiB in UTF-8', { text: 'é'.repeat(600_000) }],
       ['an array instead of an object', [] as never],
-    ])('refuses %s', async (_, data) => {
+    ])('rejects %s', async (_, data) => {
       const workspace = freshWorkspace();
       const streams = [{ streamId: freshStream(), expectedVersion: 0, events: [newEvent(data)] }];
       await expect(log.agent.append(request(workspace, streams))).rejects.toMatchObject({
@@ -216,7 +216,7 @@ export const appendContract = (opened: OpenedLog): void => {
       expect(await eventsOf(log.agent, workspace)).toEqual([]);
     });
 
-    it('refuses malformed requests', async () => {
+    it('rejects malformed requests', async () => {
       const twice = newEvent();
       const good = toStream(freshStream(), 0);
       const requests = [
@@ -241,7 +241,7 @@ export const appendContract = (opened: OpenedLog): void => {
       for (const one of requests) expect(await outcomeOf(log.agent.append(one))).toBe('LOG.INVALID');
     });
 
-    it('keeps every spelling of what can be stored', async () => {
+    it('stores every valid JSON value unchanged', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
       const data = {

@@ -9,7 +9,9 @@ import { repeatContract } from './repeat-contract.js';
 export { freshStream, freshWorkspace, newEvent, toStream } from './log-under-test.js';
 export type { LogUnderTest, MakeLog } from './log-under-test.js';
 
-/** The contract of the log: every adapter must pass it, called inside a `describe` of its spec. */
+/**
+ * Defines the tests that every adapter of the event store must pass. Call it inside a `describe`.
+ */
 export const eventStoreContract = (makeLog: MakeLog, options: InterleavingOptions = {}): void => {
   let log: LogUnderTest;
   beforeAll(async () => {

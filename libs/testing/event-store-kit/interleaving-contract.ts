@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import { type AppendRequest, type EventStore, type RecordedEvent, verifyChain } from '@antiphon/event-store';
 import { freshWorkspace, type LogUnderTest, type OpenedLog, newEvent, outcomeOf } from './log-under-test.js';
 
-/** One append of a random run: which streams, what it believes about them, what it repeats, whom it gives way to. */
+/**
+ * One append of a random run: its streams with expected versions, its key, and the request that it
+ * repeats.
+ */
 interface Step {
   readonly streams: readonly {
     readonly stream: number;
@@ -56,8 +59,11 @@ const toRequests = (workspace: string, run: readonly Step[]): AppendRequest[] =>
 const byStream = (events: readonly RecordedEvent[]): Map<string, RecordedEvent[]> =>
   Map.groupBy(events, ({ streamId }) => streamId);
 
-/** What holds for every log, whatever was sent to it: faults.md I1, I3, I4, and the design's order without holes. */
-const expectSound = (
+/**
+ * Checks versions, hashes, gapless positions, and that each accepted request is in the log once and
+ * as a whole.
+ */
+const expectConsistent = (
   events: readonly RecordedEvent[],
   requests: readonly AppendRequest[],
   outcomes: readonly string[],
@@ -84,28 +90,28 @@ export interface InterleavingOptions {
   readonly runs?: number;
 }
 
-/** Random interleavings keep versions contiguous, positions gapless, hashes whole, and every request all or nothing. */
+/** Tests that random concurrent appends leave a consistent log. */
 export const interleavingContract = (opened: OpenedLog, { runs = 40 }: InterleavingOptions = {}): void => {
   let log: LogUnderTest;
   beforeAll(() => {
     log = opened();
   });
 
-  const play = async (store: EventStore, requests: readonly AppendRequest[]): Promise<string[]> =>
+  const appendAll = async (store: EventStore, requests: readonly AppendRequest[]): Promise<string[]> =>
     Promise.all(requests.map((one) => outcomeOf(store.append(one))));
 
   describe('random interleavings', () => {
-    it('leave a sound log', async () => {
+    it('leave a consistent log', async () => {
       await fc.assert(
         fc.asyncProperty(steps, async (run) => {
           const workspace = freshWorkspace();
           const requests = toRequests(workspace, run);
           const before = await log.agent.headPosition();
-          const outcomes = await play(log.agent, requests);
+          const outcomes = await appendAll(log.agent, requests);
           const events = await log.agent.readLog({ after: before, limit: 10_000 });
-          const known = ['appended', 'duplicate', 'joined', 'LOG.VERSION_CONFLICT'];
-          expect(outcomes.filter((outcome) => !known.includes(outcome))).toEqual([]);
-          expectSound(events, requests, outcomes);
+          const expected = ['appended', 'duplicate', 'joined', 'LOG.VERSION_CONFLICT'];
+          expect(outcomes.filter((outcome) => !expected.includes(outcome))).toEqual([]);
+          expectConsistent(events, requests, outcomes);
         }),
         { numRuns: runs },
       );

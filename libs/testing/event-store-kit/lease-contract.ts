@@ -6,7 +6,7 @@ import { freshWorkspace, type LogUnderTest, type OpenedLog } from './log-under-t
 const HOUR = 3_600_000;
 const epochOf = (attempt: LeaseAttempt): number => (attempt.acquired ? attempt.lease.epoch : 0);
 
-/** Who holds what, and since which epoch. */
+/** Tests acquisition, renewal, release and epochs of leases. */
 export const leaseContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
   beforeAll(() => {
@@ -14,7 +14,7 @@ export const leaseContract = (opened: OpenedLog): void => {
   });
 
   describe('leases', () => {
-    it('gives a free lease to the first who asks, and names the holder to the second', async () => {
+    it('gives a free lease to the first owner, and names the holder to the second', async () => {
       const workspace = freshWorkspace();
       const first = await log.leases.acquire(workspace, 'a', 'one', HOUR);
       expect(first).toEqual({ acquired: true, lease: { workspace, name: 'a', owner: 'one', epoch: 1 } });
@@ -26,14 +26,14 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(epochOf(await log.leases.acquire(freshWorkspace(), 'a', 'two', HOUR))).toBe(1);
     });
 
-    it('keeps the epoch while the holder asks again, and raises it with every change of hands', async () => {
+    it('keeps the epoch when the holder renews, and raises it with every new owner', async () => {
       const workspace = freshWorkspace();
       expect(epochOf(await log.leases.acquire(workspace, 'a', 'one', HOUR))).toBe(1);
       expect(epochOf(await log.leases.acquire(workspace, 'a', 'one', 1))).toBe(1);
       await until(async () => epochOf(await log.leases.acquire(workspace, 'a', 'two', HOUR)) === 2);
     });
 
-    it('raises the epoch when the same owner takes a lapsed or released lease', async () => {
+    it('raises the epoch when the same owner acquires a lapsed or released lease', async () => {
       const workspace = freshWorkspace();
       const lease = { workspace, name: 'a', owner: 'one', epoch: 1 };
       await log.leases.acquire(workspace, 'a', 'one', HOUR);
@@ -42,22 +42,22 @@ export const leaseContract = (opened: OpenedLog): void => {
       await until(async () => epochOf(await log.leases.acquire(workspace, 'a', 'one', 1)) > 2);
     });
 
-    it('prolongs what is held and names what was lost', async () => {
+    it('renews held leases and returns the lost ones', async () => {
       const workspace = freshWorkspace();
-      const [kept, lost] = ['kept', 'lost'].map((name) => ({ workspace, name, owner: 'one', epoch: 1 }));
-      await log.leases.acquire(workspace, 'kept', 'one', HOUR);
+      const [held, lost] = ['held', 'lost'].map((name) => ({ workspace, name, owner: 'one', epoch: 1 }));
+      await log.leases.acquire(workspace, 'held', 'one', HOUR);
       await log.leases.acquire(workspace, 'lost', 'one', 1);
       await until(async () => epochOf(await log.leases.acquire(workspace, 'lost', 'two', HOUR)) === 2);
-      expect(await log.leases.renew([lost!, kept!], HOUR)).toEqual(['lost']);
+      expect(await log.leases.renew([lost!, held!], HOUR)).toEqual(['lost']);
       expect(await log.leases.renew([], HOUR)).toEqual([]);
-      expect(await log.leases.acquire(workspace, 'kept', 'two', HOUR)).toEqual({
+      expect(await log.leases.acquire(workspace, 'held', 'two', HOUR)).toEqual({
         acquired: false,
         owner: 'one',
         epoch: 1,
       });
     });
 
-    it('releases only what the holder still holds', async () => {
+    it('releases a lease only for its holder and epoch', async () => {
       const workspace = freshWorkspace();
       await log.leases.acquire(workspace, 'a', 'one', HOUR);
       await log.leases.release({ workspace, name: 'a', owner: 'two', epoch: 1 });
@@ -71,7 +71,7 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(epochOf(await log.leases.acquire(workspace, 'a', 'two', HOUR))).toBe(2);
     });
 
-    it('frees everything of a dead owner at once, by prefix', async () => {
+    it('releases all leases of a dead owner by its prefix', async () => {
       const workspace = freshWorkspace();
       const dead = `agent-7_%-${workspace}`;
       for (const name of ['a', 'b', 'c']) await log.leases.acquire(workspace, name, `${dead}-x`, HOUR);
@@ -82,7 +82,7 @@ export const leaseContract = (opened: OpenedLog): void => {
       expect(await log.leases.acquire(workspace, 'd', 'heir', HOUR)).toMatchObject({ acquired: false });
     });
 
-    it('lets one of many win', async () => {
+    it('gives a lease to exactly one of many owners', async () => {
       const workspace = freshWorkspace();
       const owners = Array.from({ length: 20 }, (_, index) => `agent-${index}`);
       const attempts = await Promise.all(

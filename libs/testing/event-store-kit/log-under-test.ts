@@ -8,7 +8,10 @@ import type {
   StreamAppend,
 } from '@antiphon/event-store';
 
-/** One adapter of the log, as the kit uses it: seen by two services, with the leases that its fences are checked against. */
+/**
+ * One adapter of the event store, as two services use it, with the leases that fences are checked
+ * against.
+ */
 export interface LogUnderTest {
   /** May append to `session-*`. */
   readonly agent: EventStore;
@@ -19,10 +22,10 @@ export interface LogUnderTest {
 }
 
 export type MakeLog = () => Promise<LogUnderTest>;
-/** The log that the kit has opened; to be called once the tests run. */
+/** Returns the opened log. Call it once the tests run. */
 export type OpenedLog = () => LogUnderTest;
 
-/** A tenant that no other test uses. */
+/** Returns the name of a workspace that no other test uses. */
 export const freshWorkspace = (): string => `w-${randomUUID().slice(0, 13)}`;
 export const freshStream = (category = 'session'): string => `${category}-${randomUUID()}`;
 
@@ -38,7 +41,7 @@ export const newEvent = (
   ...more,
 });
 
-/** `count` new events for one stream. */
+/** Builds an append of `count` new events to one stream. */
 export const toStream = (
   streamId: string,
   expectedVersion: StreamAppend['expectedVersion'],
@@ -51,11 +54,13 @@ export const request = (
   more: Partial<AppendRequest> = {},
 ): AppendRequest => ({ workspace, streams, ...more });
 
-/** Every event of a workspace, in order of position. */
+/** Reads every event of a workspace, in order of position. */
 export const eventsOf = async (store: EventStore, workspace: string): Promise<RecordedEvent[]> =>
   (await store.readLog({ after: 0, limit: 100_000 })).filter((event) => event.workspace === workspace);
 
-/** What an append came to: `appended`, `duplicate`, `joined`, or the code of its error. */
+/**
+ * Returns the outcome of an append: `appended`, `duplicate`, `joined`, or the code of its error.
+ */
 export const outcomeOf = async (append: Promise<{ outcome: string }>): Promise<string> =>
   append.then(
     ({ outcome }) => outcome,

@@ -8,7 +8,7 @@ import {
   toStream,
 } from './log-under-test.js';
 
-/** Reading streams and the log. */
+/** Tests reads of streams and of the log. */
 export const readContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
   beforeAll(() => {
@@ -51,7 +51,7 @@ export const readContract = (opened: OpenedLog): void => {
       expect(await read({ after: head })).toEqual([]);
     });
 
-    it('hands out copies', async () => {
+    it('returns copies that a reader may change', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
       await log.agent.append(request(workspace, [toStream(streamId, 0)]));

@@ -25,7 +25,9 @@ const claim = (
   response,
 });
 
-/** What happens when something is sent again: event ids, idempotency keys; and fences, which refuse who comes too late. */
+/**
+ * Tests repeated requests by event id and idempotency key, and fences against former lease holders.
+ */
 export const repeatContract = (opened: OpenedLog): void => {
   let log: LogUnderTest;
   beforeAll(() => {
@@ -33,7 +35,7 @@ export const repeatContract = (opened: OpenedLog): void => {
   });
 
   describe('event ids', () => {
-    it('answers the same request again with the first result, even when the stream has moved on', async () => {
+    it('returns the first result to a repeated request, even after later appends', async () => {
       const workspace = freshWorkspace();
       const streams = [toStream('session-b', 0, 2), toStream('session-a', 0, 1)];
       const first = await log.agent.append(request(workspace, streams));
@@ -43,7 +45,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(await eventsOf(log.agent, workspace)).toHaveLength(4);
     });
 
-    it('does not take metadata for content', async () => {
+    it('ignores metadata when it compares a repeat', async () => {
       const workspace = freshWorkspace();
       const stream = toStream(freshStream(), 0);
       await log.agent.append(request(workspace, [stream]));
@@ -56,7 +58,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       );
     });
 
-    it('takes the same content in another spelling for the same', async () => {
+    it('treats the same JSON in another spelling as equal', async () => {
       const workspace = freshWorkspace();
       const event = newEvent({ a: 1, b: [1, 2], 10: 'x', 9: 'y' });
       const streamId = freshStream();
@@ -69,7 +71,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       ).toBe('duplicate');
     });
 
-    it('refuses a known id with anything else about it', async () => {
+    it('rejects a known event id with any other content', async () => {
       const workspace = freshWorkspace();
       const stream = toStream(freshStream(), 0);
       const event = stream.events[0]!;
@@ -91,7 +93,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(await eventsOf(log.agent, workspace)).toHaveLength(1);
     });
 
-    it('writes once what is sent twice at the same time', async () => {
+    it('writes once what two concurrent requests send', async () => {
       const workspace = freshWorkspace();
       const requests = Array.from({ length: 10 }, () => request(workspace, [toStream(freshStream(), 0, 2)]));
       const outcomes = await Promise.all(
@@ -104,7 +106,7 @@ export const repeatContract = (opened: OpenedLog): void => {
   });
 
   describe('idempotency keys', () => {
-    it('answers the same key and digest with the first answer, and writes nothing', async () => {
+    it('returns the first response for the same key and digest, and writes nothing', async () => {
       const workspace = freshWorkspace();
       const key = randomUUID();
       const streams = [toStream('session-z', 0, 2), toStream('session-y', 0)];
@@ -118,7 +120,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(await eventsOf(log.agent, workspace)).toHaveLength(3);
     });
 
-    it('refuses the same key with another digest', async () => {
+    it('rejects the same key with another digest', async () => {
       const workspace = freshWorkspace();
       const key = randomUUID();
       await log.agent.append(request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(key) }));
@@ -127,7 +129,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       ).rejects.toMatchObject({ kind: 'conflict', code: 'LOG.IDEMPOTENCY_CONFLICT', data: { key } });
     });
 
-    it('joins one of two that come at the same time to the other', async () => {
+    it('joins concurrent requests with one key to the first', async () => {
       const workspace = freshWorkspace();
       const key = randomUUID();
       const outcomes = await Promise.all(
@@ -140,7 +142,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(outcomes.toSorted()).toEqual(['appended', ...Array.from({ length: 7 }, () => 'joined')]);
     });
 
-    it('leaves a key free when its request was refused, and apart by workspace and scope', async () => {
+    it('leaves the key of a rejected request unused, and separates keys by workspace and scope', async () => {
       const workspace = freshWorkspace();
       const key = randomUUID();
       const idempotency = claim(key);
@@ -156,7 +158,7 @@ export const repeatContract = (opened: OpenedLog): void => {
       }
     });
 
-    it('answers the very same request as a duplicate, so that its sender knows it as its own', async () => {
+    it('reports the identical request as a duplicate, so that its sender recognises it', async () => {
       const workspace = freshWorkspace();
       const same = request(workspace, [toStream(freshStream(), 0)], { idempotency: claim(randomUUID()) });
       expect(await outcomeOf(log.agent.append(same))).toBe('appended');
@@ -165,18 +167,23 @@ export const repeatContract = (opened: OpenedLog): void => {
   });
 
   describe('fences', () => {
-    const take = async (workspace: string, name: string, owner: string, ttlMs: number): Promise<number> => {
+    const acquire = async (
+      workspace: string,
+      name: string,
+      owner: string,
+      ttlMs: number,
+    ): Promise<number> => {
       const attempt = await log.leases.acquire(workspace, name, owner, ttlMs);
       return attempt.acquired ? attempt.lease.epoch : 0;
     };
 
-    it('lets the holder append and refuses who has lost the lease', async () => {
+    it('accepts appends of the holder and rejects those of a former holder', async () => {
       const workspace = freshWorkspace();
       const streamId = freshStream();
-      const first = await take(workspace, 'session/1', 'agent-1', 1);
+      const first = await acquire(workspace, 'session/1', 'agent-1', 1);
       const fence = { lease: 'session/1', epoch: first };
       await log.agent.append(request(workspace, [toStream(streamId, 0)], { fence }));
-      await until(async () => (await take(workspace, 'session/1', 'agent-2', 60_000)) > 0);
+      await until(async () => (await acquire(workspace, 'session/1', 'agent-2', 60_000)) > 0);
       await expect(
         log.agent.append(request(workspace, [toStream(streamId, 1)], { fence })),
       ).rejects.toMatchObject({
@@ -190,9 +197,9 @@ export const repeatContract = (opened: OpenedLog): void => {
       ).toBe('appended');
     });
 
-    it('refuses a lease that was released, and one that nobody ever held', async () => {
+    it('rejects a fence whose lease was released or never acquired', async () => {
       const workspace = freshWorkspace();
-      const epoch = await take(workspace, 'session/2', 'agent-1', 60_000);
+      const epoch = await acquire(workspace, 'session/2', 'agent-1', 60_000);
       await log.leases.release({ workspace, name: 'session/2', owner: 'agent-1', epoch });
       for (const lease of ['session/2', 'session/3']) {
         const fence = { lease, epoch };
@@ -203,9 +210,9 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(await eventsOf(log.agent, workspace)).toEqual([]);
     });
 
-    it('tells a fenced driver that its event is there, when it is', async () => {
+    it('reports a duplicate to a fenced driver whose event is stored', async () => {
       const workspace = freshWorkspace();
-      const epoch = await take(workspace, 'session/4', 'agent-1', 60_000);
+      const epoch = await acquire(workspace, 'session/4', 'agent-1', 60_000);
       const sent = request(workspace, [toStream(freshStream(), 0)], { fence: { lease: 'session/4', epoch } });
       await log.agent.append(sent);
       await log.leases.release({ workspace, name: 'session/4', owner: 'agent-1', epoch });

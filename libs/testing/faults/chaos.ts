@@ -46,8 +46,8 @@ tools = ["echo", "calculator"]
 `;
 
 /**
- * A turn may fail when five of its drivers in a row are killed. Every other fault of the schedule may delay a turn,
- * and must not fail it.
+ * A turn may fail when five of its drivers in a row are killed. Every other fault of the schedule
+ * may delay a turn, and must not fail it.
  */
 export const CHAOS_ENDS: AllowedEnds = { completed: { atLeast: 0.999 }, failed: ['TURN.DRIVER_LOST'] };
 
@@ -73,7 +73,10 @@ const chooseContent = (random: SeededRandom, key: string): string =>
     ? `tell me of ${key}`
     : `/tool echo {"of":"${key}"}\n/tool calculator {"expression":"6*7"}`;
 
-/** Returns a function that cycles through the gateways, so that a client whose gateway is gone tries another. */
+/**
+ * Returns a function that cycles through the gateways, so that a client whose gateway is gone tries
+ * another.
+ */
 export const rotateGateways = (stack: TestStack, first = 0): (() => string) => {
   const { gateways } = stack.stackJson().urls;
   let next = first;
@@ -192,8 +195,8 @@ class ChaosRun {
 }
 
 /**
- * Loads a stack with turns and runs, breaks it by a schedule that follows from the seed, and then compares every
- * accepted command with the log, and audits the log.
+ * Loads a stack with turns and runs, and breaks it by a schedule that follows from the seed. Then
+ * compares every accepted command with the log, and audits the log.
  */
 export const runChaos = (stack: TestStack, options: ChaosOptions): Promise<ChaosReport> =>
   new ChaosRun(stack, options).execute();

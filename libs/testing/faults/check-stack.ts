@@ -30,7 +30,10 @@ const auditStack = (stack: Pick<TestStack, 'home'>): Promise<Audit> =>
     );
   });
 
-/** Audits until the log holds, or `deadlineMs` passes: settlements and sweeps come after the last turn. */
+/**
+ * Audits until the log holds, or `deadlineMs` passes: settlements and sweeps come after the last
+ * turn.
+ */
 export const auditUntilQuiet = async (
   stack: Pick<TestStack, 'home'>,
   deadlineMs = 120_000,

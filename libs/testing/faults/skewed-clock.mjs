@@ -1,5 +1,6 @@
-// Loaded before everything else into the processes of a stack (NODE_OPTIONS=--import), it has `Date` go wrong by as many ms
-// as the file of that process says, `<folder>/<service>-<n>`, also while it runs. Monotonic time stays as it is.
+// Moves `Date` in a process of a stack, which loads it first (NODE_OPTIONS=--import). The file
+// `<folder>/<service>-<n>` holds the offset in ms, and may change while the process runs. Monotonic
+// time is not moved.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,18 +9,18 @@ const [service, nth] = (process.env['ANTIPHON_SERVICE_ID'] ?? '').split('-');
 const TrueDate = Date;
 let offsetMs = 0;
 
-const look = () => {
+const readOffset = () => {
   try {
     offsetMs = Number(readFileSync(join(folder, `${service}-${nth}`), 'utf8'));
   } catch {
-    // As long as there is no such file, it keeps the time that it has.
+    // Without the file the offset stays as it is.
   }
 };
 const now = () => TrueDate.now() + offsetMs;
 
 if (nth !== undefined) {
-  look();
-  setInterval(look, 50).unref();
+  readOffset();
+  setInterval(readOffset, 50).unref();
   globalThis.Date = new Proxy(TrueDate, {
     construct: (target, args, newTarget) =>
       Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget),

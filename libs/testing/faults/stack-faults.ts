@@ -73,7 +73,10 @@ const isGone = (pid: number): boolean => {
   }
 };
 
-/** Stops the supervisor while the folder is deleted, so that NATS does not restart with half of its files. */
+/**
+ * Stops the supervisor while the folder is deleted, so that NATS does not restart with half of its
+ * files.
+ */
 export const forgetNats = (): Fault => ({
   what: "kill -9 NATS and delete JetStream's folder",
   inflict: async (stack) => {

@@ -2,7 +2,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { WorkflowExecutionInfo } from '@temporalio/client';
 import type { TestStack } from '../engines/start-stack.js';
 
-/** What no history may come near: Temporal's own limit is 50 MB, and it warns from 10 on. */
+/** Maximum size of a history in tests, bytes. Temporal warns from 10 MB on, and fails at 50 MB. */
 export const HISTORY_BYTES = 2_000_000;
 
 export interface HistorySize {
@@ -17,11 +17,11 @@ export interface Histories {
   readonly largest: HistorySize;
 }
 
-/** Temporal lists its own schedules' workflows only when asked for them. */
-const EVERYTHING = ['', "TemporalNamespaceDivision = 'TemporalScheduler'"];
+/** Queries for all workflows. Temporal lists those of its own schedules only on request. */
+const QUERIES = ['', "TemporalNamespaceDivision = 'TemporalScheduler'"];
 const NONE: HistorySize = { workflowId: '', type: '', bytes: 0, events: 0 };
 
-/** The list lags, and does not know the size of what is open. */
+/** Describes one execution: the list lags, and lacks the size of open ones. */
 const sizeOf = async (client: Client, { workflowId, runId }: WorkflowExecutionInfo): Promise<HistorySize> => {
   const handle = client.workflow.getHandle(workflowId, runId);
   const { type, historySize = 0, historyLength } = await handle.describe();
@@ -34,14 +34,14 @@ const sizesOf = async (client: Client, query: string): Promise<HistorySize[]> =>
   return sizes;
 };
 
-/** The sizes of all histories that Temporal keeps for a stack, as it counts them. */
+/** Reads the sizes of all histories that Temporal stores for a stack. */
 export const readHistories = async ({
   temporalAddress,
 }: Pick<TestStack, 'temporalAddress'>): Promise<Histories> => {
   const connection = await Connection.connect({ address: temporalAddress });
   const client = new Client({ connection, namespace: 'antiphon' });
   try {
-    const sizes = (await Promise.all(EVERYTHING.map((query) => sizesOf(client, query)))).flat();
+    const sizes = (await Promise.all(QUERIES.map((query) => sizesOf(client, query)))).flat();
     const largest = sizes.reduce((most, size) => (size.bytes > most.bytes ? size : most), NONE);
     return { histories: sizes.length, largest };
   } finally {

@@ -4,16 +4,18 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { projectRoot } from '@antiphon/bootstrap/project';
 
-/** The clocks of a stack's processes, each of which may be told to go wrong. */
+/** The clocks of a stack's processes, each of which a test can set wrong. */
 export interface WrongClocks {
-  /** What the stack's processes need in their environment for it. */
+  /** Environment variables that the stack's processes need. */
   readonly env: Readonly<Record<string, string>>;
-  /** From now on this process (e.g. `agent-1`) believes that it is so many ms later; negative: earlier. */
+  /**
+   * Moves the clock of a process, e.g. `agent-1`, by `offsetMs`; a negative value moves it back.
+   */
   set(process: string, offsetMs: number): void;
   close(): void;
 }
 
-/** Clocks that are right until somebody sets them. */
+/** Creates clocks that are right until `set` is called. */
 export const createWrongClocks = (): WrongClocks => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-clocks-'));
   const program = pathToFileURL(join(projectRoot, 'libs/testing/faults/skewed-clock.mjs'));

@@ -38,7 +38,9 @@ export interface Verdict {
   readonly misread: number;
   /** Turns and runs with an end that the test does not allow. */
   readonly disallowed: number;
-  /** Number of turns by their end in the log: `completed`, `cancelled`, or the code of a failure. */
+  /**
+   * Number of turns by their end in the log: `completed`, `cancelled`, or the code of a failure.
+   */
   readonly ends: Readonly<Record<string, number>>;
   /** Number of runs by their status, as their clients saw it. */
   readonly runEnds: Readonly<Record<string, number>>;
@@ -107,9 +109,9 @@ const readTurns = (events: readonly LoggedFact[]): ReadonlyMap<string, LoggedTur
 };
 
 /**
- * Reduces frames to what a client and the log have to agree on. `accepted` differs: the agent answers it as well, and
- * its offset is the log's only once the turn has begun. JSON, because values that `fetch` parsed have the prototypes
- * of another realm in Jest.
+ * Reduces frames to those that client and log must agree on. The agent sends `accepted` as well, and
+ * its offset is the log's only once the turn has begun. Values pass through JSON, because Jest gives
+ * those of `fetch` the prototypes of another realm.
  */
 const comparable = (frames: readonly StreamedFrame[]): unknown =>
   JSON.parse(
@@ -202,8 +204,9 @@ class CommandCheck {
 }
 
 /**
- * Compares what clients saw with the log. Each accepted command is in the log once and ends once, with an end that
- * `allowed` names, and each client saw the frames of the log. A run completes, or is cancelled on its client's request.
+ * Compares the clients' records with the log. Each accepted command is in the log once and ends
+ * once, with an end that `allowed` names. Each client saw the frames of the log. A run completes,
+ * or is cancelled on its client's request.
  */
 export const checkCommands = (
   commands: Commands,
@@ -231,7 +234,10 @@ export const formatEnds = (
     .join('; ');
 };
 
-/** Prints how the turns of a test ended, records the completed share as a figure, and throws at any problem. */
+/**
+ * Prints how the turns of a test ended, records the completed share as a figure, and throws at any
+ * problem.
+ */
 export const assertCommandsHold = (what: string, verdict: Verdict, allowed: AllowedEnds): void => {
   report(`${what}: ${formatEnds(verdict, allowed)}`);
   if (verdict.problems.length > 0) throw new Error(`${what}: ${verdict.problems.join('\n')}`);

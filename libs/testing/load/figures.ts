@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 /** A measured value and its bound: one row of the nightly table. */
 export interface Figure {
-  /** What was measured, e.g. `agent: p99 of resume after kill -9`. */
+  /** Name of the figure, e.g. `agent: p99 of resume after kill -9`. */
   readonly what: string;
   readonly value: number;
   /** E.g. `ms`, `×`, `%`; empty for a count. */
@@ -58,7 +58,10 @@ export interface RatioSummary {
   readonly median: number;
   readonly low: number;
   readonly high: number;
-  /** Half of the 95 % interval of the median: 1.57 × the interquartile range / √n (McGill, Tukey, Larsen 1978). */
+  /**
+   * Half of the 95 % interval of the median: 1.57 × the interquartile range / √n (McGill, Tukey,
+   * Larsen 1978).
+   */
   readonly margin: number;
 }
 
@@ -72,8 +75,9 @@ export const summarizeRatios = (ratios: readonly number[]): RatioSummary => {
 };
 
 /**
- * Returns the factor by which a noisy machine may raise a median of ratios: the upper end of the 95 % interval of
- * control ratios, which compare the unfaulted baseline with itself in the same run. At least 1, at most `cap`.
+ * Returns the factor by which a noisy machine may raise a median of ratios: the upper end of the 95
+ * % interval of the control ratios. Controls compare the unfaulted baseline with itself in the same
+ * run. At least 1, at most `cap`.
  */
 export const noiseAllowance = (controls: readonly number[], cap: number): number => {
   if (controls.length === 0) return 1;
@@ -98,8 +102,8 @@ const spin = async (): Promise<number> => {
 };
 
 /**
- * Measures by which factor other programs slow down work that uses all processors: 1 on an idle machine, 2 where
- * others hold half of the time. Call it while the stack under test is idle.
+ * Measures the slowdown of work on all processors by other programs. An idle machine has 1, and 2
+ * means that others use half of the time. Call it while the stack under test is idle.
  */
 export const measureContention = async (): Promise<number> => {
   const samples: number[] = [];

@@ -30,7 +30,10 @@ const OPEN = new Set(['running', 'cancelling']);
 
 type Answer = { readonly run: RunView } | { readonly retry: string };
 
-/** Sends one request. Returns the cause as `retry` when it may be sent again; throws when it may not. */
+/**
+ * Sends one request. Returns the cause as `retry` when it may be sent again; throws when it may
+ * not.
+ */
 const request = async (url: string, init: RequestInit): Promise<Answer> => {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(REQUEST_MS) }).catch(String);
   if (typeof response === 'string') return { retry: response };
@@ -54,8 +57,8 @@ const requestWithRetry = async (url: string, init: RequestInit, deadline: number
 };
 
 /**
- * Starts a run, retries until it is accepted, and polls it until it ends. Throws a Counterexample for a refusal that
- * is permanent, and after `deadlineMs`.
+ * Starts a run, retries until it is accepted, and polls it until it ends. Throws a Counterexample
+ * for a refusal that is permanent, and after `deadlineMs`.
  */
 export const runToEnd = async (
   gateway: () => string,

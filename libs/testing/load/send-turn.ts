@@ -75,7 +75,9 @@ const rpcErrorOf = (error: unknown): RpcError | undefined => (error as { rpc?: R
 /** JSON-RPC codes that docs/errors.md allows to be retried with the same key. */
 const RETRYABLE = new Set([-32053, -32029]);
 
-/** Reads from a turn's frames how it ended: `completed`, `cancelled`, or the code of the failure. */
+/**
+ * Reads from a turn's frames how it ended: `completed`, `cancelled`, or the code of the failure.
+ */
 export const turnEndOf = (frames: readonly StreamedFrame[]): string => {
   const { status } = frames.findLast(({ event }) => event === 'done')?.data as { status: string };
   if (status !== 'failed') return status;
@@ -106,9 +108,9 @@ const sendOnce = async (
 };
 
 /**
- * Sends a turn until its `done` frame arrives, as a careful client does: it retries with the same key after a
- * retryable refusal, a lost connection or a timeout. Throws a Counterexample when two answers name two turns, when
- * a refusal is permanent, or when `deadlineMs` passes.
+ * Sends a turn until its `done` frame arrives, as a careful client does. It retries with the same
+ * key after a retryable refusal, a lost connection or a timeout. Throws a Counterexample when two
+ * answers name two turns, when a refusal is permanent, or when `deadlineMs` passes.
  */
 export const sendTurn = async (
   gateway: ReconnectingClient,
@@ -134,7 +136,8 @@ export const sendTurn = async (
         throw new Counterexample(`key ${command.key} was refused permanently: ${rpc.code} ${rpc.message}`);
       lastError = error;
       options.onRefused?.(String(error));
-      // A silent connection may belong to a gateway that is stopped: the next attempt connects elsewhere.
+      // A silent connection may belong to a gateway that is stopped: the next attempt connects
+      // elsewhere.
       if (!rpc) await gateway.disconnect();
     }
     await sleep(RETRY_MS);

@@ -4,7 +4,10 @@ import { createReconnectingClient, sendTurn } from './send-turn.js';
 import type { ReconnectingClient, SendOptions, SentTurn, TurnCommand } from './send-turn.js';
 
 export interface LoadOptions extends Pick<SendOptions, 'agent' | 'answerMs'> {
-  /** Addresses of the gateways. Sessions are spread over them, and move to the next one when a connection breaks. */
+  /**
+   * Addresses of the gateways. Sessions are spread over them, and move to the next one when a
+   * connection breaks.
+   */
   readonly wsUrls: readonly string[];
   /** Number of sessions side by side; each has one open turn at a time. */
   readonly sessions: number;
@@ -14,7 +17,10 @@ export interface LoadOptions extends Pick<SendOptions, 'agent' | 'answerMs'> {
   readonly deadlineMs?: number;
 }
 
-/** Times at which a message was sent first, accepted first, and done; ms, `performance.now()` of this process. */
+/**
+ * Times at which a message was sent first, accepted first, and done; ms, `performance.now()` of
+ * this process.
+ */
 export interface TimedTurn extends SentTurn {
   readonly askedAt: number;
   readonly acceptedAt: number;
@@ -29,7 +35,10 @@ export interface Load {
   readonly accepted: readonly number[];
   /** Retryable refusals. */
   readonly refused: readonly { readonly at: number; readonly cause: string }[];
-  /** Sends no further message, and waits for the open turns. Throws a client's first Counterexample. Idempotent. */
+  /**
+   * Sends no further message, and waits for the open turns. Throws a client's first Counterexample.
+   * Idempotent.
+   */
   stop(): Promise<void>;
 }
 
@@ -79,5 +88,8 @@ class RunningLoad implements Load {
   }
 }
 
-/** Starts a load at once. Each message has an idempotency key, and is retried with it until its turn has ended. */
+/**
+ * Starts a load at once. Each message has an idempotency key, and is retried with it until its turn
+ * has ended.
+ */
 export const startLoad = (options: LoadOptions): Load => new RunningLoad(options);

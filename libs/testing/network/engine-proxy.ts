@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
-/** A TCP address in front of another one, which a spec can take away as if the engine behind it were gone. */
+/** A TCP proxy for an engine, which a spec can take down as if the engine were gone. */
 export interface EngineProxy {
   readonly port: number;
-  /** Breaks every connection; from now on new ones are refused. */
+  /** Breaks every connection and refuses new ones. */
   down(): Promise<void>;
-  /** Takes connections again, on the same port. */
+  /** Accepts connections again, on the same port. */
   up(): Promise<void>;
   close(): Promise<void>;
 }
 
-const join = (client: Socket, host: string, port: number, open: Set<Socket>): void => {
+const connectPair = (client: Socket, host: string, port: number, open: Set<Socket>): void => {
   const engine = connect(port, host);
   for (const [from, to] of [
     [client, engine],
@@ -21,7 +21,7 @@ const join = (client: Socket, host: string, port: number, open: Set<Socket>): vo
     open.add(from);
     from.setNoDelay(true);
     from.pipe(to);
-    // A broken connection is what this is for.
+    // Broken connections are expected here.
     from.on('error', () => undefined);
     from.once('close', () => {
       open.delete(from);
@@ -30,11 +30,11 @@ const join = (client: Socket, host: string, port: number, open: Set<Socket>): vo
   }
 };
 
-/** Starts one on a free loopback port, up. */
+/** Starts a proxy that accepts connections on a free loopback port. */
 export const startEngineProxy = async (host: string, port: number): Promise<EngineProxy> => {
   const open = new Set<Socket>();
   const listen = async (at: number): Promise<Server> => {
-    const server = createServer((client) => join(client, host, port, open)).listen(at, '127.0.0.1');
+    const server = createServer((client) => connectPair(client, host, port, open)).listen(at, '127.0.0.1');
     await once(server, 'listening');
     return server;
   };

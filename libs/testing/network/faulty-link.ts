@@ -1,35 +1,35 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@antiphon/kernel';
 
 export interface FaultyLinkOptions {
-  /** On loopback. */
+  /** Port on loopback. */
   readonly targetPort: number;
-  /** Finds out from the first bytes that a client sends who it is; null: not yet known. */
+  /** Reads a client's name from its first bytes. Null: not known yet. */
   readonly nameOf?: (firstBytes: string) => string | null;
 }
 
 export interface Delay {
   readonly ms: number;
-  /** More or less by up to this, ms. */
+  /** Maximum deviation, ms. */
   readonly jitterMs: number;
 }
 
 /** A network between clients and a server on loopback that a spec can cut, slow down and tear. */
 export interface FaultyLink {
   readonly port: number;
-  /** How many connections of this client there are now; of all clients without a name. */
+  /** Returns the number of open connections of a client, or of all clients. */
   connections(name?: string): number;
-  /** From now on nothing passes for this client (for all, without a name), either way; nobody is told. */
+  /** Holds all data of a client, or of all clients, both ways. The connections stay open. */
   cut(name?: string): void;
-  /** Everything that was held up passes, in its order; new connections too. */
+  /** Passes the held data on, in order, and ends all cuts. */
   heal(): void;
-  /** What passes comes later from now on; null: at once. */
+  /** Delays all data from now on. Null: no delay. */
   delay(delay: Delay | null): void;
-  /** Resets connections that `chosen` answers true for; answers how many. */
+  /** Resets connections for which `chosen` returns true. Returns their number. */
   reset(chosen: () => boolean): number;
-  /** Resets everything and listens no more. */
+  /** Resets all connections and stops listening. */
   close(): Promise<void>;
 }
 
@@ -40,13 +40,16 @@ interface Pair {
   head: string;
 }
 
-/** Enough of what a client says first to know it by. */
+/** Maximum number of first bytes that are searched for a name. */
 const HEAD_BYTES = 4_096;
 
-/** `agent` and the like, as a service names itself to NATS in its first line. */
+/** Reads the name, such as `agent`, that a service sends to NATS in its first line. */
 export const natsName = (firstBytes: string): string | null =>
   /"name":"([a-z]+)/.exec(firstBytes)?.[1] ?? null;
-/** The role that a service's start-up packet names: as its user, or as what it takes after logging in. */
+/**
+ * Reads the role of a service from its start-up packet: its user, or the role that it sets after
+ * login.
+ */
 export const postgresName = (firstBytes: string): string | null =>
   /(?:user\0|role=)antiphon_([a-z]+)/.exec(firstBytes)?.[1] ?? null;
 
@@ -57,7 +60,7 @@ const listen = async (server: Server): Promise<number> => {
   return address !== null && typeof address === 'object' ? address.port : 0;
 };
 
-/** Where chunks wait while the network is cut. */
+/** Creates the gate at which chunks wait during a cut. */
 const createGate = () => {
   const cut = new Set<string>();
   let all = false;
@@ -79,14 +82,14 @@ const createGate = () => {
   };
 };
 
-/** Starts a link to a server; in order both ways, like TCP, however it is slowed or cut. */
+/** Starts a link to a server. Data stays in order both ways, like TCP, through delays and cuts. */
 export const createFaultyLink = async (options: FaultyLinkOptions): Promise<FaultyLink> => {
   const { targetPort, nameOf = () => null } = options;
   const pairs = new Set<Pair>();
   const gate = createGate();
   let delay: Delay | null = null;
 
-  const pass = async (pair: Pair, from: Socket, to: Socket): Promise<void> => {
+  const forward = async (pair: Pair, from: Socket, to: Socket): Promise<void> => {
     for await (const chunk of from as AsyncIterable<Buffer>) {
       if (from === pair.client && pair.name === null && pair.head.length < HEAD_BYTES) {
         pair.head += chunk.toString('latin1');
@@ -94,6 +97,7 @@ export const createFaultyLink = async (options: FaultyLinkOptions): Promise<Faul
       }
       if (delay) await sleep(Math.max(0, delay.ms + (Math.random() * 2 - 1) * delay.jitterMs));
       while (gate.isCut(pair.name)) await gate.healed();
+      if (to.destroyed) return void from.destroy();
       if (!to.write(chunk)) await Promise.race([once(to, 'drain'), once(to, 'close')]);
     }
     to.end();
@@ -108,8 +112,8 @@ export const createFaultyLink = async (options: FaultyLinkOptions): Promise<Faul
     ] as const) {
       from.setNoDelay(true);
       from.on('error', () => to.destroy());
-      from.on('close', () => pairs.delete(pair));
-      pass(pair, from, to).catch(() => to.destroy());
+      from.on('close', () => to.destroyed && pairs.delete(pair));
+      forward(pair, from, to).catch(() => to.destroy());
     }
   });
   const reset = (chosen: (pair: Pair) => boolean): number => {

@@ -9,9 +9,14 @@ import type { FaultyLink } from './faulty-link.js';
 let echo: Server;
 let link: FaultyLink;
 const clients: Socket[] = [];
+let accepted: Socket[] = [];
 
 beforeEach(async () => {
-  echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
+  accepted = [];
+  echo = createServer((socket) => {
+    accepted.push(socket);
+    socket.on('error', () => undefined).pipe(socket);
+  }).listen(0, '127.0.0.1');
   await once(echo, 'listening');
   link = await createFaultyLink({
     targetPort: (echo.address() as AddressInfo).port,
@@ -24,28 +29,35 @@ afterEach(async () => {
   echo.close();
 });
 
-const join = (name: string) => {
+const connectAs = (name: string) => {
   const socket = connect(link.port, '127.0.0.1');
   clients.push(socket);
   let heard = '';
   let error: string | undefined;
+  let hasEnded = false;
+  socket.on('end', () => (hasEnded = true));
   socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
   socket.on('error', (failure: NodeJS.ErrnoException) => (error = failure.code));
   socket.write(`${name}:`);
-  return { say: (text: string) => socket.write(text), heard: () => heard, error: () => error };
+  return {
+    say: (text: string) => socket.write(text),
+    heard: () => heard,
+    error: () => error,
+    hasEnded: () => hasEnded,
+  };
 };
 
-describe('a link that can be broken', () => {
-  it('passes everything in its order, also when it is slow', async () => {
-    const ann = join('ann');
+describe('a faulty link', () => {
+  it('passes all data in order while it is delayed', async () => {
+    const ann = connectAs('ann');
     link.delay({ ms: 2, jitterMs: 2 });
     for (let i = 0; i < 20; i++) ann.say(`${i} `);
     await until(() => Promise.resolve(ann.heard().endsWith('19 ')));
     expect(ann.heard()).toBe(`ann:${Array.from({ length: 20 }, (_, i) => `${i} `).join('')}`);
   });
 
-  it('holds up one client and no other, and loses nothing', async () => {
-    const [ann, bob] = [join('ann'), join('bob')];
+  it('holds the data of one client during a cut, and loses none', async () => {
+    const [ann, bob] = [connectAs('ann'), connectAs('bob')];
     await until(() => Promise.resolve(ann.heard() !== '' && bob.heard() !== ''));
     expect([link.connections('ann'), link.connections()]).toEqual([1, 2]);
     link.cut('ann');
@@ -57,14 +69,25 @@ describe('a link that can be broken', () => {
     await until(() => Promise.resolve(ann.heard() === 'ann:held'));
   });
 
-  it('tears connections', async () => {
-    const ann = join('ann');
+  it('closes while data is delayed for a server that has gone', async () => {
+    const ann = connectAs('ann');
+    await until(() => Promise.resolve(ann.heard() !== ''));
+    link.delay({ ms: 50, jitterMs: 0 });
+    ann.say('x'.repeat(1_000_000));
+    for (const socket of accepted) socket.destroy();
+    await until(() => Promise.resolve(ann.hasEnded()));
+    await link.close();
+    link = await createFaultyLink({ targetPort: (echo.address() as AddressInfo).port });
+  });
+
+  it('resets connections', async () => {
+    const ann = connectAs('ann');
     await until(() => Promise.resolve(ann.heard() !== ''));
     expect(link.reset(() => true)).toBe(1);
     await until(() => Promise.resolve(ann.error() === 'ECONNRESET'));
   });
 
-  it('knows services by what they say first', () => {
+  it('reads the names of services from their first bytes', () => {
     expect(natsName('CONNECT {"name":"agent","user":"x"}')).toBe('agent');
     expect(
       postgresName('user\0postgres\0database\0antiphon_spec\0options\0-c role=antiphon_metering\0'),

@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request as a provider saw it. */
+/** A request as a provider receives it. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** The parsed JSON body; undefined when it is none. */
+  /** The parsed JSON body; undefined for other bodies. */
   readonly body: unknown;
-  /** Resolves when the client's connection is gone, whoever closed it. */
+  /** Resolves when the client's connection is closed by either side. */
   readonly closed: Promise<void>;
 }
 
 export interface HttpProvider {
-  /** `http://127.0.0.1:PORT`, without a slash at its end. */
+  /** `http://127.0.0.1:PORT`, without a trailing slash. */
   readonly url: string;
   readonly requests: readonly SeenRequest[];
-  /** How many connections were opened: fewer than requests when they were kept. */
+  /** Returns the number of opened connections: fewer than requests when clients reuse them. */
   readonly connections: () => number;
   close(): Promise<void>;
 }
@@ -31,8 +31,8 @@ const parse = (text: string): unknown => {
 };
 
 /**
- * Serves a provider of the test's own making over HTTP on a free loopback port.
- * The handler may answer, answer wrongly, or never; `close` ends what is still open.
+ * Serves a test's provider over HTTP on a free loopback port. The handler may respond wrongly or
+ * never; `close` ends open connections.
  */
 export const startHttpProvider = async (
   handle: (request: SeenRequest, response: ServerResponse) => void,

@@ -1,4 +1,3 @@
-/** What a vendor would refuse in a list of messages; nothing where it is well-formed. */
 interface Block {
   readonly type: string;
   readonly text?: string;
@@ -20,7 +19,7 @@ const PORTABLE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 const idFaults = (ids: readonly string[]): string[] => [
   ...(new Set(ids).size === ids.length ? [] : ['an id of a tool call is used twice']),
-  ...ids.filter((id) => !PORTABLE_ID.test(id)).map((id) => `"${id}" is no id of a tool call`),
+  ...ids.filter((id) => !PORTABLE_ID.test(id)).map((id) => `"${id}" is not a valid id of a tool call`),
 ];
 
 const same = (a: readonly string[], b: readonly string[]): boolean =>
@@ -35,11 +34,14 @@ const resultsOf = (message: AnthropicMessage | undefined): string[] =>
     block.type === 'tool_result' ? [block.tool_use_id ?? ''] : [],
   );
 
-/** By the rules of Anthropic's Messages API: sides alternate, each `tool_use` has its `tool_result` in the next message. */
+/**
+ * Returns the violations of Anthropic's rules: roles alternate, and the next message has each
+ * call's result.
+ */
 export const anthropicFaults = (body: unknown): string[] => {
   const { messages } = body as { messages: readonly AnthropicMessage[] };
   const faults = idFaults(messages.flatMap(usesOf));
-  if (messages.at(-1)?.role !== 'user') faults.push('the last word is not the user’s');
+  if (messages.at(-1)?.role !== 'user') faults.push('the last message is not the user’s');
   messages.forEach((message, index) => {
     const { role } = message;
     if (role !== (index % 2 === 0 ? 'user' : 'assistant')) faults.push(`message ${index} is of ${role}`);
@@ -62,7 +64,10 @@ const isJson = (text: string): boolean => {
   }
 };
 
-/** By the rules of OpenAI's chat completions: each message with `tool_calls` is followed by a `tool` message for each of them. */
+/**
+ * Returns the violations of OpenAI's rules: a `tool` message for each call follows the message that
+ * makes it.
+ */
 export const openAiFaults = (body: unknown): string[] => {
   const { messages } = body as { messages: readonly OpenAiMessage[] };
   const faults = idFaults(messages.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id)));
@@ -72,13 +77,13 @@ export const openAiFaults = (body: unknown): string[] => {
     if (role === 'tool' ? !waiting.delete(answers) : waiting.size > 0)
       at('a tool call has no result, or two');
     if (role === 'system' && index > 0) at('a system message in the middle');
-    if (!/^(system|user|assistant|tool)$/.test(role)) at(`nobody is called ${role}`);
+    if (!/^(system|user|assistant|tool)$/.test(role)) at(`unknown role ${role}`);
     if (role !== 'assistant' && typeof content !== 'string') at('no content');
     if (role === 'assistant' && calls.length === 0 && !content) at('an empty answer');
     if (calls.some(({ function: { arguments: text } }) => !isJson(text))) at('arguments that are no JSON');
     for (const { id } of calls) waiting.add(id);
   });
   if (waiting.size > 0) faults.push('the last tool calls have no results');
-  if (messages.at(-1)?.role === 'assistant') faults.push('the last word is the assistant’s');
+  if (messages.at(-1)?.role === 'assistant') faults.push('the last message is the assistant’s');
   return faults;
 };

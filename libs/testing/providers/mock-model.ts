@@ -8,7 +8,7 @@ import {
   type MockReply,
 } from './wire-formats.js';
 
-/** A request to a mock model, without the vendor's wrapping. */
+/** A request to a mock model, in a form common to both vendors. */
 export interface MockRequest {
   readonly format: 'anthropic' | 'openai';
   readonly model: string;
@@ -21,20 +21,20 @@ export interface MockRequest {
 }
 
 export interface MockModel extends HttpProvider {
-  /** In the order in which they came. */
+  /** Requests in order of arrival. */
   readonly calls: readonly MockRequest[];
 }
 
 type Answer =
   MockReply | { readonly status: number; readonly body: unknown; readonly headers?: Record<string, string> };
 
-/** Awaited before each piece of a stream, as it will be written: the place to hold a stream until a fact has happened. */
+/** Called before each piece of a stream is written, so that a test can hold the stream. */
 export type BeforePiece = (piece: string, index: number) => Promise<void> | undefined;
 
-type Said = Answer | { readonly reply: MockReply; readonly before: BeforePiece };
+type Response = Answer | { readonly reply: MockReply; readonly before: BeforePiece };
 
-/** Decides an answer. */
-export type MockScript = (request: MockRequest) => Said | Promise<Said>;
+/** Returns the response to a request. */
+export type MockScript = (request: MockRequest) => Response | Promise<Response>;
 
 interface Part {
   readonly type?: string;
@@ -62,7 +62,7 @@ const resultsOf = (message: Message): string[] => {
 
 const isQuestion = (message: Message): boolean => message.role === 'user' && resultsOf(message).length === 0;
 
-const view = (seen: SeenRequest): MockRequest => {
+const parseRequest = (seen: SeenRequest): MockRequest => {
   const body = seen.body as { model: string; stream?: boolean; messages: Message[] };
   const last = body.messages.findLastIndex(isQuestion);
   return {
@@ -105,16 +105,16 @@ const answer = async (request: MockRequest, response: ServerResponse, script: Mo
 };
 
 /**
- * A model over real HTTP and SSE that speaks both vendors' formats, by the path it is asked at
- * (`…/messages`, `…/chat/completions`), and says what the script says. Its base_url is `url` for Anthropic's kind
- * and `url` + `/v1` for the others.
+ * Serves a scripted model over HTTP and SSE, in the vendor's format that the path names
+ * (`…/messages`, `…/chat/completions`). Its base_url is `url` for Anthropic's kind, and `url` +
+ * `/v1` for the others.
  */
 export const startMockModel = async (script: MockScript): Promise<MockModel> => {
   const calls: MockRequest[] = [];
   const provider = await startHttpProvider((seen, response) => {
     if (seen.body === undefined)
       return sendJson(response, 400, { error: { message: 'the body is not JSON' } });
-    const request = view(seen);
+    const request = parseRequest(seen);
     calls.push(request);
     answer(request, response, script).catch((error: unknown) => {
       if (!response.headersSent) sendJson(response, 500, { error: { message: `mock: ${String(error)}` } });

@@ -7,8 +7,8 @@ export interface RawProvider {
 }
 
 /**
- * A provider below HTTP: gets each connection as soon as the first bytes of a request are there, and may write
- * anything, half of it, or reset. For what a correct server cannot be made to do.
+ * Serves raw TCP connections, for behaviour that an HTTP server cannot show. Calls `serve` with each
+ * connection and the first bytes of its request; it may write anything or reset the connection.
  */
 export const startRawProvider = async (
   serve: (socket: Socket, request: string) => void,
@@ -33,7 +33,7 @@ export const startRawProvider = async (
   };
 };
 
-/** An address on loopback where nothing listens: connecting is refused at once. */
+/** Returns a loopback address where nothing listens: connections are refused at once. */
 export const closedPort = async (): Promise<string> => {
   const server = createServer();
   server.listen(0, '127.0.0.1');

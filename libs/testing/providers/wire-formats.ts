@@ -1,4 +1,4 @@
-/** What a mock model says, whichever vendor's format it says it in. */
+/** Reply of a mock model, in a form common to both vendors. */
 export interface MockReply {
   /** Chunks of text, streamed one by one. */
   readonly text?: readonly string[];
@@ -55,7 +55,7 @@ const anthropicBlocks = (reply: MockReply): string[][] => {
   return blocks;
 };
 
-/** The events of Anthropic's Messages stream, each ready to be written. */
+/** Renders the events of Anthropic's Messages stream. */
 export const anthropicStream = (model: string, reply: MockReply): string[] => {
   const usage = reply.usage === undefined ? DEFAULT_USAGE : reply.usage;
   const message = {
@@ -81,7 +81,7 @@ export const anthropicStream = (model: string, reply: MockReply): string[] => {
   ];
 };
 
-/** Anthropic's answer in one piece. */
+/** Renders Anthropic's response without streaming. */
 export const anthropicMessage = (model: string, reply: MockReply): Json => {
   const usage = reply.usage === undefined ? DEFAULT_USAGE : reply.usage;
   return {
@@ -122,7 +122,7 @@ const toolDeltas = (reply: MockReply): Json[] =>
     })),
   ]);
 
-/** The chunks of OpenAI's chat completions stream, each ready to be written. */
+/** Renders the chunks of OpenAI's chat completions stream. */
 export const openAiStream = (model: string, reply: MockReply): string[] => {
   const head = { id: 'chatcmpl-mock', object: 'chat.completion.chunk', created: 1, model };
   const chunk = (delta: Json, finish_reason: string | null = null): string =>
@@ -139,7 +139,7 @@ export const openAiStream = (model: string, reply: MockReply): string[] => {
   ];
 };
 
-/** OpenAI's answer in one piece. */
+/** Renders OpenAI's response without streaming. */
 export const openAiCompletion = (model: string, reply: MockReply): Json => {
   const usage = openAiUsage(reply);
   const tool_calls = (reply.tools ?? []).map(({ id, name, input }) => ({
