@@ -28,7 +28,10 @@ const needDisk = (gib) => () => {
 };
 const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/proc)');
 
-/** Descriptions of the specs: a text for the table, a time limit in minutes, and samples for `--quick`. */
+/**
+ * Descriptions of the specs: a text for the table, a time limit in minutes, and samples for
+ * `--quick`.
+ */
 const SPECS = {
   approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
   'append-growth': {
@@ -130,7 +133,7 @@ const specPart = (path, isQuick) => {
  * Lists the parts of a run, in order.
  * @returns {Part[]}
  */
-export const listParts = (/** @type {{ quick: boolean, cold: boolean }} */ { quick, cold }, root = ROOT) => {
+export const listParts = ({ quick, cold }, root = ROOT) => {
   const verify = 'tools/bootstrap/verify-fresh-clone.mjs';
   const coldPart = {
     ...{ name: 'cold-clone', shows: 'npm start works with empty caches', minutes: 45 },

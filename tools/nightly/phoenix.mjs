@@ -22,7 +22,9 @@ const run = (command, args, timeoutMs) =>
     );
   });
 
-/** Installs Phoenix once into the cache (about 1 GB, some minutes). Returns the path of its program. */
+/**
+ * Installs Phoenix once into the cache (about 1 GB, some minutes). Returns the path of its program.
+ */
 const install = async () => {
   const folder = join(cacheFolder(), 'nightly', `phoenix-${VERSION}`);
   const [program, mark] = [join(folder, 'bin', 'phoenix'), join(folder, 'complete')];

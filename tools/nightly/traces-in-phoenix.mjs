@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { startPhoenix } from './phoenix.mjs';
 
 /*
- * Sends the trace of one turn with a tool call to a real trace backend. Its spans form one tree with
- * every hop, their tokens equal those of the ledger, and no attribute contains the message.
+ * Sends the trace of one turn with a tool call to a real trace backend. Its spans form one tree of
+ * every hop. Their tokens equal those of the ledger, and no attribute contains the message.
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const CANARY = 'heliotrope-8812';

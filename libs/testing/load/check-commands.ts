@@ -109,9 +109,9 @@ const readTurns = (events: readonly LoggedFact[]): ReadonlyMap<string, LoggedTur
 };
 
 /**
- * Reduces frames to those that client and log must agree on. The agent sends `accepted` as well, and
- * its offset is the log's only once the turn has begun. Values pass through JSON, because Jest gives
- * those of `fetch` the prototypes of another realm.
+ * Reduces frames to those that client and log must agree on. The agent sends `accepted` as well,
+ * and its offset is the log's only once the turn has begun. Values pass through JSON, because Jest
+ * gives those of `fetch` the prototypes of another realm.
  */
 const comparable = (frames: readonly StreamedFrame[]): unknown =>
   JSON.parse(

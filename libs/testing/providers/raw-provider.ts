@@ -7,8 +7,9 @@ export interface RawProvider {
 }
 
 /**
- * Serves raw TCP connections, for behaviour that an HTTP server cannot show. Calls `serve` with each
- * connection and the first bytes of its request; it may write anything or reset the connection.
+ * Serves raw TCP connections, for behaviour that an HTTP server cannot show. Calls `serve` with
+ * each connection and the first bytes of its request; it may write anything or reset the
+ * connection.
  */
 export const startRawProvider = async (
   serve: (socket: Socket, request: string) => void,
