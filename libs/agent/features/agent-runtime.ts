@@ -10,8 +10,9 @@ import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { createApprovalBoard, createApprovalDesk } from './approvals/approval-desk.js';
-import type { ApprovalDesk } from './approvals/approval-desk.js';
+import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
+import type { Approvals } from './approvals/approvals.js';
+import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
 import { createCancelTurn } from './turns/cancel-turn.handler.js';
 import type { CancelTurn } from './turns/cancel-turn.handler.js';
 import { createSessionDriver } from './turns/session-driver.js';
@@ -46,7 +47,7 @@ import type { StartSession } from './sessions/start-session.handler.js';
 import { createSubmitTurn } from './turns/submit-turn.handler.js';
 import type { SubmitTurn } from './turns/submit-turn.handler.js';
 
-export const AGENT_RUNTIME = Symbol('AGENT_RUNTIME');
+export { AGENT_RUNTIME } from './agent.tokens.js';
 
 /** Folds of sessions kept in memory. */
 const MAX_LANES = 2_000;
@@ -109,7 +110,9 @@ export interface AgentRuntime {
   readonly startSession: StartSession;
   readonly forkSession: ForkSession;
   readonly listAgents: ListAgents;
-  readonly approvals: ApprovalDesk;
+  /** Dependencies of the request handlers. */
+  readonly services: AnswerApprovalDeps;
+  readonly approvals: Approvals;
   /** Later tries of tool calls. */
   readonly retryTool: RetryTool;
   /** Who waits for the next try of a call, from now on; until then this process does. */
@@ -142,7 +145,7 @@ interface RuntimeServices extends DriverDeps, ActorDeps, Omit<RegistryDeps, 'cre
 const toServices = (
   options: AgentRuntimeOptions,
   takesTurns: () => boolean,
-  own: Pick<RuntimeServices, 'retries' | 'approvalNews'>,
+  own: Pick<RuntimeServices, 'retries' | 'onApprovalChange'>,
 ): RuntimeServices => {
   const { config, pool, store, nats, logger, requests } = options;
   const { episodicWindow, contextTokens } = config.memory;
@@ -223,14 +226,15 @@ const observeTurns = (registry: SessionRegistry): (() => void) =>
 export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime => {
   const stopping = new AbortController();
   const drained = new AbortController();
-  const [board, retries] = [createApprovalBoard(), whoeverRetries()];
-  const waits = { retries, approvalNews: board.note };
+  const [approvalEvents, retries] = [new ApprovalEvents(), whoeverRetries()];
+  const waits = { retries, onApprovalChange: approvalEvents.publish };
   const services = toServices(options, () => !stopping.signal.aborted, waits);
   const createSession: RegistryDeps['createSession'] = (workspace, sessionId, known) => {
     const actor = createSessionActor(services, workspace, sessionId, known);
     return { actor, driver: createSessionDriver(services, actor) };
   };
   const registry = createSessionRegistry({ ...services, createSession }, MAX_LANES);
+  const handlerServices = { ...services, registry, pool: options.pool };
   const retryTool = retryHere(services, registry, retries, stopping.signal);
   let running: Promise<unknown> = Promise.resolve();
   let projection: RunningProjection | null = null;
@@ -264,7 +268,8 @@ export const createAgentRuntime = (options: AgentRuntimeOptions): AgentRuntime =
     startSession: createStartSession(services, registry),
     forkSession: createForkSession(services, registry),
     listAgents: createListAgents(options.config, options.pool),
-    approvals: createApprovalDesk(services, registry, options.pool, board),
+    services: handlerServices,
+    approvals: createApprovals(handlerServices, approvalEvents),
     retryTool,
     leaveRetriesTo: retries.leaveTo,
     takeOver: () => takeOver(options, registry),

@@ -8,7 +8,3 @@ export type { Models, ModelsOptions, ProviderDescription, ProviderLimits } from 
 export { AgentModule } from './agent.module.js';
 export { createAgentRuntime } from './agent-runtime.js';
 export type { AgentRuntime, AgentRuntimeOptions } from './agent-runtime.js';
-export { createTurnEndings } from './runs/turn-ends.js';
-export type { TurnEndings } from './runs/turn-ends.js';
-export { createRunsEngine } from './runs/run-worker.js';
-export type { RunsEngine, RunsEngineOptions } from './runs/run-worker.js';

@@ -3,7 +3,7 @@ import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { projectRuns } from './runs/agent-runs.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
 
-/** What sweeps and listings of sessions and approvals read. */
+/** Rows of sessions and approvals, for sweeps and lists. */
 export const agentSessions: ProjectionDefinition = {
   name: 'agent-sessions',
   service: 'agent',
@@ -15,7 +15,7 @@ export const agentSessions: ProjectionDefinition = {
   },
 };
 
-/** What listings of workflows and runs read, and the reconciler. */
+/** Rows of workflows and runs, for lists and the reconciler. */
 export const agentRuns: ProjectionDefinition = {
   name: 'agent-runs',
   service: 'agent',

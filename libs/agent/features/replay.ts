@@ -1,3 +1,3 @@
-/** For who replays a recorded session without the service: no provider's SDK, no Nest, no store. */
+// Replays recorded sessions without the service: no provider's SDK, no Nest, no event store.
 export { replayRecord } from './maintenance/replay-record.js';
 export type { Divergence, ReplayReport, ReplaySide } from './maintenance/replay-record.js';

@@ -16,7 +16,7 @@ const WHERE = 'where workspace = $1 and approval_id = $2';
 const ANSWER = `update agent_approvals set status = $3, closed_at = $4, answered_by = $5, reason = $6 ${WHERE}`;
 const CLOSE = `update agent_approvals set status = $3, closed_at = $4, reason = $5 ${WHERE}`;
 const ESCALATE = `update agent_approvals set escalated_at = $3 ${WHERE}`;
-/** A turn that comes to no answer takes none either. */
+// The end of a turn without an answer withdraws its pending approvals.
 const WITHDRAW = `update agent_approvals set status = 'withdrawn', closed_at = $4
   where workspace = $1 and session_id = $2 and turn_id = $3 and status = 'pending'`;
 
@@ -61,7 +61,7 @@ const statementOf = (event: RecordedEvent): Statement | null => {
   return type.startsWith('Approval') ? approvalStatement(ApprovalEvent.parse(upcast(event)), event) : null;
 };
 
-/** Brings `agent_approvals` up to a batch of the log; these events are few, so one statement each. */
+/** Projects events to `agent_approvals`, with one statement per event: they are rare. */
 export const projectApprovals = async (
   client: pg.ClientBase,
   events: readonly RecordedEvent[],

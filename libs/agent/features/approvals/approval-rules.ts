@@ -1,9 +1,11 @@
 import type { AgentConfig, ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import type { JsonValue } from '@antiphon/kernel';
+import { digestOf } from '../derived-ids.js';
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** The rule for a tool of an agent: its own, else the one for all; null when nobody has to be asked. */
+/** Returns an agent's approval rule for a tool, else its rule for all; null if none is required. */
 export const ruleFor = (
   { approvals }: Pick<AgentConfig, 'approvals'>,
   tool: string,
@@ -11,11 +13,10 @@ export const ruleFor = (
 ): ApprovalRule | null => {
   const rule = approvals.find((own) => own.tool === tool) ?? approvals.find((all) => all.tool === '*');
   if (!rule || rule.ask === 'never') return null;
-  // Of a tool that nobody has described nothing is known to be safe.
   return rule.ask === 'always' || !description?.idempotent ? rule : null;
 };
 
-/** Tools of an agent whose calls wait for somebody's word. */
+/** Returns the tools of an agent whose calls require an approval. */
 export const guardedTools = (
   agent: Pick<AgentConfig, 'approvals' | 'tools'>,
   known: (tool: string) => Pick<ToolDescription, 'idempotent'> | undefined,
@@ -23,3 +24,28 @@ export const guardedTools = (
   if (agent.approvals.length === 0) return NOTHING;
   return new Set(agent.tools.filter((tool) => ruleFor(agent, tool, known(tool)) !== null));
 };
+
+/** A tool call that an approval is about. */
+export interface ApprovedCall {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly input: JsonValue;
+}
+
+/** Returns the module that would run and its grants. Both are empty for an unknown tool. */
+export const moduleOf = (
+  tools: readonly ToolDescription[],
+  name: string,
+): { readonly moduleDigest: string; readonly grants: string[] } => {
+  const tool = tools.find((described) => described.name === name);
+  return { moduleDigest: tool?.moduleDigest ?? '', grants: [...(tool?.grants ?? [])].sort() };
+};
+
+/** Returns the SHA-256 (hex) of the RFC 8785 form of all that an approval is bound to. */
+export const approvalDigestOf = (
+  { workspace, sessionId, callId, tool, input }: ApprovedCall,
+  { moduleDigest, grants }: ReturnType<typeof moduleOf>,
+): string =>
+  digestOf({ workspace, session: sessionId, call: callId, tool, moduleDigest, arguments: input, grants });

@@ -55,7 +55,7 @@ afterAll(() => world?.close());
 const begin = async (config: typeof long, checkMs = 60_000) => {
   await agent?.stop();
   agent = world.process({ config, checkMs });
-  await until(() => agent.engine.polling(), 30_000);
+  await until(() => agent.worker.isPolling(), 30_000);
 };
 const waits = async () => {
   const { sessionId } = await submitTo(agent, { address: newAddress() });

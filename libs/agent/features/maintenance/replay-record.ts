@@ -9,7 +9,7 @@ import { invalid, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { callIdOf, toolDigestOf } from '../derived-ids.js';
 
-/** One side of a comparison: an event, and the hash that it has, or would have, at its place in the chain. */
+/** One side of a comparison: an event and its actual or hypothetical hash at its place in the chain. */
 export interface ReplaySide {
   readonly type: string;
   readonly data: JsonObject;
@@ -17,15 +17,15 @@ export interface ReplaySide {
   readonly hash: string;
 }
 
-/** Where record and rules part. */
+/** A difference between the record and the rules. */
 export interface Divergence {
-  /** `content`: the rules give something else, or nothing, here. `hash`: the record is not what was appended. */
+  /** `content`: the rules produce another event or none. `hash`: the record was changed. */
   readonly why: 'content' | 'hash';
   readonly streamVersion: number;
   readonly eventId: string;
   readonly turnId: string | null;
   readonly recorded: ReplaySide;
-  /** Null where the rules add no event here. */
+  /** Null if the rules produce no event here. */
   readonly produced: ReplaySide | null;
   readonly message: string;
 }
@@ -33,26 +33,26 @@ export interface Divergence {
 export interface ReplayReport {
   readonly ok: boolean;
   readonly sessionId: string;
-  /** The turn that was compared; null for all of them. */
+  /** The compared turn; null for all turns. */
   readonly turnId: string | null;
   readonly events: number;
-  /** Compared events: what came from outside, and what was decided from it. */
+  /** Number of compared events that are inputs, and of those that are decisions. */
   readonly inputs: number;
   readonly decisions: number;
   readonly turns: number;
-  /** None, by construction: a replay has no door to either. */
+  /** Always 0: a replay has no access to providers or tools. */
   readonly providerCalls: 0;
   readonly toolCalls: 0;
-  /** The end of the chain that both sides share. */
+  /** Hash of the last recorded event. */
   readonly head: string;
   readonly divergences: readonly Divergence[];
 }
 
 export interface ReplayOptions {
-  /** Compares this turn's events alone. */
+  /** Limits the comparison to this turn. */
   readonly turnId?: string;
   readonly rules?: ReplayOverrides;
-  /** Divergences named at most. */
+  /** Maximum number of reported divergences. */
   readonly limit: number;
 }
 
@@ -75,7 +75,7 @@ const turnOf = ({ data }: SessionEvent): string | null => ('turnId' in data ? da
 
 type Content = Pick<RecordedEvent, 'type' | 'schemaVersion' | 'data'>;
 
-/** The hash that this content would have in the place of a recorded event. */
+/** Returns the hash of this content in the place of a recorded event. */
 const hashAt = (previous: string, at: RecordedEvent, event: Content): string =>
   hashEvent(Buffer.from(previous, 'hex'), {
     ...{ streamId: at.streamId, streamVersion: at.streamVersion, eventId: at.eventId },
@@ -90,11 +90,11 @@ const sideOf = (event: SessionEvent, hash: string): ReplaySide => ({
   hash,
 });
 
-/** The difference at one event, if there is one. `previous`: the hash before it. */
+/** Returns the difference at one event, or null. `previous` is the hash before it. */
 const compare = (at: RecordedEvent, previous: string, replayed: ReplayedEvent): Divergence | null => {
   const { recorded, produced, kind } = replayed;
   const isContent = !produced || textOf(produced) !== textOf(recorded);
-  // What is hashed is the form that was written, which may be an older one than what the rules give.
+  // The hash covers the recorded form, which may be older than the form the rules produce.
   const content = isContent ? (produced as Content | null) : at;
   const hash = content && hashAt(previous, at, content);
   if (hash === at.hash) return null;
@@ -111,8 +111,8 @@ const compare = (at: RecordedEvent, previous: string, replayed: ReplayedEvent): 
   };
 };
 
-/** The chain's own rules: order, streams, categories. What is out of place cannot be replayed. */
-const requireOrder = ({ events, head, sessionId }: SessionExport): void => {
+/** Throws `REPLAY.NOT_WHOLE` unless the export has all events of one session, in order. */
+const requireComplete = ({ events, head, sessionId }: SessionExport): void => {
   const bad = events.find(
     ({ streamVersion, streamId }, index) =>
       streamVersion !== index + 1 || streamId !== `session-${sessionId}`,
@@ -126,12 +126,12 @@ const requireOrder = ({ events, head, sessionId }: SessionExport): void => {
 };
 
 /**
- * Replays a recorded session by the rules of this version. Pure: no provider, tool, clock or store is within reach.
+ * Replays a recorded session by the rules of this version. Pure: uses no provider, tool, clock or store.
  * Throws `REPLAY.NOT_WHOLE`, `REPLAY.EVENT_UNKNOWN` (invalid), `REPLAY.TURN_NOT_FOUND` (not found).
  */
 export const replayRecord = (record: SessionExport, options: ReplayOptions): ReplayReport => {
   const { turnId = null, rules = {}, limit } = options;
-  requireOrder(record);
+  requireComplete(record);
   const events = record.events as readonly RecordedEvent[];
   const parsed = events.map(parse);
   if (turnId !== null && !parsed.some((event) => turnOf(event) === turnId))

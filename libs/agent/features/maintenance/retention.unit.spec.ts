@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { sweepSchedules } from '../runs/schedules.js';
-import { readRetention } from './retention.js';
+import { sweepSchedules } from '../runs/run-worker.js';
+import { readRetention } from './archive-old-events.js';
 
 const days = (eventsDays: number) => ({ retention: { eventsDays } });
 

@@ -7,28 +7,26 @@ import type {
   ToolActivities,
 } from '@antiphon/agent-workflows';
 import { isAppError, notFound, toAppError } from '@antiphon/kernel';
-import type { AppError, ErrorKind } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { contextFrom, runWithContext } from '@antiphon/observability';
-import type { ArchiveOldEvents } from '../maintenance/archive-old-events.js';
-import type { WorkflowServices } from './workflow-services.js';
-import type { RetryTool } from '../turns/tool-retry.js';
-import { progressOf } from './run-task.js';
-import type { createRunTask } from './run-task.js';
+import { isPermanentError, progressOf } from './run-task.js';
+import type { TaskRunner } from './run-task.js';
+import type { RunStreams } from './run-streams.js';
 
 const HEARTBEAT_MS = 1_000;
-const FOR_GOOD: ReadonlySet<ErrorKind> = new Set(['invalid', 'forbidden', 'not_found', 'rejected']);
 
-/** By the house's table (house style §5). Its code alone: a message could carry what a history must not. */
-const toFailure = (error: AppError): ApplicationFailure => {
-  const { code, kind } = error;
-  const failure = ApplicationFailure.create({ message: code, type: code, nonRetryable: FOR_GOOD.has(kind) });
-  // The log line has it; a history is no place for a machine's paths.
+/** Converts an error for Temporal. Its message is the code alone: texts must not enter a history. */
+const toFailure = ({ code, kind }: AppError): ApplicationFailure => {
+  const nonRetryable = isPermanentError(kind);
+  const failure = ApplicationFailure.create({ message: code, type: code, nonRetryable });
+  // The log has the stack; a history must not have paths of this machine.
   failure.stack = '';
   return failure;
 };
 
-const translated =
+/** Wraps an activity: logs its errors and converts them for Temporal. */
+const withFailures =
   <Args extends unknown[], Result>(logger: Logger, name: string, work: (...args: Args) => Promise<Result>) =>
   async (...args: Args): Promise<Result> => {
     try {
@@ -36,25 +34,21 @@ const translated =
     } catch (error) {
       if (error instanceof ApplicationFailure) throw error;
       if (!isAppError(error) || error.kind === 'bug')
-        logger.error({ err: error, activity: name }, 'an activity failed');
-      else
-        logger.info(
-          { err: error, activity: name },
-          'an activity did not succeed; Temporal decides what follows',
-        );
+        logger.error({ err: error, activity: name }, 'activity failed');
+      else logger.info({ err: error, activity: name }, 'activity attempt failed');
       throw toFailure(toAppError(error));
     }
   };
 
-/** Runs `work` while telling Temporal that it is alive; its signal says that the worker stops, or Temporal gave it up. */
-const alive = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+/** Runs `work` with heartbeats. Its signal aborts when the worker stops or Temporal cancels it. */
+const withHeartbeat = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => {
   const context = Context.current();
-  const beat = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  const heartbeat = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
   try {
     return await work(context.cancellationSignal);
   } catch (error) {
     if (!context.cancellationSignal.aborted) throw error;
-    // Whoever polls next goes on: the turn itself is in the log, and does not stop with its follower.
+    // Another worker continues: the turn is in the log, and does not stop with this activity.
     const stopping = {
       message: 'the worker stops',
       type: 'SERVICE.STOPPING',
@@ -62,47 +56,53 @@ const alive = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =
     } as const;
     throw ApplicationFailure.create(stopping);
   } finally {
-    clearInterval(beat);
+    clearInterval(heartbeat);
   }
 };
 
-export interface ActivityDeps {
-  readonly services: WorkflowServices;
-  readonly runTask: ReturnType<typeof createRunTask>;
-  readonly retryTool: RetryTool;
+/** Retries of tool calls, as the turns implement them. */
+export interface ToolRetryPort {
+  read: ToolActivities['readToolCall'];
+  again: ToolActivities['retryTool'];
+}
+
+export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
+  readonly logger: Logger;
+  readonly tasks: TaskRunner;
+  readonly retryTool: ToolRetryPort;
   readonly sweeps: Omit<SweepActivities, 'archiveOldEvents'>;
-  readonly archiveOldEvents: ArchiveOldEvents;
+  readonly archiveOldEvents: (signal: AbortSignal) => Promise<number>;
   readonly tendApproval: ApprovalActivities['tendApproval'];
 }
 
-/** What the worker does for the Temporal workflows of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
+/** Creates the activities of `@antiphon/agent-workflows`: one side effect each, safe to repeat. */
 export const createActivities = ({
-  services,
-  runTask,
+  runs,
+  logger,
+  tasks,
   retryTool,
   sweeps,
   archiveOldEvents,
   tendApproval,
 }: ActivityDeps): RunActivities & ToolActivities & SweepActivities & ApprovalActivities => {
-  const { logger, runs } = services;
-  const within = <T>(name: string, work: () => Promise<T>) =>
-    translated(logger, name, () => runWithContext(contextFrom('agent'), work));
+  const inContext = <T>(name: string, work: () => Promise<T>) =>
+    withFailures(logger, name, () => runWithContext(contextFrom('agent'), work));
   return {
-    readRun: translated(logger, 'readRun', async ({ workspace, runId }) => {
+    readRun: withFailures(logger, 'readRun', async ({ workspace, runId }) => {
       const { state, version } = await runs.read(workspace, runId);
       if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
       return progressOf(state);
     }),
-    runTask: translated(logger, 'runTask', (task) => alive((signal) => runTask(task, signal))),
-    tendApproval: translated(logger, 'tendApproval', (approval) =>
+    runTask: withFailures(logger, 'runTask', (task) => withHeartbeat((signal) => tasks.run(task, signal))),
+    tendApproval: withFailures(logger, 'tendApproval', (approval) =>
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
     ),
-    readToolCall: translated(logger, 'readToolCall', (call) => retryTool.read(call)),
-    retryTool: translated(logger, 'retryTool', (call) => alive(() => retryTool.again(call))),
-    reconcileRuns: within('reconcileRuns', sweeps.reconcileRuns),
-    sweepTurns: within('sweepTurns', sweeps.sweepTurns),
-    expireReservations: within('expireReservations', sweeps.expireReservations),
-    rollBudgetPeriods: within('rollBudgetPeriods', sweeps.rollBudgetPeriods),
-    archiveOldEvents: translated(logger, 'archiveOldEvents', () => alive(archiveOldEvents)),
+    readToolCall: withFailures(logger, 'readToolCall', (call) => retryTool.read(call)),
+    retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.again(call))),
+    reconcileRuns: inContext('reconcileRuns', sweeps.reconcileRuns),
+    sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
+    expireReservations: inContext('expireReservations', sweeps.expireReservations),
+    rollBudgetPeriods: inContext('rollBudgetPeriods', sweeps.rollBudgetPeriods),
+    archiveOldEvents: withFailures(logger, 'archiveOldEvents', () => withHeartbeat(archiveOldEvents)),
   };
 };

@@ -10,7 +10,7 @@ interface Statement {
   readonly values: unknown[];
 }
 
-/** Parsed and planned once a connection. */
+/** Names a statement, so that each connection parses and plans it once. */
 const named = (name: string, text: string) => ({ name: `agent_runs_${name}`, text });
 
 const INSERT_RUN = named(
@@ -109,13 +109,13 @@ const statementOf = (event: RecordedEvent): Statement | null =>
   event.category === 'run' ? runStatement(event) : workflowStatement(event);
 
 /**
- * Keeps `agent_workflows` and `agent_runs` equal to the log; these events are few, so one statement each. All are issued
- * at once: a connection in pipeline mode waits for none of them.
+ * Projects events to `agent_workflows` and `agent_runs`, with one statement per event. Sends all
+ * statements at once: a connection in pipeline mode does not wait between them.
  */
 export const projectRuns = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
   const statements = events.flatMap((recorded) => statementOf(upcast(recorded)) ?? []);
   const results = await Promise.allSettled(statements.map((statement) => client.query(statement)));
-  // Those behind it failed because of it.
+  // The first failure causes the later ones.
   const failed = results.find((result) => result.status === 'rejected');
   if (failed) throw translateDatabaseError(failed.reason);
 };

@@ -1,48 +1,61 @@
-import type { cancelRun } from '@antiphon/contracts/agent';
+import { Controller, Inject } from '@nestjs/common';
+import { cancelRun } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { runDecider } from '@antiphon/agent-domain';
 import type { RunState } from '@antiphon/agent-domain';
 import { failpoint, isoTime } from '@antiphon/kernel';
-import type { CancelTurn } from '../turns/cancel-turn.handler.js';
-import { runEndNotes } from './run-end-notes.js';
-import type { WorkflowServices } from './workflow-services.js';
-import { runView } from './run-view.js';
+import type { Clock, Ids } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { runView } from './run-queries.handler.js';
+import { RUN_SERVICES, TURN_COMMANDS, runEndAppends } from './run-streams.js';
+import type { RunStreams, TurnCommands } from './run-streams.js';
 
-export type CancelRunRequest = z.output<typeof cancelRun.request>;
-export type CancelRunReply = z.output<typeof cancelRun.reply>;
-export type CancelRun = (request: CancelRunRequest) => Promise<CancelRunReply>;
-
-/** Cancels the turns that tasks of a run wait for; a turn that has ended is none. */
+/** Cancels the turns of a run's running tasks. An ended turn stays as it is. */
 export const cancelTurnsOf = async (
-  cancelTurn: CancelTurn,
+  turns: Pick<TurnCommands, 'cancelTurn'>,
   workspace: string,
   { tasks, started }: RunState,
 ): Promise<void> => {
   const caller = `run/${started?.runId ?? ''}`;
   const cancels = [...tasks.values()].flatMap(({ status, sessionId, turnId }) =>
     status === 'running' && sessionId !== null && turnId !== null
-      ? [cancelTurn({ workspace, sessionId, turnId, caller })]
+      ? [turns.cancelTurn({ workspace, sessionId, turnId, caller })]
       : [],
   );
   await Promise.all(cancels);
 };
 
+export interface CancelRunDeps extends Pick<RunStreams, 'runs'> {
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
 /**
- * Makes the use case behind `cmd.agent.run.cancel`: the wish is a fact, then the turns at work are cancelled; their
- * ends end the tasks, and so the run. Whoever dies in between leaves it to the reconciler.
+ * Cancels a run: records the request, then cancels the running turns. Their ends end the tasks, and
+ * so the run. After a crash in between, the reconciler cancels the turns.
  */
-export const createCancelRun =
-  (services: WorkflowServices, cancelTurn: CancelTurn): CancelRun =>
-  async ({ workspace, runId }) => {
+@Controller()
+export class CancelRun {
+  constructor(
+    @Inject(RUN_SERVICES) private readonly deps: CancelRunDeps,
+    @Inject(TURN_COMMANDS) private readonly turns: Pick<TurnCommands, 'cancelTurn'>,
+  ) {}
+
+  @HandleRequest(cancelRun)
+  async handle({
+    workspace,
+    runId,
+  }: z.output<typeof cancelRun.request>): Promise<z.output<typeof cancelRun.reply>> {
     let wasOpen = false;
-    const { state } = await services.runs.commit(workspace, runId, ({ state: before }) => {
+    const { state } = await this.deps.runs.commit(workspace, runId, ({ state: before }) => {
       const { status } = runView(before);
       wasOpen = status === 'running' || status === 'cancelling';
-      const now = isoTime(services.clock);
+      const now = isoTime(this.deps.clock);
       const events = runDecider.decide({ type: 'CancelRun', data: {}, now }, before);
-      return { events, also: runEndNotes(services, before, events) };
+      return { events, also: runEndAppends(this.deps, before, events) };
     });
     await failpoint('agent.run.cancelled');
-    await cancelTurnsOf(cancelTurn, workspace, state);
+    await cancelTurnsOf(this.turns, workspace, state);
     return { cancelled: wasOpen, status: runView(state).status };
-  };
+  }
+}

@@ -72,7 +72,7 @@ const recording = (): void => {
       process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
     );
     agent = world.process();
-    await until(() => agent.engine.polling(), 30_000);
+    await until(() => agent.worker.isPolling(), 30_000);
   });
   afterAll(() => world?.close());
 
@@ -95,7 +95,7 @@ const recording = (): void => {
     if (cancel) {
       await atWork;
       await until(async () => (await world.view(agent, runId)).tasks[0]?.status === 'running');
-      await agent.engine.cancelRun({ workspace: WORKSPACE, caller: 'spec', runId });
+      await agent.cancelRun.handle({ workspace: WORKSPACE, caller: 'spec', runId });
     }
     await world.ended(agent, runId);
     await keep(name, `run/${runId}`);

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const policy = { maxAttempts: TRIES, backoffMs: 10, maxBackoffMs: 10, onTimeout: true };
   world.agents.responders.tools = [echoTool(true, 'echo', policy)];
   agent = world.process();
-  await until(() => agent.engine.polling(), 60_000);
+  await until(() => agent.worker.isPolling(), 60_000);
 });
 afterAll(() => world?.close());
 

@@ -3,6 +3,8 @@ import type { Document } from 'yaml';
 import { WORKFLOW_LIMITS, WorkflowDefinition } from '@antiphon/contracts/agent';
 import type { WorkflowSource } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
+import { checkDefinition } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
 import { MAX_JSON_DEPTH, invalid, nestsDeeperThan, toStorableJson } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 
@@ -23,7 +25,7 @@ const pathText = (path: readonly PropertyKey[]): string =>
     '',
   );
 
-/** Where in the text the problem is, or the nearest thing around it. */
+/** Returns the line of a problem, or of the nearest node around it. */
 const placeIn =
   (document: Document, lines: LineCounter): Place =>
   (path) => {
@@ -40,14 +42,14 @@ interface Read {
   readonly place: Place;
 }
 
-// An alias can stand for another one: a few lines could become gigabytes.
+// Nested aliases could expand a few lines to gigabytes.
 const refuseAliases = (document: Document): void => {
   visit(document, (_key, node) => {
     if (isAlias(node)) refuse(['aliases (*name) are not allowed']);
   });
 };
 
-/** Each level of block YAML costs a column at least; the parser recurses, so this is looked at first. */
+/** Maximum indent. The parser recurses, and each level of block YAML takes a column at least. */
 const MAX_INDENT = 200;
 const INDENT = /^(?:[ \t]|[-?:][ \t])*/gm;
 
@@ -83,8 +85,8 @@ const describe = (place: Place, { path, message }: z.core.$ZodIssue): string => 
 };
 
 /**
- * Reads a definition of YAML or JSON (which is YAML), or of JSON that was parsed already. Throws `WORKFLOW.INVALID`
- * (kind invalid) with every problem, its line and its path; whether the graph holds is for `checkDefinition` to say.
+ * Parses a definition from YAML, JSON (a subset of YAML) or a JSON value. Throws `WORKFLOW.INVALID`
+ * (kind invalid) with all problems, their lines and paths. Does not check the graph.
  */
 export const parseDefinition = (source: WorkflowSource): WorkflowDefinition => {
   const { value, place } = typeof source === 'string' ? readText(source) : readValue(source);
@@ -92,3 +94,10 @@ export const parseDefinition = (source: WorkflowSource): WorkflowDefinition => {
   if (!parsed.success) return refuse(parsed.error.issues.map((issue) => describe(place, issue)));
   return toStorableJson(parsed.data as JsonValue) as unknown as WorkflowDefinition;
 };
+
+/** Returns an order of the nodes, by the configured agents. Throws as `checkDefinition` does. */
+export const orderOf = (config: AntiphonConfig, definition: WorkflowDefinition): readonly string[] =>
+  checkDefinition(definition, {
+    agentExists: (agentId) => config.agents.some(({ id }) => id === agentId),
+    maxDepth: WORKFLOW_LIMITS.depth,
+  });

@@ -1,33 +1,96 @@
+import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
-import type { RunSummary, WorkflowSummary, listRuns, listWorkflows } from '@antiphon/contracts/agent';
+import { getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
+import type { RunSummary, RunView, TaskView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
+import { clipText, isOpenRun } from '@antiphon/agent-domain';
+import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain';
 import { translateDatabaseError } from '@antiphon/database';
-import { invalid } from '@antiphon/kernel';
+import { invalid, notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { RUN_SERVICES } from './run-streams.js';
+import type { RunStreams } from './run-streams.js';
 
-type RunQuery = z.output<typeof listRuns.request>;
-type WorkflowQuery = z.output<typeof listWorkflows.request>;
+/** Maximum length of an output in a view, UTF-16 units; the log has all of it. */
+const MAX_OUTPUT_LENGTH = 16 * 1024;
+
+const taskView = (task: TaskState, isOpen: boolean): TaskView => {
+  const { node, output } = task;
+  return {
+    id: node.id,
+    agent: node.agent,
+    needs: node.needs,
+    // In an ended run, a waiting task never starts.
+    status: task.status === 'waiting' && !isOpen ? 'skipped' : task.status,
+    attempt: task.attempt,
+    sessionId: task.sessionId,
+    turnId: task.turnId,
+    output: output === null ? null : clipText(output, MAX_OUTPUT_LENGTH),
+    outputTruncated: output !== null && output.length > MAX_OUTPUT_LENGTH,
+    error: task.error,
+    startedAt: task.startedAt,
+    endedAt: task.endedAt,
+  };
+};
+
+/** Returns the public view of a run. Throws `RUN.NOT_FOUND`. */
+export const runView = (state: RunState): RunView => {
+  const { started, status } = state;
+  if (started === null || status === 'new') throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
+  const isOpen = isOpenRun(state);
+  return {
+    id: started.runId,
+    workflowId: started.workflowId,
+    workflowVersion: started.workflowVersion,
+    name: started.definition.name,
+    status,
+    inputs: started.inputs,
+    startedAt: started.startedAt,
+    endedAt: state.endedAt,
+    tasks: [...state.tasks.values()].map((task) => taskView(task, isOpen)),
+  };
+};
+
+/** Returns the public view of a workflow. Throws `WORKFLOW.NOT_FOUND`. */
+export const workflowView = (state: WorkflowState): WorkflowView => {
+  const { status, definition } = state;
+  if (status === 'new' || status === 'deleted' || definition === null)
+    throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
+  return {
+    id: state.workflowId,
+    name: definition.name,
+    status,
+    version: state.version,
+    nodes: definition.nodes.length,
+    updatedAt: state.updatedAt,
+    definition,
+    order: [...state.order],
+    problem: state.problem,
+    lastRunId: state.lastRunId,
+  };
+};
 
 interface Page<T> {
   readonly items: T[];
   readonly nextCursor: string | null;
 }
 
-const positionOf = (cursor: string): number => {
+const parseCursor = (cursor: string): number => {
   const position = decodeCursor(cursor);
   if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
   return position;
 };
 
-/** Newest first, before the cursor. */
-const page = async <Row extends { first_position: string }, T>(
+/** Reads a page of rows, newest first, from before the cursor. */
+const readPage = async <Row extends { first_position: string }, T>(
   pool: pg.Pool,
   text: string,
   values: unknown[],
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
   toItem: (row: Row) => T,
 ): Promise<Page<T>> => {
-  const before = cursor === undefined ? null : positionOf(cursor);
+  const before = cursor === undefined ? null : parseCursor(cursor);
   try {
     const { rows } = await pool.query<Row>({ text, values: [before, limit + 1, ...values] });
     const shown = rows.slice(0, limit);
@@ -67,37 +130,61 @@ const RUNS_SQL = `select run_id, workflow_id, name, status, started_at, ended_at
 const WORKFLOWS_SQL = `select workflow_id, name, status, version, nodes, updated_at, first_position from agent_workflows
   where workspace = $3 and ($1::bigint is null or first_position < $1) order by first_position desc limit $2`;
 
-/** Makes the use cases behind `cmd.agent.run.list` and `cmd.agent.workflow.list`. */
-export const createLists = (pool: pg.Pool) => ({
-  listRuns: async (query: RunQuery): Promise<{ runs: RunSummary[]; nextCursor: string | null }> => {
+const toRunSummary = (row: RunRow): RunSummary => ({
+  id: row.run_id,
+  workflowId: row.workflow_id,
+  name: row.name,
+  status: row.status,
+  startedAt: row.started_at.toISOString(),
+  endedAt: row.ended_at?.toISOString() ?? null,
+});
+const toWorkflowSummary = (row: WorkflowRow): WorkflowSummary => ({
+  id: row.workflow_id,
+  name: row.name,
+  status: row.status,
+  version: row.version,
+  nodes: row.nodes,
+  updatedAt: row.updated_at.toISOString(),
+});
+
+export interface RunQueriesDeps extends RunStreams {
+  readonly pool: pg.Pool;
+}
+
+/** Serves reads of workflows and runs: one of them from its events, lists from the projection. */
+@Controller()
+export class RunQueries {
+  constructor(@Inject(RUN_SERVICES) private readonly deps: RunQueriesDeps) {}
+
+  @HandleRequest(getRun)
+  async getRun({ workspace, runId }: z.output<typeof getRun.request>): Promise<RunView> {
+    return runView((await this.deps.runs.read(workspace, runId)).state);
+  }
+
+  @HandleRequest(listRuns)
+  async listRuns(query: z.output<typeof listRuns.request>): Promise<z.output<typeof listRuns.reply>> {
     const values = [query.workspace, query.workflowId ?? null, query.status ?? null];
-    const { items, nextCursor } = await page(pool, RUNS_SQL, values, query, (row: RunRow) => ({
-      id: row.run_id,
-      workflowId: row.workflow_id,
-      name: row.name,
-      status: row.status,
-      startedAt: row.started_at.toISOString(),
-      endedAt: row.ended_at?.toISOString() ?? null,
-    }));
+    const { items, nextCursor } = await readPage(this.deps.pool, RUNS_SQL, values, query, toRunSummary);
     return { runs: items, nextCursor };
-  },
-  listWorkflows: async (
-    query: WorkflowQuery,
-  ): Promise<{ workflows: WorkflowSummary[]; nextCursor: string | null }> => {
-    const { items, nextCursor } = await page(
-      pool,
+  }
+
+  @HandleRequest(getWorkflow)
+  async getWorkflow({ workspace, workflowId }: z.output<typeof getWorkflow.request>): Promise<WorkflowView> {
+    return workflowView((await this.deps.workflows.read(workspace, workflowId)).state);
+  }
+
+  @HandleRequest(listWorkflows)
+  async listWorkflows(
+    query: z.output<typeof listWorkflows.request>,
+  ): Promise<z.output<typeof listWorkflows.reply>> {
+    const values = [query.workspace];
+    const { items, nextCursor } = await readPage(
+      this.deps.pool,
       WORKFLOWS_SQL,
-      [query.workspace],
+      values,
       query,
-      (row: WorkflowRow) => ({
-        id: row.workflow_id,
-        name: row.name,
-        status: row.status,
-        version: row.version,
-        nodes: row.nodes,
-        updatedAt: row.updated_at.toISOString(),
-      }),
+      toWorkflowSummary,
     );
     return { workflows: items, nextCursor };
-  },
-});
+  }
+}

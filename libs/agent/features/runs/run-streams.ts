@@ -1,50 +1,59 @@
+import type pg from 'pg';
 import type { z } from 'zod';
+import { RunEvent, WorkflowEvent, runStream, workflowStream } from '@antiphon/contracts/agent';
+import type { cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import type { EventStore, IdempotencyClaim, NewEvent, StreamAppend } from '@antiphon/event-store';
-import { bug, isAppError } from '@antiphon/kernel';
-import type { Decider, Ids, JsonObject } from '@antiphon/kernel';
-import type { IncomingContext } from '@antiphon/observability';
-import { eventMetadata } from '../event-envelope.js';
+import { runDecider, workflowDecider } from '@antiphon/agent-domain';
+import type { RunCommand, RunState, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import { bug, isAppError, isoTime } from '@antiphon/kernel';
+import type { Clock, Decider, Ids, JsonObject } from '@antiphon/kernel';
+import type { IncomingContext, Logger } from '@antiphon/observability';
+import { toNewEvent } from '../event-envelope.js';
 
-interface AnyEvent {
-  readonly type: string;
-  readonly schemaVersion: number;
-  readonly data: object;
-}
-
-/** An event stream folded to its end. */
+/** State of an event stream after its last event. */
 export interface Folded<State> {
   readonly state: State;
-  /** 0: there is no such event stream. */
+  /** 0 if the event stream does not exist. */
   readonly version: number;
-  /** Who asked for what it tells of: what is done for it later carries the same correlation. */
+  /** Request that created the stream. Later work for it carries the same correlation. */
   readonly origin: IncomingContext;
 }
 
-/** What to append to a stream, and what must be appended with it or not at all. */
-export interface Decided<Event> {
+/** Events to append to a stream, and appends to other streams in the same transaction. */
+export interface Decision<Event> {
   readonly events: readonly Event[];
   readonly also?: readonly StreamAppend[];
   readonly idempotency?: IdempotencyClaim;
 }
 
 export type Committed<State> = Folded<State> & {
-  /** With `joined`: the answer to the first request of the same key. */
+  /** Response to the first request with the same idempotency key, if there was one. */
   readonly joined?: JsonObject;
 };
 
-/** Small event streams that are read whole: workflows and runs. */
-export interface EventFold<State, Event> {
-  read(workspace: string, id: string): Promise<Folded<State>>;
-  /** Decides and appends; decides anew when somebody else appended first. Without events nothing is appended. */
-  commit(
-    workspace: string,
-    id: string,
-    decide: (folded: Folded<State>) => Decided<Event> | Promise<Decided<Event>>,
-  ): Promise<Committed<State>>;
-}
+/**
+ * Maximum number of commit rounds. Tasks of one run that end at the same time conflict with each
+ * other, and one of them succeeds in each round.
+ */
+const MAX_ROUNDS = 100;
 
-export interface EventFoldOptions<State, Command, Event> {
+const isVersionConflict = (error: unknown): boolean =>
+  isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
+
+/** Calls `work` again after a version conflict, up to `maxRounds` times: optimistic concurrency. */
+export const retryConflicts = async <T>(work: () => Promise<T>, maxRounds: number): Promise<T> => {
+  for (let round = 1; ; round++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isVersionConflict(error) || round === maxRounds) throw error;
+    }
+  }
+};
+
+export interface StreamStoreOptions<State, Command, Event> {
   readonly store: EventStore;
   readonly ids: Ids;
   readonly decider: Decider<State, Command, Event>;
@@ -52,25 +61,19 @@ export interface EventFoldOptions<State, Command, Event> {
   readonly streamOf: (id: string) => string;
 }
 
-/** Tasks of one run that end at once conflict with each other; each round one of them gets through. */
-const MAX_ROUNDS = 100;
+interface AnyEvent {
+  readonly type: string;
+  readonly schemaVersion: number;
+  readonly data: object;
+}
 
-export const toNewEvent = ({ type, schemaVersion, data }: AnyEvent, ids: Ids): NewEvent => ({
-  eventId: ids.next(),
-  type,
-  schemaVersion,
-  data: data as JsonObject,
-  metadata: eventMetadata(),
-});
+/** Reads and appends event streams that are small enough to fold from the start: workflows and runs. */
+export class StreamStore<State, Command, Event extends AnyEvent> {
+  constructor(private readonly options: StreamStoreOptions<State, Command, Event>) {}
 
-export const createEventFold = <State, Command, Event extends AnyEvent>({
-  store,
-  ids,
-  decider,
-  schema,
-  streamOf,
-}: EventFoldOptions<State, Command, Event>): EventFold<State, Event> => {
-  const read = async (workspace: string, id: string): Promise<Folded<State>> => {
+  /** Folds a stream. Throws `WORKFLOW.EVENT_UNKNOWN`, a bug, for an event of a newer version. */
+  async read(workspace: string, id: string): Promise<Folded<State>> {
+    const { store, streamOf, decider, schema } = this.options;
     const recorded = await store.readStream(workspace, streamOf(id));
     const state = recorded.reduce((before, event) => {
       const parsed = schema.safeParse(upcast(event));
@@ -87,15 +90,31 @@ export const createEventFold = <State, Command, Event extends AnyEvent>({
       version: recorded.length,
       origin: { correlationId, traceparent, causationId: first?.eventId },
     };
-  };
+  }
 
-  const append = async (
+  /**
+   * Reads a stream, decides, and appends. Decides again after a version conflict. Without events it
+   * appends nothing.
+   */
+  commit(
+    workspace: string,
+    id: string,
+    decide: (folded: Folded<State>) => Decision<Event> | Promise<Decision<Event>>,
+  ): Promise<Committed<State>> {
+    return retryConflicts(async () => {
+      const folded = await this.read(workspace, id);
+      return this.append(workspace, id, folded, await decide(folded));
+    }, MAX_ROUNDS);
+  }
+
+  private async append(
     workspace: string,
     id: string,
     folded: Folded<State>,
-    { events, also = [], idempotency }: Decided<Event>,
-  ): Promise<Committed<State>> => {
+    { events, also = [], idempotency }: Decision<Event>,
+  ): Promise<Committed<State>> {
     if (events.length === 0) return folded;
+    const { store, ids, streamOf, decider } = this.options;
     const own = {
       streamId: streamOf(id),
       expectedVersion: folded.version,
@@ -106,20 +125,67 @@ export const createEventFold = <State, Command, Event extends AnyEvent>({
     const state = events.reduce((before, event) => decider.evolve(before, event), folded.state);
     const version = folded.version + events.length;
     return { ...folded, state, version, ...(outcome === 'joined' && response ? { joined: response } : {}) };
-  };
+  }
+}
 
+/** Event streams of workflows and runs. */
+export interface RunStreams {
+  readonly workflows: StreamStore<WorkflowState, WorkflowCommand, WorkflowEvent>;
+  readonly runs: StreamStore<RunState, RunCommand, RunEvent>;
+}
+
+/** Platform services that workflows and runs use. */
+export interface RunPlatform {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly logger: Logger;
+}
+
+/** Dependencies of this folder's handlers; each of them declares those that it uses. */
+export type RunServices = RunPlatform & RunStreams;
+
+/** Injection token of `RunServices`. */
+export const RUN_SERVICES = Symbol('RUN_SERVICES');
+
+export const createRunServices = (platform: RunPlatform): RunServices => {
+  const { config, store, pool, clock, ids, logger } = platform;
+  const workflows = { decider: workflowDecider, schema: WorkflowEvent, streamOf: workflowStream };
+  const runs = { decider: runDecider, schema: RunEvent, streamOf: runStream };
   return {
-    read,
-    commit: async (workspace, id, decide) => {
-      for (let round = 1; ; round++) {
-        const folded = await read(workspace, id);
-        try {
-          return await append(workspace, id, folded, await decide(folded));
-        } catch (error) {
-          if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT' || round === MAX_ROUNDS)
-            throw error;
-        }
-      }
-    },
+    ...{ config, store, pool, clock, ids, logger },
+    workflows: new StreamStore({ store, ids, ...workflows }),
+    runs: new StreamStore({ store, ids, ...runs }),
   };
+};
+
+/** Turn commands that runs use: each task is a turn of its agent. */
+export interface TurnCommands {
+  submitTurn(request: z.output<typeof submitTurn.request>): Promise<z.output<typeof submitTurn.reply>>;
+  cancelTurn(request: z.output<typeof cancelTurn.request>): Promise<z.output<typeof cancelTurn.reply>>;
+}
+
+/** Injection token of `TurnCommands`. */
+export const TURN_COMMANDS = Symbol('TURN_COMMANDS');
+
+const END_STATUS = { RunCompleted: 'completed', RunFailed: 'failed', RunCancelled: 'cancelled' } as const;
+const isRunEnd = (type: string): type is keyof typeof END_STATUS => type in END_STATUS;
+
+/**
+ * Returns the append that records a run's end in its workflow's event stream. It checks no version: a
+ * run starts in that stream and ends exactly once, independent of the workflow's other events.
+ */
+export const runEndAppends = (
+  { ids, clock }: Pick<RunServices, 'ids' | 'clock'>,
+  { started }: RunState,
+  events: readonly RunEvent[],
+): StreamAppend[] => {
+  const end = events.map(({ type }) => type).find(isRunEnd);
+  const workflowId = started?.workflowId ?? null;
+  if (end === undefined || workflowId === null) return [];
+  const data = { workflowId, runId: started?.runId ?? '', status: END_STATUS[end], endedAt: isoTime(clock) };
+  const event = { type: 'WorkflowRunEnded', schemaVersion: 1, data };
+  return [{ streamId: workflowStream(workflowId), expectedVersion: 'any', events: [toNewEvent(event, ids)] }];
 };

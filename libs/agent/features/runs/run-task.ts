@@ -1,25 +1,33 @@
+import { MAX_CONTENT_LENGTH } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
-import { isOpenRun, runDecider, openTasks } from '@antiphon/agent-domain';
+import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
-import { failpoint, isoTime, notFound, transient } from '@antiphon/kernel';
+import type { EventStore } from '@antiphon/event-store';
+import { failpoint, isAppError, isoTime, notFound, transient } from '@antiphon/kernel';
+import type { Clock, ErrorKind, Ids } from '@antiphon/kernel';
 import { contextFrom, runWithContext } from '@antiphon/observability';
-import type { CancelTurn } from '../turns/cancel-turn.handler.js';
-import type { WorkflowServices } from './workflow-services.js';
-import type { SubmitTurn } from '../turns/submit-turn.handler.js';
-import { beginTask } from './begin-task.js';
-import { runEndNotes } from './run-end-notes.js';
-import type { TurnEndings, TurnRef } from './turn-ends.js';
-import { readOutcome } from './turn-outcome.js';
-import type { TurnOutcome } from './turn-outcome.js';
+import { runEndAppends } from './run-streams.js';
+import type { RunStreams, TurnCommands } from './run-streams.js';
+import { readOutcome } from './turn-ends.js';
+import type { TurnEndWatcher, TurnOutcome, TurnRef } from './turn-ends.js';
 
-export interface TaskDeps extends WorkflowServices {
-  readonly submitTurn: SubmitTurn;
-  readonly cancelTurn: CancelTurn;
-  readonly endings: TurnEndings;
+export interface RunTaskDeps extends Pick<RunStreams, 'runs'> {
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly turns: TurnCommands;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
 }
 
-/** Failures of a turn that another turn may not meet. */
-const MAY_PASS = /^(PROVIDER\.(UNREACHABLE|TIMEOUT|ERROR|PROTOCOL)|TURN\.(DRIVER_LOST|DEPENDENCY_FAILED))$/;
+/** Error kinds that a retry does not change; a full queue, for example, may empty. */
+const PERMANENT_ERRORS: ReadonlySet<ErrorKind> = new Set(['invalid', 'forbidden', 'not_found', 'rejected']);
+
+/** Returns true for an error that a retry does not change. */
+export const isPermanentError = (kind: ErrorKind): boolean => PERMANENT_ERRORS.has(kind);
+
+/** Error codes of turns that a new turn may not meet again. */
+const RETRYABLE_CODES =
+  /^(PROVIDER\.(UNREACHABLE|TIMEOUT|ERROR|PROTOCOL)|TURN\.(DRIVER_LOST|DEPENDENCY_FAILED))$/;
 
 export const progressOf = (state: RunState): RunProgress => ({
   todo: openTasks(state).map((nodeId) => ({ nodeId, agentId: state.tasks.get(nodeId)?.node.agent ?? '' })),
@@ -28,7 +36,17 @@ export const progressOf = (state: RunState): RunProgress => ({
 const isOver = (state: RunState, task: TaskState): boolean =>
   !isOpenRun(state) || (task.status !== 'ready' && task.status !== 'running');
 
-const commandFor = (nodeId: string, outcome: TurnOutcome, now: string): RunCommand => {
+const promptOf = ({ tasks, started }: RunState, { node }: TaskState): string =>
+  renderPrompt(node.prompt, {
+    input: (name) => (Object.hasOwn(started?.inputs ?? {}, name) ? started?.inputs[name] : undefined),
+    output: (nodeId) => tasks.get(nodeId)?.output ?? undefined,
+  });
+
+/** Returns the idempotency key of a task's attempt, so that a repeated activity joins its turn. */
+const turnKey = (runId: string, nodeId: string, attempt: number): string =>
+  attempt === 1 ? `run/${runId}/${nodeId}` : `run/${runId}/${nodeId}/${attempt}`;
+
+const toCommand = (nodeId: string, outcome: TurnOutcome, now: string): RunCommand => {
   switch (outcome.kind) {
     case 'completed':
       return { type: 'CompleteTask', data: { nodeId, output: outcome.text }, now };
@@ -36,84 +54,125 @@ const commandFor = (nodeId: string, outcome: TurnOutcome, now: string): RunComma
       return { type: 'CancelTask', data: { nodeId }, now };
     case 'failed': {
       const { code, message } = outcome;
-      return { type: 'FailTask', data: { nodeId, code, message, retryable: MAY_PASS.test(code) }, now };
+      const data = { nodeId, code, message, retryable: RETRYABLE_CODES.test(code) };
+      return { type: 'FailTask', data, now };
     }
   }
 };
 
-/**
- * Brings one task to its end in the log. Each step of it is found done when it is done again: the turn by its idempotency
- * key, facts by the decider. Throws `TASK.TRY_AGAIN` (transient) when the turn failed in a way that may pass.
- */
-export const createRunTask = (deps: TaskDeps) => {
-  const { runs, clock, store, endings, cancelTurn } = deps;
+/** Accepted turn of a task, or the command that records its refusal. */
+type Submitted =
+  | { readonly turn: Pick<TurnRef, 'sessionId' | 'turnId'>; readonly attempt: number }
+  | { readonly refused: RunCommand };
 
-  const record = async (workspace: string, runId: string, command: RunCommand): Promise<RunState> => {
-    const { state } = await runs.commit(workspace, runId, ({ state: before }) => {
-      const events = runDecider.decide(command, before);
-      return { events, also: runEndNotes(deps, before, events) };
-    });
-    return state;
-  };
+/** Runs tasks of runs. Each task is a turn of its agent, in a session of its own. */
+export class TaskRunner {
+  constructor(private readonly deps: RunTaskDeps) {}
 
-  const cancel = (turn: TurnRef): Promise<unknown> => cancelTurn({ ...turn, caller: 'run' });
+  /**
+   * Runs one task to its end in the log. Safe to repeat: the turn has an idempotency key, and the
+   * decider ignores repeated events. Throws `TASK.TRY_AGAIN` (transient) after a retryable failure.
+   */
+  async run(task: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskResult> {
+    const { state, origin, version } = await this.deps.runs.read(task.workspace, task.runId);
+    if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
+    await failpoint('agent.task.claimed');
+    // All work for a run has the correlation of the request that started it.
+    return runWithContext(contextFrom('agent', origin), () => this.advance(task, state, signal));
+  }
 
-  /** Begins the task's turn, and says so in the run. */
-  const begin = async (workspace: string, state: RunState, task: TaskState): Promise<RunState> => {
-    const runId = state.started?.runId ?? '';
-    const nodeId = task.node.id;
-    const begun = await beginTask(deps, workspace, state, task);
-    if ('refused' in begun) return record(workspace, runId, begun.refused);
-    await failpoint('agent.task.submitted');
-    const { sessionId, turnId } = begun.turn;
-    const data = { nodeId, attempt: begun.attempt, sessionId, turnId };
-    const after = await record(workspace, runId, { type: 'StartTask', data, now: isoTime(clock) });
-    await failpoint('agent.task.started');
-    // Cancelled while its turn was being accepted: nobody else knows of this turn.
-    if (after.tasks.get(nodeId)?.status !== 'running') await cancel({ workspace, sessionId, turnId });
-    return after;
-  };
-
-  const finish = async (
-    run: RunRef,
-    state: RunState,
-    task: TaskState,
-    signal: AbortSignal,
-  ): Promise<RunState> => {
-    const { workspace, runId } = run;
-    const turn = { workspace, sessionId: task.sessionId ?? '', turnId: task.turnId ?? '' };
-    if (state.status === 'cancelling') await cancel(turn);
-    await endings.ended(turn, signal);
-    const outcome = await readOutcome(store, turn);
-    await failpoint('agent.task.answered');
-    const after = await record(workspace, runId, commandFor(task.node.id, outcome, isoTime(clock)));
-    await failpoint('agent.task.recorded');
-    return after;
-  };
-
-  const carryOut = async (
-    run: RunRef & { readonly nodeId: string },
+  private async advance(
+    ref: RunRef & { readonly nodeId: string },
     before: RunState,
     signal: AbortSignal,
-  ): Promise<TaskResult> => {
+  ): Promise<TaskResult> {
     const taskIn = (state: RunState): TaskState => {
-      const task = state.tasks.get(run.nodeId);
+      const task = state.tasks.get(ref.nodeId);
       if (!task) throw notFound('TASK.NOT_FOUND', 'the run has no such task');
       return task;
     };
     let state = before;
-    if (taskIn(state).status === 'ready') state = await begin(run.workspace, state, taskIn(state));
-    if (taskIn(state).status === 'running') state = await finish(run, state, taskIn(state), signal);
+    if (taskIn(state).status === 'ready') state = await this.start(ref.workspace, state, taskIn(state));
+    if (taskIn(state).status === 'running') state = await this.finish(ref, state, taskIn(state), signal);
     const task = taskIn(state);
-    if (!isOver(state, task)) throw transient('TASK.TRY_AGAIN', 'the turn failed in a way that may pass');
+    if (!isOver(state, task))
+      throw transient('TASK.TRY_AGAIN', 'the turn failed with an error that a retry may not meet');
     return { ...progressOf(state), sessionId: task.sessionId };
-  };
+  }
 
-  return async (run: RunRef & { readonly nodeId: string }, signal: AbortSignal): Promise<TaskResult> => {
-    const { state, origin, version } = await runs.read(run.workspace, run.runId);
-    if (version === 0) throw notFound('RUN.NOT_FOUND', 'there is no run with this id');
-    await failpoint('agent.task.claimed');
-    // What is done for a run, however much later, belongs to the request that started it.
-    return runWithContext(contextFrom('agent', origin), () => carryOut(run, state, signal));
-  };
-};
+  /** Submits the task's turn and records it in the run. */
+  private async start(workspace: string, state: RunState, task: TaskState): Promise<RunState> {
+    const runId = state.started?.runId ?? '';
+    const nodeId = task.node.id;
+    const submitted = await this.submit(workspace, state, task);
+    if ('refused' in submitted) return this.record(workspace, runId, submitted.refused);
+    await failpoint('agent.task.submitted');
+    const { sessionId, turnId } = submitted.turn;
+    const data = { nodeId, attempt: submitted.attempt, sessionId, turnId };
+    const now = isoTime(this.deps.clock);
+    const after = await this.record(workspace, runId, { type: 'StartTask', data, now });
+    await failpoint('agent.task.started');
+    // The run was cancelled during the submission, and does not know of this turn.
+    if (after.tasks.get(nodeId)?.status !== 'running') await this.cancel({ workspace, sessionId, turnId });
+    return after;
+  }
+
+  /** Submits the turn of a ready task, once for each attempt. */
+  private async submit(workspace: string, state: RunState, task: TaskState): Promise<Submitted> {
+    const { id: nodeId, agent: agentId } = task.node;
+    const runId = state.started?.runId ?? '';
+    const attempt = task.failedAttempts + 1;
+    const content = promptOf(state, task);
+    if (content.length > MAX_CONTENT_LENGTH)
+      return this.refuse(nodeId, 'TASK.PROMPT_TOO_LARGE', `its prompt has ${content.length} characters`);
+    const peer = attempt === 1 ? nodeId : `${nodeId}/${attempt}`;
+    try {
+      const turn = await this.deps.turns.submitTurn({
+        workspace,
+        target: { address: { agentId, channel: 'run', account: runId, peer } },
+        content,
+        caller: 'run',
+        idempotencyKey: turnKey(runId, nodeId, attempt),
+      });
+      return { turn, attempt };
+    } catch (error) {
+      if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
+      return this.refuse(nodeId, error.code, error.message);
+    }
+  }
+
+  private refuse(nodeId: string, code: string, message: string): Submitted {
+    const data = { nodeId, code, message, retryable: false };
+    return { refused: { type: 'FailTask', data, now: isoTime(this.deps.clock) } };
+  }
+
+  /** Waits for the end of the task's turn and records its outcome. */
+  private async finish(
+    { workspace, runId }: RunRef,
+    state: RunState,
+    task: TaskState,
+    signal: AbortSignal,
+  ): Promise<RunState> {
+    const turn = { workspace, sessionId: task.sessionId ?? '', turnId: task.turnId ?? '' };
+    if (state.status === 'cancelling') await this.cancel(turn);
+    await this.deps.turnEnds.waitForEnd(turn, signal);
+    const outcome = await readOutcome(this.deps.store, turn);
+    await failpoint('agent.task.answered');
+    const now = isoTime(this.deps.clock);
+    const after = await this.record(workspace, runId, toCommand(task.node.id, outcome, now));
+    await failpoint('agent.task.recorded');
+    return after;
+  }
+
+  private async record(workspace: string, runId: string, command: RunCommand): Promise<RunState> {
+    const { state } = await this.deps.runs.commit(workspace, runId, ({ state: before }) => {
+      const events = runDecider.decide(command, before);
+      return { events, also: runEndAppends(this.deps, before, events) };
+    });
+    return state;
+  }
+
+  private async cancel(turn: TurnRef): Promise<void> {
+    await this.deps.turns.cancelTurn({ ...turn, caller: 'run' });
+  }
+}

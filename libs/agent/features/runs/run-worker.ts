@@ -1,219 +1,247 @@
-import { tasksQueue } from '@antiphon/agent-workflows/tasks-queue';
 import { createRequire } from 'node:module';
-import type pg from 'pg';
+import { tasksQueue } from '@antiphon/agent-workflows/tasks-queue';
+import type { ApprovalRef, ApprovalTimer, SweepInput, SweepName } from '@antiphon/agent-workflows';
+import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
-import { expireReservations, rollBudgetPeriods } from '@antiphon/contracts/metering';
-import type { getRun, getWorkflow } from '@antiphon/contracts/agent';
-import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
-import type { z } from 'zod';
+import { createSerialQueue } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { ensureSchedules, openTemporal, startWorker } from '@antiphon/temporal';
-import type { RunningWorker, TemporalLink } from '@antiphon/temporal';
-import type { AgentRuntime } from '../agent-runtime.js';
+import type { RunningWorker, ScheduleSpec, TemporalLink } from '@antiphon/temporal';
+import { ApprovalTimers } from '../approvals/approval-timers.js';
+import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { createArchiveOldEvents } from '../maintenance/archive-old-events.js';
-import type { Retention } from '../maintenance/retention.js';
-import { createCancelRun } from './cancel-run.handler.js';
-import type { CancelRun } from './cancel-run.handler.js';
-import { createActivities } from './activities.js';
-import { createRunTask } from './run-task.js';
-import type { TurnEndings } from './turn-ends.js';
-import { createWorkflowServices } from './workflow-services.js';
-import type { WorkflowHouse, WorkflowServices } from './workflow-services.js';
+import type { Retention } from '../maintenance/archive-old-events.js';
 import { agentRuns } from '../projections.js';
-import { createLists } from './run-queries.handler.js';
-import { runView } from './run-view.js';
-import { workflowView } from './workflow-view.js';
-import { beginRun, createReconcileRuns } from './reconcile-runs.js';
-import { createApprovalWaits } from '../approvals/approval-timers.js';
-import { sweepSchedules } from './schedules.js';
 import { createTemporalRetries } from '../turns/tool-retry-temporal.js';
-import { createManageWorkflows } from './workflows.handler.js';
-import type { ManageWorkflows } from './workflows.handler.js';
-import { createStartRun } from './start-run.handler.js';
-import type { StartRun } from './start-run.handler.js';
+import type { ToolRetries } from '../turns/tool-retries.js';
+import { createActivities } from './activities.js';
+import type { ToolRetryPort } from './activities.js';
+import { reconcileRuns, startRunWorkflow } from './reconcile-runs.js';
+import { TaskRunner } from './run-task.js';
+import type { RunServices, TurnCommands } from './run-streams.js';
+import type { TurnEndWatcher } from './turn-ends.js';
 
-export const RUNS_ENGINE = Symbol('RUNS_ENGINE');
-
-export interface RunsEngineOptions extends WorkflowHouse {
-  readonly pool: pg.Pool;
-  readonly nats: NatsLink;
-  readonly requests: RequestClient;
-  readonly runtime: Pick<
-    AgentRuntime,
-    'submitTurn' | 'cancelTurn' | 'takeOver' | 'approvals' | 'retryTool' | 'leaveRetriesTo'
-  >;
-  readonly endings: TurnEndings;
-  /** `host:port`; without it runs are accepted, and wait. */
-  readonly temporalAddress: string | undefined;
-  /** Default: 200 that take a moment, and 1,000 tasks. */
-  readonly places?: { readonly moments: number; readonly tasks: number };
-  readonly taskQueue?: string;
-  /** Which old events leave, and where to; without it all stay. */
-  readonly retention?: Retention | null;
-  /** As Temporal shows this worker. */
-  readonly identity: string;
-  /** How often this process looks whether Temporal still has its schedules, in ms. */
-  readonly checkMs?: number;
+/** Session operations of the same process that the worker's activities use. */
+export interface WorkerRuntime extends TurnCommands {
+  /** Takes over turns whose driver is gone. */
+  takeOver(): Promise<void>;
+  readonly approvals: {
+    applyDeadlines(approval: ApprovalRef): Promise<ApprovalTimer>;
+    subscribe(listener: (change: ApprovalChange) => void): void;
+  };
+  readonly retryTool: ToolRetryPort;
+  /** Sets the scheduler of tool retries. */
+  leaveRetriesTo(retries: ToolRetries): void;
 }
 
-type Lists = ReturnType<typeof createLists>;
-
-/** Workflows and runs: their use cases, and the life of what carries runs out in this process. */
-export interface RunsEngine extends Lists {
-  readonly workflows: ManageWorkflows;
-  readonly startRun: StartRun;
-  readonly cancelRun: CancelRun;
-  getWorkflow(request: z.output<typeof getWorkflow.request>): Promise<WorkflowView>;
-  getRun(request: z.output<typeof getRun.request>): Promise<RunView>;
-  /** Whether this process takes work from Temporal now. */
-  polling(): boolean;
-  /** Takes work from Temporal once `first` is over. */
-  start(first?: Promise<void>): void;
-  /** Takes no more work from Temporal; what is at work is tried again by whoever polls next. Safe to call twice. */
-  stop(): Promise<void>;
+export interface RunWorkerOptions {
+  readonly services: RunServices;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly runtime: WorkerRuntime;
+  /** Closed by its creator. */
+  readonly turnEnds: TurnEndWatcher;
+  /** `host:port`. Without it, runs are accepted and wait. */
+  readonly temporalAddress: string | undefined;
+  /** Maximum numbers of concurrent activities. Default: 200 short ones and 1,000 tasks. */
+  readonly capacity?: { readonly short: number; readonly tasks: number };
+  readonly taskQueue?: string;
+  /** Retention of old events. Without it, all events stay in the log. */
+  readonly retention?: Retention | null;
+  /** Name of this process in Temporal. */
+  readonly identity: string;
+  /** Interval of checks that Temporal has the schedules, ms. */
+  readonly checkMs?: number;
 }
 
 const TASK_QUEUE = 'antiphon';
 const CHECK_MS = 60_000;
-/** Activities at once in one process: those that take a moment, and tasks, most of which wait, for a model or for somebody's word. */
-const PLACES = { moments: 200, tasks: 1_000 };
+/** Most tasks wait, for a model or for an approval. */
+const CAPACITY = { short: 200, tasks: 1_000 };
 
-/** What a process does with Temporal, if there is one. */
-interface Engine {
-  readonly begin: (workspace: string, runId: string, firstAgent: string) => void;
-  polling(): boolean;
-  start(): void;
-  stop(): Promise<void>;
-}
-
-const noEngine: Engine = {
-  begin: () => undefined,
-  polling: () => false,
-  start: () => undefined,
-  stop: () => Promise.resolve(),
+const MINUTE_MS = 60_000;
+const SCHEDULES: Readonly<Record<SweepName, Pick<ScheduleSpec, 'every'> & { readonly name: string }>> = {
+  reconcileRuns: { name: 'reconcile-runs', every: MINUTE_MS },
+  sweepTurns: { name: 'sweep-turns', every: MINUTE_MS },
+  expireReservations: { name: 'expire-reservations', every: MINUTE_MS },
+  // After midnight UTC, when the ended day takes no new reservations.
+  rollBudgetPeriods: { name: 'roll-budget-periods', every: { hour: 0, minute: 1 } },
+  // Events expire at midnight. Hourly firings also serve machines that run for a part of the day.
+  archiveOldEvents: { name: 'archive-old-events', every: 60 * MINUTE_MS },
 };
+
+/** Returns the schedules. Their ids are fixed, so that only the first process creates each. */
+export const sweepSchedules = (
+  taskQueue: string,
+  { archives }: { readonly archives: boolean },
+): ScheduleSpec[] =>
+  (Object.keys(SCHEDULES) as SweepName[])
+    .filter((what) => archives || what !== 'archiveOldEvents')
+    .map((what) => ({
+      scheduleId: `${taskQueue}/${SCHEDULES[what].name}`,
+      workflowType: 'sweep',
+      taskQueue,
+      input: { what } satisfies SweepInput,
+      every: SCHEDULES[what].every,
+    }));
 
 const bundlePath = (): string => createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
 
-const sweepsOf = ({ runtime, requests }: RunsEngineOptions) => ({
-  sweepTurns: () => runtime.takeOver(),
-  expireReservations: async () => (await requests.request(expireReservations, {})).ended,
-  rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
-});
+/** Connects this process with Temporal: polls for activities, and starts and checks what they serve. */
+class TemporalRuns {
+  private readonly taskQueue: string;
+  private readonly temporal: TemporalLink;
+  private readonly activities: ReturnType<typeof createActivities>;
+  private readonly schedules: readonly ScheduleSpec[];
+  private readonly approvalTimers: ApprovalTimers;
+  private readonly toolRetries: ReturnType<typeof createTemporalRetries>;
+  private readonly checks = createSerialQueue();
+  private workers: readonly RunningWorker[] = [];
+  private timer: NodeJS.Timeout | undefined;
 
-interface Work {
-  readonly address: string;
-  readonly temporal: TemporalLink;
-  readonly taskQueue: string;
-  readonly activities: ReturnType<typeof createActivities>;
-  readonly onPolling: () => void;
+  constructor(
+    private readonly options: RunWorkerOptions,
+    private readonly address: string,
+  ) {
+    const { runtime, services, taskQueue = TASK_QUEUE, retention = null } = options;
+    this.taskQueue = taskQueue;
+    this.temporal = openTemporal(address);
+    const link = { temporal: this.temporal, taskQueue, logger: services.logger };
+    this.approvalTimers = new ApprovalTimers({ ...link, pool: services.pool });
+    runtime.approvals.subscribe((change) => this.approvalTimers.update(change));
+    this.toolRetries = createTemporalRetries(link);
+    runtime.leaveRetriesTo(this.toolRetries);
+    this.schedules = sweepSchedules(taskQueue, { archives: retention !== null });
+    this.activities = this.createActivities(retention);
+  }
+
+  /** Starts a run's Temporal workflow in the background. After a failure, the reconciler starts it. */
+  startRun(workspace: string, runId: string, firstAgent: string): void {
+    const { temporal, taskQueue } = this;
+    startRunWorkflow({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
+      this.options.services.logger.warn({ err: error, runId }, 'run workflow start failed'),
+    );
+  }
+
+  isPolling(): boolean {
+    return this.workers.length > 0 && this.workers.every((worker) => worker.isPolling());
+  }
+
+  start(): void {
+    this.workers = this.startWorkers();
+    this.timer = setInterval(() => this.requestCheck(), this.options.checkMs ?? CHECK_MS);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    const pendingChecks = this.checks(() => Promise.resolve());
+    await Promise.all([
+      ...this.workers.map((worker) => worker.stop()),
+      pendingChecks,
+      this.toolRetries.stop(),
+    ]);
+    await this.temporal.close();
+  }
+
+  /**
+   * Starts two workers. Tasks that wait for a day must not use the capacity of short activities:
+   * approvals, tool retries and sweeps.
+   */
+  private startWorkers(): RunningWorker[] {
+    const { services, identity, capacity = CAPACITY } = this.options;
+    const { address, activities, taskQueue } = this;
+    const common = { address, namespace: this.temporal.namespace, logger: services.logger, identity };
+    const short = { ...common, taskQueue, maxActivities: capacity.short };
+    const tasks = { ...common, taskQueue: tasksQueue(taskQueue), maxActivities: capacity.tasks };
+    const { runTask } = activities;
+    const onPolling = (): void => this.requestCheck();
+    return [
+      // It takes tasks too, for runs that an older version started.
+      startWorker({ ...short, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
+      startWorker({ ...tasks, activities: { runTask } }),
+    ];
+  }
+
+  private createActivities(retention: Retention | null): ReturnType<typeof createActivities> {
+    const { services, runtime, requests, turnEnds } = this.options;
+    return createActivities({
+      ...services,
+      tasks: new TaskRunner({ ...services, turns: runtime, turnEnds }),
+      retryTool: runtime.retryTool,
+      tendApproval: (approval) => runtime.approvals.applyDeadlines(approval),
+      archiveOldEvents: createArchiveOldEvents({ ...services, retention }),
+      sweeps: {
+        reconcileRuns: () => this.reconcile(),
+        sweepTurns: () => runtime.takeOver(),
+        expireReservations: async () => (await requests.request(expireReservations, {})).ended,
+        rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
+      },
+    });
+  }
+
+  private async reconcile(): Promise<number> {
+    const { services, runtime } = this.options;
+    const { temporal, taskQueue } = this;
+    const approvals = await this.approvalTimers.reconcile();
+    return approvals + (await reconcileRuns({ ...services, temporal, taskQueue, turns: runtime }));
+  }
+
+  private requestCheck(): void {
+    void this.checks(() => this.checkSchedules());
+  }
+
+  /** Creates missing schedules. A server that lost them lost its workflows too: reconciles at once. */
+  private async checkSchedules(): Promise<void> {
+    const { logger } = this.options.services;
+    try {
+      const created = await ensureSchedules(this.temporal, [...this.schedules]);
+      if (created > 0)
+        logger.info({ schedules: created, open: await this.reconcile() }, 'Temporal schedules created');
+    } catch (error) {
+      logger.warn({ err: error }, 'Temporal schedule check failed');
+    }
+  }
 }
 
-/** Two of them: tasks that wait for a day must not take the places of what answers approvals, tries tools again, and sweeps. */
-const runWorkers = (
-  { logger, identity, places = PLACES }: RunsEngineOptions,
-  { address, temporal, taskQueue, activities, onPolling }: Work,
-): RunningWorker[] => {
-  const common = { address, namespace: temporal.namespace, logger, identity };
-  const moments = { ...common, taskQueue, maxActivities: places.moments };
-  const tasks = { ...common, taskQueue: tasksQueue(taskQueue), maxActivities: places.tasks };
-  const { runTask } = activities;
-  return [
-    // It takes tasks too: those of runs that an older version began.
-    startWorker({ ...moments, bundlePath: bundlePath(), activities: { ...activities }, onPolling }),
-    startWorker({ ...tasks, activities: { runTask } }),
-  ];
-};
+/** Runs workflow runs in this process: their Temporal workers, schedules and list projection. */
+export class RunWorker {
+  private readonly temporal: TemporalRuns | null;
+  private projection: RunningProjection | null = null;
+  private stopping: Promise<void> | null = null;
 
-const beginner =
-  (temporal: TemporalLink, taskQueue: string, logger: WorkflowHouse['logger']): Engine['begin'] =>
-  (workspace, runId, firstAgent) => {
-    beginRun({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
-      logger.warn({ err: error, runId }, 'Temporal was not told of a run; the reconciler will tell it'),
-    );
-  };
+  constructor(private readonly options: RunWorkerOptions) {
+    const { temporalAddress } = options;
+    this.temporal = temporalAddress === undefined ? null : new TemporalRuns(options, temporalAddress);
+  }
 
-const createEngine = (options: RunsEngineOptions, services: WorkflowServices, address: string): Engine => {
-  const { runtime, logger, endings, pool, taskQueue = TASK_QUEUE, retention = null } = options;
-  const { submitTurn, cancelTurn } = runtime;
-  const temporal: TemporalLink = openTemporal(address);
-  const reconcileRuns = createReconcileRuns({ services, pool, temporal, taskQueue, cancelTurn });
-  const waits = createApprovalWaits({ temporal, taskQueue, pool, logger });
-  runtime.approvals.follow(waits.note);
-  const reconcile = async (): Promise<number> => (await waits.reconcile()) + (await reconcileRuns());
-  const archiveOldEvents = createArchiveOldEvents({ ...services, retention });
-  const activities = createActivities({
-    services,
-    runTask: createRunTask({ ...services, submitTurn, cancelTurn, endings }),
-    ...{ retryTool: runtime.retryTool, tendApproval: runtime.approvals.tend, archiveOldEvents },
-    sweeps: { ...sweepsOf(options), reconcileRuns: reconcile },
-  });
+  /** Starts an accepted run, or joins it. Does not wait for Temporal. */
+  startRun(workspace: string, runId: string, firstAgent: string): void {
+    this.temporal?.startRun(workspace, runId, firstAgent);
+  }
 
-  const schedules = sweepSchedules(taskQueue, { archives: retention !== null });
-  /** A server that was emptied has lost its schedules: then what waits there is begun again at once. */
-  const check = async (): Promise<void> => {
-    try {
-      const made = await ensureSchedules(temporal, schedules);
-      if (made > 0)
-        logger.info({ schedules: made, open: await reconcile() }, 'Temporal was given its schedules');
-    } catch (error) {
-      logger.warn({ err: error }, 'Temporal could not be checked; it will be again');
-    }
-  };
+  /** Returns true while all workers poll Temporal. */
+  isPolling(): boolean {
+    return this.temporal?.isPolling() ?? false;
+  }
 
-  let workers: RunningWorker[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  const worked: { check: Promise<void> } = { check: Promise.resolve() };
-  const checkNow = (): void => void (worked.check = worked.check.then(check));
-  const start = (): void => {
-    workers = runWorkers(options, { address, temporal, taskQueue, activities, onPolling: checkNow });
-    timer = setInterval(checkNow, options.checkMs ?? CHECK_MS);
-  };
-  const retries = createTemporalRetries({ temporal, taskQueue, logger });
-  runtime.leaveRetriesTo(retries);
-  const stop = async (): Promise<void> => {
-    clearInterval(timer);
-    await Promise.all([...workers.map((worker) => worker.stop()), worked.check, retries.stop()]);
-    await temporal.close();
-  };
-  const polling = () => workers.length > 0 && workers.every((worker) => worker.isPolling());
-  return { begin: beginner(temporal, taskQueue, logger), polling, start, stop };
-};
+  /** Starts the projection at once, and the Temporal workers after `ready`. */
+  start(ready: Promise<void> = Promise.resolve()): void {
+    const { services, nats } = this.options;
+    const { pool, logger } = services;
+    const subscribe = (wake: () => void) => onLogNotification(nats, wake);
+    this.projection = runProjection({ ...agentRuns, pool, logger, subscribe });
+    void ready.then(() => this.stopping ?? this.temporal?.start());
+  }
 
-const project = ({ pool, nats, logger }: RunsEngineOptions): RunningProjection =>
-  runProjection({
-    ...agentRuns,
-    pool,
-    logger,
-    subscribe: (wake) => onLogNotification(nats, wake),
-  });
+  /** Stops polling. Another process retries the running activities. Safe to call twice. */
+  stop(): Promise<void> {
+    return (this.stopping ??= this.stopAll());
+  }
 
-/** @param options.endings closed by whoever made it */
-export const createRunsEngine = (options: RunsEngineOptions): RunsEngine => {
-  const services = createWorkflowServices(options);
-  const { temporalAddress, runtime, pool } = options;
-  const engine = temporalAddress === undefined ? noEngine : createEngine(options, services, temporalAddress);
-  let projection: RunningProjection | null = null;
-  let stopped: Promise<void> | null = null;
-  const stop = async (): Promise<void> => {
-    await engine.stop();
-    await projection?.stop();
-  };
-  return {
-    ...createLists(pool),
-    workflows: createManageWorkflows(services),
-    startRun: createStartRun(services, engine.begin),
-    cancelRun: createCancelRun(services, runtime.cancelTurn),
-    getWorkflow: async ({ workspace, workflowId }) =>
-      workflowView((await services.workflows.read(workspace, workflowId)).state),
-    getRun: async ({ workspace, runId }) => runView((await services.runs.read(workspace, runId)).state),
-    polling: engine.polling,
-    start: (first = Promise.resolve()) => {
-      projection = project(options);
-      void first.then(() => stopped ?? engine.start());
-    },
-    stop: () => (stopped ??= stop()),
-  };
-};
+  private async stopAll(): Promise<void> {
+    await this.temporal?.stop();
+    await this.projection?.stop();
+  }
+}

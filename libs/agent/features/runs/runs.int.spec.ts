@@ -20,7 +20,7 @@ beforeAll(async () => {
     process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
   );
   agent = world.process();
-  await until(() => agent.engine.polling(), 30_000);
+  await until(() => agent.worker.isPolling(), 30_000);
 });
 afterAll(() => world?.close());
 
@@ -155,7 +155,7 @@ describe('cancelling a run', () => {
     const runId = await world.start(agent, DIAMOND);
     await atWork;
     await until(async () => (await world.view(agent, runId)).tasks[0]?.status === 'running');
-    const cancel = () => agent.engine.cancelRun({ workspace: WORKSPACE, caller: 'spec', runId });
+    const cancel = () => agent.cancelRun.handle({ workspace: WORKSPACE, caller: 'spec', runId });
     expect(await cancel()).toEqual({ cancelled: true, status: 'cancelling' });
     const run = await world.ended(agent, runId);
     expect(run.status).toBe('cancelled');
@@ -171,7 +171,7 @@ describe('the reconciler', () => {
     const deaf = world.process({ temporalAddress: undefined });
     const runId = await world.start(deaf, DIAMOND);
     await until(async () =>
-      (await deaf.engine.listRuns({ workspace: WORKSPACE, limit: 1 })).runs.some(({ id }) => id === runId),
+      (await deaf.queries.listRuns({ workspace: WORKSPACE, limit: 1 })).runs.some(({ id }) => id === runId),
     );
     await world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`).trigger();
     expect((await world.ended(deaf, runId)).status).toBe('completed');
@@ -214,8 +214,8 @@ describe('a task that waits', () => {
       process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '',
     );
     try {
-      const narrow = other.process({ places: { moments: 1, tasks: 1 } });
-      await until(() => narrow.engine.polling(), 30_000);
+      const narrow = other.process({ capacity: { short: 1, tasks: 1 } });
+      await until(() => narrow.worker.isPolling(), 30_000);
       let begun: () => void = () => undefined;
       const atWork = new Promise<void>((resolve) => (begun = resolve));
       other.agents.model.reply = async (request, sink, call) => {
@@ -235,7 +235,7 @@ describe('a task that waits', () => {
 describe('a worker that is told to stop', () => {
   it('leaves its tasks to the next one, whose turns go on', async () => {
     const other = world.process();
-    await until(() => other.engine.polling());
+    await until(() => other.worker.isPolling());
     let begun: () => void = () => undefined;
     const atWork = new Promise<void>((resolve) => (begun = resolve));
     let release: () => void = () => undefined;
@@ -247,7 +247,7 @@ describe('a worker that is told to stop', () => {
     };
     const runId = await world.start(other, DIAMOND);
     await atWork;
-    const stopping = other.engine.stop();
+    const stopping = other.worker.stop();
     await stopping;
     release();
     const run = await world.ended(agent, runId);
@@ -259,15 +259,15 @@ describe('a worker that is told to stop', () => {
 
 describe('a saved workflow', () => {
   const save = (source: string, more = {}) =>
-    agent.engine.workflows.save({ workspace: WORKSPACE, caller: 'spec', source, draft: false, ...more });
-  const get = (workflowId: string) => agent.engine.getWorkflow({ workspace: WORKSPACE, workflowId });
+    agent.workflows.save({ workspace: WORKSPACE, caller: 'spec', source, draft: false, ...more });
+  const get = (workflowId: string) => agent.queries.getWorkflow({ workspace: WORKSPACE, workflowId });
 
   it('goes from ready over running to completed, and its next version is ready again', async () => {
     const { id, status, order } = await save(DIAMOND);
     expect([status, order]).toEqual(['ready', ['top', 'left', 'right', 'bottom']]);
     const request = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: id }, inputs: {} };
-    const { runId } = await agent.engine.startRun({ ...request, idempotencyKey: 'once' });
-    expect(await agent.engine.startRun({ ...request, idempotencyKey: 'once' })).toEqual({
+    const { runId } = await agent.startRun.handle({ ...request, idempotencyKey: 'once' });
+    expect(await agent.startRun.handle({ ...request, idempotencyKey: 'once' })).toEqual({
       runId,
       joined: true,
     });
@@ -294,24 +294,24 @@ describe('a saved workflow', () => {
     });
     const draft = await save(circle, { draft: true });
     expect(draft.status).toBe('draft');
-    const judged = await agent.engine.workflows.validate({
+    const judged = await agent.workflows.validate({
       workspace: WORKSPACE,
       caller: 'spec',
       workflowId: draft.id,
     });
     expect(judged).toMatchObject({ status: 'draft', problem: { code: 'WORKFLOW.CYCLE' } });
     const start = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: draft.id }, inputs: {} };
-    await expect(agent.engine.startRun(start)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_READY' });
+    await expect(agent.startRun.handle(start)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_READY' });
   });
 
   it('is listed as its events tell, and gone once it is deleted', async () => {
     const { id } = await save(DIAMOND.replace('diamond', 'listed'));
     const listed = async () =>
-      (await agent.engine.listWorkflows({ workspace: WORKSPACE, limit: 200 })).workflows.find(
+      (await agent.queries.listWorkflows({ workspace: WORKSPACE, limit: 200 })).workflows.find(
         (workflow) => workflow.id === id,
       );
     expect(await until(listed)).toMatchObject({ name: 'listed', status: 'ready', nodes: 4, version: 1 });
-    await agent.engine.workflows.remove({ workspace: WORKSPACE, caller: 'spec', workflowId: id });
+    await agent.workflows.remove({ workspace: WORKSPACE, caller: 'spec', workflowId: id });
     await expect(get(id)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_FOUND' });
     await until(async () => (await listed()) === undefined);
   });

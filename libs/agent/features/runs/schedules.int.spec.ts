@@ -47,7 +47,7 @@ const there = async (): Promise<string[]> => {
 describe('the schedules', () => {
   it('are made once, by whichever process comes first', async () => {
     const processes = [world.process(), world.process()];
-    await until(() => processes.every(({ engine }) => engine.polling()), 30_000);
+    await until(() => processes.every(({ worker }) => worker.isPolling()), 30_000);
     await until(async () => (await there()).length === NAMES.length);
     expect(await there()).toEqual(NAMES);
   });
@@ -70,7 +70,7 @@ describe('the schedules', () => {
 
   it('come back after somebody deleted them, or Temporal was emptied', async () => {
     const process = world.process({ checkMs: 50 });
-    await until(() => process.engine.polling(), 30_000);
+    await until(() => process.worker.isPolling(), 30_000);
     await handle('reconcile-runs').delete();
     await until(async () => (await there()).length === NAMES.length);
   });

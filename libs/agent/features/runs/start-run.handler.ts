@@ -1,99 +1,108 @@
-import { workflowStream } from '@antiphon/contracts/agent';
-import type { RunEvent, startRun } from '@antiphon/contracts/agent';
+import { Controller, Inject } from '@nestjs/common';
+import { startRun, workflowStream } from '@antiphon/contracts/agent';
+import type { RunEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { resolveInputs, runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { WorkflowState } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { StreamAppend } from '@antiphon/event-store';
-import { failpoint, isAppError, isoTime, toStorable } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
+import { failpoint, isoTime, toStorable } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
-import { toNewEvent } from './run-streams.js';
-import type { WorkflowServices } from './workflow-services.js';
-import { workflowView } from './workflow-view.js';
-import { orderOf } from './judge-definition.js';
-import { parseDefinition } from './parse-definition.js';
+import { toNewEvent } from '../event-envelope.js';
+import { orderOf, parseDefinition } from './parse-definition.js';
+import { workflowView } from './run-queries.handler.js';
+import { RUN_SERVICES, retryConflicts } from './run-streams.js';
+import type { RunStreams } from './run-streams.js';
+import { RunWorker } from './run-worker.js';
 
-export type StartRunRequest = z.output<typeof startRun.request>;
-export type StartRunReply = z.output<typeof startRun.reply>;
-export type StartRun = (request: StartRunRequest) => Promise<StartRunReply>;
+type StartRunRequest = z.output<typeof startRun.request>;
+type StartRunReply = z.output<typeof startRun.reply>;
 
-/** Somebody may save the workflow, or start it too, between the look and the append. */
+/** Maximum number of rounds: a concurrent save or start changes the workflow's version. */
 const MAX_ROUNDS = 20;
 
-interface Planned {
+interface PlannedRun {
   readonly events: RunEvent[];
-  /** What the workflow's own event stream says of it. */
+  /** Append to the workflow's event stream; none for a run of an inline definition. */
   readonly also: StreamAppend[];
 }
 
-const storable = (inputs: Readonly<Record<string, string>>): Record<string, string> =>
+const toStorableInputs = (inputs: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, toStorable(value)]));
 
-const claimOf = ({ caller, what, inputs, idempotencyKey: key }: StartRunRequest, runId: string) => {
+const claimFor = ({ caller, what, inputs, idempotencyKey: key }: StartRunRequest, runId: string) => {
   if (key === undefined) return {};
   const digest = digestOf({ what: what as JsonObject, inputs });
   return { idempotency: { scope: `${caller}/run.start`, key, digest, response: { runId } } };
 };
 
-/**
- * Makes the use case behind `cmd.agent.run.start`: the run is a fact before Temporal hears of it.
- * @param begun called with each run that was accepted, again when it is joined; what it does may fail, for the reconciler does it again
- */
-export const createStartRun = (
-  services: WorkflowServices,
-  begun: (workspace: string, runId: string, firstAgent: string) => void,
-): StartRun => {
-  const { config, clock, ids, workflows } = services;
+export interface StartRunDeps extends RunStreams {
+  readonly config: AntiphonConfig;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
 
-  const noteIn = (workflow: WorkflowState, version: number, runId: string): StreamAppend => {
-    const command = { type: 'NoteRunStarted', data: { runId }, now: isoTime(clock) } as const;
-    const events = workflowDecider.decide(command, workflow).map((event) => toNewEvent(event, ids));
-    return { streamId: workflowStream(workflow.workflowId), expectedVersion: version, events };
-  };
+/** Starts a run. The run is in the log before its Temporal workflow starts. */
+@Controller()
+export class StartRun {
+  constructor(
+    @Inject(RUN_SERVICES) private readonly deps: StartRunDeps,
+    @Inject(RunWorker) private readonly worker: Pick<RunWorker, 'startRun'>,
+  ) {}
 
-  const plan = async (request: StartRunRequest, runId: string): Promise<Planned> => {
+  @HandleRequest(startRun)
+  handle(request: StartRunRequest): Promise<StartRunReply> {
+    return retryConflicts(() => this.start(request), MAX_ROUNDS);
+  }
+
+  private async start(request: StartRunRequest): Promise<StartRunReply> {
+    const runId = this.deps.ids.next();
+    const { events, also } = await this.plan(request, runId);
+    const committed = await this.deps.runs.commit(request.workspace, runId, () => ({
+      events,
+      also,
+      ...claimFor(request, runId),
+    }));
+    await failpoint('agent.run.accepted');
+    const joined = committed.joined !== undefined;
+    const startedId = joined ? String(committed.joined?.['runId']) : runId;
+    // Also for a repeated request: the process that accepted it may have died before this line.
+    this.worker.startRun(
+      request.workspace,
+      startedId,
+      committed.state.started?.definition.nodes[0]?.agent ?? '',
+    );
+    return { runId: startedId, joined };
+  }
+
+  private async plan(request: StartRunRequest, runId: string): Promise<PlannedRun> {
+    const { config, clock, workflows } = this.deps;
     const { workspace, what } = request;
     const saved = 'workflowId' in what ? await workflows.read(workspace, what.workflowId) : null;
     const definition =
       saved === null
         ? parseDefinition('source' in what ? what.source : '')
         : workflowView(saved.state).definition;
-    const also = saved === null ? [] : [noteIn(saved.state, saved.version, runId)];
+    const also = saved === null ? [] : [this.recordStart(saved.state, saved.version, runId)];
     orderOf(config, definition);
     const data = {
       runId,
       workflowId: saved?.state.workflowId ?? null,
       workflowVersion: saved?.state.version ?? null,
       definition,
-      inputs: storable(resolveInputs(definition, request.inputs)),
+      inputs: toStorableInputs(resolveInputs(definition, request.inputs)),
     };
     const command = { type: 'StartRun', data, now: isoTime(clock) } as const;
     return { events: runDecider.decide(command, runDecider.initialState()), also };
-  };
+  }
 
-  const start = async (request: StartRunRequest): Promise<StartRunReply> => {
-    const runId = ids.next();
-    const { events, also } = await plan(request, runId);
-    const committed = await services.runs.commit(request.workspace, runId, () => ({
-      events,
-      also,
-      ...claimOf(request, runId),
-    }));
-    await failpoint('agent.run.accepted');
-    const joined = committed.joined !== undefined;
-    const startedId = joined ? String(committed.joined?.['runId']) : runId;
-    // Also when it was there: who accepted it may have died before it could tell Temporal.
-    begun(request.workspace, startedId, committed.state.started?.definition.nodes[0]?.agent ?? '');
-    return { runId: startedId, joined };
-  };
-
-  return async (request) => {
-    for (let round = 1; ; round++) {
-      try {
-        return await start(request);
-      } catch (error) {
-        if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT' || round === MAX_ROUNDS) throw error;
-      }
-    }
-  };
-};
+  /** Returns the append that records the run in its workflow's event stream. */
+  private recordStart(workflow: WorkflowState, version: number, runId: string): StreamAppend {
+    const { clock, ids } = this.deps;
+    const command = { type: 'NoteRunStarted', data: { runId }, now: isoTime(clock) } as const;
+    const events = workflowDecider.decide(command, workflow).map((event) => toNewEvent(event, ids));
+    return { streamId: workflowStream(workflow.workflowId), expectedVersion: version, events };
+  }
+}

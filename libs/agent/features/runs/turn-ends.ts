@@ -1,18 +1,12 @@
 import type pg from 'pg';
-import { TURN_ENDS_SQL, sessionStream } from '@antiphon/contracts/agent';
+import { TURN_ENDS_SQL, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
 import { translateDatabaseError } from '@antiphon/database';
+import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import { bug } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-
-/** Waits for turns to end, wherever they are driven. */
-export interface TurnEndings {
-  /** Resolves once the log has the turn's terminal event; rejects with the signal's reason. */
-  ended(turn: TurnRef, signal: AbortSignal): Promise<void>;
-  /** This process has just committed an end in that session. */
-  note(sessionId: string): void;
-  close(): void;
-}
 
 export interface TurnRef {
   readonly workspace: string;
@@ -20,20 +14,47 @@ export interface TurnRef {
   readonly turnId: string;
 }
 
-interface Waiter {
-  readonly turn: TurnRef;
-  readonly resolve: () => void;
-}
+/** Outcome of an ended turn. `text` is the model's answer in the last step. */
+export type TurnOutcome =
+  | { readonly kind: 'completed'; readonly text: string }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'cancelled' };
 
-/** How often to look without a hint, which may be lost. */
+const textOf = ({ data }: RecordedEvent, field: string): string => {
+  const value = data[field];
+  return typeof value === 'string' ? value : '';
+};
+
+/** Reads the outcome of an ended turn from its session. Throws `TURN.NOT_ENDED`, a bug. */
+export const readOutcome = async (
+  store: EventStore,
+  { workspace, sessionId, turnId }: TurnRef,
+): Promise<TurnOutcome> => {
+  const recorded = await store.readStream(workspace, sessionStream(sessionId));
+  const events = recorded.map(upcast).filter(({ data }) => data['turnId'] === turnId);
+  const end = events.findLast(({ type }) => isTurnEnd(type));
+  const answer = events.findLast(({ type }) => type === 'ModelCallCompleted');
+  switch (end?.type) {
+    case 'TurnCompleted':
+      return { kind: 'completed', text: answer ? textOf(answer, 'text') : '' };
+    case 'TurnFailed':
+      return { kind: 'failed', code: textOf(end, 'code'), message: textOf(end, 'message') };
+    case 'TurnCancelled':
+      return { kind: 'cancelled' };
+    default:
+      throw bug('TURN.NOT_ENDED', 'the turn has no terminal event');
+  }
+};
+
+/** Interval of polls without a notification, which may be lost, ms. */
 const POLL_MS = 1_000;
-/** Hints come with every append of anybody; one look serves all who wait. */
-const LOOK_AT_MOST_EVERY_MS = 200;
+/** Minimum time between two polls, ms: every append notifies, and one poll serves all waiters. */
+const MIN_POLL_INTERVAL_MS = 200;
 
 const ENDED_SQL = `select stream_id, data ->> 'turnId' as turn_id from events
   where workspace = any ($1) and stream_id = any ($2) and type in (${TURN_ENDS_SQL})`;
 
-const endedTurns = async (pool: pg.Pool, turns: readonly TurnRef[]): Promise<ReadonlySet<string>> => {
+const findEnded = async (pool: pg.Pool, turns: readonly TurnRef[]): Promise<ReadonlySet<string>> => {
   const values = [
     [...new Set(turns.map(({ workspace }) => workspace))],
     [...new Set(turns.map(({ sessionId }) => sessionStream(sessionId)))],
@@ -47,69 +68,83 @@ const endedTurns = async (pool: pg.Pool, turns: readonly TurnRef[]): Promise<Rea
   }
 };
 
-export interface TurnEndingsOptions {
+interface Waiter {
+  readonly turn: TurnRef;
+  readonly resolve: () => void;
+}
+
+export interface TurnEndWatcherDeps {
   readonly pool: pg.Pool;
   readonly nats: NatsLink;
   readonly logger: Logger;
 }
 
-export const createTurnEndings = ({ pool, nats, logger }: TurnEndingsOptions): TurnEndings => {
-  const waiters = new Set<Waiter>();
-  let timer: NodeJS.Timeout | undefined;
-  let dueAt = Infinity;
-  let lookedAt = -Infinity;
+/** Waits for turns to end in any process. Polls the log, sooner after a notification of an append. */
+export class TurnEndWatcher {
+  private readonly waiters = new Set<Waiter>();
+  private readonly unsubscribe: () => void;
+  private timer: NodeJS.Timeout | undefined;
+  private dueAt = Infinity;
+  private polledAt = -Infinity;
 
-  const look = async (): Promise<void> => {
-    lookedAt = performance.now();
-    const asked = [...waiters];
-    try {
-      const ended = await endedTurns(
-        pool,
-        asked.map(({ turn }) => turn),
-      );
-      for (const waiter of asked) if (ended.has(waiter.turn.turnId)) waiter.resolve();
-    } catch (error) {
-      logger.warn({ err: error }, 'ends of turns could not be looked for; they will be again');
-    }
-    lookWithin(POLL_MS);
-  };
-  /** Looks that soon, unless a look is due sooner already. */
-  const lookWithin = (ms: number): void => {
+  constructor(private readonly deps: TurnEndWatcherDeps) {
+    this.unsubscribe = onLogNotification(deps.nats, () =>
+      this.pollWithin(Math.max(0, this.polledAt + MIN_POLL_INTERVAL_MS - performance.now())),
+    );
+  }
+
+  /** Resolves once the log has the turn's terminal event. Rejects with the signal's reason on abort. */
+  waitForEnd(turn: TurnRef, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (then: () => void) => (): void => {
+        this.waiters.delete(waiter);
+        signal.removeEventListener('abort', abort);
+        then();
+      };
+      const abort = settle(() => reject(signal.reason as Error));
+      const waiter: Waiter = { turn, resolve: settle(resolve) };
+      if (signal.aborted) return reject(signal.reason as Error);
+      signal.addEventListener('abort', abort, { once: true });
+      this.waiters.add(waiter);
+      // The turn may have ended before this call.
+      this.pollWithin(0);
+    });
+  }
+
+  /** Polls at once if a caller waits for a turn of this session, in which this process ended a turn. */
+  notify(sessionId: string): void {
+    if ([...this.waiters].some(({ turn }) => turn.sessionId === sessionId)) this.pollWithin(0);
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    this.unsubscribe();
+  }
+
+  /** Schedules a poll within `ms`, unless an earlier one is due. */
+  private pollWithin(ms: number): void {
     const at = performance.now() + ms;
-    if (waiters.size === 0 || at >= dueAt) return;
-    clearTimeout(timer);
-    dueAt = at;
-    timer = setTimeout(() => {
-      dueAt = Infinity;
-      void look();
+    if (this.waiters.size === 0 || at >= this.dueAt) return;
+    clearTimeout(this.timer);
+    this.dueAt = at;
+    this.timer = setTimeout(() => {
+      this.dueAt = Infinity;
+      void this.poll();
     }, ms);
-  };
-  const unsubscribe = onLogNotification(nats, () =>
-    lookWithin(Math.max(0, lookedAt + LOOK_AT_MOST_EVERY_MS - performance.now())),
-  );
+  }
 
-  return {
-    ended: (turn, signal) =>
-      new Promise((resolve, reject) => {
-        const settle = (then: () => void) => (): void => {
-          waiters.delete(waiter);
-          signal.removeEventListener('abort', abort);
-          then();
-        };
-        const abort = settle(() => reject(signal.reason as Error));
-        const waiter: Waiter = { turn, resolve: settle(resolve) };
-        if (signal.aborted) return reject(signal.reason as Error);
-        signal.addEventListener('abort', abort, { once: true });
-        waiters.add(waiter);
-        // It may have ended before anybody waited.
-        lookWithin(0);
-      }),
-    note: (sessionId) => {
-      if ([...waiters].some(({ turn }) => turn.sessionId === sessionId)) lookWithin(0);
-    },
-    close: () => {
-      clearTimeout(timer);
-      unsubscribe();
-    },
-  };
-};
+  private async poll(): Promise<void> {
+    this.polledAt = performance.now();
+    const waiting = [...this.waiters];
+    try {
+      const ended = await findEnded(
+        this.deps.pool,
+        waiting.map(({ turn }) => turn),
+      );
+      for (const waiter of waiting) if (ended.has(waiter.turn.turnId)) waiter.resolve();
+    } catch (error) {
+      this.deps.logger.warn({ err: error }, 'turn end poll failed');
+    }
+    this.pollWithin(POLL_MS);
+  }
+}

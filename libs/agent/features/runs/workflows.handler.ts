@@ -1,34 +1,24 @@
-import type {
-  WorkflowDefinition,
-  WorkflowEvent,
-  WorkflowView,
-  deleteWorkflow,
-  saveWorkflow,
-  validateWorkflow,
-} from '@antiphon/contracts/agent';
+import { Controller, Inject } from '@nestjs/common';
+import { deleteWorkflow, saveWorkflow, validateWorkflow } from '@antiphon/contracts/agent';
+import type { WorkflowDefinition, WorkflowEvent, WorkflowView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
-import { isoTime, notFound } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
+import type { AntiphonConfig } from '@antiphon/config';
+import { isAppError, isoTime, notFound } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
-import type { WorkflowServices } from './workflow-services.js';
-import { workflowView } from './workflow-view.js';
-import { judge, orderOf } from './judge-definition.js';
-import { parseDefinition } from './parse-definition.js';
+import { orderOf, parseDefinition } from './parse-definition.js';
+import { workflowView } from './run-queries.handler.js';
+import { RUN_SERVICES } from './run-streams.js';
+import type { RunStreams } from './run-streams.js';
 
-export type SaveWorkflowRequest = z.output<typeof saveWorkflow.request>;
+type SaveWorkflowRequest = z.output<typeof saveWorkflow.request>;
 type ValidateRequest = z.output<typeof validateWorkflow.request>;
 type DeleteRequest = z.output<typeof deleteWorkflow.request>;
 
-/** What may be done with definitions. */
-export interface ManageWorkflows {
-  save(request: SaveWorkflowRequest): Promise<WorkflowView>;
-  validate(request: ValidateRequest): Promise<WorkflowView>;
-  remove(request: DeleteRequest): Promise<{ deleted: boolean }>;
-}
-
-/** Decides commands one after another, each on what the ones before it left. */
+/** Decides commands one after another, each on the state after the previous ones. */
 const decideAll = (state: WorkflowState, commands: readonly WorkflowCommand[]): WorkflowEvent[] => {
   const events: WorkflowEvent[] = [];
   let next = state;
@@ -40,7 +30,8 @@ const decideAll = (state: WorkflowState, commands: readonly WorkflowCommand[]): 
   return events;
 };
 
-const claimOf = (
+/** Returns the idempotency claim of a save, or nothing for a request without a key. */
+const claimFor = (
   { caller, workflowId, idempotencyKey: key }: SaveWorkflowRequest,
   digest: string,
   id: string,
@@ -56,18 +47,33 @@ const claimOf = (
         },
       };
 
-/** Makes the use cases behind `cmd.agent.workflow.save`, `.validate` and `.delete`. */
-export const createManageWorkflows = (services: WorkflowServices): ManageWorkflows => {
-  const { config, clock, ids, workflows } = services;
+/** Checks a saved draft. Returns a broken rule as a result instead of an error. */
+const validateDraft = (config: AntiphonConfig, definition: WorkflowDefinition): ValidationResult => {
+  try {
+    return { order: orderOf(config, definition) };
+  } catch (error) {
+    if (!isAppError(error) || error.kind !== 'rejected') throw error;
+    return { code: error.code, message: error.message };
+  }
+};
 
-  const verdictOn = (
-    { draft }: SaveWorkflowRequest,
-    definition: WorkflowDefinition,
-  ): ValidationResult | null => (draft ? null : { order: orderOf(config, definition) });
+export interface WorkflowsDeps extends Pick<RunStreams, 'workflows'> {
+  readonly config: AntiphonConfig;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
 
-  const save = async (request: SaveWorkflowRequest): Promise<WorkflowView> => {
+/** Saves, validates and deletes workflow definitions. */
+@Controller()
+export class Workflows {
+  constructor(@Inject(RUN_SERVICES) private readonly deps: WorkflowsDeps) {}
+
+  /** Saves a definition. Unless it is a draft, a broken rule rejects the request. */
+  @HandleRequest(saveWorkflow)
+  async save(request: SaveWorkflowRequest): Promise<WorkflowView> {
+    const { config, clock, ids, workflows } = this.deps;
     const definition = parseDefinition(request.source);
-    const verdict = verdictOn(request, definition);
+    const result = request.draft ? null : { order: orderOf(config, definition) };
     const workflowId = request.workflowId ?? ids.next();
     const digest = digestOf({ definition: definition as unknown as JsonObject, draft: request.draft });
     const committed = await workflows.commit(request.workspace, workflowId, ({ state, version }) => {
@@ -75,29 +81,31 @@ export const createManageWorkflows = (services: WorkflowServices): ManageWorkflo
         throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
       const now = isoTime(clock);
       const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data: { workflowId, definition }, now }];
-      if (verdict) commands.push({ type: 'ValidateWorkflow', data: { result: verdict }, now });
-      return { events: decideAll(state, commands), ...claimOf(request, digest, workflowId) };
+      if (result) commands.push({ type: 'ValidateWorkflow', data: { result }, now });
+      return { events: decideAll(state, commands), ...claimFor(request, digest, workflowId) };
     });
     if (!committed.joined) return workflowView(committed.state);
     const first = await workflows.read(request.workspace, String(committed.joined['workflowId']));
     return workflowView(first.state);
-  };
+  }
 
-  const validate = async ({ workspace, workflowId }: ValidateRequest): Promise<WorkflowView> => {
+  @HandleRequest(validateWorkflow)
+  async validate({ workspace, workflowId }: ValidateRequest): Promise<WorkflowView> {
+    const { config, clock, workflows } = this.deps;
     const { state } = await workflows.commit(workspace, workflowId, ({ state: before }) => {
       const { definition } = workflowView(before);
-      const data = { result: judge(config, definition) };
+      const data = { result: validateDraft(config, definition) };
       return { events: decideAll(before, [{ type: 'ValidateWorkflow', data, now: isoTime(clock) }]) };
     });
     return workflowView(state);
-  };
+  }
 
-  const remove = async ({ workspace, workflowId }: DeleteRequest): Promise<{ deleted: boolean }> => {
+  @HandleRequest(deleteWorkflow)
+  async remove({ workspace, workflowId }: DeleteRequest): Promise<{ deleted: boolean }> {
+    const { clock, workflows } = this.deps;
     await workflows.commit(workspace, workflowId, ({ state }) => ({
       events: decideAll(state, [{ type: 'DeleteWorkflow', data: {}, now: isoTime(clock) }]),
     }));
     return { deleted: true };
-  };
-
-  return { save, validate, remove };
-};
+  }
+}

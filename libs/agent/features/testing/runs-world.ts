@@ -1,19 +1,29 @@
 import { randomBytes } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { RunView } from '@antiphon/contracts/agent';
 import { createRequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import type { AgentRuntimeOptions } from '../agent-runtime.js';
-import { createTurnEndings } from '../runs/turn-ends.js';
-import { createRunsEngine } from '../runs/run-worker.js';
-import type { RunsEngine, RunsEngineOptions } from '../runs/run-worker.js';
+import { CancelRun } from '../runs/cancel-run.handler.js';
+import { RunQueries } from '../runs/run-queries.handler.js';
+import { createRunServices } from '../runs/run-streams.js';
+import { RunWorker } from '../runs/run-worker.js';
+import type { RunWorkerOptions } from '../runs/run-worker.js';
+import { StartRun } from '../runs/start-run.handler.js';
+import { TurnEndWatcher } from '../runs/turn-ends.js';
+import { Workflows } from '../runs/workflows.handler.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
 
 /** One agent process with its Temporal worker. */
 export interface RunsProcess extends TestProcess {
-  readonly engine: RunsEngine;
-  /** As SIGTERM does: the worker first, then the turns. */
+  readonly worker: RunWorker;
+  readonly startRun: StartRun;
+  readonly cancelRun: CancelRun;
+  readonly workflows: Workflows;
+  readonly queries: RunQueries;
+  /** Stops as SIGTERM does: the worker first, then the turns. */
   stop(): Promise<void>;
 }
 
@@ -22,13 +32,13 @@ export interface RunsWorld {
   readonly temporal: Client;
   readonly taskQueue: string;
   process(
-    options?: Partial<RunsEngineOptions>,
+    options?: Partial<RunWorkerOptions> & { readonly config?: AntiphonConfig },
     runtime?: Pick<Partial<AgentRuntimeOptions>, 'times'>,
   ): RunsProcess;
-  /** Starts a definition in that process; answers the run's id. */
+  /** Starts a definition in that process. Returns the run's id. */
   start(process: RunsProcess, source: string, inputs?: Record<string, string>): Promise<string>;
   view(process: RunsProcess, runId: string): Promise<RunView>;
-  /** The run once it has ended. */
+  /** Waits for the end of a run. */
   ended(process: RunsProcess, runId: string): Promise<RunView>;
   close(): Promise<void>;
 }
@@ -37,7 +47,7 @@ const OPEN: ReadonlySet<string> = new Set(['running', 'cancelling']);
 const AGENTS = ['main', 'second'];
 const TOOLS = ['echo', 'once', 'quick', 'patient'];
 
-/** The agents' world with Temporal's real server: a task queue of its own, so that specs do not take each other's work. */
+/** Creates an agent world with a Temporal server. Its own task queue separates specs. */
 export const createRunsWorld = async (
   database: WorldDatabase,
   natsUrl: string,
@@ -51,41 +61,54 @@ export const createRunsWorld = async (
   const [agent] = testConfig().agents;
   const config = { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id, tools: TOOLS })) };
 
-  const startProcess: RunsWorld['process'] = (options = {}, runtime = {}) => {
+  const startProcess: RunsWorld['process'] = ({ config: own = config, ...options } = {}, runtime = {}) => {
     const { store, pool, nats } = agents;
-    const own = options.config ?? config;
-    const house = { config: own, store, pool, nats, logger: silentLogger, clock: systemClock, ids: uuidIds };
-    const endings = createTurnEndings(house);
+    const platform = {
+      config: own,
+      store,
+      pool,
+      nats,
+      logger: silentLogger,
+      clock: systemClock,
+      ids: uuidIds,
+    };
+    const turnEnds = new TurnEndWatcher(platform);
     const process = agents.process({
       ...runtime,
       config: own,
-      turnEnded: (sessionId) => endings.note(sessionId),
+      turnEnded: (sessionId) => turnEnds.notify(sessionId),
     });
-    const engine = createRunsEngine({
-      ...house,
+    const services = createRunServices(platform);
+    const worker = new RunWorker({
+      services,
+      nats,
       requests: createRequestClient(nats),
       runtime: process.runtime,
-      endings,
+      turnEnds,
       temporalAddress,
       taskQueue,
       identity: process.owner,
       ...options,
     });
-    engine.start();
+    worker.start();
     const running: RunsProcess = {
       ...process,
-      engine,
+      worker,
+      startRun: new StartRun(services, worker),
+      cancelRun: new CancelRun(services, process.runtime),
+      workflows: new Workflows(services),
+      queries: new RunQueries(services),
       stop: async () => {
         alive.delete(running);
-        await engine.stop();
+        await worker.stop();
         await process.runtime.stop();
-        endings.close();
+        turnEnds.close();
       },
     };
     alive.add(running);
     return running;
   };
-  const view = ({ engine }: RunsProcess, runId: string) => engine.getRun({ workspace: WORKSPACE, runId });
+  const view = ({ queries }: RunsProcess, runId: string) => queries.getRun({ workspace: WORKSPACE, runId });
   const removeSchedules = async (): Promise<void> => {
     for (const name of [
       'reconcile-runs',
@@ -105,8 +128,8 @@ export const createRunsWorld = async (
     temporal,
     taskQueue,
     process: startProcess,
-    start: async ({ engine }, source, inputs = {}) =>
-      (await engine.startRun({ workspace: WORKSPACE, caller: 'spec', what: { source }, inputs })).runId,
+    start: async ({ startRun }, source, inputs = {}) =>
+      (await startRun.handle({ workspace: WORKSPACE, caller: 'spec', what: { source }, inputs })).runId,
     view,
     ended: (process, runId) =>
       until(async () => {

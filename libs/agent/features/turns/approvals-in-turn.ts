@@ -8,13 +8,12 @@ import type { PolicyDeps } from './turn-policy.js';
 import { approvalIdOf } from '../derived-ids.js';
 import { untilAnswered } from './stop.js';
 import type { StepContext } from './step-context.js';
-import { approvalDigestOf, moduleOf } from '../approvals/approval-digest.js';
-import { ruleFor } from '../approvals/approval-rules.js';
+import { approvalDigestOf, moduleOf, ruleFor } from '../approvals/approval-rules.js';
 
 export interface AskDeps extends PolicyDeps {
   readonly logger: Logger;
   /** Called after the commit with each approval that is requested or closed in this process. */
-  readonly approvalNews: (news: AskedApproval) => void;
+  readonly onApprovalChange: (change: AskedApproval) => void;
 }
 
 /** An approval that a turn has requested. */
@@ -67,7 +66,7 @@ const tellAsked = ({ services, actor, agent }: StepContext, approvals: readonly 
   const { workspace, sessionId } = actor;
   const agentId = agent?.id ?? '';
   for (const { approvalId } of approvals)
-    services.approvalNews({ workspace, sessionId, agentId, approvalId, open: true });
+    services.onApprovalChange({ workspace, sessionId, agentId, approvalId, open: true });
 };
 
 /** Asks for somebody's word about each call of a step that needs one; from then on the turn waits in the log alone. */

@@ -47,7 +47,7 @@ describe('calls that wait for their next try while Temporal loses what it knew',
     agents.responders.tool = (request) =>
       losses-- > 0 ? Promise.reject(transient('SANDBOX.LOST', 'the sandbox stopped')) : answer(request);
     const agent = world.process({}, { times: { leaseMs: 3_000, sweepMs: 50, idleMs: 300 } });
-    await until(() => agent.engine.polling(), 30_000);
+    await until(() => agent.worker.isPolling(), 30_000);
     const submitted = Array.from({ length: CALLS }, () => submitTo(agent, { address: newAddress() }));
     const sessions = (await Promise.all(submitted)).map(({ sessionId }) => sessionId);
     const callIds = await Promise.all(

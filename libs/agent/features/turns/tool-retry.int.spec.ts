@@ -68,7 +68,7 @@ describe('a tool call whose first try failed', () => {
   let agent: RunsProcess;
   beforeAll(async () => {
     agent = world.process();
-    await until(() => agent.engine.polling(), 30_000);
+    await until(() => agent.worker.isPolling(), 30_000);
   });
   afterAll(() => agent.stop());
 

@@ -1,9 +1,13 @@
+import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
-import type { ApprovalView, getApproval, listApprovals } from '@antiphon/contracts/agent';
+import { getApproval, listApprovals } from '@antiphon/contracts/agent';
+import type { ApprovalView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { translateDatabaseError } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENT_SERVICES } from '../agent.tokens.js';
 
 type ListQuery = z.output<typeof listApprovals.request>;
 type GetQuery = z.output<typeof getApproval.request>;
@@ -56,7 +60,7 @@ const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.fi
   order by a.first_position desc limit $3`;
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
-const query = async (pool: pg.Pool, text: string, values: unknown[]): Promise<Row[]> => {
+const queryRows = async (pool: pg.Pool, text: string, values: unknown[]): Promise<Row[]> => {
   try {
     return (await pool.query<Row>({ text, values })).rows;
   } catch (error) {
@@ -64,32 +68,40 @@ const query = async (pool: pg.Pool, text: string, values: unknown[]): Promise<Ro
   }
 };
 
-const positionOf = (cursor: string | undefined): number | null => {
+const parseCursor = (cursor: string | undefined): number | null => {
   if (cursor === undefined) return null;
   const position = decodeCursor(cursor);
   if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
   return position;
 };
 
-/** Approvals across all sessions of a workspace, newest first. */
-export const listApprovalRows = async (
-  pool: pg.Pool,
-  { workspace, status, sessionId, limit, cursor }: ListQuery,
-): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> => {
-  const values = [workspace, positionOf(cursor), limit + 1, status ?? null, sessionId ?? null];
-  const rows = await query(pool, LIST_SQL, values);
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
-  return { approvals: shown.map(toView), nextCursor };
-};
+/** Serves reads of approvals from the projection. */
+@Controller()
+export class ReadApprovals {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: { readonly pool: pg.Pool }) {}
 
-/** Throws `APPROVAL.NOT_FOUND`. */
-export const getApprovalRow = async (
-  pool: pg.Pool,
-  { workspace, approvalId }: GetQuery,
-): Promise<ApprovalView> => {
-  const row = (await query(pool, GET_SQL, [workspace, approvalId]))[0];
-  if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
-  return toView(row);
-};
+  /** Returns approvals of all sessions of a workspace, newest first. */
+  @HandleRequest(listApprovals)
+  async list({
+    workspace,
+    status,
+    sessionId,
+    limit,
+    cursor,
+  }: ListQuery): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
+    const values = [workspace, parseCursor(cursor), limit + 1, status ?? null, sessionId ?? null];
+    const rows = await queryRows(this.deps.pool, LIST_SQL, values);
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
+    return { approvals: shown.map(toView), nextCursor };
+  }
+
+  /** Returns one approval. Throws `APPROVAL.NOT_FOUND`. */
+  @HandleRequest(getApproval)
+  async get({ workspace, approvalId }: GetQuery): Promise<ApprovalView> {
+    const row = (await queryRows(this.deps.pool, GET_SQL, [workspace, approvalId]))[0];
+    if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
+    return toView(row);
+  }
+}

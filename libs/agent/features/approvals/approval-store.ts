@@ -2,10 +2,14 @@ import type pg from 'pg';
 import { ApprovalEvent, ApprovalRequested, sessionStream } from '@antiphon/contracts/agent';
 import type { ApproverRole } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
+import type { SessionCommand } from '@antiphon/agent-domain';
 import { translateDatabaseError } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
+import { failpoint, isAppError } from '@antiphon/kernel';
+import type { SessionLog } from '../sessions/session-log.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
 
-/** Where an approval is, and what it was asked for with. */
+/** Session of an approval, and the digest and role of its request. */
 export interface FoundApproval {
   readonly sessionId: string;
   readonly digest: string;
@@ -19,13 +23,13 @@ interface Row {
 }
 
 const ROW_SQL = `select session_id, digest, answer_by from agent_approvals where workspace = $1 and approval_id = $2`;
-/** What the projection has not come to yet: its checkpoint is read with the log, so nothing lies between the two. */
+// Reads the events after the projection's checkpoint. Both come from one snapshot, so there is no gap.
 const TAIL_SQL = `select substr(stream_id, 9) as session_id, data ->> 'digest' as digest, data ->> 'answerBy' as answer_by
   from events where workspace = $1 and category = 'session' and type = 'ApprovalRequested'
     and position > coalesce((select position from projection_checkpoints where name = 'agent-sessions'), 0)
     and data ->> 'approvalId' = $2::text`;
 
-/** Finds an approval by its id, also one that was asked for just now; null if there is none in the workspace. */
+/** Finds an approval by its id, also before it is projected. Returns null for an unknown id. */
 export const findApproval = async (
   pool: pg.Pool,
   workspace: string,
@@ -43,12 +47,16 @@ export const findApproval = async (
   }
 };
 
+/** Event that closes an approval. */
 export type ApprovalEnd = Exclude<ApprovalEvent, { type: 'ApprovalRequested' | 'ApprovalEscalated' }>;
 
 const PAGE = 500;
 
-/** How an approval was closed, from the session's event stream; null when it was not, or its turn's end closed it. */
-export const closeOf = async (
+/**
+ * Reads the event that closed an approval from the session's event stream, newest first. Returns null
+ * if there is none: the approval is open, or the end of its turn closed it.
+ */
+export const readApprovalEnd = async (
   store: Pick<EventStore, 'streamVersion' | 'readStream'>,
   workspace: string,
   sessionId: string,
@@ -67,4 +75,32 @@ export const closeOf = async (
     }
   }
   return null;
+};
+
+/** Maximum number of commit rounds: another process may take the session over in between. */
+const MAX_ROUNDS = 5;
+
+export interface CommitApprovalDeps {
+  readonly log: SessionLog;
+  readonly registry: SessionRegistry;
+}
+
+/** Appends a decision about an approval, and wakes the session's driver in its process, or here. */
+export const commitApproval = async (
+  { log, registry }: CommitApprovalDeps,
+  { workspace, sessionId }: { readonly workspace: string; readonly sessionId: string },
+  command: SessionCommand,
+): Promise<void> => {
+  for (let round = 1; ; round++) {
+    const { actor, driver, claim } = await registry.requireSession(workspace, sessionId);
+    try {
+      await actor.commit(({ state }) => ({ events: log.decider.decide(command, state) }));
+    } catch (error) {
+      if (!isAppError(error) || error.code !== 'LOG.FENCED' || round === MAX_ROUNDS) throw error;
+      continue;
+    }
+    await failpoint('agent.approval.answered');
+    registry.wakeDriver({ actor, driver, claim });
+    return;
+  }
 };
