@@ -32,25 +32,27 @@ type HandlerResult<Reply extends z.ZodType> = z.input<Reply> | Promise<z.input<R
 /**
  * Makes a method of a Nest controller the handler of `contract.subject`. It is called with the
  * parsed request, inside the caller's RequestContext, and returns the reply. The caller receives a
- * thrown AppError with the same kind and code.
+ * thrown AppError with the same kind and code. The method itself stays as it is, for direct calls.
  */
 export const HandleRequest =
   <Request extends z.ZodType, Reply extends z.ZodType>(contract: RequestContract<Request, Reply>) =>
   <Method extends (request: z.output<Request>) => HandlerResult<Reply>>(
     target: object,
     key: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
+    { value: method }: TypedPropertyDescriptor<Method>,
   ): void => {
-    const method = descriptor.value as Method;
     const settle = async function (this: unknown, request: z.output<Request>): Promise<Outcome> {
       try {
-        return { ok: true, value: await method.call(this, request) };
+        return { ok: true, value: await (method as Method).call(this, request) };
       } catch (error) {
         return { ok: false, error };
       }
     };
-    descriptor.value = settle as unknown as Method;
-    MessagePattern(contract.subject, Transport.NATS, { contract })(target, key, descriptor);
+    // Nest finds handlers among the prototype's methods.
+    const name = `${String(key)}Outcome`;
+    const descriptor = { value: settle, writable: true, configurable: true };
+    Object.defineProperty(target, name, descriptor);
+    MessagePattern(contract.subject, Transport.NATS, { contract })(target, name, descriptor);
   };
 
 export interface RequestServerOptions {
