@@ -33,7 +33,9 @@ export interface AnswerApprovalDeps extends CommitApprovalDeps {
 
 const rankOf = (role: Approver['role']): number => APPROVER_ROLES.indexOf(role as ApproverRole);
 
-/** Returns the approver's role. Throws for an agent's credential, and below the lowest allowed role. */
+/**
+ * Returns the approver's role. Throws for an agent's credential, and below the lowest allowed role.
+ */
 const requireApprover = ({ role, agentId }: Approver, allowed: readonly ApproverRole[]): ApproverRole => {
   if (agentId !== null)
     throw forbidden('APPROVAL.AGENT_CANNOT_ANSWER', "an agent's own credential cannot answer an approval");
@@ -61,11 +63,14 @@ const toReply = ({ type, data }: Extract<ApprovalEnd, { type: keyof typeof DECIS
   answeredAt: data.answeredAt,
 });
 
-/** Returns the recorded answer if it equals the request. Throws a conflict with the recorded end else. */
+/**
+ * Returns the recorded answer if it equals the request. Throws a conflict with the recorded end
+ * else.
+ */
 const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): AnswerApprovalReply => {
   const { approvalId, decision, approver } = request;
   if (end === null)
-    throw conflict('APPROVAL.CLOSED', 'the turn that asked for this ended before anybody answered', {
+    throw conflict('APPROVAL.CLOSED', 'the turn that requested this approval ended before an answer', {
       data: { approvalId, status: 'withdrawn' },
     });
   const status = END_STATUS[end.type];
@@ -80,7 +85,7 @@ const replyFor = (end: ApprovalEnd | null, request: AnswerApprovalRequest): Answ
   throw conflict('APPROVAL.CLOSED', end.data.message, { data: { approvalId, status } });
 };
 
-/** Answers approvals: the first answer wins, and a repeated one gets the same reply. */
+/** Grants or denies approvals: the first answer wins, and a repeated one gets the same reply. */
 @Controller()
 export class AnswerApproval {
   constructor(@Inject(AGENT_SERVICES) private readonly deps: AnswerApprovalDeps) {}
@@ -117,7 +122,9 @@ export class AnswerApproval {
     return replyFor(await readApprovalEnd(store, workspace, sessionId, approvalId), request);
   }
 
-  /** Returns the answer's command. Voids the approval instead if the call changed since the request. */
+  /**
+   * Returns the answer's command. Voids the approval instead if the call changed since the request.
+   */
   private async toCommand(
     request: AnswerApprovalRequest,
     sessionId: string,

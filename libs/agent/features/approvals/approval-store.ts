@@ -23,7 +23,8 @@ interface Row {
 }
 
 const ROW_SQL = `select session_id, digest, answer_by from agent_approvals where workspace = $1 and approval_id = $2`;
-// Reads the events after the projection's checkpoint. Both come from one snapshot, so there is no gap.
+// Reads the events after the projection's checkpoint. Both come from one snapshot, so there is no
+// gap.
 const TAIL_SQL = `select substr(stream_id, 9) as session_id, data ->> 'digest' as digest, data ->> 'answerBy' as answer_by
   from events where workspace = $1 and category = 'session' and type = 'ApprovalRequested'
     and position > coalesce((select position from projection_checkpoints where name = 'agent-sessions'), 0)
@@ -53,8 +54,8 @@ export type ApprovalEnd = Exclude<ApprovalEvent, { type: 'ApprovalRequested' | '
 const PAGE = 500;
 
 /**
- * Reads the event that closed an approval from the session's event stream, newest first. Returns null
- * if there is none: the approval is open, or the end of its turn closed it.
+ * Reads the event that closed an approval from the session's event stream, newest first. Returns
+ * null if there is none: the approval is open, or the end of its turn closed it.
  */
 export const readApprovalEnd = async (
   store: Pick<EventStore, 'streamVersion' | 'readStream'>,

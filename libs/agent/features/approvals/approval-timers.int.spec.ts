@@ -77,7 +77,7 @@ const isRunning = (approvalId: string) =>
       ({ status }) => status.name === 'RUNNING',
       () => false,
     );
-/** What Temporal lists as open, which follows what is by a moment. */
+/** Returns true if Temporal lists the workflow as open. The list lags behind. */
 const isListed = async (approvalId: string): Promise<boolean> => {
   const query = `WorkflowId = 'approval/${approvalId}' and ExecutionStatus = 'Running'`;
   return (await world.temporal.workflow.count(query)).count > 0;
@@ -94,8 +94,8 @@ const keep = async (name: string, approvalId: string): Promise<void> => {
   writeFileSync(`${FOLDER}${name}.${record}.json`, `${await historyOf(approvalId)}\n`);
 };
 
-describe('an approval that nobody answers', () => {
-  it('is passed on when its time for that has come, and expires; the model is told', async () => {
+describe('an unanswered approval', () => {
+  it('escalates, then expires, with a result for the model', async () => {
     await begin(brief);
     const { sessionId, approvalId } = await waits();
     const events = await world.agents.ended(sessionId);
@@ -111,8 +111,8 @@ describe('an approval that nobody answers', () => {
   });
 });
 
-describe('Temporal', () => {
-  it('is told of an answer: nothing waits there any more, and it never saw what was to be called', async () => {
+describe('the Temporal workflow of a timer', () => {
+  it('ends with the answer, and has no text of the call', async () => {
     await begin(long);
     const { sessionId, approvalId } = await waits();
     await until(() => isRunning(approvalId));
@@ -126,7 +126,7 @@ describe('Temporal', () => {
     await keep('approval-answered', approvalId);
   });
 
-  it('that has lost its workflow is given it again from the log', async () => {
+  it('is started again from the log after it was lost', async () => {
     await begin(long, 100);
     const { sessionId, approvalId } = await waits();
     await until(() => isRunning(approvalId));
@@ -140,12 +140,12 @@ describe('Temporal', () => {
   });
 });
 
-describe('a Temporal that missed an answer', () => {
-  it('is told it by the reconciler, however long ago it was, and not of approvals that wait', async () => {
+describe('a timer that missed an answer', () => {
+  it('is ended by the reconciler, and timers of pending approvals are not', async () => {
     await begin(long);
     const [waiting, closed] = [await waits(), await waits()];
     for (const { approvalId } of [waiting, closed]) await until(() => isListed(approvalId));
-    // This process has no Temporal, as all of them while it is away.
+    // This process has no Temporal, as every process during an outage.
     const without = world.agents.process({ config: long });
     await answer(closed.approvalId, without);
     await world.agents.ended(closed.sessionId);

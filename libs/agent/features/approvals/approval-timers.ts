@@ -105,7 +105,9 @@ export interface ApprovalTimersDeps {
 export class ApprovalTimers {
   constructor(private readonly deps: ApprovalTimersDeps) {}
 
-  /** Starts or ends the timer of an approval in the background. The reconciler repeats lost calls. */
+  /**
+   * Starts or ends the timer of an approval in the background. The reconciler repeats lost calls.
+   */
   update(change: ApprovalChange): void {
     this.apply(change).catch((error: unknown) =>
       this.deps.logger.warn({ err: error, approvalId: change.approvalId }, 'approval timer update failed'),
@@ -129,7 +131,8 @@ export class ApprovalTimers {
       if (running.delete(approvalWorkflowId(approval.approvalId))) continue;
       if (missing.length < MAX_CALLS) missing.push(approval);
     }
-    // The rest of `running` is closed, or not projected yet. The latter reads the log and waits again.
+    // The rest of `running` is closed, or not projected yet. The latter reads the log and waits
+    // again.
     const due = [
       ...missing.map((approval) => () => this.apply(approval)),
       ...[...running].map((workflowId) => () => this.signalClosed(workflowId)),
@@ -138,7 +141,10 @@ export class ApprovalTimers {
     return pending;
   }
 
-  /** Starts the timer of a pending approval, or ends that of a closed one. Throws `TEMPORAL.UNAVAILABLE`. */
+  /**
+   * Starts the timer of a pending approval, or ends that of a closed one. Throws
+   * `TEMPORAL.UNAVAILABLE`.
+   */
   private apply({ workspace, approvalId, sessionId, agentId, open }: ApprovalChange): Promise<void> {
     const { temporal, taskQueue } = this.deps;
     const workflowId = approvalWorkflowId(approvalId);

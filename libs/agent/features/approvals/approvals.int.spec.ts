@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 afterAll(() => world.close());
 
-/** Asks for tools in the first call of a turn, and says what it got in the second. */
+/** Requests tools in the first call of a turn, and repeats their results in the second. */
 const uses = (...names: string[]): void => {
   world.model.reply = async ({ messages }) => {
     const last = messages.at(-1);
@@ -62,7 +62,7 @@ const pending = (sessionId: string, { runtime }: TestProcess, count = 1) =>
     const { approvals } = await runtime.approvals.list(query);
     return approvals.length === count && approvals;
   });
-/** A turn that waits for somebody's word. */
+/** Starts a turn that waits for an approval. */
 const waits = async (process: TestProcess) => {
   const { sessionId, turnId } = await submitTo(process, { address: newAddress() });
   const [approval] = await pending(sessionId, process);
@@ -81,8 +81,8 @@ const answer = (
 const count = async (sessionId: string, type: RegExp) =>
   (await world.types(sessionId)).filter((name) => type.test(name)).length;
 
-describe('a tool that somebody has to agree to', () => {
-  it('is not called before, and is called once after', async () => {
+describe('a tool that requires an approval', () => {
+  it('is called once, after the approval', async () => {
     uses('echo', 'once');
     const agent = start();
     const { sessionId } = await submitTo(agent, { address: newAddress() });
@@ -109,7 +109,7 @@ describe('a tool that somebody has to agree to', () => {
     );
   });
 
-  it('is not called at all when it is denied: the model is told, with the reason', async () => {
+  it('is not called after a denial, whose reason the model receives', async () => {
     const agent = start();
     const { sessionId, approvalId } = await waits(agent);
     await answer(agent, approvalId, 'deny', { reason: 'not on a Sunday' });
@@ -121,7 +121,7 @@ describe('a tool that somebody has to agree to', () => {
     expect(events.at(-1)?.type).toBe('TurnCompleted');
   });
 
-  it('waits for every word of its step', async () => {
+  it('waits for all approvals of its step', async () => {
     uses('once', 'twice');
     const agent = start();
     const { sessionId } = await submitTo(agent, { address: newAddress() });
@@ -134,7 +134,7 @@ describe('a tool that somebody has to agree to', () => {
     expect(world.responders.asked.tool.map(({ name }) => name)).toEqual(['twice']);
   });
 
-  it('is asked for no more once its turn is cancelled', async () => {
+  it('has no pending approval after the cancel of its turn', async () => {
     const agent = start();
     const { sessionId, turnId, approvalId } = await waits(agent);
     const cancelled = await agent.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
@@ -148,7 +148,7 @@ describe('a tool that somebody has to agree to', () => {
     });
   });
 
-  it('is not called when it is another one by now: whoever agreed to it has agreed to something else', async () => {
+  it('is not called if it changed after its approval', async () => {
     const agent = start();
     const { sessionId, approvalId } = await waits(agent);
     world.responders.tools = [{ ...echoTool(false, 'once'), grants: ['http:evil.example.com'] }];
@@ -163,7 +163,7 @@ describe('a tool that somebody has to agree to', () => {
 });
 
 describe('an answer', () => {
-  it('is taken from whoever may, and nobody else', async () => {
+  it('is accepted from allowed roles only', async () => {
     const agent = start();
     const { approvalId } = await waits(agent);
     const by = (approver: Approver) => answer(agent, approvalId, 'approve', { approver });
@@ -184,7 +184,7 @@ describe('an answer', () => {
     await expect(answer(agent, approvalId, 'deny')).resolves.toMatchObject({ recorded: true });
   });
 
-  it('is the first one: the same again is answered as the first, any other is told by whom and when', async () => {
+  it('returns the first answer to a repeat, and a conflict with its author to any other', async () => {
     const [one, two] = [start(), start()];
     const { sessionId, approvalId } = await waits(one);
     const both = await Promise.allSettled([
@@ -210,7 +210,7 @@ describe('an answer', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('that comes when the time is over finds the approval expired, whether or not anybody kept the time', async () => {
+  it('after the deadline expires the approval, with or without a timer', async () => {
     const agent = start();
     const { sessionId, approvalId } = await waits(agent);
     agent.kill();
@@ -227,7 +227,7 @@ describe('an answer', () => {
 });
 
 describe('a turn that waits', () => {
-  it('holds nobody: no process takes it over, until there is an answer', async () => {
+  it('is taken over by no process before an answer', async () => {
     const one = start();
     const { sessionId, approvalId } = await waits(one);
     one.kill();
@@ -246,7 +246,7 @@ describe('a turn that waits', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('goes on when whoever took the answer dies with it', async () => {
+  it('continues after the crash of the process that took the answer', async () => {
     const one = start();
     const { sessionId, approvalId } = await waits(one);
     one.kill();

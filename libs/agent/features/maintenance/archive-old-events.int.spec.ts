@@ -23,7 +23,7 @@ jest.setTimeout(60_000);
 
 const DYING = fileURLToPath(new URL('fixtures/archive-and-die.mjs', import.meta.url));
 const DAYS = 30;
-/** Set: what the workflow of this spec leaves is kept, to be replayed by every later version. */
+/** If set, the history of this spec is stored, to be replayed by every later version. */
 const record = process.env['ANTIPHON_RECORD_HISTORIES'];
 const HISTORIES = fileURLToPath(new URL('../../workflows/histories/', import.meta.url));
 const { History } = protocol.temporal.api.history.v1;
@@ -57,7 +57,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** All of the log so far becomes so much older. Times are no part of the hash; else only the clock could do it. */
+/** Makes all events older. Hashes do not cover their times. */
 const age = (days: number): Promise<unknown> =>
   admin.query(`set session_replication_role = replica;
     update events set recorded_at = recorded_at - interval '${days} days';
@@ -67,7 +67,7 @@ const talk = async (address = newAddress()): Promise<string> => {
   await world.agents.ended(sessionId);
   return sessionId;
 };
-/** The projection has everything: what it has not seen stays. */
+/** Waits for the projection, because events that it has not processed stay in the log. */
 const projected = () =>
   until(async () => {
     const { rows } = await admin.query(
@@ -116,7 +116,7 @@ const sweepHere = () =>
   })(new AbortController().signal);
 
 describe('retention', () => {
-  it('lets old conversations leave by a schedule, and young ones stay', async () => {
+  it('archives old conversations by a schedule, and keeps recent ones', async () => {
     const [old, older] = [await talk(), await talk()];
     await age(DAYS + 2);
     const young = await talk();
@@ -143,14 +143,14 @@ describe('retention', () => {
     }
   });
 
-  it('lets an address whose conversation has left begin anew, and its old session say where it is', async () => {
+  it('starts a new session for an archived address, and reports where the old one is', async () => {
     const address = newAddress();
     const first = await talk(address);
     await age(DAYS + 2);
     await talk();
     await projected();
     await sweepHere();
-    // One that remembers the session would go on with it.
+    // A process with the session in memory would continue it.
     await agent.stop();
     agent = world.process();
     await expect(submitTo(agent, { sessionId: first })).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
@@ -160,7 +160,7 @@ describe('retention', () => {
     expect(started).toMatchObject({ type: 'SessionStarted', data: { previousSessionId: first } });
   });
 
-  it('comes to the same when it is killed between the file and the log', async () => {
+  it('reaches the same state after a kill between the file and the log', async () => {
     const [old, open] = [await talk(), await talk()];
     await age(DAYS + 2);
     await talk();
@@ -179,7 +179,7 @@ describe('retention', () => {
     await holder.query('rollback');
     holder.release();
     expect([await hasLeft(old), await hasLeft(open)]).toEqual([false, false]);
-    // What the dead process had asked for may still hold its locks.
+    // Statements of the dead process may still hold their locks.
     const left = await until(() => sweepHere().catch(() => 0), 30_000);
     expect([await hasLeft(old), await hasLeft(open)]).toEqual([true, true]);
     expect(await sweepHere()).toBe(0);
@@ -192,7 +192,7 @@ describe('retention', () => {
       expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ isIntact: true });
   });
 
-  it('stops when its process is told to, and nothing has left', async () => {
+  it('stops at the shutdown of its process without archiving', async () => {
     const old = await talk();
     await age(DAYS + 2);
     await talk();

@@ -18,9 +18,9 @@ export interface Retention {
 }
 
 /**
- * Reads the retention settings. Returns null if all events stay: without a configured folder, or with
- * `events_days = 0`. Throws `SERVICE.BAD_ENVIRONMENT` for a relative folder, because it would differ
- * between processes.
+ * Reads the retention settings. Returns null if all events stay: without a configured folder, or
+ * with `events_days = 0`. Throws `SERVICE.BAD_ENVIRONMENT` for a relative folder, because it would
+ * differ between processes.
  */
 export const readRetention = (
   env: Environment,
@@ -57,9 +57,9 @@ const cutOffTime = (clock: Clock, days: number): string => {
 };
 
 /**
- * Creates the sweep that applies retention (ADR 101). It is safe to repeat and to kill at any moment.
- * A file is complete and on disk before one transaction deletes its events. After a kill in between,
- * the log does not name the file, and readers ignore it.
+ * Creates the sweep that applies retention (ADR 101). It is safe to repeat and to kill at any
+ * moment. A file is complete and on disk before one transaction deletes its events. After a kill in
+ * between, the log does not name the file, and readers ignore it.
  */
 export const createArchiveOldEvents =
   ({ pool, clock, logger, retention }: Deps): ArchiveOldEvents =>

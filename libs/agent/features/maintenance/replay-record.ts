@@ -9,7 +9,9 @@ import { invalid, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { callIdOf, toolDigestOf } from '../derived-ids.js';
 
-/** One side of a comparison: an event and its actual or hypothetical hash at its place in the chain. */
+/**
+ * One side of a comparison: an event and its actual or hypothetical hash at its place in the chain.
+ */
 export interface ReplaySide {
   readonly type: string;
   readonly data: JsonObject;
@@ -126,8 +128,9 @@ const requireComplete = ({ events, head, sessionId }: SessionExport): void => {
 };
 
 /**
- * Replays a recorded session by the rules of this version. Pure: uses no provider, tool, clock or store.
- * Throws `REPLAY.NOT_WHOLE`, `REPLAY.EVENT_UNKNOWN` (invalid), `REPLAY.TURN_NOT_FOUND` (not found).
+ * Replays a recorded session by the rules of this version. Pure: uses no provider, tool, clock or
+ * store. Throws `REPLAY.NOT_WHOLE`, `REPLAY.EVENT_UNKNOWN` (invalid), `REPLAY.TURN_NOT_FOUND` (not
+ * found).
  */
 export const replayRecord = (record: SessionExport, options: ReplayOptions): ReplayReport => {
   const { turnId = null, rules = {}, limit } = options;

@@ -41,7 +41,7 @@ const EVENTS = [
   ['TurnCompleted', { turnId, completedAt: now }],
 ] as unknown as readonly (readonly [SessionEvent['type'], JsonObject])[];
 
-/** The events of a session as a log has them, hashes and all. */
+/** Events of a session as the log returns them, with hashes. */
 const recordOf = async (events: typeof EVENTS): Promise<SessionExport> => {
   const store = createMemoryEventStore({ clock: { now: () => 0 } });
   const streamId = `session-${sessionId}`;
@@ -60,7 +60,7 @@ let record: SessionExport;
 beforeAll(async () => {
   record = await recordOf(EVENTS);
 });
-/** The record with another payload in one of its rows, whose hash nobody has made anew. */
+/** Returns the record with another payload in one row, and the row's old hash. */
 const tampered = (version: number, data: JsonObject): SessionExport => ({
   ...record,
   events: record.events.map((event) =>
@@ -70,15 +70,15 @@ const tampered = (version: number, data: JsonObject): SessionExport => ({
   ),
 });
 
-describe('a replay of a record', () => {
-  it('comes to the hash of every event, from its inputs alone', () =>
+describe('replayRecord', () => {
+  it('reproduces the hash of every event from the inputs', () =>
     expect(replayRecord(record, { limit: 1 })).toMatchObject({
       ok: true,
       ...{ events: 9, turns: 1, inputs: 5, decisions: 4, providerCalls: 0, toolCalls: 0 },
       head: record.head.hash,
     }));
 
-  it('names an answer that was changed in its row', () => {
+  it('reports an answer that was changed in its row', () => {
     const { divergences } = replayRecord(tampered(8, { text: 'ho', frames: [] }), { limit: 1 });
     expect(divergences).toEqual([
       expect.objectContaining({ why: 'hash', streamVersion: 8, eventId: record.events[7]?.eventId }),
@@ -86,7 +86,7 @@ describe('a replay of a record', () => {
     expect(divergences[0]?.produced?.hash).not.toBe(divergences[0]?.recorded.hash);
   });
 
-  it('names a decision that its inputs do not lead to, though every hash is right', async () => {
+  it('reports a decision that does not follow from the inputs, with valid hashes', async () => {
     const changed = await recordOf(
       EVENTS.with(4, ['ToolCallRequested', { ...EVENTS[4]?.[1], digest: 'another' } as JsonObject]),
     );
@@ -96,7 +96,7 @@ describe('a replay of a record', () => {
     expect(first?.produced?.data['digest']).toBe(toolDigestOf('echo', input));
   });
 
-  it('names the first event that another rule would not have made', () => {
+  it('reports the first event that another rule does not produce', () => {
     const [first] = replayRecord(record, { limit: 1, rules: { maxIterations: 1 } }).divergences;
     expect(first).toMatchObject({
       streamVersion: 5,
@@ -105,14 +105,14 @@ describe('a replay of a record', () => {
     });
   });
 
-  it('looks at one turn alone where one is named', () => {
+  it('compares one turn if one is given', () => {
     const only = { limit: 1, turnId };
     expect(replayRecord(record, only)).toMatchObject({ ok: true, inputs: 4, decisions: 4 });
     expect(replayRecord(tampered(1, { agentId: 'x' }), only).ok).toBe(true);
     expect(() => replayRecord(record, { limit: 1, turnId: randomUUID() })).toThrow('has no turn');
   });
 
-  it('refuses a record that was cut, and one of a version to come', async () => {
+  it('rejects a truncated record, and one of a newer version', async () => {
     const cut = { ...record, events: record.events.slice(0, -1) };
     expect(() => replayRecord(cut, { limit: 1 })).toThrow('export it again');
     const later = await recordOf(EVENTS.with(8, ['TurnBlessed' as never, { turnId }]));

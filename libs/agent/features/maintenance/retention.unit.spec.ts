@@ -5,26 +5,26 @@ import { readRetention } from './archive-old-events.js';
 const days = (eventsDays: number) => ({ retention: { eventsDays } });
 
 describe('retention', () => {
-  it('keeps everything until somebody says where it may go', () => {
+  it('keeps all events without a folder', () => {
     expect(readRetention({}, days(30))).toBeNull();
     expect(readRetention({ ANTIPHON_ARCHIVE_FOLDER: '' }, days(30))).toBeNull();
   });
 
-  it('keeps everything with 0 days', () =>
+  it('keeps all events with 0 days', () =>
     expect(readRetention({ ANTIPHON_ARCHIVE_FOLDER: '/archives' }, days(0))).toBeNull());
 
-  it('is of so many days, into that folder', () =>
+  it('has the configured days and folder', () =>
     expect(readRetention({ ANTIPHON_ARCHIVE_FOLDER: '/archives' }, days(7))).toEqual({
       folder: '/archives',
       days: 7,
     }));
 
-  it('refuses a folder that is another one for each process', () =>
+  it('rejects a relative folder', () =>
     expect(() => readRetention({ ANTIPHON_ARCHIVE_FOLDER: 'archives' }, days(7))).toThrow(
       expect.objectContaining({ code: 'SERVICE.BAD_ENVIRONMENT' }),
     ));
 
-  it('has a schedule only where anything leaves', () => {
+  it('has a schedule only with a folder', () => {
     const ids = (archives: boolean) => sweepSchedules('q', { archives }).map(({ scheduleId }) => scheduleId);
     expect(ids(true)).toEqual([...ids(false), 'q/archive-old-events']);
   });

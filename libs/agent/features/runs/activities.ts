@@ -16,7 +16,9 @@ import type { RunStreams } from './run-streams.js';
 
 const HEARTBEAT_MS = 1_000;
 
-/** Converts an error for Temporal. Its message is the code alone: texts must not enter a history. */
+/**
+ * Converts an error for Temporal. Its message is the code alone: texts must not enter a history.
+ */
 const toFailure = ({ code, kind }: AppError): ApplicationFailure => {
   const nonRetryable = isPermanentError(kind);
   const failure = ApplicationFailure.create({ message: code, type: code, nonRetryable });

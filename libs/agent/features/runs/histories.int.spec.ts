@@ -16,14 +16,14 @@ import { asksFor, hangs, says } from '../testing/test-model.js';
 
 jest.setTimeout(120_000);
 
-/** The name under which `npm run record:histories` writes. */
+/** Version in the file names of `npm run record:histories`. */
 const record = process.env['ANTIPHON_RECORD_HISTORIES'];
 const FOLDER = fileURLToPath(new URL('../../workflows/histories/', import.meta.url));
 const codePath = createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
 const { History } = protocol.temporal.api.history.v1;
 type History = ReturnType<(typeof History)['fromObject']>;
 const fromText = (text: string): History => History.fromObject(JSON.parse(text) as object);
-/** Who worked on it is of no account, and would name a machine. */
+/** Removes worker identities, which name a machine. */
 const anonymous = (key: string, value: unknown): unknown => (key === 'identity' ? 'recorded' : value);
 const toText = (history: unknown): string => {
   const as = { enums: String, longs: String, bytes: String };
@@ -51,7 +51,7 @@ describe('the Temporal workflow', () => {
     },
   );
 
-  it('does not replay a history that it would not have written', async () => {
+  it('fails the replay of a history that it would not write', async () => {
     const file = recorded().find((name) => name.startsWith('chain.')) ?? '';
     const history = fromText(readFileSync(FOLDER + file, 'utf8').replaceAll('"runTask"', '"otherTask"'));
     const replays = Worker.runReplayHistories({ workflowBundle: { codePath } }, [
@@ -61,7 +61,7 @@ describe('the Temporal workflow', () => {
   });
 });
 
-/* `npm run record:histories` writes them anew, beside those of older versions, which must go on to replay. */
+/* Recorded by `npm run record:histories`, next to those of older versions, which must replay too. */
 const recording = (): void => {
   let world: RunsWorld;
   let agent: RunsProcess;

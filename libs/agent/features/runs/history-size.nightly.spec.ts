@@ -11,9 +11,9 @@ import { asksFor, says } from '../testing/test-model.js';
 
 jest.setTimeout(600_000);
 
-/** As often as a tool may ask for. */
+/** Maximum number of attempts that a tool can declare. */
 const TRIES = 10;
-/** What a history would have to hold sixty-four times, if outputs went into it. */
+/** A history with outputs would contain this 64 times. */
 const OUTPUT = 'x'.repeat(40_000);
 
 let world: RunsWorld;
@@ -40,7 +40,7 @@ const sizeOf = async (workflowId: string) => {
 };
 
 describe('the history of a Temporal workflow', () => {
-  it('stays small for the largest run: as many tasks as a definition may have, all ready at once', async () => {
+  it('stays small for the largest run, with all tasks ready at once', async () => {
     world.agents.model.reply = async () => says(OUTPUT);
     const idOf = (nth: number): string => `n${nth}`.padEnd(63, '-');
     const nodes = Array.from({ length: WORKFLOW_LIMITS.nodes }, (_, nth) => ({

@@ -13,8 +13,8 @@ const refusal = (source: Parameters<typeof parseDefinition>[0]): string => {
 };
 const node = { id: 'a', agent: 'main', prompt: 'hi' };
 
-describe('a definition', () => {
-  it('is the same from YAML, from JSON text and from JSON', () => {
+describe('parseDefinition', () => {
+  it('parses YAML, JSON text and JSON to the same definition', () => {
     const read = parseDefinition('name: w\nnodes:\n  - { id: a, agent: main, prompt: hi }\n');
     expect(read).toEqual({
       name: 'w',
@@ -25,7 +25,7 @@ describe('a definition', () => {
     expect(parseDefinition({ name: 'w', nodes: [node] })).toEqual(read);
   });
 
-  it('is refused with every problem, its line and its path', () => {
+  it('rejects a definition with all problems, their lines and paths', () => {
     const text = refusal(
       'name: w\nnodes:\n  - id: a\n    agent: main\n    prompt: ""\n    when: now\n  - id: 1x\n',
     );
@@ -53,12 +53,12 @@ describe('a definition', () => {
     expect(refusal(source)).toMatch(why);
   });
 
-  it('keeps nothing under the name of a prototype', () => {
+  it('ignores keys named like a prototype', () => {
     const source = '{"name":"w","nodes":[{"id":"a","agent":"main","prompt":"hi"}],"inputs":{"__proto__":{}}}';
     expect(Object.keys(parseDefinition(source).inputs)).toEqual([]);
   });
 
-  it('is refused when it is larger than a definition may be', () =>
+  it('rejects a definition over the size limit', () =>
     expect(refusal({ name: 'w', nodes: [{ ...node, prompt: 'x'.repeat(300_000) }] })).toMatch(
       /characters long/,
     ));

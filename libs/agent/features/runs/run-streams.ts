@@ -67,7 +67,9 @@ interface AnyEvent {
   readonly data: object;
 }
 
-/** Reads and appends event streams that are small enough to fold from the start: workflows and runs. */
+/**
+ * Reads and appends event streams that are small enough to fold from the start: workflows and runs.
+ */
 export class StreamStore<State, Command, Event extends AnyEvent> {
   constructor(private readonly options: StreamStoreOptions<State, Command, Event>) {}
 
@@ -174,8 +176,8 @@ const END_STATUS = { RunCompleted: 'completed', RunFailed: 'failed', RunCancelle
 const isRunEnd = (type: string): type is keyof typeof END_STATUS => type in END_STATUS;
 
 /**
- * Returns the append that records a run's end in its workflow's event stream. It checks no version: a
- * run starts in that stream and ends exactly once, independent of the workflow's other events.
+ * Returns the append that records a run's end in its workflow's event stream. It checks no version:
+ * a run starts in that stream and ends exactly once, independent of the workflow's other events.
  */
 export const runEndAppends = (
   { ids, clock }: Pick<RunServices, 'ids' | 'clock'>,

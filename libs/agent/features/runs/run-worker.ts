@@ -89,7 +89,9 @@ export const sweepSchedules = (
 
 const bundlePath = (): string => createRequire(import.meta.url).resolve('@antiphon/agent-workflows/bundle');
 
-/** Connects this process with Temporal: polls for activities, and starts and checks what they serve. */
+/**
+ * Connects this process with Temporal: polls for activities, and starts and checks what they serve.
+ */
 class TemporalRuns {
   private readonly taskQueue: string;
   private readonly temporal: TemporalLink;
@@ -117,7 +119,9 @@ class TemporalRuns {
     this.activities = this.createActivities(retention);
   }
 
-  /** Starts a run's Temporal workflow in the background. After a failure, the reconciler starts it. */
+  /**
+   * Starts a run's Temporal workflow in the background. After a failure, the reconciler starts it.
+   */
   startRun(workspace: string, runId: string, firstAgent: string): void {
     const { temporal, taskQueue } = this;
     startRunWorkflow({ temporal, taskQueue }, { workspace, runId }, firstAgent).catch((error: unknown) =>
@@ -192,7 +196,9 @@ class TemporalRuns {
     void this.checks(() => this.checkSchedules());
   }
 
-  /** Creates missing schedules. A server that lost them lost its workflows too: reconciles at once. */
+  /**
+   * Creates missing schedules. A server that lost them lost its workflows too: reconciles at once.
+   */
   private async checkSchedules(): Promise<void> {
     const { logger } = this.options.services;
     try {

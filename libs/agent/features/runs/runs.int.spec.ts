@@ -49,7 +49,7 @@ nodes:
 `;
 
 describe('a run', () => {
-  it('carries the example out in order, each node seeing what its parents wrote', async () => {
+  it('runs the example in order, with the outputs of parents in each prompt', async () => {
     world.agents.model.reply = async (request) =>
       says(`[${/^(Write|Carry|Review)/.exec(asked(request))?.[0]}]`);
     const run = await world.ended(agent, await world.start(agent, example, { goal: 'a parser' }));
@@ -68,7 +68,7 @@ describe('a run', () => {
     expect(new Set(sessions).size).toBe(3);
   });
 
-  it('begins what is ready at once side by side', async () => {
+  it('runs ready tasks in parallel', async () => {
     let atWork = 0;
     let release: () => void = () => undefined;
     const both = new Promise<void>((resolve) => (release = resolve));
@@ -81,7 +81,7 @@ describe('a run', () => {
     expect(run.tasks.at(-1)?.output).toBe('left of start + right of start');
   });
 
-  it('is found in Temporal by its id and its search attributes, which tell nothing that was said', async () => {
+  it('is found in Temporal by id and search attributes, which contain no text', async () => {
     const runId = await world.start(agent, DIAMOND.replace('prompt: start', 'prompt: SECRETWORD'));
     const run = await world.ended(agent, runId);
     const handle = world.temporal.workflow.getHandle(`run/${runId}`);
@@ -103,7 +103,7 @@ describe('a run', () => {
     expect(run.tasks[0]?.output).toBe('done(SECRETWORD)');
   });
 
-  it('tells its facts in the order in which they came about, each once', async () => {
+  it('publishes its events once, in order', async () => {
     const runId = await world.start(agent, DIAMOND);
     await world.ended(agent, runId);
     const types = (await eventsOf(runId)).map(({ type }) => type);
@@ -117,7 +117,7 @@ const failure = () =>
   new ModelFailure({ reason: 'provider_error', message: 'no', dispatched: true, retryable: false });
 
 describe('a task whose turn fails', () => {
-  it('gets another turn, in another session, while its failure may pass', async () => {
+  it('is retried in another session after a retryable failure', async () => {
     world.agents.model.reply = async (request, _sink, call) => {
       if (call === 1) throw failure();
       return says(asked(request));
@@ -129,7 +129,7 @@ describe('a task whose turn fails', () => {
     expect(new Set(started.map(({ data }) => data['sessionId'])).size).toBe(2);
   });
 
-  it('stops what needs it, and nothing else', async () => {
+  it('stops only the tasks that need it', async () => {
     world.agents.model.reply = async (request) => {
       if (asked(request).startsWith('left')) throw failure();
       return says(asked(request));
@@ -147,8 +147,8 @@ describe('a task whose turn fails', () => {
   });
 });
 
-describe('cancelling a run', () => {
-  it('ends the turns that it waits for, and begins nothing more', async () => {
+describe('the cancel of a run', () => {
+  it('cancels its running turns, and starts no more', async () => {
     let begun: () => void = () => undefined;
     const atWork = new Promise<void>((resolve) => (begun = resolve));
     world.agents.model.reply = hangs('half', () => begun());
@@ -167,7 +167,7 @@ describe('cancelling a run', () => {
 });
 
 describe('the reconciler', () => {
-  it('begins a run that the log says is open and Temporal knows nothing of', async () => {
+  it('starts an open run that Temporal does not have', async () => {
     const deaf = world.process({ temporalAddress: undefined });
     const runId = await world.start(deaf, DIAMOND);
     await until(async () =>
@@ -178,7 +178,7 @@ describe('the reconciler', () => {
     await deaf.stop();
   });
 
-  it('takes a run up again whose Temporal workflow was lost on the way, from where the log left it', async () => {
+  it('continues a run from the log after its Temporal workflow was lost', async () => {
     let begun: () => void = () => undefined;
     const atWork = new Promise<void>((resolve) => (begun = resolve));
     let release: () => void = () => undefined;
@@ -207,7 +207,7 @@ describe('the reconciler', () => {
 });
 
 describe('a task that waits', () => {
-  it('does not hold up what takes a moment', async () => {
+  it('does not delay short activities', async () => {
     const other = await createRunsWorld(
       await createTestDatabase(),
       process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
@@ -232,8 +232,8 @@ describe('a task that waits', () => {
   });
 });
 
-describe('a worker that is told to stop', () => {
-  it('leaves its tasks to the next one, whose turns go on', async () => {
+describe('a stopping worker', () => {
+  it('hands its tasks to the next worker, while their turns continue', async () => {
     const other = world.process();
     await until(() => other.worker.isPolling());
     let begun: () => void = () => undefined;
@@ -262,7 +262,7 @@ describe('a saved workflow', () => {
     agent.workflows.save({ workspace: WORKSPACE, caller: 'spec', source, draft: false, ...more });
   const get = (workflowId: string) => agent.queries.getWorkflow({ workspace: WORKSPACE, workflowId });
 
-  it('goes from ready over running to completed, and its next version is ready again', async () => {
+  it('passes ready, running and completed, and its next version is ready', async () => {
     const { id, status, order } = await save(DIAMOND);
     expect([status, order]).toEqual(['ready', ['top', 'left', 'right', 'bottom']]);
     const request = { workspace: WORKSPACE, caller: 'spec', what: { workflowId: id }, inputs: {} };
@@ -284,7 +284,7 @@ describe('a saved workflow', () => {
     ]);
   });
 
-  it('is refused with a cycle, its path named; as a draft it is kept, and cannot be started', async () => {
+  it('is rejected with the path of its cycle, or saved as a draft that cannot start', async () => {
     const circle =
       'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [b]}, {id: b, agent: main, prompt: x, needs: [a]}]';
     await expect(save(circle)).rejects.toMatchObject({
@@ -304,7 +304,7 @@ describe('a saved workflow', () => {
     await expect(agent.startRun.handle(start)).rejects.toMatchObject({ code: 'WORKFLOW.NOT_READY' });
   });
 
-  it('is listed as its events tell, and gone once it is deleted', async () => {
+  it('is listed with its current state until it is deleted', async () => {
     const { id } = await save(DIAMOND.replace('diamond', 'listed'));
     const listed = async () =>
       (await agent.queries.listWorkflows({ workspace: WORKSPACE, limit: 200 })).workflows.find(

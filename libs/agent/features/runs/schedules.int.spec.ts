@@ -45,14 +45,14 @@ const there = async (): Promise<string[]> => {
 };
 
 describe('the schedules', () => {
-  it('are made once, by whichever process comes first', async () => {
+  it('are created once, by the first process', async () => {
     const processes = [world.process(), world.process()];
     await until(() => processes.every(({ worker }) => worker.isPolling()), 30_000);
     await until(async () => (await there()).length === NAMES.length);
     expect(await there()).toEqual(NAMES);
   });
 
-  it('have metering end what has expired and roll its periods, and the agent take over what nobody drives', async () => {
+  it('expire reservations, roll budget periods, and take over abandoned turns', async () => {
     for (const name of NAMES) await handle(name).trigger();
     await until(() => asked.expire > 0 && asked.roll > 0);
     await until(async () => {
@@ -68,7 +68,7 @@ describe('the schedules', () => {
     }
   });
 
-  it('come back after somebody deleted them, or Temporal was emptied', async () => {
+  it('are created again after they were deleted, or Temporal was emptied', async () => {
     const process = world.process({ checkMs: 50 });
     await until(() => process.worker.isPolling(), 30_000);
     await handle('reconcile-runs').delete();

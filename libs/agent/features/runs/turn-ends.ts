@@ -79,7 +79,9 @@ export interface TurnEndWatcherDeps {
   readonly logger: Logger;
 }
 
-/** Waits for turns to end in any process. Polls the log, sooner after a notification of an append. */
+/**
+ * Waits for turns to end in any process. Polls the log, sooner after a notification of an append.
+ */
 export class TurnEndWatcher {
   private readonly waiters = new Set<Waiter>();
   private readonly unsubscribe: () => void;
@@ -93,7 +95,9 @@ export class TurnEndWatcher {
     );
   }
 
-  /** Resolves once the log has the turn's terminal event. Rejects with the signal's reason on abort. */
+  /**
+   * Resolves once the log has the turn's terminal event. Rejects with the signal's reason on abort.
+   */
   waitForEnd(turn: TurnRef, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (then: () => void) => (): void => {
@@ -111,7 +115,9 @@ export class TurnEndWatcher {
     });
   }
 
-  /** Polls at once if a caller waits for a turn of this session, in which this process ended a turn. */
+  /**
+   * Polls at once if a caller waits for a turn of this session, in which this process ended a turn.
+   */
   notify(sessionId: string): void {
     if ([...this.waiters].some(({ turn }) => turn.sessionId === sessionId)) this.pollWithin(0);
   }

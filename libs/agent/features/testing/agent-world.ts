@@ -106,7 +106,10 @@ const noting = (client: RequestClient, refused: string[]): RequestClient => ({
     }),
 });
 
-/** Real PostgreSQL and NATS, one agent process or several, and the other services as the spec wants them. */
+/**
+ * Real PostgreSQL and NATS, one agent process or several, and the other services as the spec wants
+ * them.
+ */
 export const createAgentWorld = async (database: WorldDatabase, natsUrl: string): Promise<AgentWorld> => {
   const pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec', max: 12 });
   const link = await connectNats({ url: natsUrl, service: 'agent', logger: silentLogger });

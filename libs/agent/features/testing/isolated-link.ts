@@ -4,8 +4,8 @@ import type { NatsLink } from '@antiphon/messaging';
 const PREFIXED: ReadonlySet<string | symbol> = new Set(['publish', 'request', 'subscribe']);
 
 /**
- * The same link with every subject under a prefix, so that specs that run side by side do not hear each other.
- * Replies go to the connection's own inbox, which is nobody else's anyway.
+ * The same link with every subject under a prefix, so that specs that run side by side do not hear
+ * each other. Replies go to the connection's own inbox, which is nobody else's anyway.
  */
 export const isolatedLink = (link: NatsLink, prefix: string): NatsLink => ({
   ...link,

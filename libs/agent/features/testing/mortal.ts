@@ -1,4 +1,7 @@
-/** The rest of a process that was killed: nothing that it awaits ever comes, nothing that it does has an effect. */
+/**
+ * The rest of a process that was killed: nothing that it awaits ever comes, nothing that it does
+ * has an effect.
+ */
 const never = (): Promise<never> => new Promise(() => undefined);
 
 export interface Life {
@@ -16,7 +19,10 @@ export const createLife = (): Life => {
   };
 };
 
-/** Once the process is killed, calls of these methods never answer, and answers on their way never arrive. */
+/**
+ * Once the process is killed, calls of these methods never answer, and answers on their way never
+ * arrive.
+ */
 export const mortal = <T extends object>(life: Life, target: T): T =>
   new Proxy(target, {
     get: (object, name) => {

@@ -1,10 +1,10 @@
-/** Tool calls whose Temporal histories are kept there, too: how their tries end, in order. */
+/** Tool calls with stored Temporal histories: the outcomes of their tries, in order. */
 export const RECORDED_TOOLS: Readonly<Record<string, readonly ('lost' | 'unavailable' | 'answered')[]>> = {
   'tool-retried': ['lost', 'unavailable', 'answered'],
   'tool-given-up': ['lost', 'lost', 'lost'],
 };
 
-/** Runs whose Temporal histories are kept in `libs/agent/workflows/histories`, one file each. */
+/** Runs with stored Temporal histories in `libs/agent/workflows/histories`, one file each. */
 export const RECORDED_RUNS: Readonly<Record<string, { readonly source: string; readonly cancel?: boolean }>> =
   {
     chain: {

@@ -16,7 +16,7 @@ import { Workflows } from '../runs/workflows.handler.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
 
-/** One agent process with its Temporal worker. */
+/** An agent process with its Temporal worker. */
 export interface RunsProcess extends TestProcess {
   readonly worker: RunWorker;
   readonly startRun: StartRun;
