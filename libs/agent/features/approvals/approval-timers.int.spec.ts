@@ -14,7 +14,7 @@ import { asksFor, says } from '../testing/test-model.js';
 
 jest.setTimeout(60_000);
 
-/** Set: what the workflows of this spec leave is kept, to be replayed by every later version. */
+/** If set, the histories of this spec are stored, to be replayed by every later version. */
 const record = process.env['ANTIPHON_RECORD_HISTORIES'];
 const FOLDER = fileURLToPath(new URL('../../workflows/histories/', import.meta.url));
 const { History } = protocol.temporal.api.history.v1;
