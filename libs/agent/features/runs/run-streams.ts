@@ -122,11 +122,10 @@ export class StreamStore<State, Command, Event extends AnyEvent> {
       expectedVersion: folded.version,
       events: events.map((event) => toNewEvent(event, ids)),
     };
-    const request = { workspace, streams: [own, ...also], ...(idempotency ? { idempotency } : {}) };
-    const { outcome, response } = await store.append(request);
+    const { outcome, response } = await store.append({ workspace, streams: [own, ...also], idempotency });
     const state = events.reduce((before, event) => decider.evolve(before, event), folded.state);
     const version = folded.version + events.length;
-    return { ...folded, state, version, ...(outcome === 'joined' && response ? { joined: response } : {}) };
+    return { ...folded, state, version, joined: outcome === 'joined' ? response : undefined };
   }
 }
 

@@ -233,7 +233,7 @@ describe('a task that waits', () => {
 });
 
 describe('a stopping worker', () => {
-  it('hands its tasks to the next worker, while their turns continue', async () => {
+  it('leaves its tasks to the next worker, and their turns continue', async () => {
     const other = world.process();
     await until(() => other.worker.isPolling());
     let begun: () => void = () => undefined;

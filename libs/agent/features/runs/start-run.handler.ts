@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { resolveInputs, runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { WorkflowState } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { StreamAppend } from '@antiphon/event-store';
+import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { failpoint, isoTime, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -32,10 +32,14 @@ interface PlannedRun {
 const toStorableInputs = (inputs: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(inputs).map(([name, value]) => [name, toStorable(value)]));
 
-const claimFor = ({ caller, what, inputs, idempotencyKey: key }: StartRunRequest, runId: string) => {
-  if (key === undefined) return {};
+/** Returns the idempotency claim of a request with a key. */
+const claimFor = (
+  { caller, what, inputs, idempotencyKey: key }: StartRunRequest,
+  runId: string,
+): IdempotencyClaim | undefined => {
+  if (key === undefined) return undefined;
   const digest = digestOf({ what: what as JsonObject, inputs });
-  return { idempotency: { scope: `${caller}/run.start`, key, digest, response: { runId } } };
+  return { scope: `${caller}/run.start`, key, digest, response: { runId } };
 };
 
 export interface StartRunDeps extends RunStreams {
@@ -63,7 +67,7 @@ export class StartRun {
     const committed = await this.deps.runs.commit(request.workspace, runId, () => ({
       events,
       also,
-      ...claimFor(request, runId),
+      idempotency: claimFor(request, runId),
     }));
     await failpoint('agent.run.accepted');
     const joined = committed.joined !== undefined;

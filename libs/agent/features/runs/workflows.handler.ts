@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
+import type { IdempotencyClaim } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -30,22 +31,16 @@ const decideAll = (state: WorkflowState, commands: readonly WorkflowCommand[]): 
   return events;
 };
 
-/** Returns the idempotency claim of a save, or nothing for a request without a key. */
+/** Returns the idempotency claim of a request with a key. */
 const claimFor = (
   { caller, workflowId, idempotencyKey: key }: SaveWorkflowRequest,
   digest: string,
   id: string,
-) =>
-  key === undefined
-    ? {}
-    : {
-        idempotency: {
-          scope: `${caller}/workflow.save${workflowId === undefined ? '' : `/${workflowId}`}`,
-          key,
-          digest,
-          response: { workflowId: id },
-        },
-      };
+): IdempotencyClaim | undefined => {
+  if (key === undefined) return undefined;
+  const scope = `${caller}/workflow.save${workflowId === undefined ? '' : `/${workflowId}`}`;
+  return { scope, key, digest, response: { workflowId: id } };
+};
 
 /** Checks a saved draft. Returns a broken rule as a result instead of an error. */
 const validateDraft = (config: AntiphonConfig, definition: WorkflowDefinition): ValidationResult => {
@@ -82,7 +77,10 @@ export class Workflows {
       const now = isoTime(clock);
       const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data: { workflowId, definition }, now }];
       if (result) commands.push({ type: 'ValidateWorkflow', data: { result }, now });
-      return { events: decideAll(state, commands), ...claimFor(request, digest, workflowId) };
+      return {
+        events: decideAll(state, commands),
+        idempotency: claimFor(request, digest, workflowId),
+      };
     });
     if (!committed.joined) return workflowView(committed.state);
     const first = await workflows.read(request.workspace, String(committed.joined['workflowId']));
