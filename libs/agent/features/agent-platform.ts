@@ -8,7 +8,7 @@ import type { Logger } from '@antiphon/observability';
 import * as tokens from '@antiphon/service-host';
 import type { Environment, HealthRegistry, ServiceIdentity } from '@antiphon/service-host';
 
-/** What the agent takes from the house it runs in. */
+/** Resources of the host process that the agent uses. */
 @Injectable()
 export class AgentPlatform {
   @Inject(tokens.CONFIG) readonly config!: AntiphonConfig;

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 
-/** What a batch of the log changes in the row of one session. */
+/** Changes that a batch of the log makes to the row of one session. */
 interface SessionChange {
   readonly workspace: string;
   readonly sessionId: string;
@@ -16,7 +16,7 @@ interface SessionChange {
 
 const STREAM_PREFIX = 'session-';
 
-const begun = ({ workspace, streamId, recordedAt, position }: RecordedEvent): SessionChange => ({
+const emptyChange = ({ workspace, streamId, recordedAt, position }: RecordedEvent): SessionChange => ({
   workspace,
   sessionId: streamId.slice(STREAM_PREFIX.length),
   sessionKey: '',
@@ -39,14 +39,14 @@ const CHANGES: Readonly<Record<string, (change: SessionChange, data: RecordedEve
   TurnCancelled: (change) => void change.openTurns--,
 };
 
-/** Pure: the changes of a batch, one for each session that it touches. */
+/** Returns the changes of a batch, one for each session in it. Pure. */
 export const sessionChanges = (events: readonly RecordedEvent[]): readonly Readonly<SessionChange>[] => {
   const changes = new Map<string, SessionChange>();
   for (const event of events) {
     const apply = CHANGES[event.type];
     if (!apply) continue;
     const key = `${event.workspace}/${event.streamId}`;
-    const change = changes.get(key) ?? begun(event);
+    const change = changes.get(key) ?? emptyChange(event);
     changes.set(key, change);
     apply(change, event.data);
     change.lastPosition = event.position;
@@ -54,7 +54,7 @@ export const sessionChanges = (events: readonly RecordedEvent[]): readonly Reado
   return [...changes.values()];
 };
 
-/** The row of a session that started before this batch is there: only the sums change. */
+/** Inserts a session's row, or adds the changes to the sums of the existing one. */
 const UPSERT_SQL = `insert into agent_sessions as s
     (workspace, session_id, session_key, agent_id, started_at, turns, open_turns, last_position)
   select * from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::integer[], $8::bigint[])
@@ -62,7 +62,7 @@ const UPSERT_SQL = `insert into agent_sessions as s
     turns = s.turns + excluded.turns, open_turns = s.open_turns + excluded.open_turns,
     last_position = excluded.last_position`;
 
-/** Brings `agent_sessions` up to a batch of the log, in the transaction that moves the checkpoint. */
+/** Applies a batch of the log to `agent_sessions`, in the transaction that moves the checkpoint. */
 export const projectAgentSessions = async (
   client: pg.ClientBase,
   events: readonly RecordedEvent[],

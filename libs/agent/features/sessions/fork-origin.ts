@@ -9,18 +9,18 @@ import type { SessionLog } from './session-log.js';
 interface OriginTurn {
   readonly turnId: string;
   readonly content: string;
-  /** Of its `TurnRequested`. */
+  /** Version of its `TurnRequested`. */
   readonly version: number;
 }
 
-/** A session as far as a fork has to know it. */
+/** The parts of a session that a fork needs. */
 export interface Origin {
-  /** Versions behind which no turn is open or waits: the places where it can be cut. */
+  /** Versions after which no turn is open or queued: the session can be cut there. */
   readonly cuts: readonly number[];
   readonly turns: readonly OriginTurn[];
 }
 
-/** A session behind an event. */
+/** State of a session after an event. */
 export interface CutAt {
   readonly fold: SessionFold;
   readonly event: RecordedEvent;
@@ -40,7 +40,7 @@ async function* eventsOf(store: Source, workspace: string, sessionId: string): A
   }
 }
 
-/** The session behind each of its events, oldest first. */
+/** Yields the state of a session after each of its events, oldest first. */
 async function* foldsOf(
   store: Source,
   log: SessionLog,
@@ -54,7 +54,7 @@ async function* foldsOf(
   }
 }
 
-/** Reads a session through. Throws `SESSION.NOT_FOUND`. */
+/** Reads a whole session. Throws `SESSION.NOT_FOUND`. */
 export const scanOrigin = async (
   store: Source,
   log: SessionLog,
@@ -73,13 +73,16 @@ export const scanOrigin = async (
   return { cuts, turns };
 };
 
-/** Where to cut when nobody says: behind the last turn, or before the last `remade` ones. */
+/** Returns the default cut: after the last turn, or before the last `remade` turns. */
 const defaultCut = ({ cuts, turns }: Origin, remade: number): number => {
   const first = remade > 0 ? turns.at(-Math.min(remade, turns.length)) : undefined;
   return cuts.findLast((version) => first === undefined || version < first.version) ?? 1;
 };
 
-/** The version to cut behind; throws `SESSION.CUT_INSIDE_TURN`, `SESSION.NO_SUCH_VERSION`, which name what can be said instead. */
+/**
+ * Returns the version after which the session is cut. Throws `SESSION.CUT_INSIDE_TURN` or
+ * `SESSION.NO_SUCH_VERSION`, whose messages name the nearest possible cuts.
+ */
 export const chooseCut = (origin: Origin, at: number | undefined, remade: number): number => {
   if (at === undefined) return defaultCut(origin, remade);
   if (origin.cuts.includes(at)) return at;
@@ -104,7 +107,7 @@ export const chooseCut = (origin: Origin, at: number | undefined, remade: number
   );
 };
 
-/** The session behind the event of this version. */
+/** Returns the state of a session after the event of this version. */
 export const foldAt = async (
   store: Source,
   log: SessionLog,

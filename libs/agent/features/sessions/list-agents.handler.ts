@@ -1,30 +1,31 @@
+import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
-import type { AgentView, listAgents } from '@antiphon/contracts/agent';
+import { listAgents } from '@antiphon/contracts/agent';
+import type { AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { AntiphonConfig } from '@antiphon/config';
 import { translateDatabaseError } from '@antiphon/database';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENT_SERVICES } from '../agent.tokens.js';
 
 export type ListAgentsReply = z.input<typeof listAgents.reply>;
-export type ListAgents = (workspace: string) => Promise<ListAgentsReply>;
+
+export interface ListAgentsDeps {
+  readonly config: AntiphonConfig;
+  readonly pool: pg.Pool;
+}
 
 const WORKING_SQL = `select distinct agent_id from agent_sessions where workspace = $1 and open_turns > 0`;
 
-const workingAgents = async (pool: pg.Pool, workspace: string): Promise<Set<string>> => {
-  try {
-    const query = { name: 'agent_working', text: WORKING_SQL, values: [workspace] };
-    const { rows } = await pool.query<{ agent_id: string }>(query);
-    return new Set(rows.map(({ agent_id: id }) => id));
-  } catch (error) {
-    throw translateDatabaseError(error);
-  }
-};
+/** Handles `cmd.agent.agent.list`: lists the configured agents, and whether any of their turns is open. */
+@Controller()
+export class ListAgents {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ListAgentsDeps) {}
 
-/** Makes the use case behind `cmd.agent.agent.list`: the configured agents, and whether any turn of theirs is open. */
-export const createListAgents =
-  (config: AntiphonConfig, pool: pg.Pool): ListAgents =>
-  async (workspace) => {
-    const working = await workingAgents(pool, workspace);
-    const agents = config.agents.map(
+  @HandleRequest(listAgents)
+  async handle({ workspace }: z.output<typeof listAgents.request>): Promise<ListAgentsReply> {
+    const working = await this.workingAgents(workspace);
+    const agents = this.deps.config.agents.map(
       ({ id, name, role, provider, model, tools, capabilities, position }, index): AgentView => ({
         id,
         name,
@@ -39,4 +40,15 @@ export const createListAgents =
       }),
     );
     return { agents };
-  };
+  }
+
+  private async workingAgents(workspace: string): Promise<Set<string>> {
+    try {
+      const query = { name: 'agent_working', text: WORKING_SQL, values: [workspace] };
+      const { rows } = await this.deps.pool.query<{ agent_id: string }>(query);
+      return new Set(rows.map(({ agent_id: id }) => id));
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
+  }
+}

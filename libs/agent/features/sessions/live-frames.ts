@@ -3,7 +3,10 @@ import type { Frame, LiveFrame } from '@antiphon/contracts/agent';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 
-/** Sends frames to whoever watches a session. Losing one loses nothing: readers see the gap and read the log. */
+/**
+ * Publishes frames to the clients that watch a session. A lost frame loses no data: readers detect
+ * the gap and read the log.
+ */
 export type PublishFrames = (
   workspace: string,
   sessionId: string,
@@ -17,15 +20,35 @@ export const createPublishFrames = (nats: NatsLink, logger: Logger): PublishFram
   const publish = (subject: string, frame: LiveFrame): void => {
     const { connection } = nats;
     const payload = encoder.encode(JSON.stringify(frame));
-    // A frame that is larger than a message may be is read from the log; the next one names it as its predecessor.
+    // Readers get a frame that exceeds the message limit from the log; the next one names it as its predecessor.
     if (payload.length <= (connection.info?.max_payload ?? 0)) connection.publish(subject, payload);
-    else
-      logger.debug({ offset: frame.offset, bytes: payload.length }, 'a frame is too large for live delivery');
+    else logger.debug({ offset: frame.offset, bytes: payload.length }, 'live frame too large');
   };
   return (workspace, sessionId, epoch, frames) => {
-    // While the connection is down the client library would pile frames up, and send them long after their turn.
+    // Without a connection the client library would buffer frames and send them long after their turn.
     if (!nats.isConnected() || nats.connection.isDraining()) return;
     const subject = liveSubject(workspace, sessionId);
     for (const frame of frames) publish(subject, { ...frame, epoch });
   };
 };
+
+/**
+ * Sends each frame of a session once. Text is sent ahead of its event, and the fold of the event
+ * yields the same frames again.
+ */
+export class FrameSender {
+  private sentUpTo = 0;
+
+  constructor(private readonly publish: (frames: readonly Frame[]) => void) {}
+
+  send(frames: readonly Frame[]): void {
+    const unsent = frames.filter(({ offset }) => offset > this.sentUpTo);
+    if (unsent.length > 0) this.publish(unsent);
+    this.sentUpTo = Math.max(this.sentUpTo, unsent.at(-1)?.offset ?? 0);
+  }
+
+  /** Skips frames up to `offset`: another process sent them, or readers get them from the log. */
+  startAfter(offset: number): void {
+    this.sentUpTo = offset;
+  }
+}

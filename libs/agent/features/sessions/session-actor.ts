@@ -1,95 +1,109 @@
 import type { Frame } from '@antiphon/contracts/agent';
-import type { SessionFold } from './session-fold.js';
-import { createLeaseGate } from './lease-gate.js';
-import { createSessionStream } from './session-stream.js';
-import type { SessionStream, StreamDeps, StreamParts } from './session-stream.js';
-import { createFrameSender } from './frame-sender.js';
-import { createSessionLease } from './session-lease.js';
-import type { Claim, SessionLease, LeaseDeps } from './session-lease.js';
-import type { PublishFrames } from './live-frames.js';
+import type { InFlight } from '@antiphon/agent-domain';
 import { createSerialQueue } from '@antiphon/kernel';
-
-/** One session in this process: its fold, the lease that lets it be driven here, and the one door to its event stream. */
-export interface SessionActor extends Pick<SessionStream, 'fold' | 'known' | 'hands'> {
-  readonly workspace: string;
-  readonly sessionId: string;
-  readonly lease: Omit<SessionLease, 'claim' | 'release'>;
-  /** Takes the lease, unless another process has it, and reads what was appended before. */
-  claim(): Promise<Claim>;
-  release(): Promise<void>;
-  /** Sends frames whose event will follow: their offsets are those that the fold will give them. */
-  sendAhead(frames: readonly Frame[]): void;
-  /** Reads what others have appended. */
-  refresh(): Promise<void>;
-  /**
-   * Decides on the newest fold and appends, under the lease where one is held; decides again when somebody else
-   * appended first. Throws what the log answers, above all `LOG.FENCED`: then the lease is lost.
-   */
-  readonly commit: SessionStream['commit'];
-  /** Calls back after each change of the fold or the lease. */
-  onChange(listener: () => void): void;
-  /** Calls back with the fold to come while an append is on its way (`StreamParts.onComing`). */
-  onComing(listener: (fold: SessionFold | null) => void): void;
-}
+import { FrameSender } from './live-frames.js';
+import type { PublishFrames } from './live-frames.js';
+import type { SessionFold } from './session-fold.js';
+import { LeaseGate, SessionLease } from './session-lease.js';
+import type { Claim, LeaseDeps } from './session-lease.js';
+import { SessionStream } from './session-stream.js';
+import type { Commit, Decision, StreamDeps } from './session-stream.js';
 
 export interface ActorDeps extends LeaseDeps, StreamDeps {
   readonly publish: PublishFrames;
 }
 
-type Listening = Pick<SessionActor, 'onChange' | 'onComing'>;
+/**
+ * One session in this process: its fold, the lease under which it is driven here, and the only
+ * access to its event stream. Reads and appends run one after another.
+ */
+export class SessionActor {
+  readonly lease: SessionLease;
+  private readonly stream: SessionStream;
+  private readonly gate: LeaseGate;
+  private readonly enqueue = createSerialQueue();
+  private changeListener: () => void = () => undefined;
+  private appendListener: (fold: SessionFold | null) => void = () => undefined;
 
-/** Who listens to a actor: its driver, which is made after it. */
-const createListeners = (): {
-  readonly tell: Pick<StreamParts, keyof Listening>;
-  readonly listen: Listening;
-} => {
-  let changed: () => void = () => undefined;
-  let coming: (fold: SessionFold | null) => void = () => undefined;
-  return {
-    tell: { onChange: () => changed(), onComing: (fold) => coming(fold) },
-    listen: {
-      onChange: (listener) => void (changed = listener),
-      onComing: (listener) => void (coming = listener),
-    },
-  };
-};
+  /** `known` is the fold of a session that is being created. */
+  constructor(
+    deps: ActorDeps,
+    readonly workspace: string,
+    readonly sessionId: string,
+    known: SessionFold | null,
+  ) {
+    this.lease = new SessionLease(deps, workspace, sessionId, (now) => {
+      this.stream.changeLease(now);
+      this.changeListener();
+    });
+    const sender = new FrameSender((frames) => {
+      const epoch = this.lease.held()?.epoch;
+      if (epoch !== undefined) deps.publish(workspace, sessionId, epoch, frames);
+    });
+    this.gate = new LeaseGate(this.lease, (frames) => sender.send(frames));
+    const parts = {
+      workspace,
+      sessionId,
+      sender,
+      lease: this.lease,
+      onChange: () => this.changeListener(),
+      onAppending: (fold: SessionFold | null) => this.appendListener(fold),
+    };
+    this.stream = new SessionStream(deps, parts, known);
+  }
 
-/** `known`: the fold of a session that is just being made. */
-export const createSessionActor = (
-  services: ActorDeps,
-  workspace: string,
-  sessionId: string,
-  known: SessionFold | null,
-): SessionActor => {
-  const serial = createSerialQueue();
-  const { tell, listen } = createListeners();
+  fold(): SessionFold {
+    return this.stream.fold();
+  }
 
-  const lease = createSessionLease(services, workspace, sessionId, (now) => {
-    stream.leaseChanged(now);
-    tell.onChange();
-  });
-  const sender = createFrameSender((frames) => {
-    const epoch = lease.held()?.epoch;
-    if (epoch !== undefined) services.publish(workspace, sessionId, epoch, frames);
-  });
-  const ahead = createLeaseGate(lease, sender.send);
-  const stream = createSessionStream(services, { workspace, sessionId, lease, sender, ...tell }, known);
+  /** Returns the fold, if the event stream has been read. */
+  known(): SessionFold | null {
+    return this.stream.known();
+  }
 
-  const claim = async (): Promise<Claim> => {
-    const claimed = await lease.claim();
-    await stream.lookIfStale();
-    return claimed;
-  };
-  return {
-    ...stream,
-    ...listen,
-    workspace,
-    sessionId,
-    lease,
-    claim: () => serial(claim),
-    release: () => serial(() => lease.release()),
-    sendAhead: ahead,
-    refresh: () => serial(() => stream.look()),
-    commit: (decide) => serial(() => stream.commit(decide)),
-  };
-};
+  /** Returns the calls that this process started under its lease. */
+  inFlight(): InFlight {
+    return this.stream.inFlight();
+  }
+
+  /** Takes the lease, unless another process holds it, and reads what was appended before. */
+  claim(): Promise<Claim> {
+    return this.enqueue(async () => {
+      const claimed = await this.lease.claim();
+      await this.stream.refreshIfStale();
+      return claimed;
+    });
+  }
+
+  release(): Promise<void> {
+    return this.enqueue(() => this.lease.release());
+  }
+
+  /** Sends frames ahead of their event. Their offsets are those that the fold will give them. */
+  sendAhead(frames: readonly Frame[]): void {
+    this.gate.pass(frames);
+  }
+
+  /** Reads the events that other processes appended. */
+  refresh(): Promise<void> {
+    return this.enqueue(() => this.stream.refresh());
+  }
+
+  /**
+   * Decides on the newest fold and appends, under the lease if it is held. Decides again when
+   * another process appended first. Throws the log's errors; after `LOG.FENCED` the lease is lost.
+   */
+  commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
+    return this.enqueue(() => this.stream.commit(decide));
+  }
+
+  /** Sets the listener for changes of the fold and of the lease. */
+  onChange(listener: () => void): void {
+    this.changeListener = listener;
+  }
+
+  /** Sets the listener for appends that are being committed (`StreamParts.onAppending`). */
+  onAppending(listener: (fold: SessionFold | null) => void): void {
+    this.appendListener = listener;
+  }
+}

@@ -3,7 +3,7 @@ import type { Frame, FrameCursor, SessionEvent } from '@antiphon/contracts/agent
 import { initialSession } from '@antiphon/agent-domain';
 import type { SessionState } from '@antiphon/agent-domain';
 
-/** Where a turn came from: what everything done for it carries on, whichever process does it. */
+/** Origin of a turn. Every event, message and span of the turn refers to it, in whichever process. */
 export interface TurnOrigin {
   readonly correlationId: string;
   readonly traceparent?: string;
@@ -11,13 +11,13 @@ export interface TurnOrigin {
   readonly causationId: string;
 }
 
-/** All that a driver knows of a session: plain data, so that it can be kept as a snapshot. */
+/** State of a session as a driver needs it. Plain data, so that it can be stored as a snapshot. */
 export interface SessionFold {
-  /** Version of the event stream that it has seen, 0 for none. */
+  /** Version of the event stream up to which events are folded, 0 for none. */
   readonly version: number;
   readonly state: SessionState;
   readonly cursor: FrameCursor;
-  /** Of every turn that has not ended. */
+  /** Origins of the turns that have not ended, by turn id. */
   readonly origins: Readonly<Record<string, TurnOrigin>>;
 }
 
@@ -28,7 +28,7 @@ export const emptyFold: SessionFold = {
   origins: {},
 };
 
-/** An event with what the fold needs of its envelope. */
+/** An event with the fields of its envelope that the fold uses. */
 export interface FoldedEvent {
   readonly event: SessionEvent;
   readonly eventId: string;
@@ -49,7 +49,7 @@ const originsAfter = (
   return open;
 };
 
-/** Folds events that follow each other; answers the fold after them and the frames that they give. */
+/** Folds consecutive events. Returns the fold after them and the frames that they yield. */
 export const advanceFold =
   (evolve: (state: SessionState, event: SessionEvent) => SessionState) =>
   (fold: SessionFold, events: readonly FoldedEvent[]): { fold: SessionFold; frames: Frame[] } => {

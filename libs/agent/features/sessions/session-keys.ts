@@ -7,15 +7,15 @@ import { notFound, toStorable } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { keyIdOf } from '../derived-ids.js';
 
-/** What a session key means now. */
+/** Session that a session key is bound to. */
 export interface KeyBinding {
   readonly streamId: string;
-  /** Of the key's event stream, 0 when nothing was said under this key yet. */
+  /** Version of the key's event stream, 0 if the key was never bound. */
   readonly version: number;
   readonly sessionId: string | null;
 }
 
-/** Reads it anew each time: another process may have bound the key to a new session a moment ago. */
+/** Reads the binding from the log each time: another process may have just bound the key to a new session. */
 export const readBinding = async (
   store: Pick<EventStore, 'readStream'>,
   workspace: string,
@@ -28,7 +28,7 @@ export const readBinding = async (
   return { streamId, version: last.streamVersion, sessionId };
 };
 
-/** The address with every part as the log can keep it, and the key that it makes. */
+/** Returns the session key of an address, with every part in a form that the log can store. */
 export const keyOf = (address: SessionAddress): string =>
   sessionKeyOf({
     agentId: address.agentId,
@@ -37,7 +37,7 @@ export const keyOf = (address: SessionAddress): string =>
     peer: toStorable(address.peer),
   });
 
-/** Binds a key to a session, if the key still means what was read. */
+/** Returns the append that binds a key to a session. It conflicts if the key was bound since the read. */
 export const bindKey = (
   { streamId, version }: KeyBinding,
   sessionKey: string,
@@ -50,7 +50,7 @@ export const bindKey = (
   return { streamId, expectedVersion: version, events: [event] };
 };
 
-/** Throws `AGENT.NOT_FOUND`. */
+/** Returns a configured agent. Throws `AGENT.NOT_FOUND`. */
 export const requireAgent = (config: AntiphonConfig, agentId: string): AgentConfig => {
   const agent = config.agents.find(({ id }) => id === agentId);
   if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);

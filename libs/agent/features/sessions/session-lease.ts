@@ -1,34 +1,17 @@
 import { sessionLease } from '@antiphon/contracts/agent';
+import type { Frame } from '@antiphon/contracts/agent';
 import type { Lease, LeaseStore } from '@antiphon/event-store';
 
+/** Result of an attempt to take a session's lease. */
 export type Claim =
   | { readonly owned: true }
   | {
       readonly owned: false;
+      /** Process that holds the lease. */
       readonly owner: string;
-      /** The owner's. */
+      /** Epoch of the owner's lease. */
       readonly epoch: number;
     };
-
-/** The lease of one session as this process knows it. */
-export interface SessionLease {
-  /** What is held; null when it is another's or nobody's. */
-  held(): Lease | null;
-  /** Whether its life cannot have run out: nobody else can have it. False for what is not held. */
-  isFresh(): boolean;
-  /** Takes the lease, unless another process has it. */
-  claim(): Promise<Claim>;
-  /** Proves, if its life may have run out meanwhile, that it is still held; false when it is lost. */
-  confirm(): Promise<boolean>;
-  /**
-   * It was just renewed, or passed the fence of an append, which was sent at `askedAt` (ms, the process's monotonic
-   * clock): its life is counted from there, since a process may sleep for any time before it reads an answer.
-   */
-  confirmed(askedAt: number): void;
-  /** It is another's: nothing more is written or sent under it. */
-  lost(): void;
-  release(): Promise<void>;
-}
 
 export interface LeaseDeps {
   readonly leases: LeaseStore;
@@ -42,56 +25,120 @@ export interface LeaseDeps {
   readonly monotonic?: () => number;
 }
 
-/** `onChange`: the lease was taken at a new epoch, or lost. */
-export const createSessionLease = (
-  { leases, owner, times, monotonic = () => performance.now() }: LeaseDeps,
-  workspace: string,
-  sessionId: string,
-  onChange: (lease: Lease | null) => void,
-): SessionLease => {
-  let lease: Lease | null = null;
-  let confirmedAt = 0;
+/** Lease of one session as this process knows it. */
+export class SessionLease {
+  private lease: Lease | null = null;
+  private confirmedAt = 0;
+  private readonly monotonic: () => number;
 
-  const isFresh = (): boolean => lease !== null && monotonic() - confirmedAt < times.leaseMs;
-  const confirmed = (askedAt: number): void => void (confirmedAt = Math.max(confirmedAt, askedAt));
-  const become = (next: Lease | null, askedAt: number): void => {
-    confirmed(askedAt);
-    if (lease?.epoch === next?.epoch) return;
-    // A new epoch: another process may have had the session in between, so the old one is lost first.
-    if (lease && next) become(null, askedAt);
-    lease = next;
-    onChange(next);
-  };
-  const renewed = async (held: Lease): Promise<boolean> => {
-    const askedAt = monotonic();
-    const gone = await leases.renew([held], times.leaseMs);
-    if (gone.length > 0) become(null, askedAt);
-    else confirmed(askedAt);
-    return gone.length === 0;
-  };
-  return {
-    held: () => lease,
-    isFresh,
-    claim: async () => {
-      if (isFresh()) return { owned: true };
-      const askedAt = monotonic();
-      const attempt = await leases.acquire(workspace, sessionLease(sessionId), owner, times.leaseMs);
-      become(attempt.acquired ? attempt.lease : null, askedAt);
-      return attempt.acquired
-        ? { owned: true }
-        : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
-    },
-    confirm: async () => {
-      // An answer that took longer to be read than a lease lives proves nothing.
-      while (lease && !isFresh()) await renewed(lease);
-      return lease !== null;
-    },
-    confirmed,
-    lost: () => become(null, monotonic()),
-    release: async () => {
-      const given = lease;
-      become(null, monotonic());
-      if (given) await leases.release(given);
-    },
-  };
-};
+  /** `onChange` is called when the lease is taken at a new epoch, or lost. */
+  constructor(
+    private readonly deps: LeaseDeps,
+    private readonly workspace: string,
+    private readonly sessionId: string,
+    private readonly onChange: (lease: Lease | null) => void,
+  ) {
+    this.monotonic = deps.monotonic ?? (() => performance.now());
+  }
+
+  /** Returns the lease; null when another process holds it, or none does. */
+  held(): Lease | null {
+    return this.lease;
+  }
+
+  /** Returns whether the lease is held and cannot have expired, so that no other process can hold it. */
+  isFresh(): boolean {
+    return this.lease !== null && this.monotonic() - this.confirmedAt < this.deps.times.leaseMs;
+  }
+
+  /** Takes the lease, unless another process holds it. */
+  async claim(): Promise<Claim> {
+    if (this.isFresh()) return { owned: true };
+    const { leases, owner, times } = this.deps;
+    const askedAt = this.monotonic();
+    const attempt = await leases.acquire(this.workspace, sessionLease(this.sessionId), owner, times.leaseMs);
+    this.setLease(attempt.acquired ? attempt.lease : null, askedAt);
+    return attempt.acquired
+      ? { owned: true }
+      : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
+  }
+
+  /** Renews the lease if it may have expired. Returns false when it is lost. */
+  async confirm(): Promise<boolean> {
+    // A response that was read after the lease's life proves nothing.
+    while (this.lease && !this.isFresh()) await this.renew(this.lease);
+    return this.lease !== null;
+  }
+
+  /**
+   * Records that the lease was renewed, or passed the fence of an append. Its life counts from
+   * `askedAt`, when the request was sent (monotonic, ms): a process may be suspended for any time
+   * before it reads the response.
+   */
+  markConfirmed(askedAt: number): void {
+    this.confirmedAt = Math.max(this.confirmedAt, askedAt);
+  }
+
+  /** Records that another process holds the lease: nothing more is written or sent under it. */
+  markLost(): void {
+    this.setLease(null, this.monotonic());
+  }
+
+  async release(): Promise<void> {
+    const released = this.lease;
+    this.markLost();
+    if (released) await this.deps.leases.release(released);
+  }
+
+  private async renew(held: Lease): Promise<void> {
+    const askedAt = this.monotonic();
+    const lost = await this.deps.leases.renew([held], this.deps.times.leaseMs);
+    if (lost.length > 0) this.setLease(null, askedAt);
+    else this.markConfirmed(askedAt);
+  }
+
+  private setLease(next: Lease | null, askedAt: number): void {
+    this.markConfirmed(askedAt);
+    if (this.lease?.epoch === next?.epoch) return;
+    // Another process may have held the session before the new epoch, so the old lease is lost first.
+    if (this.lease && next) this.setLease(null, askedAt);
+    this.lease = next;
+    this.onChange(next);
+  }
+}
+
+/**
+ * Passes frames on ahead of their event, as long as no other process can hold the session. A
+ * process that was suspended during a response finds the rest of it in its socket when it resumes,
+ * and another process may drive the session by then. Frames that cannot be sent wait until the
+ * lease is confirmed, or until the commit of their event sends all that were not sent.
+ */
+export class LeaseGate {
+  private pending: Frame[] = [];
+  private confirming = false;
+
+  constructor(
+    private readonly lease: Pick<SessionLease, 'isFresh' | 'confirm'>,
+    private readonly send: (frames: readonly Frame[]) => void,
+  ) {}
+
+  pass(frames: readonly Frame[]): void {
+    if (this.pending.length === 0 && this.lease.isFresh()) {
+      this.send(frames);
+      return;
+    }
+    this.pending.push(...frames);
+    if (!this.confirming) void this.confirmLease();
+  }
+
+  private async confirmLease(): Promise<void> {
+    this.confirming = true;
+    // After an error the frames keep waiting, and the next frame tries again.
+    const held = await this.lease.confirm().catch(() => null);
+    this.confirming = false;
+    if (held === null) return;
+    const confirmed = this.pending;
+    this.pending = [];
+    if (held) this.send(confirmed);
+  }
+}

@@ -1,24 +1,25 @@
+import type pg from 'pg';
 import { SessionEvent, sessionStream } from '@antiphon/contracts/agent';
 import { currentFormOf, upcast } from '@antiphon/contracts/events';
 import { sessionDecider } from '@antiphon/agent-domain';
 import type { RecentWindow, SessionDecider } from '@antiphon/agent-domain';
+import { translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import { advanceFold, emptyFold } from './session-fold.js';
 import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
-import type { SessionSnapshots } from './session-snapshots.js';
 
-/** Raise it when the form of `SessionFold` or the meaning of its fields changes. */
+/** Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change. */
 const FOLD_FORM = 6;
 const PAGE = 1_000;
-/** Events folded from the log before a load leaves a snapshot behind. */
+/** Number of events after which a new snapshot of a fold is written. */
 export const SNAPSHOT_EVERY = 500;
 
 export const foldSignature = ({ turns, chars }: RecentWindow): string => `${FOLD_FORM}:${turns}:${chars}`;
 
 const KNOWN = new Set<string>(SessionEvent.options.map((option) => option.shape.type.value));
 
-// What is in the log was checked when it was appended; a newer process's event must not be folded half-understood.
+// Events were validated when they were appended. A newer version's event must not be folded partially.
 export const toFolded = (recorded: RecordedEvent): FoldedEvent => {
   const { type, schemaVersion, data, eventId, metadata } = upcast(recorded);
   if (!KNOWN.has(type) || schemaVersion !== currentFormOf(type))
@@ -26,14 +27,14 @@ export const toFolded = (recorded: RecordedEvent): FoldedEvent => {
   return { event: { type, schemaVersion, data } as unknown as SessionEvent, eventId, metadata };
 };
 
-/** Reads sessions from the log: their folds, and what has been added since. */
+/** Reads sessions from the log: their folds, and the events after a fold. */
 export interface SessionLog {
   readonly decider: SessionDecider;
   readonly advance: AdvanceFold;
-  /** The fold at the end of the event stream; `emptyFold` if there is none. */
+  /** Returns the fold at the end of the event stream; `emptyFold` if there is none. */
   load(workspace: string, sessionId: string): Promise<SessionFold>;
-  /** All events after the version of a fold. */
-  readOn(workspace: string, sessionId: string, fold: SessionFold): Promise<FoldedEvent[]>;
+  /** Returns all events after the version of a fold. */
+  readAfter(workspace: string, sessionId: string, fold: SessionFold): Promise<FoldedEvent[]>;
   snapshot(workspace: string, sessionId: string, fold: SessionFold): Promise<void>;
 }
 
@@ -44,29 +45,73 @@ export const createSessionLog = (
 ): SessionLog => {
   const decider = sessionDecider(window);
   const advance = advanceFold(decider.evolve);
-  const page = async (workspace: string, sessionId: string, after: number): Promise<FoldedEvent[]> => {
+  const readPage = async (workspace: string, sessionId: string, after: number): Promise<FoldedEvent[]> => {
     const options = { fromVersion: after + 1, limit: PAGE };
     return (await store.readStream(workspace, sessionStream(sessionId), options)).map(toFolded);
   };
-  const readOn: SessionLog['readOn'] = async (workspace, sessionId, { version }) => {
+  const readAfter: SessionLog['readAfter'] = async (workspace, sessionId, { version }) => {
     const events: FoldedEvent[] = [];
-    for (let full = true; full;) {
-      const more = await page(workspace, sessionId, version + events.length);
-      events.push(...more);
-      full = more.length === PAGE;
+    for (let isFull = true; isFull;) {
+      const page = await readPage(workspace, sessionId, version + events.length);
+      events.push(...page);
+      isFull = page.length === PAGE;
     }
     return events;
   };
   const load: SessionLog['load'] = async (workspace, sessionId) => {
     let fold = (await snapshots.read(workspace, sessionId)) ?? emptyFold;
     const from = fold.version;
-    for (let full = true; full;) {
-      const events = await page(workspace, sessionId, fold.version);
-      fold = advance(fold, events).fold;
-      full = events.length === PAGE;
+    for (let isFull = true; isFull;) {
+      const page = await readPage(workspace, sessionId, fold.version);
+      fold = advance(fold, page).fold;
+      isFull = page.length === PAGE;
     }
     if (fold.version - from >= SNAPSHOT_EVERY) await snapshots.write(workspace, sessionId, fold);
     return fold;
   };
-  return { decider, advance, load, readOn, snapshot: snapshots.write };
+  return { decider, advance, load, readAfter, snapshot: snapshots.write };
 };
+
+/**
+ * Snapshots of folds, so that a long session is not folded from its first event. They are a cache
+ * of the log: any of them may be deleted at any time. `signature` names the form of the fold; a
+ * snapshot of another form is not read.
+ */
+export interface SessionSnapshots {
+  read(workspace: string, sessionId: string): Promise<SessionFold | null>;
+  write(workspace: string, sessionId: string, fold: SessionFold): Promise<void>;
+}
+
+const READ_SQL = `select fold from agent_session_snapshots
+  where workspace = $1 and session_id = $2 and signature = $3`;
+/** A slower process may write an older fold later: the newer one stays. */
+const WRITE_SQL = `insert into agent_session_snapshots as s (workspace, session_id, signature, version, fold, taken_at)
+  values ($1, $2, $3, $4, $5, clock_timestamp())
+  on conflict (workspace, session_id) do update
+    set signature = excluded.signature, version = excluded.version, fold = excluded.fold, taken_at = excluded.taken_at
+  where s.signature <> excluded.signature or s.version < excluded.version`;
+
+const query = async <Row extends pg.QueryResultRow>(
+  pool: pg.Pool,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> => {
+  try {
+    return (await pool.query<Row>({ name, text, values })).rows;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+export const createSessionSnapshots = (pool: pg.Pool, signature: string): SessionSnapshots => ({
+  read: async (workspace, sessionId) => {
+    const values = [workspace, sessionId, signature];
+    const rows = await query<{ fold: SessionFold }>(pool, 'agent_read_snapshot', READ_SQL, values);
+    return rows[0]?.fold ?? null;
+  },
+  write: async (workspace, sessionId, fold) => {
+    const values = [workspace, sessionId, signature, fold.version, JSON.stringify(fold)];
+    await query(pool, 'agent_write_snapshot', WRITE_SQL, values);
+  },
+});

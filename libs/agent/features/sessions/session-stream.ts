@@ -1,19 +1,17 @@
-import { sessionStream } from '@antiphon/contracts/agent';
+import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
 import type { AppendRequest, EventStore, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
-import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
-import type { FoldedEvent, SessionFold } from './session-fold.js';
-import type { SessionLog } from './session-log.js';
+import type { Ids, JsonObject } from '@antiphon/kernel';
 import { toNewEvents } from './session-events.js';
-import type { FrameSender } from './frame-sender.js';
-import { trackInFlight } from './track-in-flight.js';
+import type { FrameSender } from './live-frames.js';
+import type { FoldedEvent, SessionFold } from './session-fold.js';
 import type { SessionLease } from './session-lease.js';
-import { reportEndedTurns } from '../turns/turn-telemetry.js';
+import type { SessionLog } from './session-log.js';
 
-/** What is to be appended, together or not at all. */
+/** Events to append in one transaction, with what must be appended together with them. */
 export interface Decision {
   readonly events: readonly SessionEvent[];
   readonly also?: readonly StreamAppend[];
@@ -23,30 +21,36 @@ export interface Decision {
 export type Commit<D extends Decision = Decision> =
   | { readonly outcome: 'appended'; readonly decision: D }
   | { readonly outcome: 'nothing' }
-  /** An earlier request with the same idempotency key was accepted: its answer. */
+  /** An earlier request with the same idempotency key was accepted; `answer` is its response. */
   | { readonly outcome: 'joined'; readonly answer: JsonObject };
 
-/** The event stream of one session, followed by its fold. Not for use side by side: the actor puts its uses in order. */
-export interface SessionStream {
-  fold(): SessionFold;
-  /** The fold, if the event stream has been read. */
-  known(): SessionFold | null;
-  /** What this process began under its lease. */
-  hands(): InFlight;
-  /** The lease has changed: what was begun under the last one is not in these hands any more. */
-  leaseChanged(now: Lease | null): void;
-  /** Reads what others have appended. */
-  look(): Promise<void>;
-  /** Reads only if something may have been missed. */
-  lookIfStale(): Promise<void>;
-  commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>>;
+export interface StreamDeps {
+  readonly store: EventStore;
+  readonly log: SessionLog;
+  readonly ids: Ids;
+  /** Called after each append of this process, for measurements. */
+  readonly onAppended: (events: readonly FoldedEvent[], actor: StreamParts, fold: SessionFold) => void;
+}
+
+export interface StreamParts {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly lease: Pick<SessionLease, 'held' | 'markConfirmed' | 'markLost'>;
+  readonly sender: FrameSender;
+  readonly onChange: () => void;
+  /**
+   * Called while an append under the lease is being committed, with the fold that it will give;
+   * with null when the append certainly failed. No effect of this call may be visible outside
+   * before the append is committed.
+   */
+  readonly onAppending: (fold: SessionFold | null) => void;
 }
 
 const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
 const isConflictOf = (error: unknown, streamId: string): boolean =>
   codeOf(error) === 'LOG.VERSION_CONFLICT' && isAppError(error) && error.data['streamId'] === streamId;
 
-const requestOf = (
+const toAppendRequest = (
   workspace: string,
   own: StreamAppend,
   { also = [], idempotency }: Decision,
@@ -58,113 +62,124 @@ const requestOf = (
   ...(idempotency ? { idempotency } : {}),
 });
 
-export interface StreamDeps {
-  readonly store: EventStore;
-  readonly log: SessionLog;
-  readonly ids: Ids;
-  readonly clock: Clock;
-}
+/** Returns what a driver has in flight after it appended these events itself. */
+const trackInFlight = (inFlight: InFlight, events: readonly SessionEvent[]): InFlight => {
+  let { attempt } = inFlight;
+  let calls = new Set(inFlight.calls);
+  for (const { type, data } of events) {
+    if (type === 'ModelCallStarted') ({ attempt } = data);
+    else if (type === 'ToolCallRequested' || type === 'ToolCallClaimed') calls.add(data.callId);
+    else if (isTurnEnd(type)) calls = new Set();
+  }
+  return { attempt, calls };
+};
 
-export interface StreamParts {
-  readonly workspace: string;
-  readonly sessionId: string;
-  readonly lease: Pick<SessionLease, 'held' | 'confirmed' | 'lost'>;
-  readonly sender: FrameSender;
-  readonly onChange: () => void;
-  /**
-   * Called with the fold that an append under the lease will give, while it is on its way; with null when it certainly
-   * will not. Nothing that this sets going may be seen outside before the fold is there.
-   */
-  readonly onComing: (fold: SessionFold | null) => void;
-}
+/** Event stream of one session with its fold. Not safe for concurrent use: the actor serialises its calls. */
+export class SessionStream {
+  private readonly streamId: string;
+  private isStale = false;
+  private started: InFlight = NOTHING_IN_FLIGHT;
 
-/** `known`: the fold of a session that is just being made; that of any other is read when it is first needed. */
-export const createSessionStream = (
-  { store, log, ids, clock }: StreamDeps,
-  { workspace, sessionId, lease, sender, onChange, onComing }: StreamParts,
-  known: SessionFold | null,
-): SessionStream => {
-  const streamId = sessionStream(sessionId);
-  let fold = known;
-  let stale = false;
-  let hands: InFlight = NOTHING_IN_FLIGHT;
+  /** `current` is the fold of a session that is being created; that of any other is read when first needed. */
+  constructor(
+    private readonly deps: StreamDeps,
+    private readonly parts: StreamParts,
+    private current: SessionFold | null,
+  ) {
+    this.streamId = sessionStream(parts.sessionId);
+  }
 
-  const current = (): SessionFold => {
-    if (!fold) throw new Error('a session is read before it is used');
-    return fold;
-  };
-  const moveTo = (advanced: ReturnType<typeof log.advance>): void => {
-    fold = advanced.fold;
-    sender.send(advanced.frames);
-    onChange();
-  };
-  const apply = (events: readonly FoldedEvent[]): void => {
-    if (events.length > 0) moveTo(log.advance(current(), events));
-  };
-  const look = async (): Promise<void> => {
-    if (fold) apply(await log.readOn(workspace, sessionId, fold));
-    else {
-      fold = await log.load(workspace, sessionId);
-      sender.startAfter(fold.cursor.lastOffset);
+  fold(): SessionFold {
+    if (!this.current) throw new Error('the session is used before it was read');
+    return this.current;
+  }
+
+  /** Returns the fold, if the event stream has been read. */
+  known(): SessionFold | null {
+    return this.current;
+  }
+
+  /** Returns the calls that this process started under its lease. */
+  inFlight(): InFlight {
+    return this.started;
+  }
+
+  /** Forgets the calls that were started under the previous lease. */
+  changeLease(now: Lease | null): void {
+    this.started = NOTHING_IN_FLIGHT;
+    // Before the first lease of a session there was no holder that could have appended.
+    this.isStale ||= now !== null && now.epoch > 1;
+  }
+
+  /** Reads the events that other processes appended. */
+  async refresh(): Promise<void> {
+    const { workspace, sessionId, sender } = this.parts;
+    const { log } = this.deps;
+    if (this.current) {
+      const events = await log.readAfter(workspace, sessionId, this.current);
+      if (events.length > 0) this.advance(log.advance(this.fold(), events));
+    } else {
+      this.current = await log.load(workspace, sessionId);
+      sender.startAfter(this.current.cursor.lastOffset);
     }
-    stale = false;
-  };
-  const lookIfStale = async (): Promise<void> => {
-    if (!fold || stale) await look();
-  };
-  const append = async <D extends Decision>(decision: D): Promise<Commit<D>> => {
+    this.isStale = false;
+  }
+
+  /** Reads only if events may be missing. */
+  async refreshIfStale(): Promise<void> {
+    if (!this.current || this.isStale) await this.refresh();
+  }
+
+  async commit<D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> {
+    await this.refreshIfStale();
+    const decision = decide(this.fold());
+    if (decision.events.length === 0) return { outcome: 'nothing' };
+    try {
+      return await this.append(decision);
+    } catch (error) {
+      // The append may have been committed all the same: the next refresh shows it.
+      this.isStale = true;
+      if (isAppError(error) && error.kind === 'conflict') this.parts.onAppending(null);
+      if (isConflictOf(error, this.streamId)) return this.commit(decide);
+      if (codeOf(error) === 'LOG.FENCED') this.parts.lease.markLost();
+      throw error;
+    }
+  }
+
+  private async append<D extends Decision>(decision: D): Promise<Commit<D>> {
+    const { store, log, ids, onAppended } = this.deps;
+    const { workspace, lease, onAppending } = this.parts;
     const held = lease.held();
-    const added = toNewEvents(decision.events, current(), held?.epoch ?? null, ids);
-    const own: StreamAppend = { streamId, expectedVersion: current().version, events: added };
+    const added = toNewEvents(decision.events, this.fold(), held?.epoch ?? null, ids);
+    const own: StreamAppend = {
+      streamId: this.streamId,
+      expectedVersion: this.fold().version,
+      events: added,
+    };
     const folded = added.map(({ eventId, metadata }, index) => {
       return { event: decision.events[index] as SessionEvent, eventId, metadata };
     });
     const askedAt = performance.now();
-    const appending = store.append(requestOf(workspace, own, decision, held));
-    const advanced = log.advance(current(), folded);
-    if (held) onComing(advanced.fold);
+    const appending = store.append(toAppendRequest(workspace, own, decision, held));
+    const advanced = log.advance(this.fold(), folded);
+    if (held) onAppending(advanced.fold);
     const result = await appending;
     if (result.outcome === 'joined') {
-      onComing(null);
+      onAppending(null);
       return { outcome: 'joined', answer: result.response ?? {} };
     }
     if (held) {
-      lease.confirmed(askedAt);
-      hands = trackInFlight(hands, decision.events);
+      lease.markConfirmed(askedAt);
+      this.started = trackInFlight(this.started, decision.events);
     }
-    const { agentId = '' } = advanced.fold.state.started ?? {};
-    moveTo(advanced);
-    reportEndedTurns(folded, { workspace, sessionId, agentId }, clock.now());
+    this.advance(advanced);
+    onAppended(folded, this.parts, advanced.fold);
     return { outcome: 'appended', decision };
-  };
-  const commit = async <D extends Decision>(decide: (fold: SessionFold) => D): Promise<Commit<D>> => {
-    await lookIfStale();
-    const decision = decide(current());
-    if (decision.events.length === 0) return { outcome: 'nothing' };
-    try {
-      return await append(decision);
-    } catch (error) {
-      // Whether it was written may be unknown: the log says so at the next look.
-      stale = true;
-      if (isAppError(error) && error.kind === 'conflict') onComing(null);
-      if (isConflictOf(error, streamId)) return commit(decide);
-      if (codeOf(error) === 'LOG.FENCED') lease.lost();
-      throw error;
-    }
-  };
-  const leaseChanged = (now: Lease | null): void => {
-    hands = NOTHING_IN_FLIGHT;
-    // The first lease of a session has had no holder before it that could have appended.
-    stale ||= now !== null && now.epoch > 1;
-  };
+  }
 
-  return {
-    fold: current,
-    known: () => fold,
-    hands: () => hands,
-    leaseChanged,
-    look,
-    lookIfStale,
-    commit,
-  };
-};
+  private advance({ fold, frames }: ReturnType<SessionLog['advance']>): void {
+    this.current = fold;
+    this.parts.sender.send(frames);
+    this.parts.onChange();
+  }
+}

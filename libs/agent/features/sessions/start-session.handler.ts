@@ -1,3 +1,4 @@
+import { Controller, Inject } from '@nestjs/common';
 import { newSession, sessionStream } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
@@ -5,17 +6,19 @@ import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
-import { eventMetadata } from '../event-envelope.js';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
-import type { SessionRegistry } from './session-registry.js';
-import type { SessionLog } from './session-log.js';
+import { eventMetadata } from '../event-envelope.js';
 import { bindKey, keyOf, readBinding, requireAgent } from './session-keys.js';
+import type { SessionLog } from './session-log.js';
+import type { SessionRegistry } from './session-registry.js';
 
 export type StartSessionRequest = z.output<typeof newSession.request>;
 export type StartSessionReply = z.output<typeof newSession.reply>;
-export type StartSession = (request: StartSessionRequest) => Promise<StartSessionReply>;
 
 export interface StartSessionDeps {
+  readonly registry: SessionRegistry;
   readonly config: AntiphonConfig;
   readonly store: EventStore;
   readonly log: SessionLog;
@@ -23,71 +26,76 @@ export interface StartSessionDeps {
   readonly ids: Ids;
 }
 
-/** Others may bind the same key between the look and the append. */
+/** Maximum number of attempts: other processes may bind the same key between the read and the append. */
 const MAX_ROUNDS = 20;
 
-const claimOf = (
+const idempotencyOf = (
   request: StartSessionRequest,
-  answer: StartSessionReply,
-): { idempotency?: IdempotencyClaim } => {
+  response: StartSessionReply,
+): IdempotencyClaim | undefined => {
   const { idempotencyKey: key, caller, target } = request;
-  if (key === undefined) return {};
+  if (key === undefined) return undefined;
   const digest = digestOf({ target: target as JsonObject });
-  return { idempotency: { scope: `${caller}/session.new`, key, digest, response: { ...answer } } };
+  return { scope: `${caller}/session.new`, key, digest, response: { ...response } };
 };
 
-/** Makes the use case behind `cmd.agent.session.new`: the key means a new session from now on, the old one stays. */
-export const createStartSession = (services: StartSessionDeps, registry: SessionRegistry): StartSession => {
-  const { config, store, ids, clock, log } = services;
+/** Handles `cmd.agent.session.new`: binds the key to a new session. The previous session stays. */
+@Controller()
+export class StartSession {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: StartSessionDeps) {}
 
-  const addressed = async ({ workspace, target }: StartSessionRequest) => {
-    if ('address' in target) return { agentId: target.address.agentId, sessionKey: keyOf(target.address) };
-    const { actor } = await registry.requireSession(workspace, target.sessionId);
-    const { started } = actor.fold().state;
-    return { agentId: started?.agentId ?? '', sessionKey: started?.sessionKey ?? '' };
-  };
-  const toEvents = (command: Extract<SessionCommand, { type: 'StartSession' }>): NewEvent[] =>
-    log.decider.decide(command, log.decider.initialState()).map(({ type, schemaVersion, data }) => ({
-      eventId: ids.next(),
-      type,
-      schemaVersion,
-      data: data as unknown as JsonObject,
-      metadata: eventMetadata(),
-    }));
+  @HandleRequest(newSession)
+  async handle(request: StartSessionRequest): Promise<StartSessionReply> {
+    for (let round = 1; ; round++) {
+      try {
+        return await this.start(request);
+      } catch (error) {
+        if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT' || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
 
-  const start = async (request: StartSessionRequest): Promise<StartSessionReply> => {
+  private async start(request: StartSessionRequest): Promise<StartSessionReply> {
+    const { config, store, ids, clock } = this.deps;
     const { workspace } = request;
-    const { agentId, sessionKey } = await addressed(request);
+    const { agentId, sessionKey } = await this.resolveTarget(request);
     requireAgent(config, agentId);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };
     const data = { sessionId, sessionKey, agentId, ...previous };
-    const answer: StartSessionReply = {
-      sessionId,
-      sessionKey,
-      agentId,
-      previousSessionId: binding.sessionId,
-    };
-    const events = toEvents({ type: 'StartSession', data, now: isoTime(clock) });
+    const response = { sessionId, sessionKey, agentId, previousSessionId: binding.sessionId };
+    const events = this.toEvents({ type: 'StartSession', data, now: isoTime(clock) });
+    const idempotency = idempotencyOf(request, response);
     const result = await store.append({
       workspace,
       streams: [
         { streamId: sessionStream(sessionId), expectedVersion: 0, events },
         bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
       ],
-      ...claimOf(request, answer),
+      ...(idempotency ? { idempotency } : {}),
     });
-    return result.outcome === 'joined' ? newSession.reply.parse(result.response) : answer;
-  };
+    return result.outcome === 'joined' ? newSession.reply.parse(result.response) : response;
+  }
 
-  return async (request) => {
-    for (let round = 1; ; round++) {
-      try {
-        return await start(request);
-      } catch (error) {
-        if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT' || round === MAX_ROUNDS) throw error;
-      }
-    }
-  };
-};
+  private async resolveTarget({
+    workspace,
+    target,
+  }: StartSessionRequest): Promise<{ agentId: string; sessionKey: string }> {
+    if ('address' in target) return { agentId: target.address.agentId, sessionKey: keyOf(target.address) };
+    const { actor } = await this.deps.registry.requireSession(workspace, target.sessionId);
+    const { started } = actor.fold().state;
+    return { agentId: started?.agentId ?? '', sessionKey: started?.sessionKey ?? '' };
+  }
+
+  private toEvents(command: Extract<SessionCommand, { type: 'StartSession' }>): NewEvent[] {
+    const { log, ids } = this.deps;
+    return log.decider.decide(command, log.decider.initialState()).map(({ type, schemaVersion, data }) => ({
+      eventId: ids.next(),
+      type,
+      schemaVersion,
+      data: data as unknown as JsonObject,
+      metadata: eventMetadata(),
+    }));
+  }
+}

@@ -1,23 +1,17 @@
-import type { SessionCommand, Step, TurnToolCall } from '@antiphon/agent-domain';
+import type { SessionCommand, TurnToolCall } from '@antiphon/agent-domain';
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
+import { approvalDigestOf, moduleOf, ruleFor } from '../approvals/approval-rules.js';
+import { approvalIdOf } from '../derived-ids.js';
+import { retryTransient } from './step-context.js';
+import type { StepContext, StepOf } from './step-context.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
-import { approvalIdOf } from '../derived-ids.js';
-import { untilAnswered } from './stop.js';
-import type { StepContext } from './step-context.js';
-import { approvalDigestOf, moduleOf, ruleFor } from '../approvals/approval-rules.js';
-
-export interface AskDeps extends PolicyDeps {
-  readonly logger: Logger;
-  /** Called after the commit with each approval that is requested or closed in this process. */
-  readonly onApprovalChange: (change: AskedApproval) => void;
-}
 
 /** An approval that a turn has requested. */
-export interface AskedApproval {
+export interface RequestedApproval {
   readonly workspace: string;
   readonly sessionId: string;
   readonly agentId: string;
@@ -25,17 +19,15 @@ export interface AskedApproval {
   readonly open: boolean;
 }
 
-type Record = (command: SessionCommand | null) => Promise<void>;
-type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
-type Asked = Extract<SessionCommand, { type: 'RequestApprovals' }>['data']['approvals'][number];
+export interface ApprovalDeps extends PolicyDeps {
+  readonly logger: Logger;
+  /** Called after the commit with each approval that is requested or closed in this process. */
+  readonly onApprovalChange: (approval: RequestedApproval) => void;
+}
 
-/** The sandbox's tools as they are now; a call waits for a sandbox that is away. */
-const describe = ({ services, actor, agent, signal }: StepContext): Promise<readonly ToolDescription[]> =>
-  untilAnswered(
-    () => services.tools.freshToolsOf(actor.workspace, agent?.tools ?? []),
-    signal,
-    services.logger,
-  );
+type ApprovalRequest = Extract<SessionCommand, { type: 'RequestApprovals' }>['data']['approvals'][number];
+
+const addMs = (time: string, ms: number): string => new Date(Date.parse(time) + ms).toISOString();
 
 const digestNow = (
   { actor: { workspace, sessionId } }: StepContext,
@@ -43,66 +35,67 @@ const digestNow = (
   tools: readonly ToolDescription[],
 ): string => approvalDigestOf({ workspace, sessionId, callId, tool: name, input }, moduleOf(tools, name));
 
-const after = (from: string, ms: number): string => new Date(Date.parse(from) + ms).toISOString();
-
-const toAsk = (
-  work: StepContext,
+const toRequest = (
+  context: StepContext,
   call: TurnToolCall,
   rule: ApprovalRule,
   tools: readonly ToolDescription[],
   now: string,
-): Asked => ({
+): ApprovalRequest => ({
   callId: call.callId,
   approvalId: approvalIdOf(call.callId),
   ...moduleOf(tools, call.name),
-  digest: digestNow(work, call, tools),
+  digest: digestNow(context, call, tools),
   answerBy: rule.answerBy,
-  expiresAt: after(now, rule.expiresAfterMs),
-  escalateAt: rule.escalateAfterMs === null ? null : after(now, rule.escalateAfterMs),
+  expiresAt: addMs(now, rule.expiresAfterMs),
+  escalateAt: rule.escalateAfterMs === null ? null : addMs(now, rule.escalateAfterMs),
   escalateTo: rule.escalateAfterMs === null ? null : rule.escalateTo,
 });
 
-const tellAsked = ({ services, actor, agent }: StepContext, approvals: readonly Asked[]): void => {
-  const { workspace, sessionId } = actor;
-  const agentId = agent?.id ?? '';
-  for (const { approvalId } of approvals)
-    services.onApprovalChange({ workspace, sessionId, agentId, approvalId, open: true });
-};
+/** Steps of a turn that request approvals, and that check them before their calls run. */
+export class ApprovalsInTurn {
+  constructor(private readonly deps: ApprovalDeps) {}
 
-/** Asks for somebody's word about each call of a step that needs one; from then on the turn waits in the log alone. */
-export const askApprovals = async (
-  work: StepContext,
-  step: StepOf<'request_approvals'>,
-  record: Record,
-): Promise<void> => {
-  const tools = await describe(work);
-  const now = isoTime(work.services.clock);
-  const approvals = step.calls.flatMap((call) => {
-    const description = tools.find(({ name }) => name === call.name);
-    const rule = call.approval === null && work.agent ? ruleFor(work.agent, call.name, description) : null;
-    return rule && work.agent?.tools.includes(call.name) ? [toAsk(work, call, rule, tools, now)] : [];
-  });
-  await record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });
-  await failpoint('agent.approval.asked');
-  tellAsked(work, approvals);
-};
+  /** Requests an approval for each call of a step that needs one. The turn then waits in the log only. */
+  async requestApprovals(context: StepContext, step: StepOf<'request_approvals'>): Promise<void> {
+    const { agent } = context;
+    const tools = await this.readTools(context);
+    const now = isoTime(this.deps.clock);
+    const approvals = step.calls.flatMap((call) => {
+      const description = tools.find(({ name }) => name === call.name);
+      const rule = call.approval === null && agent ? ruleFor(agent, call.name, description) : null;
+      return rule && agent?.tools.includes(call.name) ? [toRequest(context, call, rule, tools, now)] : [];
+    });
+    await context.record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });
+    await failpoint('agent.approval.asked');
+    const { workspace, sessionId } = context.actor;
+    for (const { approvalId } of approvals)
+      this.deps.onApprovalChange({ workspace, sessionId, agentId: agent?.id ?? '', approvalId, open: true });
+  }
 
-/** Requests the calls of a step, after a look at whether what was agreed to is what would run. */
-export const requestApproved = async (
-  work: StepContext,
-  { turnId, calls }: StepOf<'request_tools'>,
-  record: Record,
-): Promise<void> => {
-  const { services, actor } = work;
-  const agreed = calls.filter(({ approval }) => approval !== null);
-  if (agreed.length === 0) return record(null);
-  const tools = await describe(work);
-  const now = isoTime(services.clock);
-  const voided = agreed.flatMap((call) => {
-    const digest = digestNow(work, call, tools);
-    return digest === call.approval?.digest ? [] : [{ callId: call.callId, digest }];
-  });
-  if (voided.length > 0) return record({ type: 'VoidApprovals', data: { turnId, voided }, now });
-  const { toolRequest } = followUpContext(services, actor, actor.fold().state);
-  await record({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
-};
+  /** Requests the calls of a step. Approvals are voided if the tools have changed since they were given. */
+  async requestTools(context: StepContext, { turnId, calls }: StepOf<'request_tools'>): Promise<void> {
+    const { actor } = context;
+    const approved = calls.filter(({ approval }) => approval !== null);
+    if (approved.length === 0) return context.record(null);
+    const tools = await this.readTools(context);
+    const now = isoTime(this.deps.clock);
+    const voided = approved.flatMap((call) => {
+      const digest = digestNow(context, call, tools);
+      return digest === call.approval?.digest ? [] : [{ callId: call.callId, digest }];
+    });
+    if (voided.length > 0) return context.record({ type: 'VoidApprovals', data: { turnId, voided }, now });
+    const { toolRequest } = followUpContext(this.deps, actor, actor.fold().state);
+    await context.record({ type: 'RequestTools', data: { turnId, calls: calls.map(toolRequest) }, now });
+  }
+
+  /** Reads the sandbox's tools, not from the cache. Waits for a sandbox that is unavailable. */
+  private readTools({ actor, agent, signal }: StepContext): Promise<readonly ToolDescription[]> {
+    const { tools, logger } = this.deps;
+    return retryTransient(
+      () => tools.freshToolsOf(actor.workspace, agent?.tools ?? []),
+      signal,
+      logger,
+    );
+  }
+}

@@ -3,101 +3,114 @@ import type { Frame, FrameCursor, StreamedFrame } from '@antiphon/contracts/agen
 import type { ModelSink } from '@antiphon/agent-domain';
 import { toStorable } from '@antiphon/kernel';
 
-/** After this many frames only larger ones go out, so that a very long answer's list of frames stays small. */
+/** Number of frames after which only large ones are sent, which bounds the list of frames of a long response. */
 const MANY_FRAMES = 2_000;
 const LARGE_FRAME = 256;
-/** An event holds 1 MiB at most; JSON may take six bytes for a character. What is longer is no answer to keep. */
+/** Maximum length of a response, characters. An event holds 1 MiB, and JSON may take six bytes for a character. */
 export const MAX_STREAMED_CHARS = 150_000;
 
-/** What an attempt has streamed, as its event will keep it: the frames cut its text and thought in order. */
+/** Streamed part of a response, as its event stores it. The frames divide its text and thought, in order. */
 export interface Streamed {
   readonly text: string;
   readonly thought: string;
   readonly frames: StreamedFrame[];
 }
 
-export interface DeltaStream extends ModelSink {
-  /**
-   * Sends what waits and answers all that was streamed; what a model says after that is not heard. `whole` is the
-   * answer as its adapter gave it in the end: where nothing was streamed, it goes out now.
-   */
-  end(whole?: { readonly text: string; readonly thought: string }): Streamed;
-}
-
-const isHighSurrogate = (text: string): boolean => {
+const endsWithHighSurrogate = (text: string): boolean => {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 };
 
 /**
- * Turns a model's deltas into frames: the first at once, those that come in the same turn of the event loop as one.
- * Frames get the offsets that the fold of the log will give them (`cursor`: after `ModelCallStarted`). Every cut
- * is storable text as it stands, so half a surrogate pair waits for the other half. `onOverflow` is called once
- * when more has come than an event can keep; the rest is dropped.
+ * Converts a model's deltas to frames: the first at once, and those of one event-loop round as one
+ * frame. Frames get the offsets that the fold of the log will give them (`cursor` is the one after
+ * `ModelCallStarted`). Each frame is storable text, so half a surrogate pair waits for the other.
  */
-export const createDeltaStream = (
-  cursor: FrameCursor,
-  turnId: string,
-  publish: (frames: readonly Frame[]) => void,
-  onOverflow: () => void,
-): DeltaStream => {
-  const kept = { text: '', thought: '' };
-  const frames: StreamedFrame[] = [];
-  let pending: { kind: StreamedFrame['kind']; text: string } = { kind: 'text', text: '' };
-  let scheduled: NodeJS.Immediate | null = null;
-  let index = cursor.nextIndex;
-  let prev = cursor.lastOffset;
-  let ended = false;
+export class DeltaStream implements ModelSink {
+  private readonly sent = { text: '', thought: '' };
+  private readonly frames: StreamedFrame[] = [];
+  private pending: { kind: StreamedFrame['kind']; text: string } = { kind: 'text', text: '' };
+  private scheduled: NodeJS.Immediate | null = null;
+  private index: number;
+  private prev: number;
+  private isEnded = false;
 
-  const emit = (): void => {
-    const { kind } = pending;
-    const text = toStorable(pending.text);
-    pending = { kind, text: '' };
-    kept[kind] += text;
-    frames.push({ kind, length: text.length });
-    const offset = cursor.attempt * ATTEMPT_SPAN + index++;
-    publish([{ event: kind, data: text, offset, prev, turnId }]);
-    prev = offset;
-  };
-  const flush = (all: boolean): void => {
-    if (all || !(pending.text === '' || isHighSurrogate(pending.text) || isTooSmall())) {
-      if (pending.text !== '') emit();
+  /** `onOverflow` is called when the model sends more than an event can store; the rest is dropped. */
+  constructor(
+    private readonly cursor: FrameCursor,
+    private readonly turnId: string,
+    private readonly publish: (frames: readonly Frame[]) => void,
+    private readonly onOverflow: () => void,
+  ) {
+    this.index = cursor.nextIndex;
+    this.prev = cursor.lastOffset;
+  }
+
+  onText(delta: string): void {
+    this.add('text', delta);
+  }
+
+  onThought(delta: string): void {
+    this.add('thought', delta);
+  }
+
+  /**
+   * Sends pending text and returns all that was streamed; later deltas are ignored. `whole` is the
+   * final response of the adapter: it is sent now if nothing was streamed before.
+   */
+  end(whole?: { readonly text: string; readonly thought: string }): Streamed {
+    this.flush();
+    if (whole && this.frames.length === 0) {
+      this.add('thought', whole.thought);
+      this.add('text', whole.text);
+      this.flush();
     }
-  };
-  const isTooSmall = (): boolean => frames.length >= MANY_FRAMES && pending.text.length < LARGE_FRAME;
-  const schedule = (): void => {
-    scheduled ??= setImmediate(() => {
-      scheduled = null;
-      flush(false);
+    this.isEnded = true;
+    if (this.scheduled) clearImmediate(this.scheduled);
+    this.scheduled = null;
+    return { ...this.sent, frames: this.frames };
+  }
+
+  private add(kind: StreamedFrame['kind'], delta: string): void {
+    if (this.isEnded || delta === '' || this.isFull()) return;
+    if (this.pending.kind !== kind) {
+      this.flush();
+      this.pending = { kind, text: '' };
+    }
+    this.pending.text += delta;
+    if (this.isFull()) this.onOverflow();
+    if (this.frames.length === 0) this.flushComplete();
+    if (this.pending.text !== '') this.schedule();
+  }
+
+  private schedule(): void {
+    this.scheduled ??= setImmediate(() => {
+      this.scheduled = null;
+      this.flushComplete();
     });
-  };
-  const isFull = (): boolean =>
-    kept.text.length + kept.thought.length + pending.text.length > MAX_STREAMED_CHARS;
-  const take = (kind: StreamedFrame['kind'], delta: string): void => {
-    if (ended || delta === '' || isFull()) return;
-    if (pending.kind !== kind) {
-      flush(true);
-      pending = { kind, text: '' };
-    }
-    pending.text += delta;
-    if (isFull()) onOverflow();
-    if (frames.length === 0) flush(false);
-    if (pending.text !== '') schedule();
-  };
-  return {
-    onText: (delta) => take('text', delta),
-    onThought: (delta) => take('thought', delta),
-    end: (whole) => {
-      flush(true);
-      if (whole && frames.length === 0) {
-        take('thought', whole.thought);
-        take('text', whole.text);
-        flush(true);
-      }
-      ended = true;
-      if (scheduled) clearImmediate(scheduled);
-      scheduled = null;
-      return { ...kept, frames };
-    },
-  };
-};
+  }
+
+  /** Sends the pending text, unless a later delta should be added to it. */
+  private flushComplete(): void {
+    const { text } = this.pending;
+    const isTooSmall = this.frames.length >= MANY_FRAMES && text.length < LARGE_FRAME;
+    if (!endsWithHighSurrogate(text) && !isTooSmall) this.flush();
+  }
+
+  private flush(): void {
+    if (this.pending.text === '') return;
+    const { kind } = this.pending;
+    const text = toStorable(this.pending.text);
+    this.pending = { kind, text: '' };
+    this.sent[kind] += text;
+    this.frames.push({ kind, length: text.length });
+    const offset = this.cursor.attempt * ATTEMPT_SPAN + this.index++;
+    this.publish([{ event: kind, data: text, offset, prev: this.prev, turnId: this.turnId }]);
+    this.prev = offset;
+  }
+
+  private isFull(): boolean {
+    const { text, thought } = this.sent;
+    return text.length + thought.length + this.pending.text.length > MAX_STREAMED_CHARS;
+  }
+}

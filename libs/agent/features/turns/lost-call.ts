@@ -1,57 +1,106 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { findCall } from '@antiphon/contracts/sandbox';
 import type { ToolReply } from '@antiphon/contracts/sandbox';
-import { isAppError, transient } from '@antiphon/kernel';
+import { abortable, isAppError, sleep, transient } from '@antiphon/kernel';
+import type { AppError } from '@antiphon/kernel';
 import type { RequestClient } from '@antiphon/messaging';
-import type { SandboxWatch } from './sandbox-watch.js';
-import { unlessStopped } from './stop.js';
 
-type About = z.input<typeof findCall.request>;
+type CallRef = z.input<typeof findCall.request>;
 
-/** An answer takes far less as a rule; after that long, and then as often, it is asked where the call is. */
+/** Delay before the sandbox is first asked where a call is, and between later questions, ms. */
 const LATE_MS = 2_000;
-/** Until the next question, when nobody knew the call. */
+/** Delay before the next question when no process knew the call, ms. */
 const UNKNOWN_MS = 500;
-const HEALTH_MS = 1_000;
-/** So often nobody knew the call, each time while a sandbox process was there to be asked. */
+const HEALTH_TIMEOUT_MS = 1_000;
+/** Number of consecutive questions without a process that knows the call, after which it is lost. */
 const ROUNDS = 2;
+/** Interval of the health checks while responses are pending, ms. */
+const HEALTH_INTERVAL_MS = 250;
 
 const sandboxHealth = healthContract('sandbox');
+
+/**
+ * Detects that no sandbox process is left to answer pending calls: NATS sends no notification when
+ * the process that handles a request dies. One health check serves all calls of this process.
+ */
+export class SandboxWatch {
+  private readonly listeners = new Set<(error: AppError) => void>();
+  private isWatching = false;
+
+  constructor(private readonly requests: RequestClient) {}
+
+  /** Calls `listener` once when no sandbox process is left. Returns the unsubscribe function. */
+  onGone(listener: (error: AppError) => void): () => void {
+    this.listeners.add(listener);
+    if (!this.isWatching) {
+      this.isWatching = true;
+      void this.watch();
+    }
+    return () => void this.listeners.delete(listener);
+  }
+
+  private async watch(): Promise<void> {
+    let missed = new Set<(error: AppError) => void>();
+    for (await sleep(HEALTH_INTERVAL_MS); this.listeners.size > 0; await sleep(HEALTH_INTERVAL_MS)) {
+      const asked = new Set(this.listeners);
+      const isGone = await this.isSandboxGone();
+      // Twice in a row: a process that shuts down accepts no requests, but completes those that it has.
+      const lost = isGone ? [...asked].filter((listener) => missed.has(listener)) : [];
+      missed = isGone ? asked : new Set();
+      const error = transient('SANDBOX.LOST', 'the sandbox went away during the call');
+      for (const listener of lost) if (this.listeners.delete(listener)) listener(error);
+    }
+    this.isWatching = false;
+  }
+
+  private async isSandboxGone(): Promise<boolean> {
+    try {
+      await this.requests.request(sandboxHealth, {});
+      return false;
+    } catch (error) {
+      // Any other error comes from a process that is there, or tells nothing.
+      return isAppError(error) && error.code === 'MESSAGING.NO_RESPONDERS';
+    }
+  }
+}
 
 export interface LostCallDeps {
   readonly requests: RequestClient;
   readonly sandbox: SandboxWatch;
 }
 
-/** `silence`: each process that was asked in time says, by saying nothing, that it does not know the call. */
-type Found = z.output<typeof findCall.reply> | { readonly state: 'silence' | 'nobody_asked' };
+/** Result of a question. `silence`: no process that was asked in time knows the call. */
+type Found = z.output<typeof findCall.reply> | { readonly state: 'silence' | 'not_asked' };
 
-const look = async (requests: RequestClient, about: About): Promise<Found> => {
+const askForCall = async (requests: RequestClient, call: CallRef): Promise<Found> => {
   try {
-    return await requests.request(findCall, about);
+    return await requests.request(findCall, call);
   } catch (error) {
-    // Nobody who would know how to answer, or NATS away: that says nothing of the call.
-    return { state: isAppError(error) && error.code === 'MESSAGING.TIMEOUT' ? 'silence' : 'nobody_asked' };
+    // Without a responder, or without NATS, the question tells nothing about the call.
+    return { state: isAppError(error) && error.code === 'MESSAGING.TIMEOUT' ? 'silence' : 'not_asked' };
   }
 };
 
-/** Whether silence is an answer: not of processes that cannot be reached, or come to nothing. */
+/** Returns whether silence counts: it tells nothing of processes that cannot be reached or have stalled. */
 const isSandboxHealthy = async (requests: RequestClient): Promise<boolean> => {
   try {
-    await requests.request(sandboxHealth, {}, { timeoutMs: HEALTH_MS });
+    await requests.request(sandboxHealth, {}, { timeoutMs: HEALTH_TIMEOUT_MS });
     return true;
   } catch {
     return false;
   }
 };
 
-/** Answers the reply of a call that ended unheard; rejects when it is lost, and when `over` says that nobody asks any more. */
-const findLate = async (requests: RequestClient, about: About, over: AbortSignal): Promise<ToolReply> => {
+/** Returns the reply of a call whose response was lost. Rejects when the call is lost, and when `signal` aborts. */
+const findLateReply = async (
+  requests: RequestClient,
+  call: CallRef,
+  signal: AbortSignal,
+): Promise<ToolReply> => {
   for (let rounds = 0; rounds < ROUNDS;) {
-    await sleep(rounds > 0 ? UNKNOWN_MS : LATE_MS, undefined, { signal: over });
-    const found = await look(requests, about);
+    await sleep(rounds > 0 ? UNKNOWN_MS : LATE_MS, signal);
+    const found = await askForCall(requests, call);
     if (found.state === 'ended') return found.reply;
     if (found.state === 'running') rounds = 0;
     if (found.state === 'silence' && (await isSandboxHealthy(requests))) rounds++;
@@ -60,26 +109,27 @@ const findLate = async (requests: RequestClient, about: About, over: AbortSignal
 };
 
 /**
- * A call's reply, or `SANDBOX.LOST` (transient) as soon as it is known that none will come, instead of at the call's
- * deadline: no sandbox process is there, or none of those that are has the call. A request that was on its way to a
- * process that died, and an answer of one that was cut off, come to nobody, and NATS says nothing.
+ * Returns a call's reply, or rejects with `SANDBOX.LOST` (transient) as soon as no reply can come,
+ * instead of at the call's deadline: no sandbox process is left, or none of those that are left has
+ * the call. NATS reports neither a request to a process that died nor a response that was cut off.
  *
- * It asks, it does not repeat: who must not be called twice is not. Taken for lost by mistake (the process that has it is
- * cut off while another is there), a call is what it is after any lost answer. Throws `Stopped` when the signal says so.
+ * It asks for the call and never repeats it. A call that is taken as lost by mistake, because its
+ * process is cut off while another one responds, is handled as after any lost response. Rejects
+ * with `Stopped` when `signal` aborts.
  */
 export const detectLostCall = async (
   { requests, sandbox }: LostCallDeps,
-  about: About,
+  call: CallRef,
   reply: Promise<ToolReply>,
   signal: AbortSignal,
 ): Promise<ToolReply> => {
   const over = new AbortController();
   let unwatch: () => void = () => undefined;
   const gone = new Promise<never>((_, reject) => (unwatch = sandbox.onGone(reject)));
-  const found = findLate(requests, about, over.signal);
+  const found = findLateReply(requests, call, over.signal);
   found.catch(() => undefined);
   try {
-    return await unlessStopped(Promise.race([reply, gone, found]), signal);
+    return await abortable(Promise.race([reply, gone, found]), signal);
   } finally {
     unwatch();
     over.abort();

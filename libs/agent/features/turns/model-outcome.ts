@@ -11,7 +11,7 @@ type RecordFailure = Extract<SessionCommand, { type: 'RecordFailure' }>;
 
 const MAX_MESSAGE_CHARS = 4_000;
 const MAX_NAME_CHARS = 200;
-/** Of all arguments of a step together, as JSON: an event holds 1 MiB. */
+/** Maximum size of all arguments of a step together, characters of JSON. An event holds 1 MiB. */
 const MAX_INPUT_CHARS = 100_000;
 
 const isTooDeep = (value: JsonValue): boolean => {
@@ -24,17 +24,16 @@ const isTooDeep = (value: JsonValue): boolean => {
 };
 
 const refuse = (message: string, answer: ModelAnswer): never => {
-  const usage = answer.usage ? { usage: answer.usage } : {};
   throw new ModelFailure({
     reason: 'provider_protocol',
     message,
     dispatched: true,
     retryable: true,
-    ...usage,
+    usage: answer.usage ?? undefined,
   });
 };
 
-/** Refuses what the log could not keep or no sandbox could run; depth first, since what is too deep cannot be printed. */
+/** Refuses calls that the log cannot store or no sandbox can run. Depth is checked before size, which serialises the arguments. */
 const checkCalls = (answer: ModelAnswer): void => {
   const { toolCalls } = answer;
   if (toolCalls.length > MAX_CALLS_PER_STEP)
@@ -47,7 +46,10 @@ const checkCalls = (answer: ModelAnswer): void => {
   if (size > MAX_INPUT_CHARS) refuse('the arguments of the tool calls are too long', answer);
 };
 
-/** An answer as a fact. Usage that the provider did not give is the bound, and says so. Throws `ModelFailure`. */
+/**
+ * Converts a response to the command that records it. Usage that the provider did not report is the
+ * reserved bound, marked as estimated. Throws `ModelFailure`.
+ */
 export const toAnswer = (
   answer: ModelAnswer,
   streamed: Streamed,
@@ -80,16 +82,16 @@ export const toAnswer = (
   };
 };
 
-const NOTHING: Streamed = { text: '', thought: '', frames: [] };
+const NOTHING_STREAMED: Streamed = { text: '', thought: '', frames: [] };
 
-/** An attempt without an answer as a fact, with what it had streamed. */
+/** Converts a failed attempt to the command that records it, with the text that was streamed. */
 export const toFailure = (
   attempt: number,
   failure: Pick<RecordFailure['data'], 'reason' | 'message' | 'dispatched' | 'retryable'> & {
     readonly usage?: ModelFailure['usage'];
   },
   now: string,
-  streamed: Streamed = NOTHING,
+  streamed: Streamed = NOTHING_STREAMED,
 ): RecordFailure => {
   const { reason, dispatched, retryable, usage } = failure;
   const message = toStorable(clipText(failure.message, MAX_MESSAGE_CHARS));

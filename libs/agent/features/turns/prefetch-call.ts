@@ -1,85 +1,92 @@
 import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { OpenCall } from '@antiphon/agent-domain';
 import type { SessionFold } from '../sessions/session-fold.js';
-import { agentOf } from './turn-policy.js';
 import { prepareModelCall } from './prepare-call.js';
-import type { CallToPrepare, PreparedCall, PrepareDeps } from './prepare-call.js';
-import { untilAnswered } from './stop.js';
-import type { TurnContext } from './turn-context.js';
+import type { CallToPrepare, PreparedCall, PrepareDeps, TurnContext } from './prepare-call.js';
+import { retryTransient } from './step-context.js';
+import { findAgent } from './turn-policy.js';
 
-/** Makes a model call ready while the append that starts it is being committed: neither waits for the other. */
-export interface CallPrefetch {
-  /** The fold to come, or null when it will not (`StreamParts.onComing`). `now`: the call that is open already. */
-  coming(fold: SessionFold | null, now: OpenCall | null): void;
-  /** What was made ready for this call, once; null when nothing was, or not in time. */
-  take(call: OpenCall): Promise<PreparedCall | null>;
-}
-
-/** The reservation of a call that took longer than this to be committed may be about to expire: it is made anew. */
+/** Maximum age of a prefetched call, ms: the reservation of an older one may be about to expire. */
 const MAX_AGE_MS = 30_000;
 
-/** For so long metering is asked to take a reservation back; after that its sweep finds it. */
-const GIVE_BACK_MS = 60_000;
+/** Time for which metering is asked to release an unused reservation, ms. Its sweep finds it afterwards. */
+const RELEASE_MS = 60_000;
 
-interface Ahead {
+interface Prefetched {
   readonly reservationId: string;
-  readonly begunAt: number;
-  readonly ready: Promise<PreparedCall>;
+  readonly startedAt: number;
+  readonly prepared: Promise<PreparedCall>;
 }
 
 /**
- * `contextOf`: what the turn is answered with, asked for once. A reservation whose call is never committed is given
- * back here; if this process dies before, metering finds no call in the log that cites it, and releases it.
+ * Prepares a model call while the append that starts it is being committed, so that neither waits
+ * for the other. The reservation of a call that is never committed is released. If this process
+ * dies before the release, metering finds no call in the log that cites it, and releases it.
  */
-export const createCallPrefetch = (
-  services: PrepareDeps,
-  workspace: string,
-  contextOf: (fold: SessionFold) => Promise<TurnContext>,
-  epoch: CallToPrepare['epoch'],
-): CallPrefetch => {
-  let ahead: Ahead | null = null;
+export class CallPrefetch {
+  private prefetched: Prefetched | null = null;
 
-  const giveBack = async ({ reservationId, ready }: Ahead): Promise<void> => {
-    // What was not answered, or not to us, may have been reserved all the same.
-    const reservation = await ready.then((call) => call.reservation).catch(() => null);
-    if (reservation?.granted === false) return;
-    const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
-    const settle = () => services.requests.request(settleBudget, { workspace, reservationId, outcome });
-    await untilAnswered(settle, AbortSignal.timeout(GIVE_BACK_MS), services.logger);
-  };
-  const drop = (): void => {
-    const dropped = ahead;
-    ahead = null;
-    if (dropped) giveBack(dropped).catch(() => undefined); // metering's sweep releases it
-  };
-  const begin = (fold: SessionFold, call: OpenCall): Ahead => {
+  constructor(
+    private readonly deps: PrepareDeps,
+    private readonly workspace: string,
+    /** Returns the context of the fold's open turn. It is requested once per turn. */
+    private readonly contextOf: (fold: SessionFold) => Promise<TurnContext>,
+    private readonly epoch: CallToPrepare['epoch'],
+  ) {}
+
+  /**
+   * Starts to prepare the call that an append will start (`StreamParts.onAppending`), or drops the
+   * prepared call when the append failed. `openCall` is the call that is open already.
+   */
+  onAppending(fold: SessionFold | null, openCall: OpenCall | null): void {
+    const call = fold?.state.open?.call ?? null;
+    if (fold && call && call.reservationId === openCall?.reservationId) return;
+    // Its start is in the log: the outcome of another append, such as a repeated request, does not concern it.
+    if (this.prefetched && this.prefetched.reservationId === openCall?.reservationId) return;
+    this.drop();
+    if (fold && call) this.prefetched = this.start(fold, call);
+  }
+
+  /** Returns the prepared call, once; null when there is none, or its preparation failed or is too old. */
+  async take({ reservationId }: OpenCall): Promise<PreparedCall | null> {
+    if (this.prefetched?.reservationId !== reservationId) return null;
+    const { prepared, startedAt } = this.prefetched;
+    this.prefetched = null;
+    if (this.deps.clock.now() - startedAt > MAX_AGE_MS) return null;
+    // After a failure the call is prepared again, and a lasting failure is handled there.
+    return prepared.catch(() => null);
+  }
+
+  private start(fold: SessionFold, call: OpenCall): Prefetched {
+    const { deps, workspace, epoch } = this;
     const { state } = fold;
-    const agent = agentOf(services, state.started?.agentId);
-    const context = (): Promise<TurnContext> => contextOf(fold);
-    // Never stopped: what metering has been asked for is known only from its answer.
+    const agent = findAgent(deps, state.started?.agentId);
+    const context = (): Promise<TurnContext> => this.contextOf(fold);
+    // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();
-    const to = { services, workspace, agent, state, call, context, signal, epoch };
-    const ready = prepareModelCall(to, () => Promise.resolve());
-    ready.catch(() => undefined); // whoever takes it is told; nobody else needs to be
-    return { reservationId: call.reservationId, begunAt: services.clock.now(), ready };
-  };
+    const prepared = prepareModelCall(
+      deps,
+      { workspace, agent, state, call, context, signal, epoch },
+      () => Promise.resolve(),
+    );
+    prepared.catch(() => undefined); // reported to the caller of `take` only
+    return { reservationId: call.reservationId, startedAt: deps.clock.now(), prepared };
+  }
 
-  return {
-    coming: (fold, now) => {
-      const call = fold?.state.open?.call ?? null;
-      if (fold && call && call.reservationId === now?.reservationId) return;
-      // Its start is in the log: what became of another append, of a repeated request say, does not concern it.
-      if (ahead && ahead.reservationId === now?.reservationId) return;
-      drop();
-      if (fold && call) ahead = begin(fold, call);
-    },
-    take: async ({ reservationId }) => {
-      if (ahead?.reservationId !== reservationId) return null;
-      const { ready, begunAt } = ahead;
-      ahead = null;
-      if (services.clock.now() - begunAt > MAX_AGE_MS) return null;
-      // What went wrong goes wrong again where it is dealt with, or has passed by then.
-      return ready.catch(() => null);
-    },
-  };
-};
+  private drop(): void {
+    const dropped = this.prefetched;
+    this.prefetched = null;
+    if (dropped) this.release(dropped).catch(() => undefined); // metering's sweep releases it
+  }
+
+  private async release({ reservationId, prepared }: Prefetched): Promise<void> {
+    // A reservation whose response was lost may have been granted all the same.
+    const reservation = await prepared.then((call) => call.reservation).catch(() => null);
+    if (reservation?.granted === false) return;
+    const { requests, logger } = this.deps;
+    const outcome = { kind: 'not_dispatched' as const, reason: NEVER_BEGUN };
+    const settle = () =>
+      requests.request(settleBudget, { workspace: this.workspace, reservationId, outcome });
+    await retryTransient(settle, AbortSignal.timeout(RELEASE_MS), logger);
+  }
+}

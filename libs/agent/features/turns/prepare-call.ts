@@ -1,45 +1,101 @@
+import { assembleContext } from '@antiphon/contracts/memory';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt } from '@antiphon/agent-domain';
-import type { ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
+import type { MemoryContext, ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { JsonObject } from '@antiphon/kernel';
-import { reserveCall } from './reserve-budget.js';
+import { requestWithRetry } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
+import type { SessionActor } from '../sessions/session-actor.js';
+import type { UpcomingTurn } from '../sessions/session-registry.js';
+import { reserveForCall } from './reserve-budget.js';
 import type { Reservation, ReserveDeps } from './reserve-budget.js';
-import { Stopped, untilAnswered } from './stop.js';
-import type { TurnContext } from './turn-context.js';
+import { Stopped, retryTransient } from './step-context.js';
+import type { ToolCatalog } from './tool-catalog.js';
 
-/** What a model call goes out with: what is asked, and what it may spend. */
-export interface PreparedCall {
-  readonly prompt: ModelPrompt;
-  readonly reservation: Reservation;
+/** Share of the whole context that memory may fill; the rest is for recent turns, the open one and tools. */
+const MEMORY_SHARE = 0.5;
+
+export interface ContextDeps {
+  readonly requests: RequestClient;
+  readonly config: AntiphonConfig;
+  readonly tools: ToolCatalog;
 }
+
+/** Memory and tools for the prompts of a turn. Requested once per turn. */
+export interface TurnContext {
+  readonly remembered: MemoryContext;
+  readonly tools: readonly ToolDescription[];
+}
+
+const requestMemory = async (
+  { requests, config }: ContextDeps,
+  { workspace, sessionId, fold }: ContextSource,
+  agentId: string,
+  { sessionKey, content }: UpcomingTurn,
+): Promise<MemoryContext> => {
+  const wanted = {
+    workspace,
+    sessionId,
+    sessionKey,
+    agentId,
+    // The version of the session that memory must have processed.
+    atLeast: fold.version,
+    query: content,
+    budgetTokens: Math.max(1, Math.floor(config.memory.contextTokens * MEMORY_SHARE)),
+  };
+  const { soul, facts } = await requestWithRetry((options) =>
+    requests.request(assembleContext, wanted, options),
+  );
+  return { soul: soul?.text ?? null, facts };
+};
+
+type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
+  readonly fold: { readonly version: number };
+};
+
+/** Requests the context of a turn: memory and the list of tools, concurrently. */
+export const requestContext = async (
+  deps: ContextDeps,
+  source: ContextSource,
+  agent: AgentConfig,
+  turn: UpcomingTurn,
+): Promise<TurnContext> => {
+  const [remembered, tools] = await Promise.all([
+    requestMemory(deps, source, agent.id, turn),
+    deps.tools.toolsOf(source.workspace, agent.tools),
+  ]);
+  return { remembered, tools };
+};
 
 export interface PrepareDeps extends ReserveDeps {
   readonly config: AntiphonConfig;
 }
 
-/** A started model call, in the session as it is with it. */
+/** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
+export interface PreparedCall {
+  readonly prompt: ModelPrompt;
+  readonly reservation: Reservation;
+}
+
+/** A started model call, in the state that the session has with it. */
 export interface CallToPrepare {
-  readonly services: PrepareDeps;
   readonly workspace: string;
   readonly agent: AgentConfig | null;
   readonly state: SessionState;
   readonly call: OpenCall;
   readonly context: () => Promise<TurnContext>;
-  /** Of the lease that the session is driven under just now; null when this process has none. */
+  /** Returns the epoch of the session's lease now; null when this process does not hold it. */
   readonly epoch: () => number | null;
-  /** Aborted, with a `StopReason`, when nobody waits for it any more. */
+  /** Aborted, with `Stopped` as its reason, when the call is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-const promptFor = async ({
-  services,
-  agent,
-  state,
-  call,
-  context,
-  signal,
-}: CallToPrepare): Promise<ModelPrompt> => {
-  const { remembered, tools } = await untilAnswered(context, signal, services.logger);
+const promptFor = async (
+  { config, logger }: PrepareDeps,
+  { agent, state, call, context, signal }: CallToPrepare,
+): Promise<ModelPrompt> => {
+  const { remembered, tools } = await retryTransient(context, signal, logger);
   if (!state.open) throw new Stopped('lost');
   return buildPrompt(state, state.open, {
     choice: call,
@@ -50,17 +106,18 @@ const promptFor = async ({
       description,
       inputSchema: inputSchema as JsonObject,
     })),
-    window: services.config.memory.episodicWindow,
-    contextTokens: services.config.memory.contextTokens,
+    window: config.memory.episodicWindow,
+    contextTokens: config.memory.contextTokens,
   });
 };
 
-/** Assembles the prompt of a model call and reserves its bound; `onPrompt` runs in between. */
+/** Builds the prompt of a model call and reserves its budget. `onPrompt` runs between the two. */
 export const prepareModelCall = async (
-  to: CallToPrepare,
+  deps: PrepareDeps,
+  call: CallToPrepare,
   onPrompt: () => Promise<void>,
 ): Promise<PreparedCall> => {
-  const prompt = await promptFor(to);
+  const prompt = await promptFor(deps, call);
   await onPrompt();
-  return { prompt, reservation: await reserveCall(to, prompt) };
+  return { prompt, reservation: await reserveForCall(deps, call, prompt) };
 };

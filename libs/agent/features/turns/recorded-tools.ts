@@ -6,7 +6,7 @@ import type { EventStore } from '@antiphon/event-store';
 import type { JsonValue } from '@antiphon/kernel';
 import { toFolded } from '../sessions/session-log.js';
 import { toolDigestOf } from '../derived-ids.js';
-import type { StepContext } from './step-context.js';
+import type { SessionActor } from '../sessions/session-actor.js';
 
 export interface RecordedToolsDeps {
   readonly store: EventStore;
@@ -16,7 +16,7 @@ type Outcome = Extract<SessionEvent, { type: 'ToolCallCompleted' | 'ToolCallFail
 
 type Refusal = Extract<SessionEvent, { type: 'ApprovalDenied' | 'ApprovalExpired' | 'ApprovalVoided' }>;
 
-/** A tool call of the origin, and what came of it. */
+/** A tool call of the origin, with its outcome. */
 interface RecordedCall {
   readonly name: string;
   readonly input: JsonValue;
@@ -34,26 +34,27 @@ const isOutcome = (event: SessionEvent): event is Outcome => OUTCOMES.has(event.
 
 const isRefusal = (event: SessionEvent): event is Refusal => REFUSALS.has(event.type);
 
-/** A call that nobody agreed to was never made; that it was refused, and with which words, is what came of it. */
-const refused = ({ data: { turnId, callId, message } }: Refusal): Outcome => ({
+/** Converts a refused approval to the outcome of its call, which was never made. */
+const toDenied = ({ data: { turnId, callId, message } }: Refusal): Outcome => ({
   type: 'ToolCallFailed',
   schemaVersion: 1,
   data: { turnId, callId, code: 'TOOL.DENIED', message },
 });
 
-const note = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
+const trackCall = (calls: Map<string, RecordedCall>, event: SessionEvent): void => {
   if (event.type === 'ToolCallRequested' || event.type === 'ApprovalRequested') {
     const { callId, name, input } = event.data;
     calls.set(callId, { name, input, digest: toolDigestOf(name, input), outcome: null });
   }
-  const outcome = isRefusal(event) ? refused(event) : isOutcome(event) ? event : null;
+  const outcome = isRefusal(event) ? toDenied(event) : isOutcome(event) ? event : null;
   const call = outcome && calls.get(outcome.data.callId);
   if (call) call.outcome = outcome;
 };
 
-/** The tool calls of one turn of the origin, in the order in which they were asked for. */
+/** Reads the tool calls of one turn of the origin, in the order in which the model requested them. */
 const callsOfTurn = async (
-  { services, actor }: StepContext,
+  store: EventStore,
+  workspace: string,
   { origin }: Fork,
   turnId: string,
 ): Promise<readonly RecordedCall[]> => {
@@ -61,11 +62,11 @@ const callsOfTurn = async (
   for (let after = origin.version; ; after += PAGE) {
     const options = { fromVersion: after + 1, limit: PAGE };
     const stream = sessionStream(origin.sessionId);
-    const page = (await services.store.readStream(actor.workspace, stream, options)).map(toFolded);
+    const page = (await store.readStream(workspace, stream, options)).map(toFolded);
     for (const { event } of page) {
       if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
       if (isTurnEnd(event.type)) return [...calls.values()];
-      note(calls, event);
+      trackCall(calls, event);
     }
     if (page.length < PAGE) return [...calls.values()];
   }
@@ -87,27 +88,29 @@ const notRecorded = (
   return { type: 'ToolCallFailed', data: { turnId, callId: call.callId, code: NOT_RECORDED, message } };
 };
 
-const again = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>
+const withIds = ({ type, data }: Outcome, turnId: string, callId: string): ToolOutcome =>
   ({ type, data: { ...data, turnId, callId } }) as ToolOutcome;
 
 /**
- * What the origin's record answers to a tool call of a what-if: the outcome of the same call (name and arguments) of
- * the turn that this one is made again of, the first of them to the first and so on; a failure where there is none.
+ * Returns the recorded outcome of a what-if's tool call: that of the same call (name and arguments)
+ * of the turn that is run again. The first such call gets the first outcome, and so on. Without a
+ * recorded call the outcome is a failure.
  */
 export const recordedOutcome = async (
-  work: StepContext,
+  { store }: RecordedToolsDeps,
+  actor: SessionActor,
   fork: Fork,
   turnId: string,
   call: TurnToolCall,
 ): Promise<ToolOutcome> => {
   const of = fork.remakes[turnId];
-  const recorded = of === undefined ? [] : await callsOfTurn(work, fork, of);
+  const recorded = of === undefined ? [] : await callsOfTurn(store, actor.workspace, fork, of);
   const digest = toolDigestOf(call.name, call.input);
-  const { open } = work.actor.fold().state;
-  const asked = (open?.steps ?? [])
+  const { open } = actor.fold().state;
+  const requested = (open?.steps ?? [])
     .flatMap(({ calls }) => calls)
     .filter(({ name, input }) => toolDigestOf(name, input) === digest);
-  const place = asked.findIndex(({ callId }) => callId === call.callId);
+  const place = requested.findIndex(({ callId }) => callId === call.callId);
   const found = recorded.filter((candidate) => candidate.digest === digest)[place]?.outcome;
-  return found ? again(found, turnId, call.callId) : notRecorded(turnId, call, recorded, of);
+  return found ? withIds(found, turnId, call.callId) : notRecorded(turnId, call, recorded, of);
 };

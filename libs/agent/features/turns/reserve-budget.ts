@@ -1,13 +1,14 @@
-import { reserveBudget } from '@antiphon/contracts/metering';
-import type { Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
+import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
+import type { CallOutcome, Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
 import type { ModelPort, ModelPrompt } from '@antiphon/agent-domain';
-import type { CallToPrepare } from './prepare-call.js';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { Stopped, untilAnswered } from './stop.js';
+import type { CallToPrepare } from './prepare-call.js';
+import { Stopped, retryTransient } from './step-context.js';
 
 export interface ReserveDeps {
   readonly models: ModelPort;
@@ -20,11 +21,11 @@ export interface ReserveDeps {
   };
 }
 
-/** Below this a call is refused instead of capped. */
+/** Minimum number of output tokens. A call with less budget is refused instead of capped. */
 const MIN_OUTPUT_TOKENS = 256;
-/** What one call may write: more is seldom wanted, and everything that is reserved is withheld from others meanwhile. */
+/** Maximum output of one call, tokens. A reservation withholds its tokens from other calls. */
 const MAX_OUTPUT_TOKENS = 4_096;
-/** A reservation outlives the hardest deadline of its attempt by this. */
+/** Time that a reservation lives longer than its attempt's deadline, ms. */
 const GRACE_MS = 60_000;
 
 export type Reservation =
@@ -41,8 +42,8 @@ export type GrantedReservation = Extract<Reservation, { granted: true }>;
 const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetReply, { granted: false }> =>
   !reply.granted;
 
-/** Another process has the session: what is asked for here is not ours to spend. */
-const orLost = async <T>(reply: Promise<T>): Promise<T> => {
+/** Converts `LOG.FENCED` to `Stopped`: another process holds the session, and its budget is not ours to spend. */
+const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
   try {
     return await reply;
   } catch (error) {
@@ -51,19 +52,19 @@ const orLost = async <T>(reply: Promise<T>): Promise<T> => {
 };
 
 /**
- * Asks metering for the bound of one attempt; the same attempt asks for the same reservation, whoever drives. The epoch
- * goes along, and metering commits nothing for one that is over: then this throws `Stopped`.
+ * Reserves the maximum cost of one attempt. The same attempt requests the same reservation in any
+ * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
  */
-export const reserveCall = async (
-  { services, workspace, state, call, signal, epoch: epochNow }: CallToPrepare,
+export const reserveForCall = async (
+  { models, requests, clock, times, logger }: ReserveDeps,
+  { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
   prompt: ModelPrompt,
 ): Promise<Reservation> => {
-  const { models, requests, clock, times, logger } = services;
   const { provider, model } = call;
   const inputBound = models.inputBound(prompt);
   const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
   const { started } = state;
-  const epoch = epochNow();
+  const epoch = currentEpoch();
   const toReserve = () => ({
     workspace,
     reservationId: call.reservationId,
@@ -80,8 +81,43 @@ export const reserveCall = async (
     ...(epoch === null ? {} : { epoch }),
     expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
   });
-  const ask = () => requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
-  const reply = await orLost(untilAnswered(ask, signal, logger));
+  const reserve = () =>
+    requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
+  const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };
+};
+
+const outcomeOfAborted = (data: SessionEventOf<'ModelCallAborted'>['data']): CallOutcome | null => {
+  // Nothing was reserved.
+  if (data.reason === 'budget_refused') return null;
+  if (!data.dispatched) return { kind: 'not_dispatched', reason: data.reason };
+  return data.usage ? { kind: 'used', ...data.usage } : { kind: 'unknown' };
+};
+
+/** Returns the settlement of an attempt that a committed event ended; null for other events. */
+const settlementOf = (event: SessionEvent): { reservationId: string; outcome: CallOutcome } | null => {
+  if (event.type === 'ModelCallCompleted')
+    return { reservationId: event.data.reservationId, outcome: { kind: 'used', ...event.data.usage } };
+  if (event.type !== 'ModelCallAborted') return null;
+  const outcome = outcomeOfAborted(event.data);
+  return outcome && { reservationId: event.data.reservationId, outcome };
+};
+
+/**
+ * Sends metering the usage of the attempts that just ended, without waiting. A lost settlement
+ * loses no data: metering settles from the log.
+ */
+export const settleCalls = (
+  { requests, logger }: Pick<ReserveDeps, 'requests' | 'logger'>,
+  workspace: string,
+  events: readonly SessionEvent[],
+): void => {
+  for (const settlement of events.map(settlementOf)) {
+    if (!settlement) continue;
+    requests.request(settleBudget, { workspace, ...settlement }).catch((error: unknown) => {
+      const { reservationId } = settlement;
+      logger.info({ err: error, reservationId }, 'budget settlement not delivered');
+    });
+  }
 };

@@ -1,15 +1,22 @@
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
-import { createBatcher } from '@antiphon/kernel';
-import { asToolCallContext, makeToolCall } from './tool-call.js';
+import { createBatcher, isoTime } from '@antiphon/kernel';
 import { recordedOutcome } from './recorded-tools.js';
+import type { RecordedToolsDeps } from './recorded-tools.js';
+import type { StepContext, StepOf } from './step-context.js';
+import { ToolCaller } from './tool-call.js';
+import type { Claim, ToolCallContext, ToolCallDeps } from './tool-call.js';
 import { observeTool } from './turn-telemetry.js';
-import type { StepContext } from './step-context.js';
 
-/** Calls of one step that run at the same time. */
+/** Number of calls of one step that run concurrently. */
 const PARALLEL_CALLS = 8;
 
-/** Only the tools that the agent was given exist for it, whatever the model asks for. */
-const refusal = (
+/** Result of one attempt of a call. */
+export type ToolResult = ToolOutcome | ToolDeferral;
+
+export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {}
+
+/** Refuses a tool that the agent was not given, whatever the model requests. */
+const refusalOf = (
   { agent }: StepContext,
   turnId: string,
   { callId, name }: TurnToolCall,
@@ -21,45 +28,58 @@ const refusal = (
         data: { turnId, callId, code: 'TOOL.UNKNOWN', message: `there is no tool "${name}" for this agent` },
       };
 
-/** How a try of a call ends. */
-export type ToolEnd = ToolOutcome | ToolDeferral;
+/** Runs the tool calls of a step. */
+export class ToolRunner {
+  readonly caller: ToolCaller;
 
-/** What a step's calls leave in the log. */
-export interface ToolRecords {
-  /** Claims calls of a turn, unless it is cancelled by then: the fold says which are claimed after this. */
-  readonly claim: (callIds: readonly string[]) => Promise<void>;
-  readonly outcomes: (outcomes: readonly ToolEnd[]) => Promise<void>;
+  constructor(private readonly deps: RunToolsDeps) {
+    this.caller = new ToolCaller(deps);
+  }
+
+  /**
+   * Runs the calls concurrently and records their claims and outcomes as they arrive: those of one
+   * event-loop round in one append. The first error ends it, once the outcomes before it are recorded.
+   */
+  async run(context: StepContext, { turnId, calls }: StepOf<'run_tools'>): Promise<void> {
+    const waiting = [...calls];
+    const { fork } = context.actor.fold().state;
+    // A claim is recorded unless the turn is cancelled by then: the fold shows which calls are claimed.
+    const claim = createBatcher((callIds: readonly string[]) =>
+      context.record({ type: 'ClaimTools', data: { turnId, callIds }, now: this.now() }),
+    );
+    const recordResult = createBatcher((outcomes: readonly ToolResult[]) =>
+      context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: this.now() }),
+    );
+    const worker = async (): Promise<void> => {
+      for (let call = waiting.shift(); call; call = waiting.shift()) {
+        const result =
+          fork?.purpose === 'whatif'
+            ? await recordedOutcome(this.deps, context.actor, fork, turnId, call)
+            : await this.callTool(context, turnId, call, claim);
+        await this.deps.failpoint('agent.tool.answered', context.actor.sessionId);
+        await recordResult(result);
+      }
+    };
+    const workers = Array.from({ length: Math.min(PARALLEL_CALLS, calls.length) }, worker);
+    for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+  }
+
+  private callTool(
+    context: StepContext,
+    turnId: string,
+    call: TurnToolCall,
+    claim: Claim,
+  ): ToolResult | Promise<ToolResult> {
+    const { actor, signal, confirmLease } = context;
+    const epoch = (): number => actor.lease.held()?.epoch ?? 0;
+    const callContext: ToolCallContext = { actor, signal, confirmLease, epoch };
+    return (
+      refusalOf(context, turnId, call) ??
+      observeTool(call, () => this.caller.call(callContext, turnId, call, claim))
+    );
+  }
+
+  private now(): string {
+    return isoTime(this.deps.clock);
+  }
 }
-
-/**
- * Runs the calls of a step side by side and records their claims and outcomes as they come: those that arrive together
- * in one append. The first error ends it, once what had arrived is recorded.
- */
-export const runTools = async (
-  work: StepContext,
-  turnId: string,
-  calls: readonly TurnToolCall[],
-  records: ToolRecords,
-): Promise<void> => {
-  const waiting = [...calls];
-  const { fork } = work.actor.fold().state;
-  const claim = createBatcher(records.claim);
-  const record = createBatcher(records.outcomes);
-
-  const callOnAndOn = async (): Promise<void> => {
-    for (let call = waiting.shift(); call; call = waiting.shift()) {
-      const toMake = call;
-      const outcome =
-        fork?.purpose === 'whatif'
-          ? await recordedOutcome(work, fork, turnId, toMake)
-          : (refusal(work, turnId, toMake) ??
-            (await observeTool(toMake, () => makeToolCall(asToolCallContext(work), turnId, toMake, claim))));
-      await work.services.failpoint('agent.tool.answered', work.actor.sessionId);
-      await record(outcome);
-    }
-  };
-  const ends = await Promise.allSettled(
-    Array.from({ length: Math.min(PARALLEL_CALLS, calls.length) }, callOnAndOn),
-  );
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
-};

@@ -1,26 +1,70 @@
 import type { AgentConfig } from '@antiphon/config';
-import type { OpenCall } from '@antiphon/agent-domain';
+import type { OpenCall, SessionCommand, Step } from '@antiphon/agent-domain';
+import { isAppError, retry } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
-import type { StepDeps } from './turn-steps.js';
-import type { PreparedCall } from './prepare-call.js';
+import type { Logger } from '@antiphon/observability';
 import type { SessionActor } from '../sessions/session-actor.js';
-import type { TurnContext } from './turn-context.js';
+import type { PreparedCall, TurnContext } from './prepare-call.js';
 
 /** A point at which a test may kill or stop the process. Outside of tests it does nothing. */
 export type Failpoint = (name: TurnFailpoint, sessionId: string) => Promise<void>;
 
-/** What one step of driving works with. */
-export interface StepContext {
-  readonly services: StepDeps;
-  readonly actor: SessionActor;
-  /** Null when the session's agent is not configured any more: nothing is begun for it then. */
-  readonly agent: AgentConfig | null;
-  /** Aborted, with a `StopReason`, when the work has lost its point. */
-  readonly signal: AbortSignal;
-  /** The context of the open turn, asked for once. */
-  readonly context: () => Promise<TurnContext>;
-  /** What was made ready for a call while its start was being committed; null when nothing was. */
-  readonly readyAhead: (call: OpenCall) => Promise<PreparedCall | null>;
-  /** Proves that the session is still this process's before something outside is set going; throws `Stopped`. */
-  readonly confirm: () => Promise<void>;
+/**
+ * Reason for stopping a step: its turn was cancelled, another process holds the session, this
+ * process shuts down, or the attempt exceeded its deadline.
+ */
+export type StopReason = 'cancelled' | 'lost' | 'draining' | 'deadline';
+
+/** Error of a stopped step, and reason of the abort signal that stops it. */
+export class Stopped extends Error {
+  constructor(readonly reason: StopReason) {
+    super(`stopped: ${reason}`);
+    this.name = 'Stopped';
+  }
 }
+
+/** Returns why a step was stopped; null if it was not. */
+export const stopReasonOf = (signal: AbortSignal): StopReason | null =>
+  signal.aborted && signal.reason instanceof Stopped ? signal.reason.reason : null;
+
+/** The step of a turn with this kind. */
+export type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+
+/** One step of a turn that is being driven. */
+export interface StepContext {
+  readonly actor: SessionActor;
+  /** Null when the session's agent is no longer configured: no call is started for it then. */
+  readonly agent: AgentConfig | null;
+  /** Aborted with `Stopped` as its reason. */
+  readonly signal: AbortSignal;
+  /** Returns the context of the open turn. It is requested once per turn. */
+  readonly context: () => Promise<TurnContext>;
+  /** Returns the call that was prepared while its start was being committed; null when none was. */
+  readonly takePrefetched: (call: OpenCall) => Promise<PreparedCall | null>;
+  /** Checks that this process still holds the session, before a call leaves it. Throws `Stopped`. */
+  readonly confirmLease: () => Promise<void>;
+  /** Records a command and its follow-ups. Retries while the log is unavailable. */
+  readonly record: (command: SessionCommand | null) => Promise<void>;
+}
+
+const BACKOFF = { firstMs: 50, maxMs: 1_000 };
+const isTransient = (error: unknown): boolean => isAppError(error) && error.kind === 'transient';
+
+/**
+ * Retries work that fails with a transient error, with backoff and without a limit: an accepted
+ * turn waits for services that are unavailable. Throws any other error, and `Stopped`.
+ */
+export const retryTransient = <T>(
+  work: () => Promise<T>,
+  signal: AbortSignal,
+  logger: Logger,
+): Promise<T> =>
+  retry(work, {
+    ...BACKOFF,
+    signal,
+    isRetryable: isTransient,
+    // Logged at the first attempt only: many turns wait during an outage.
+    onRetry: (error, attempt) => {
+      if (attempt === 1) logger.warn({ err: error }, 'turn waiting for dependency');
+    },
+  });

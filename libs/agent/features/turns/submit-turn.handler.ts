@@ -1,49 +1,54 @@
+import { Controller, Inject } from '@nestjs/common';
 import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
-import { bug, createBoundedMap, isAppError, isoTime, toStorable } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
+import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
+import type { BoundedMap, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
 import { runWithContextFields } from '@antiphon/observability';
-import { eventMetadata } from '../event-envelope.js';
-import { followUpContext } from './turn-policy.js';
-import type { PolicyDeps } from './turn-policy.js';
-import type { Failpoint } from './step-context.js';
+import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
-import type { LocalSession, SessionRegistry } from '../sessions/session-registry.js';
-import type { Claim } from '../sessions/session-lease.js';
-import type { Decision } from '../sessions/session-stream.js';
+import { eventMetadata } from '../event-envelope.js';
 import { emptyFold } from '../sessions/session-fold.js';
 import type { SessionFold } from '../sessions/session-fold.js';
 import { bindKey, keyOf, readBinding, requireAgent } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
+import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
+import type { Decision } from '../sessions/session-stream.js';
+import type { Failpoint } from './step-context.js';
+import { followUpContext } from './turn-policy.js';
+import type { PolicyDeps } from './turn-policy.js';
 
 export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
 export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
-export type SubmitTurn = (request: SubmitTurnRequest) => Promise<SubmitTurnReply>;
 
 export interface SubmitTurnDeps extends PolicyDeps {
+  readonly registry: SessionRegistry;
   readonly store: EventStore;
   readonly failpoint: Failpoint;
+  /** Cache of the sessions that keys were bound to, by workspace and key. Used only for a head start. */
+  readonly boundSessions: BoundedMap<string>;
 }
 
-/** Others may bind the same key, or take the session over, between a look and an append: then it is looked at again. */
+/** Maximum number of attempts: another process may bind the key or take the session over before the append. */
 const MAX_ROUNDS = 20;
-/** Addresses whose session is remembered. */
-const MAX_BOUND = 10_000;
 
-/** The session that a turn is for: one that exists, or one that begins with it. */
-interface Destination extends LocalSession {
-  readonly claim: Claim;
-  readonly beginning: {
-    readonly sessionId: string;
-    readonly sessionKey: string;
-    readonly agentId: string;
-    readonly previousSessionId?: string;
-    readonly binding: KeyBinding;
-  } | null;
+/** A session that is created with its first turn. */
+interface NewSession {
+  readonly sessionId: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly previousSessionId?: string;
+  readonly binding: KeyBinding;
+}
+
+/** The session that a turn is for. */
+interface Destination extends ClaimedSession {
+  /** Null for a session that exists. */
+  readonly created: NewSession | null;
 }
 
 type Accepted = Omit<SubmitTurnReply, 'joined'>;
@@ -56,148 +61,157 @@ interface Turn {
 const isLostRace = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
 
-/** An address whose conversation was archived begins a new one; what memory learned stays with the address. */
-const unlessArchived = <T>(existing: Promise<T>): Promise<T | null> =>
+/** Returns null for an archived session. Its address gets a new session, and memory stays with the address. */
+const ignoreArchived = <T>(existing: Promise<T>): Promise<T | null> =>
   existing.catch((error: unknown) => {
     if (isAppError(error) && error.code === 'LOG.ARCHIVED') return null;
     throw error;
   });
 
-const claimOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
+const idempotencyOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
   const { idempotencyKey: key, caller, target, content } = request;
   if (key === undefined) return {};
   const digest = digestOf({ target: target as JsonObject, content });
   return { idempotency: { scope: `${caller}/turn.submit`, key, digest, response: { ...answer } } };
 };
 
-/** Offset of the turn's `accepted` frame, if its first attempt begins in this append. */
+/** Returns the offset of the turn's `accepted` frame, if its first attempt starts in this append. */
 const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number | null => {
-  const begun = events.find((event) => event.type === 'ModelCallStarted' && event.data.turnId === turnId);
-  return begun?.type === 'ModelCallStarted' ? begun.data.attempt * ATTEMPT_SPAN : null;
+  const started = events.find((event) => event.type === 'ModelCallStarted' && event.data.turnId === turnId);
+  return started?.type === 'ModelCallStarted' ? started.data.attempt * ATTEMPT_SPAN : null;
 };
 
-export const createSubmitTurn = (services: SubmitTurnDeps, registry: SessionRegistry): SubmitTurn => {
-  const { config, store, ids, clock, log, failpoint } = services;
-  const { decide, evolve } = log.decider;
-  /** By workspace and session key; only for a head start, since another process may have bound the key anew. */
-  const lastBound = createBoundedMap<string>(MAX_BOUND);
+const cacheKey = (workspace: string, sessionKey: string): string => `${workspace} ${sessionKey}`;
 
-  const destination = async ({ workspace, target }: SubmitTurnRequest): Promise<Destination> => {
+/** Handles `cmd.agent.turn.submit`: accepts a turn with one append and wakes the session's driver. */
+@Controller()
+export class SubmitTurn {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: SubmitTurnDeps) {}
+
+  @HandleRequest(submitTurn)
+  async handle(request: SubmitTurnRequest): Promise<SubmitTurnReply> {
+    const turn: Turn = { turnId: this.deps.ids.next(), content: toStorable(request.content) };
+    this.prefetchEarly(request, turn);
+    for (let round = 1; ; round++) {
+      const destination = await this.resolve(request);
+      try {
+        const known = { sessionId: destination.actor.sessionId, turnId: turn.turnId };
+        const reply = await runWithContextFields(known, () => this.submit(request, turn, destination));
+        if (reply.joined) await this.discard(destination);
+        return reply;
+      } catch (error) {
+        await this.discard(destination);
+        if (!isLostRace(error) || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
+
+  private async submit(
+    request: SubmitTurnRequest,
+    turn: Turn,
+    destination: Destination,
+  ): Promise<SubmitTurnReply> {
+    const { failpoint, registry } = this.deps;
+    const { actor } = destination;
+    this.prefetch(destination, turn, destination.created);
+    await failpoint('agent.turn.claimed', actor.sessionId);
+    const commit = await actor.commit((fold) => this.decide(request, turn, destination, fold));
+    await failpoint('agent.turn.accepted', actor.sessionId);
+    registry.wakeDriver(destination);
+    if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
+    if (commit.outcome === 'joined')
+      return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
+    throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
+  }
+
+  /** Returns the existing session of the target, or a new one for an address without a session. */
+  private async resolve({ workspace, target }: SubmitTurnRequest): Promise<Destination> {
+    const { registry, config, store, boundSessions, ids } = this.deps;
     if ('sessionId' in target)
-      return { ...(await registry.requireSession(workspace, target.sessionId)), beginning: null };
+      return { ...(await registry.requireSession(workspace, target.sessionId)), created: null };
     const agentId = requireAgent(config, target.address.agentId).id;
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
-    if (binding.sessionId !== null) lastBound.put(`${workspace} ${sessionKey}`, binding.sessionId);
-    const there =
-      binding.sessionId === null
-        ? null
-        : await unlessArchived(registry.requireSession(workspace, binding.sessionId));
-    if (there) return { ...there, beginning: null };
+    const { sessionId: boundId } = binding;
+    if (boundId !== null) {
+      boundSessions.put(cacheKey(workspace, sessionKey), boundId);
+      const existing = await ignoreArchived(registry.requireSession(workspace, boundId));
+      if (existing) return { ...existing, created: null };
+    }
     const sessionId = ids.next();
-    const session = registry.of(workspace, sessionId, emptyFold);
+    const session = registry.open(workspace, sessionId, emptyFold);
     const claim = await session.actor.claim();
-    const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };
-    return { ...session, claim, beginning: { sessionId, sessionKey, agentId, binding, ...previous } };
-  };
+    const previous = boundId === null ? {} : { previousSessionId: boundId };
+    return { ...session, claim, created: { sessionId, sessionKey, agentId, binding, ...previous } };
+  }
 
-  const decideTurn = (
+  private decide(
+    request: SubmitTurnRequest,
+    turn: Turn,
+    { actor, created }: Destination,
+    fold: SessionFold,
+  ): Decision & { readonly answer: Accepted } {
+    const events = this.decideEvents(fold, turn, actor, created);
+    const answer: Accepted = {
+      sessionId: actor.sessionId,
+      turnId: turn.turnId,
+      agentId:
+        created?.agentId ?? requireAgent(this.deps.config, fold.state.started?.agentId ?? '').id,
+      version: fold.version + events.length,
+      acceptedOffset: acceptedOffset(turn.turnId, events),
+    };
+    return { events, answer, ...this.bindingOf(created), ...idempotencyOf(request, answer) };
+  }
+
+  private decideEvents(
     { state }: SessionFold,
     turn: Turn,
-    { actor, beginning }: Destination,
-  ): SessionEvent[] => {
+    actor: Destination['actor'],
+    created: NewSession | null,
+  ): SessionEvent[] {
+    const { log, clock } = this.deps;
     const now = isoTime(clock);
     const commands: SessionCommand[] = [{ type: 'RequestTurn', data: turn, now }];
-    if (beginning) {
-      const { binding: _binding, ...data } = beginning;
+    if (created) {
+      const { binding: _binding, ...data } = created;
       commands.unshift({ type: 'StartSession', data, now });
     }
     const events: SessionEvent[] = [];
     let next = state;
     for (const command of commands) {
-      const decided = decide(command, next);
+      const decided = log.decider.decide(command, next);
       events.push(...decided);
-      next = decided.reduce(evolve, next);
+      next = decided.reduce(log.decider.evolve, next);
     }
-    // Only who drives the session may go on from here; the process that does is told.
+    // Only the process that drives the session may start the turn. It is notified after the commit.
     if (!actor.lease.held()) return events;
-    return [...events, ...followUps(next, followUpContext(services, actor, next))];
-  };
+    return [...events, ...followUps(next, followUpContext(this.deps, actor, next))];
+  }
 
-  const decideAll = (request: SubmitTurnRequest, turn: Turn, to: Destination, fold: SessionFold) => {
-    const events = decideTurn(fold, turn, to);
-    const answer: Accepted = {
-      sessionId: to.actor.sessionId,
-      turnId: turn.turnId,
-      agentId: to.beginning?.agentId ?? requireAgent(config, fold.state.started?.agentId ?? '').id,
-      version: fold.version + events.length,
-      acceptedOffset: acceptedOffset(turn.turnId, events),
-    };
-    return { events, answer, ...alsoBind(to), ...claimOf(request, answer) };
-  };
-  const alsoBind = ({ beginning }: Destination): Pick<Decision, 'also'> => {
-    if (!beginning) return {};
-    const { binding, sessionKey, sessionId } = beginning;
-    return { also: [bindKey(binding, sessionKey, sessionId, ids, eventMetadata())] };
-  };
+  private bindingOf(created: NewSession | null): Pick<Decision, 'also'> {
+    if (!created) return {};
+    const { binding, sessionKey, sessionId } = created;
+    return { also: [bindKey(binding, sessionKey, sessionId, this.deps.ids, eventMetadata())] };
+  }
 
-  /** Memory and tools are asked for while the request is being committed, if the turn will begin at once. */
-  const prepare = (
-    { actor, driver, beginning }: LocalSession & Partial<Pick<Destination, 'beginning'>>,
-    turn: Turn,
-  ): void => {
-    const { state } = actor.fold();
-    const session = beginning ?? state.started;
-    if (actor.lease.held() && !state.open && session) driver.prepare({ ...turn, ...session });
-  };
-
-  const goOn = ({ actor, driver, claim }: Destination): void => {
-    registry.wakeDriver({ actor, driver, claim });
-  };
-
-  /** The same before it is known whether the address still means this session: most often it does. */
-  const prepareEarly = ({ workspace, target }: SubmitTurnRequest, turn: Turn): void => {
+  /** Requests the turn's context before it is known whether the address still has this session. It usually has. */
+  private prefetchEarly({ workspace, target }: SubmitTurnRequest, turn: Turn): void {
     if ('sessionId' in target) return;
-    const sessionId = lastBound.get(`${workspace} ${keyOf(target.address)}`);
-    const session = sessionId === undefined ? undefined : registry.atHand(workspace, sessionId);
+    const { boundSessions, registry } = this.deps;
+    const sessionId = boundSessions.get(cacheKey(workspace, keyOf(target.address)));
+    const session = sessionId === undefined ? undefined : registry.find(workspace, sessionId);
     if (!sessionId || !session?.actor.known()) return;
-    runWithContextFields({ sessionId, turnId: turn.turnId }, () => prepare(session, turn));
-  };
+    runWithContextFields({ sessionId, turnId: turn.turnId }, () => this.prefetch(session, turn, null));
+  }
 
-  const submit = async (
-    request: SubmitTurnRequest,
-    turn: Turn,
-    to: Destination,
-  ): Promise<SubmitTurnReply> => {
-    prepare(to, turn);
-    await failpoint('agent.turn.claimed', to.actor.sessionId);
-    const commit = await to.actor.commit((fold) => decideAll(request, turn, to, fold));
-    await failpoint('agent.turn.accepted', to.actor.sessionId);
-    goOn(to);
-    if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
-    if (commit.outcome === 'joined')
-      return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
-    throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
-  };
+  /** Requests the turn's context while the request is being committed, if the turn will start at once. */
+  private prefetch({ actor, driver }: LocalSession, turn: Turn, created: NewSession | null): void {
+    const { state } = actor.fold();
+    const session = created ?? state.started;
+    if (actor.lease.held() && !state.open && session) driver.prefetchContext({ ...turn, ...session });
+  }
 
-  const abandon = async ({ beginning, actor }: Destination): Promise<void> => {
-    if (beginning) await registry.forget(actor.workspace, actor.sessionId);
-  };
-
-  return async (request) => {
-    const turn: Turn = { turnId: ids.next(), content: toStorable(request.content) };
-    prepareEarly(request, turn);
-    for (let round = 1; ; round++) {
-      const to = await destination(request);
-      try {
-        const known = { sessionId: to.actor.sessionId, turnId: turn.turnId };
-        const reply = await runWithContextFields(known, () => submit(request, turn, to));
-        if (reply.joined) await abandon(to);
-        return reply;
-      } catch (error) {
-        await abandon(to);
-        if (!isLostRace(error) || round === MAX_ROUNDS) throw error;
-      }
-    }
-  };
-};
+  private async discard({ created, actor }: Destination): Promise<void> {
+    if (created) await this.deps.registry.discard(actor.workspace, actor.sessionId);
+  }
+}

@@ -1,16 +1,37 @@
 import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
 import type { ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
-import { clipText, retryPolicyOf, retryDelay } from '@antiphon/agent-domain';
+import { clipText, retryDelay, retryPolicyOf } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import { detectLostCall } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
-import { Stopped, throwIfStopped } from './stop.js';
+import { Stopped } from './step-context.js';
 import type { Failpoint, StepContext } from './step-context.js';
 
-/** An event holds 1 MiB of JSON. */
+export interface ToolCallDeps extends LostCallDeps {
+  readonly nats: NatsLink;
+  readonly clock: Clock;
+  /** Returns a number in [0, 1) for jitter. */
+  readonly random: () => number;
+  readonly failpoint: Failpoint;
+}
+
+/** Context of one attempt of a tool call: of its turn's driver, or of a later retry. */
+export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal' | 'confirmLease'> {
+  /** Returns the epoch of the session's lease. The sandbox refuses one that is lower than it has seen. */
+  readonly epoch: () => number;
+}
+
+/** Records that a call's tool may be reached from now on. */
+export type Claim = (callId: string) => Promise<void>;
+
+/** Result of an attempt: the call's outcome, or the reason to retry with the outcome if no retry is left. */
+type Attempted =
+  { readonly outcome: ToolOutcome } | { readonly retry: DeferralReason; readonly otherwise: ToolOutcome };
+
+/** Maximum size of a result, bytes of JSON. An event holds 1 MiB. */
 const MAX_CONTENT_BYTES = 900_000;
 
 const storableContent = (content: string): string => {
@@ -19,6 +40,11 @@ const storableContent = (content: string): string => {
   if (bytes <= MAX_CONTENT_BYTES) return storable;
   return clipText(storable, Math.floor((storable.length * MAX_CONTENT_BYTES) / bytes));
 };
+
+const failed = (turnId: string, callId: string, code: string, message: string): ToolOutcome => ({
+  type: 'ToolCallFailed',
+  data: { turnId, callId, code, message: storableContent(message) },
+});
 
 const toOutcome = (turnId: string, callId: string, reply: ToolReply): ToolOutcome => {
   if (reply.outcome === 'failed') return failed(turnId, callId, reply.code, reply.message);
@@ -29,102 +55,36 @@ const toOutcome = (turnId: string, callId: string, reply: ToolReply): ToolOutcom
   };
 };
 
-const failed = (turnId: string, callId: string, code: string, message: string): ToolOutcome => ({
-  type: 'ToolCallFailed',
-  data: { turnId, callId, code, message: storableContent(message) },
-});
-
-/** Nobody can know whether the tool acted. */
+/** Returns the outcome of a call whose tool may or may not have acted. */
 export const unknownOutcome = (turnId: string, callId: string, why: string): ToolOutcome => ({
   type: 'ToolCallUnknown',
   data: { turnId, callId, message: `${why}; whether the tool acted is unknown, and it was not run again` },
 });
 
-const codeOf = (error: unknown): string => (isAppError(error) ? error.code : '');
-const isGone = (error: unknown): boolean => codeOf(error) === 'MESSAGING.NO_RESPONDERS';
-
-export interface ToolCallDeps extends LostCallDeps {
-  readonly nats: NatsLink;
-  readonly clock: Clock;
-  /** In [0, 1): jitter. */
-  readonly random: () => number;
-  readonly failpoint: Failpoint;
-}
-
-/** What a try needs: of its driver, or of whoever tries again. */
-export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal' | 'confirm'> {
-  readonly services: ToolCallDeps;
-  /** Of the session's lease: the sandbox refuses one that is lower than it has seen. */
-  readonly epoch: () => number;
-}
-
-/** For the calls that a driver makes itself. */
-export const asToolCallContext = (work: StepContext): ToolCallContext => ({
-  ...work,
-  epoch: () => work.actor.lease.held()?.epoch ?? 0,
-});
-
-const send = async (work: ToolCallContext, call: TurnToolCall): Promise<ToolReply> => {
-  const { services, actor, signal } = work;
-  const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
-  const epoch = work.epoch();
-  const { workspace, sessionId } = actor;
-  const payload = {
-    workspace,
-    sessionId,
-    callId,
-    epoch,
-    name,
-    input: toStorableJson(input) as typeof input,
-    idempotencyKey,
-    ...(timeoutMs ? { timeoutMs } : {}),
-    ...(approval ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } } : {}),
-  };
-  const reply = services.requests.request(callTool, payload);
-  return detectLostCall(services, { workspace, sessionId, callId }, reply, signal);
-};
-
-/** Every sandbox process hears it; the one that runs the call ends it. */
-export const cancelSent = (
-  { services, actor }: Pick<ToolCallContext, 'services' | 'actor'>,
-  callId: string,
-): void => {
-  const { workspace, sessionId } = actor;
-  if (!services.nats.isConnected()) return;
-  const message: ToolCancel = { workspace, sessionId, callId, epoch: actor.lease.held()?.epoch ?? 0 };
-  services.nats.connection.publish(TOOL_CANCEL_SUBJECT, JSON.stringify(message));
-};
-
-/** Records that a call's tool may have been reached from now on. */
-export type Claim = (callId: string) => Promise<void>;
-
-/** How a try ended: with the call's outcome, or so that there may be another one, else with that outcome. */
-type Tried =
-  { readonly outcome: ToolOutcome } | { readonly again: DeferralReason; readonly otherwise: ToolOutcome };
-
-const lostAnswer = (turnId: string, { callId, idempotent }: TurnToolCall, why: string): Tried =>
+const afterLostResponse = (turnId: string, { callId, idempotent }: TurnToolCall, why: string): Attempted =>
   idempotent
-    ? { again: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') }
+    ? { retry: 'lost', otherwise: unknownOutcome(turnId, callId, 'the answer of the tool was lost') }
     : { outcome: unknownOutcome(turnId, callId, why) };
 
-const unsent = (turnId: string, { callId }: TurnToolCall): Tried => {
+const unsent = (turnId: string, { callId }: TurnToolCall): Attempted => {
   const message = 'the sandbox could not be reached; the tool was not run';
-  return { again: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
+  return { retry: 'unsent', otherwise: failed(turnId, callId, 'TOOL.UNAVAILABLE', message) };
 };
 
-const afterError = (turnId: string, call: TurnToolCall, error: AppError): Tried => {
-  if (isGone(error)) return unsent(turnId, call);
-  if (error.kind === 'transient' || error.kind === 'bug') return lostAnswer(turnId, call, error.message);
+const afterError = (turnId: string, call: TurnToolCall, error: AppError): Attempted => {
+  if (error.code === 'MESSAGING.NO_RESPONDERS') return unsent(turnId, call);
+  if (error.kind === 'transient' || error.kind === 'bug')
+    return afterLostResponse(turnId, call, error.message);
   if (error.code === 'SANDBOX.FENCED') throw new Stopped('lost');
   return { outcome: failed(turnId, call.callId, error.code, error.message) };
 };
 
-const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Tried => {
+const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attempted => {
   const code = reply.outcome === 'failed' ? reply.code : '';
   if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
   const outcome = toOutcome(turnId, call.callId, reply);
   return code === 'TOOL.TIMEOUT' && call.idempotent && retryPolicyOf(call).onTimeout
-    ? { again: 'timed_out', otherwise: outcome }
+    ? { retry: 'timed_out', otherwise: outcome }
     : { outcome };
 };
 
@@ -134,90 +94,123 @@ const isClaimed = ({ actor }: ToolCallContext, callId: string): boolean =>
     .state.open?.steps.some(({ calls }) => calls.some((call) => call.callId === callId && call.claimed)) ??
   false;
 
-/** Throws `Stopped` when a cancel came first. */
-const claimFirst = async (
-  work: ToolCallContext,
+const claimCall = async (
+  context: ToolCallContext,
   { callId, idempotent }: TurnToolCall,
   claim: Claim,
 ): Promise<void> => {
-  if (idempotent || isClaimed(work, callId)) return;
+  if (idempotent || isClaimed(context, callId)) return;
   await claim(callId);
-  if (!isClaimed(work, callId)) throw new Stopped('cancelled');
+  // A cancel was recorded first.
+  if (!isClaimed(context, callId)) throw new Stopped('cancelled');
 };
 
-const cancelledBefore = (turnId: string, callId: string): ToolOutcome =>
-  failed(turnId, callId, 'TOOL.CANCELLED', 'the turn was cancelled before the tool ran');
-
-const trySending = async (work: ToolCallContext, turnId: string, call: TurnToolCall): Promise<Tried> => {
-  try {
-    await work.services.failpoint('agent.tool.dispatched', work.actor.sessionId);
-    return afterReply(turnId, call, await send(work, call));
-  } catch (error) {
-    if (error instanceof Stopped && error.reason === 'cancelled') {
-      cancelSent(work, call.callId);
-      return { outcome: unknownOutcome(turnId, call.callId, 'the turn was cancelled while the tool ran') };
-    }
-    if (!isAppError(error)) throw error;
-    return afterError(turnId, call, error);
-  }
-};
-
-const makeTry = async (
-  work: ToolCallContext,
+const toDeferral = (
+  now: number,
   turnId: string,
-  call: TurnToolCall,
-  claim: Claim,
-): Promise<Tried> => {
-  const { services, actor, signal } = work;
-  try {
-    throwIfStopped(signal);
-    // Nothing can be sent, so nothing is lost.
-    if (!services.nats.isConnected()) return unsent(turnId, call);
-    await claimFirst(work, call, claim);
-    await services.failpoint('agent.tool.claimed', actor.sessionId);
-    await work.confirm();
-    throwIfStopped(signal);
-  } catch (error) {
-    if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
-    return { outcome: cancelledBefore(turnId, call.callId) };
-  }
-  return trySending(work, turnId, call);
-};
-
-const deferral = (
-  { clock }: Pick<ToolCallDeps, 'clock'>,
-  turnId: string,
-  { callId }: TurnToolCall,
+  callId: string,
   reason: DeferralReason,
-  waitMs: number,
+  delayMs: number,
 ): ToolDeferral => {
-  const deferredAt = clock.now();
-  const at = (now: number): string => isoTime({ now: () => now });
+  const at = (time: number): string => isoTime({ now: () => time });
   return {
     type: 'ToolCallDeferred',
-    data: { turnId, callId, reason, deferredAt: at(deferredAt), dueAt: at(deferredAt + waitMs) },
+    data: { turnId, callId, reason, deferredAt: at(now), dueAt: at(now + delayMs) },
   };
 };
 
-/**
- * Makes one try of a tool call, claimed in the log first unless the tool is idempotent, and answers its outcome; or that
- * there is to be another try, if the tool was certainly not reached or its policy allows one. Throws `Stopped` when the
- * session is another's or this process ends: the outcome is not ours then.
- */
-export const makeToolCall = async (
-  work: ToolCallContext,
-  turnId: string,
-  call: TurnToolCall,
-  claim: Claim,
-): Promise<ToolOutcome | ToolDeferral> => {
-  const { clock, random } = work.services;
-  // Claimed before it came here: whoever did so learned no outcome.
-  if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
-  const tried = await makeTry(work, turnId, call, claim);
-  if ('outcome' in tried) return tried.outcome;
-  const waitedMs = call.deferred ? clock.now() - Date.parse(call.deferred.since) : 0;
-  const waitMs = retryDelay(call, { reason: tried.again, waitedMs, random: random() });
-  return waitMs === null
-    ? tried.otherwise
-    : deferral(work.services, turnId, call, tried.again, Math.round(waitMs));
-};
+/** Calls tools in the sandbox. */
+export class ToolCaller {
+  constructor(private readonly deps: ToolCallDeps) {}
+
+  /**
+   * Makes one attempt of a tool call, claimed in the log first unless the tool is idempotent.
+   * Returns its outcome, or a deferral if the tool was certainly not reached or its policy allows a
+   * retry. Throws `Stopped` when another process holds the session or this one shuts down: the
+   * outcome is not ours to record then.
+   */
+  async call(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    claim: Claim,
+  ): Promise<ToolOutcome | ToolDeferral> {
+    const { clock, random } = this.deps;
+    // Claimed by an earlier attempt whose outcome is not known.
+    if (call.claimed) return unknownOutcome(turnId, call.callId, 'the answer of the tool was lost');
+    const attempted = await this.attempt(context, turnId, call, claim);
+    if ('outcome' in attempted) return attempted.outcome;
+    const { retry: reason, otherwise } = attempted;
+    const waitedMs = call.deferred ? clock.now() - Date.parse(call.deferred.since) : 0;
+    const delayMs = retryDelay(call, { reason, waitedMs, random: random() });
+    if (delayMs === null) return otherwise;
+    return toDeferral(clock.now(), turnId, call.callId, reason, Math.round(delayMs));
+  }
+
+  /** Publishes the cancellation of a call to all sandbox processes. The one that runs it stops it. */
+  cancel({ actor }: Pick<ToolCallContext, 'actor'>, callId: string): void {
+    const { nats } = this.deps;
+    const { workspace, sessionId } = actor;
+    if (!nats.isConnected()) return;
+    const message: ToolCancel = { workspace, sessionId, callId, epoch: actor.lease.held()?.epoch ?? 0 };
+    nats.connection.publish(TOOL_CANCEL_SUBJECT, JSON.stringify(message));
+  }
+
+  private async attempt(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    claim: Claim,
+  ): Promise<Attempted> {
+    const { nats, failpoint } = this.deps;
+    const { actor, signal } = context;
+    try {
+      signal.throwIfAborted();
+      // Without a connection nothing is sent, so no response can be lost.
+      if (!nats.isConnected()) return unsent(turnId, call);
+      await claimCall(context, call, claim);
+      await failpoint('agent.tool.claimed', actor.sessionId);
+      await context.confirmLease();
+      signal.throwIfAborted();
+    } catch (error) {
+      if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
+      const message = 'the turn was cancelled before the tool ran';
+      return { outcome: failed(turnId, call.callId, 'TOOL.CANCELLED', message) };
+    }
+    return this.dispatch(context, turnId, call);
+  }
+
+  private async dispatch(context: ToolCallContext, turnId: string, call: TurnToolCall): Promise<Attempted> {
+    try {
+      await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
+      return afterReply(turnId, call, await this.send(context, call));
+    } catch (error) {
+      if (error instanceof Stopped && error.reason === 'cancelled') {
+        this.cancel(context, call.callId);
+        return { outcome: unknownOutcome(turnId, call.callId, 'the turn was cancelled while the tool ran') };
+      }
+      if (!isAppError(error)) throw error;
+      return afterError(turnId, call, error);
+    }
+  }
+
+  private async send(context: ToolCallContext, call: TurnToolCall): Promise<ToolReply> {
+    const { workspace, sessionId } = context.actor;
+    const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
+    const payload = {
+      workspace,
+      sessionId,
+      callId,
+      epoch: context.epoch(),
+      name,
+      input: toStorableJson(input) as typeof input,
+      idempotencyKey,
+      ...(timeoutMs ? { timeoutMs } : {}),
+      ...(approval
+        ? { approved: { moduleDigest: approval.moduleDigest, grants: [...approval.grants] } }
+        : {}),
+    };
+    const reply = this.deps.requests.request(callTool, payload);
+    return detectLostCall(this.deps, { workspace, sessionId, callId }, reply, context.signal);
+  }
+}

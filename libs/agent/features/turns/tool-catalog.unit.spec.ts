@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ToolLimit } from '@antiphon/config';
-import { callPolicy } from './tool-limits.js';
+import { callPolicy } from './tool-catalog.js';
 
 const NONE = { timeoutMs: null, maxAttempts: null, maxBackoffMs: null };
 const limited = (...toolLimits: (Partial<ToolLimit> & { tool: string })[]) => ({

@@ -1,66 +1,64 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ToolCallRef } from '@antiphon/agent-workflows';
 import { toolWorkflowId } from '@antiphon/contracts/agent';
+import { sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { startWorkflowOnce } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
-import type { ToolRetries, ToolRetryRef } from './tool-retries.js';
+import type { ToolRetries, ToolRetryRef } from './tool-retry.js';
 
-/** Between two tries to tell Temporal of a call while it is away. */
-const TELL_AGAIN_MS = 1_000;
+/** Delay before a workflow is started again while Temporal is unavailable, ms. */
+const RESTART_MS = 1_000;
 
-export interface TemporalRetriesOptions {
+export interface TemporalRetriesDeps {
   readonly temporal: TemporalLink;
   readonly taskQueue: string;
   readonly logger: Logger;
 }
 
-const beginRetries = (
-  { temporal, taskQueue }: TemporalRetriesOptions,
-  { workspace, sessionId, callId, agentId }: ToolRetryRef,
-): Promise<void> =>
-  startWorkflowOnce(temporal, {
-    workflowType: 'toolRetry',
-    workflowId: toolWorkflowId(callId),
-    taskQueue,
-    input: { workspace, sessionId, callId } satisfies ToolCallRef,
-    keywords: { AntiphonWorkspace: workspace, AntiphonAgent: agentId, AntiphonSession: sessionId },
-  });
-
 /**
- * Has Temporal wait: each call has a Temporal workflow under its fixed id. While the server is away, the
- * call waits in the log. `stop` answers when nothing is on its way to the server any more.
+ * Schedules retries in Temporal: each call has a Temporal workflow under a fixed id. While the
+ * server is unavailable, the call waits in the log.
  */
-export const createTemporalRetries = (
-  options: TemporalRetriesOptions,
-): ToolRetries & { stop(): Promise<void> } => {
-  const { logger } = options;
-  const stop = new AbortController();
-  const stopping = stop.signal;
-  const telling = new Map<string, Promise<void>>();
-  const tell = async (call: ToolRetryRef): Promise<void> => {
-    for (let warned = false; !stopping.aborted; warned = true) {
+export class TemporalRetries implements ToolRetries {
+  private readonly stopping = new AbortController();
+  private readonly starting = new Map<string, Promise<void>>();
+
+  constructor(private readonly deps: TemporalRetriesDeps) {}
+
+  schedule(call: ToolRetryRef): void {
+    const { callId } = call;
+    if (this.starting.has(callId)) return;
+    const started = this.startWithRetry(call).finally(() => this.starting.delete(callId));
+    this.starting.set(callId, started);
+  }
+
+  /** Resolves when no start request is in flight any more. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await Promise.all(this.starting.values());
+  }
+
+  private async startWithRetry(call: ToolRetryRef): Promise<void> {
+    const { logger } = this.deps;
+    const { signal } = this.stopping;
+    for (let isLogged = false; !signal.aborted; isLogged = true) {
       try {
-        return await beginRetries(options, call);
+        return await this.startWorkflow(call);
       } catch (error) {
-        if (!warned)
-          logger.warn(
-            { err: error, callId: call.callId },
-            'Temporal was not told of a tool call; it will be',
-          );
+        if (!isLogged) logger.warn({ err: error, callId: call.callId }, 'tool retry workflow not started');
       }
-      await sleep(TELL_AGAIN_MS, undefined, { signal: stopping }).catch(() => undefined);
+      await sleep(RESTART_MS, signal).catch(() => undefined);
     }
-  };
-  return {
-    begin: (call) => {
-      if (telling.has(call.callId)) return;
-      const told = tell(call).finally(() => telling.delete(call.callId));
-      telling.set(call.callId, told);
-    },
-    stop: async () => {
-      stop.abort();
-      await Promise.all(telling.values());
-    },
-  };
-};
+  }
+
+  private startWorkflow({ workspace, sessionId, callId, agentId }: ToolRetryRef): Promise<void> {
+    const { temporal, taskQueue } = this.deps;
+    return startWorkflowOnce(temporal, {
+      workflowType: 'toolRetry',
+      workflowId: toolWorkflowId(callId),
+      taskQueue,
+      input: { workspace, sessionId, callId } satisfies ToolCallRef,
+      keywords: { AntiphonWorkspace: workspace, AntiphonAgent: agentId, AntiphonSession: sessionId },
+    });
+  }
+}

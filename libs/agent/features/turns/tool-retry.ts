@@ -1,141 +1,194 @@
 import { followUps, maxRetryDelay } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
-import { isAppError, isoTime } from '@antiphon/kernel';
+import { isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { makeToolCall, unknownOutcome } from './tool-call.js';
-import type { ToolCallDeps, ToolCallContext } from './tool-call.js';
+import type { ClaimedSession, SessionRegistry } from '../sessions/session-registry.js';
+import { Stopped, retryTransient } from './step-context.js';
+import { ToolCaller, unknownOutcome } from './tool-call.js';
+import type { ToolCallContext, ToolCallDeps } from './tool-call.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
-import type { SessionRegistry } from '../sessions/session-registry.js';
-import { Stopped, untilAnswered } from './stop.js';
-import type { ToolRetryRef } from './tool-retries.js';
 import { observeTool, turnContext } from './turn-telemetry.js';
 
-/** Which call: all that a Temporal workflow is told of it. */
-export type ToolCallRef = Omit<ToolRetryRef, 'agentId'>;
+/** Reference to a tool call. A Temporal workflow gets nothing else. */
+export interface ToolCallRef {
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly callId: string;
+}
 
-/** Where a call stands: over, or due for its next try in so many ms. */
+/** A deferred tool call, and the agent that it belongs to. */
+export interface ToolRetryRef extends ToolCallRef {
+  readonly agentId: string;
+}
+
+/** Schedules the retries of deferred calls. */
+export interface ToolRetries {
+  /** Schedules a call's retries, once: a call that is scheduled already is skipped. Does not throw. */
+  schedule(call: ToolRetryRef): void;
+}
+
+/** Progress of a deferred call: over, or due for its next attempt after a delay, ms. */
 export interface RetryProgress {
   readonly over: boolean;
   readonly waitMs: number;
 }
 
-/** Makes later tries of tool calls, in whichever process; each is safe to repeat. */
-export interface RetryTool {
-  /** Reads the log. */
-  read(call: ToolCallRef): Promise<RetryProgress>;
-  /** Makes the next try, and leaves its outcome, or when the one after it is due, in the log. */
-  again(call: ToolCallRef): Promise<RetryProgress>;
-}
-
-export interface RetryToolDeps extends ToolCallDeps, PolicyDeps {
+export interface ToolRetryDeps extends ToolCallDeps, PolicyDeps {
+  readonly registry: SessionRegistry;
   readonly logger: Logger;
 }
 
-type Found = Awaited<ReturnType<SessionRegistry['requireSession']>>;
-interface WaitingCall {
+interface DeferredCall {
   readonly turnId: string;
   readonly call: TurnToolCall;
 }
 
-/** The call, while it waits for another try or has one under way. */
-const waitingCall = ({ open }: SessionState, callId: string): WaitingCall | null => {
+const OVER: RetryProgress = { over: true, waitMs: 0 };
+const RETRIER_LOST = 'the process that tried this tool again was lost';
+
+/** An attempt is not cancelled with its turn: the turn's driver records the cancel. */
+const neverAborted = new AbortController().signal;
+
+/** Returns a call while it waits for a retry, or while a retry runs. */
+const findDeferred = ({ open }: SessionState, callId: string): DeferredCall | null => {
   const call = open?.steps.flatMap(({ calls }) => calls).find((one) => one.callId === callId);
   return open && call?.status === 'requested' && call.deferred ? { turnId: open.turnId, call } : null;
 };
 
-const OVER: RetryProgress = { over: true, waitMs: 0 };
-const LOST = 'the process that tried this tool again was lost';
+/** Retries tool calls, in any agent process. Each retry is safe to repeat. */
+export class ToolRetry {
+  private readonly caller: ToolCaller;
 
-/** Nothing ends a try but its answer: what its turn thinks of it meanwhile, its driver records. */
-const unstoppable = new AbortController().signal;
+  constructor(private readonly deps: ToolRetryDeps) {
+    this.caller = new ToolCaller(deps);
+  }
 
-export const createRetryTool = (services: RetryToolDeps, registry: SessionRegistry): RetryTool => {
-  const { log, clock, logger } = services;
+  /** Reads a call's progress from the log. */
+  async read({ workspace, sessionId, callId }: ToolCallRef): Promise<RetryProgress> {
+    const { registry } = this.deps;
+    const session = await registry.requireSession(workspace, sessionId);
+    registry.wakeDriver(session);
+    return this.progressOf(session, callId);
+  }
 
-  const progressOf = ({ actor }: Found, callId: string): RetryProgress => {
-    const waiting = waitingCall(actor.fold().state, callId);
-    if (!waiting) return OVER;
-    const dueAt = Date.parse(waiting.call.deferred?.dueAt ?? '');
-    // Another process wrote when it is due, by its own clock.
-    const waitMs = Math.min(Math.max(0, dueAt - clock.now()), maxRetryDelay(waiting.call));
-    return { over: false, waitMs };
-  };
+  /** Makes the next attempt and records its outcome, or when the one after it is due. */
+  async retry({ workspace, sessionId, callId }: ToolCallRef): Promise<RetryProgress> {
+    const { registry } = this.deps;
+    const session = await registry.requireSession(workspace, sessionId);
+    try {
+      return await this.retryDeferred(session, callId);
+    } finally {
+      registry.wakeDriver(session);
+    }
+  }
 
-  /** Also without the lease: the driver may be another process, which is told. */
-  const commitOnce = async ({ actor }: Found, command: SessionCommand): Promise<void> => {
-    await actor.commit(({ state }) => {
-      const decided = log.decider.decide(command, state);
-      if (!actor.lease.held() || decided.length === 0) return { events: decided };
-      const next = decided.reduce(log.decider.evolve, state);
-      return {
-        events: [...decided, ...followUps(next, followUpContext(services, actor, state))],
-      };
-    });
-  };
-  /** A lease that is lost on the way changes nothing: what a try brought belongs to the call. */
-  const commit = (found: Found, command: SessionCommand): Promise<void> =>
-    untilAnswered(
-      () =>
-        commitOnce(found, command).catch((error: unknown) => {
-          if (!isAppError(error) || error.code !== 'LOG.FENCED') throw error;
-          return commitOnce(found, command);
-        }),
-      unstoppable,
-      logger,
-    );
-
-  const workOn = ({ actor, claim }: Found): ToolCallContext => ({
-    services,
-    actor,
-    signal: unstoppable,
-    confirm: () => Promise.resolve(),
-    epoch: () => actor.lease.held()?.epoch ?? (claim.owned ? 0 : claim.epoch),
-  });
-
-  const makeTry = async (found: Found, { turnId, call }: WaitingCall): Promise<void> => {
-    const now = (): string => isoTime(clock);
-    const claimCall = (callId: string) =>
-      commit(found, { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: now() });
-    const end = call.claimed
-      ? unknownOutcome(turnId, call.callId, LOST)
-      : await observeTool(call, () => makeToolCall(workOn(found), turnId, call, claimCall));
-    await services.failpoint('agent.tool.answered', found.actor.sessionId);
-    await commit(found, { type: 'RecordToolOutcomes', data: { outcomes: [end] }, now: now() });
-  };
-
-  const goOn = ({ actor, driver, claim }: Found): void => {
-    registry.wakeDriver({ actor, driver, claim });
-  };
-
-  const again = async (found: Found, callId: string): Promise<RetryProgress> => {
-    const { workspace, sessionId } = found.actor;
-    const { state, origins } = found.actor.fold();
-    const waiting = waitingCall(state, callId);
-    if (!waiting || state.open?.cancelRequested) return OVER;
-    const { turnId } = waiting;
-    const about = turnContext(origins[turnId], { workspace, sessionId, turnId });
-    await runWithContext(about, () => makeTry(found, waiting)).catch((error: unknown) => {
-      // Another driver has come to the sandbox first: what it has recorded says what is left to do.
+  private async retryDeferred(session: ClaimedSession, callId: string): Promise<RetryProgress> {
+    const { workspace, sessionId } = session.actor;
+    const { state, origins } = session.actor.fold();
+    const deferred = findDeferred(state, callId);
+    if (!deferred || state.open?.cancelRequested) return OVER;
+    const { turnId } = deferred;
+    const logContext = turnContext(origins[turnId], { workspace, sessionId, turnId });
+    await runWithContext(logContext, () => this.attempt(session, deferred)).catch((error: unknown) => {
+      // Another driver reached the sandbox first: its records show what is left to do.
       if (!(error instanceof Stopped)) throw error;
     });
-    return progressOf(found, callId);
-  };
+    return this.progressOf(session, callId);
+  }
 
-  return {
-    read: async ({ workspace, sessionId, callId }) => {
-      const found = await registry.requireSession(workspace, sessionId);
-      goOn(found);
-      return progressOf(found, callId);
-    },
-    again: async ({ workspace, sessionId, callId }) => {
-      const found = await registry.requireSession(workspace, sessionId);
-      try {
-        return await again(found, callId);
-      } finally {
-        goOn(found);
-      }
-    },
-  };
-};
+  private async attempt(session: ClaimedSession, { turnId, call }: DeferredCall): Promise<void> {
+    const { clock, failpoint } = this.deps;
+    const claim = (callId: string): Promise<void> =>
+      this.commit(session, { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: isoTime(clock) });
+    const outcome = call.claimed
+      ? unknownOutcome(turnId, call.callId, RETRIER_LOST)
+      : await observeTool(call, () => this.caller.call(this.contextOf(session), turnId, call, claim));
+    await failpoint('agent.tool.answered', session.actor.sessionId);
+    const now = isoTime(clock);
+    await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
+  }
+
+  private contextOf({ actor, claim }: ClaimedSession): ToolCallContext {
+    return {
+      actor,
+      signal: neverAborted,
+      confirmLease: () => Promise.resolve(),
+      epoch: () => actor.lease.held()?.epoch ?? (claim.owned ? 0 : claim.epoch),
+    };
+  }
+
+  private progressOf({ actor }: ClaimedSession, callId: string): RetryProgress {
+    const deferred = findDeferred(actor.fold().state, callId);
+    if (!deferred) return OVER;
+    const dueAt = Date.parse(deferred.call.deferred?.dueAt ?? '');
+    // Bounded, because another process wrote the due time by its own clock.
+    const waitMs = Math.min(Math.max(0, dueAt - this.deps.clock.now()), maxRetryDelay(deferred.call));
+    return { over: false, waitMs };
+  }
+
+  /** Commits again after a lost lease: the outcome of an attempt belongs to the call, whoever drives the session. */
+  private commit(session: ClaimedSession, command: SessionCommand): Promise<void> {
+    const commit = (): Promise<void> =>
+      this.commitOnce(session, command).catch((error: unknown) => {
+        if (!isAppError(error) || error.code !== 'LOG.FENCED') throw error;
+        return this.commitOnce(session, command);
+      });
+    return retryTransient(commit, neverAborted, this.deps.logger);
+  }
+
+  /** Commits with or without the lease. Another process that drives the session is notified afterwards. */
+  private async commitOnce({ actor }: ClaimedSession, command: SessionCommand): Promise<void> {
+    const { decider } = this.deps.log;
+    await actor.commit(({ state }) => {
+      const decided = decider.decide(command, state);
+      if (!actor.lease.held() || decided.length === 0) return { events: decided };
+      const next = decided.reduce(decider.evolve, state);
+      return { events: [...decided, ...followUps(next, followUpContext(this.deps, actor, state))] };
+    });
+  }
+}
+
+/** Schedules retries in this process, without Temporal. The session's next driver schedules lost ones again. */
+export class LocalRetries implements ToolRetries {
+  private readonly scheduled = new Set<string>();
+
+  constructor(
+    private readonly toolRetry: ToolRetry,
+    private readonly stopping: AbortSignal,
+    private readonly logger: Logger,
+  ) {}
+
+  schedule(call: ToolRetryRef): void {
+    const { callId } = call;
+    if (this.scheduled.has(callId)) return;
+    this.scheduled.add(callId);
+    this.retryUntilOver(call)
+      .catch((error: unknown) => {
+        if (!this.stopping.aborted) this.logger.warn({ err: error, callId }, 'tool retry failed');
+      })
+      .finally(() => this.scheduled.delete(callId));
+  }
+
+  private async retryUntilOver(call: ToolRetryRef): Promise<void> {
+    let progress = await this.toolRetry.read(call);
+    while (!progress.over) {
+      await sleep(progress.waitMs, this.stopping);
+      progress = await this.toolRetry.retry(call);
+    }
+  }
+}
+
+/** Passes retries on to the scheduler that was set last: this process, then Temporal once it is connected. */
+export class RetryScheduler implements ToolRetries {
+  private current: ToolRetries | null = null;
+
+  schedule(call: ToolRetryRef): void {
+    this.current?.schedule(call);
+  }
+
+  delegateTo(retries: ToolRetries): void {
+    this.current = retries;
+  }
+}

@@ -30,7 +30,7 @@ const firstChunkSeconds = defineHistogram(
 );
 const tokens = defineCounter('antiphon_model_tokens', 'Tokens of answered model calls, as they are charged');
 
-/** In which a driver works on a turn: its log lines, messages and spans hang under the span that stands for the turn. */
+/** Returns the context of a turn's work: its log lines, messages and spans belong to the turn's span. */
 export const turnContext = (
   origin: TurnOrigin | undefined,
   known: Pick<RequestContext, 'workspace' | 'sessionId'> & { readonly turnId: string },
@@ -75,11 +75,11 @@ const reportTurn = ({ event, metadata }: FoldedEvent, place: TurnPlace, endedAt:
   });
 };
 
-/** Measures and traces the turns that ended with these events, which this process has just committed. */
+/** Records metrics and spans of the turns that ended with these events of this process. */
 export const reportEndedTurns = (events: readonly FoldedEvent[], place: TurnPlace, now: number): void =>
   events.forEach((event) => reportTurn(event, place, now));
 
-/** How a model call is told of; `kind`: of the provider, as GenAI conventions name it. */
+/** A model call to observe. `kind` is the provider's name in the GenAI conventions. */
 export interface ObservedCall {
   readonly call: OpenCall;
   readonly kind: string;
@@ -87,7 +87,7 @@ export interface ObservedCall {
   readonly agentId: string;
 }
 
-const endOfCall = (
+const resultAttributes = (
   span: OpenSpan,
   { command }: CallResult,
   responseModel: string | undefined,
@@ -124,18 +124,18 @@ const measureCall = (
   tokens.add(usage.outputTokens, { ...labels, 'gen_ai.token.type': 'output' });
 };
 
-/** What a model call tells of itself while it runs. */
+/** Reports the progress of a model call. */
 export interface CallProbe {
-  /** The first piece of the answer is there. */
+  /** Reports the first part of the response. */
   onFirst(): void;
-  /** The model that answered, as the provider names it. */
+  /** Reports the model that responded, as the provider names it. */
   answeredBy(model: string | undefined): void;
 }
 
-/** Names of models are short and plain; whatever else a provider calls itself does not enter a span. */
+/** Form of a model name. Any other name from a provider is left out of the span. */
 const MODEL_NAME = /^[\w.:/@-]{1,100}$/;
 
-/** The call of a provider as a `chat` span and as measurements; `work` answers what is to be recorded of it. */
+/** Records a provider call as a `chat` span and in metrics. */
 export const observeCall = (
   observed: ObservedCall,
   work: (probe: CallProbe) => Promise<CallResult>,
@@ -157,7 +157,7 @@ export const observeCall = (
       onFirst: () => (first ??= (performance.now() - startedAt) / 1_000),
       answeredBy: (model) => (answeredBy = MODEL_NAME.test(model ?? '') ? model : undefined),
     });
-    span.set(endOfCall(span, result, answeredBy));
+    span.set(resultAttributes(span, result, answeredBy));
     measureCall(observed, result, { whole: (performance.now() - startedAt) / 1_000, first });
     return result;
   });
@@ -169,7 +169,7 @@ const outcomeName = ({ type, data }: ToolOutcome | ToolDeferral): string => {
   return type === 'ToolCallFailed' ? data.code : 'unknown';
 };
 
-/** A tool call as an `execute_tool` span and as a measurement. `name`: of a tool that the agent was given. */
+/** Records a tool call as an `execute_tool` span and in metrics. `name` is a tool that the agent was given. */
 export const observeTool = (
   { name, callId }: { readonly name: string; readonly callId: string },
   work: () => Promise<ToolOutcome | ToolDeferral>,

@@ -1,0 +1,215 @@
+import { canBegin, followUps, nextStep } from '@antiphon/agent-domain';
+import type { FollowUpContext, OpenTurn, SessionCommand } from '@antiphon/agent-domain';
+import { rejected } from '@antiphon/kernel';
+import { runWithContext } from '@antiphon/observability';
+import type { SessionActor } from '../sessions/session-actor.js';
+import type { SessionFold } from '../sessions/session-fold.js';
+import type { SessionDriver, UpcomingTurn } from '../sessions/session-registry.js';
+import { CallPrefetch } from './prefetch-call.js';
+import { requestContext } from './prepare-call.js';
+import type { ContextDeps, TurnContext } from './prepare-call.js';
+import { settleCalls } from './reserve-budget.js';
+import { Stopped, retryTransient } from './step-context.js';
+import type { StepContext, StopReason } from './step-context.js';
+import { findAgent, followUpContext, policyOf } from './turn-policy.js';
+import type { ActiveStep, StepDeps, TurnSteps } from './turn-steps.js';
+import { turnContext } from './turn-telemetry.js';
+
+export interface DriverDeps extends StepDeps, ContextDeps {}
+
+const abort = (controller: AbortController, reason: StopReason): void =>
+  controller.abort(new Stopped(reason));
+
+/**
+ * Drives the turns of one session, as long as this process holds its lease: performs one step after
+ * another until the session is idle or waits for an approval or a tool.
+ */
+export class TurnDriver implements SessionDriver {
+  /** Aborts even the recording of outcomes: another process holds the session, or this one has to exit. */
+  private recording = new AbortController();
+  private current: { readonly turnId: string; readonly controller: AbortController } | null = null;
+  private running: Promise<void> | null = null;
+  private isWoken = false;
+  private isStopped = false;
+  private context: { readonly turnId: string; readonly requested: Promise<TurnContext> } | null = null;
+  private readonly prefetch: CallPrefetch;
+
+  /** Sets the actor's listeners. */
+  constructor(
+    private readonly deps: DriverDeps,
+    private readonly steps: TurnSteps,
+    private readonly actor: SessionActor,
+  ) {
+    const contextOf = (fold: SessionFold): Promise<TurnContext> => this.contextOf(fold);
+    this.prefetch = new CallPrefetch(deps, actor.workspace, contextOf, () => this.epoch());
+    actor.onChange(() => this.onChange());
+    actor.onAppending((fold) => this.prefetch.onAppending(fold, actor.fold().state.open?.call ?? null));
+  }
+
+  wake(): void {
+    this.isWoken = true;
+    if (this.isStopped) return;
+    this.running ??= this.run()
+      .catch((error: unknown) => this.deps.logger.error({ err: error }, 'session release failed'))
+      .finally(() => (this.running = null));
+  }
+
+  prefetchContext(turn: UpcomingTurn): void {
+    void this.requestContext(turn).catch(() => undefined);
+  }
+
+  isWorking(): boolean {
+    return this.running !== null;
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.isStopped = true;
+    this.stopStep('draining');
+    const graceOver = setTimeout(() => abort(this.recording, 'draining'), graceMs);
+    await this.running;
+    clearTimeout(graceOver);
+  }
+
+  private onChange(): void {
+    if (!this.actor.lease.held()) {
+      abort(this.recording, 'lost');
+      this.stopStep('lost');
+      return;
+    }
+    const open = this.actor.known()?.state.open;
+    // The cancel of a queued turn has ended it without a step.
+    if (open?.cancelRequested || open?.turnId !== this.current?.turnId) this.stopStep('cancelled');
+  }
+
+  private stopStep(reason: StopReason): void {
+    if (this.current) abort(this.current.controller, reason);
+  }
+
+  private epoch(): number | null {
+    return this.actor.lease.held()?.epoch ?? null;
+  }
+
+  private async run(): Promise<void> {
+    do {
+      this.isWoken = false;
+      this.recording = new AbortController();
+      if (!this.actor.lease.held()) return;
+      await this.drive().catch((error: unknown) => this.releaseAfterFailure(error));
+    } while (this.isWoken && !this.isStopped);
+  }
+
+  private async drive(): Promise<void> {
+    const { actor, deps } = this;
+    let retryAfterMs = 0;
+    for (;;) {
+      const { state, origins } = actor.fold();
+      const step = nextStep(state, policyOf(deps, actor.workspace, state), actor.inFlight());
+      const turn = state.open;
+      if (!actor.lease.held() || !turn || step.kind === 'idle') return;
+      // The answer to the approval wakes the driver.
+      if (step.kind === 'await_approvals') return;
+      if (this.isStopped || (step.kind === 'begin_call' && !canBegin(step, this.allowedCalls()))) return;
+      const { workspace, sessionId } = actor;
+      const { turnId } = turn;
+      const logContext = turnContext(origins[turnId], { workspace, sessionId, turnId });
+      retryAfterMs = await runWithContext(logContext, () => this.perform(turn, step, retryAfterMs));
+      // The retry of the tool wakes the driver.
+      if (step.kind === 'await_tools') return;
+    }
+  }
+
+  private async perform(turn: OpenTurn, step: ActiveStep, retryAfterMs: number): Promise<number> {
+    const controller = new AbortController();
+    const epoch = this.epoch();
+    this.current = { turnId: turn.turnId, controller };
+    if (turn.cancelRequested) abort(controller, 'cancelled');
+    // Only a model call has a deadline here: the sandbox enforces a tool's.
+    const deadline =
+      step.kind === 'run_call'
+        ? setTimeout(() => abort(controller, 'deadline'), this.deps.times.attemptMs).unref()
+        : undefined;
+    try {
+      return await this.steps.perform(this.stepContext(turn, controller.signal), step, retryAfterMs);
+    } catch (error) {
+      // The fold contains the cancel: the next step is decided with it.
+      if (error instanceof Stopped && error.reason === 'cancelled') return 0;
+      // Metering or the sandbox learned of a newer epoch before this process did.
+      if (error instanceof Stopped && error.reason === 'lost' && this.epoch() === epoch)
+        this.actor.lease.markLost();
+      throw error;
+    } finally {
+      clearTimeout(deadline);
+      this.current = null;
+    }
+  }
+
+  private stepContext({ turnId, content }: OpenTurn, signal: AbortSignal): StepContext {
+    const { deps, actor } = this;
+    const { started } = actor.fold().state;
+    const { agentId = '', sessionKey = '' } = started ?? {};
+    const turn = { turnId, content, agentId, sessionKey };
+    return {
+      actor,
+      agent: findAgent(deps, agentId),
+      signal,
+      context: () => this.requestContext(turn),
+      takePrefetched: (call) => this.prefetch.take(call),
+      confirmLease: async () => {
+        // While the log is unavailable the owner is unknown, and no call is started.
+        const isHeld = await retryTransient(() => actor.lease.confirm(), signal, deps.logger);
+        if (!isHeld) throw new Stopped('lost');
+      },
+      record: (command) => this.record(command),
+    };
+  }
+
+  private async record(command: SessionCommand | null): Promise<void> {
+    const { actor, deps } = this;
+    const { decider } = deps.log;
+    const commit = () =>
+      actor.commit(({ state }) => {
+        // Without its lease a driver records nothing, not even a correct outcome.
+        if (!actor.lease.held()) throw new Stopped('lost');
+        const decided = command ? decider.decide(command, state) : [];
+        const next = decided.reduce(decider.evolve, state);
+        const context = followUpContext(deps, actor, next, this.allowedCalls());
+        return { events: [...decided, ...followUps(next, context)] };
+      });
+    const committed = await retryTransient(commit, this.recording.signal, deps.logger);
+    if (committed.outcome === 'appended') settleCalls(deps, actor.workspace, committed.decision.events);
+  }
+
+  private allowedCalls(): FollowUpContext['begins'] {
+    if (this.isStopped) return 'none';
+    return this.deps.takesTurns() ? 'any' : 'running_turns';
+  }
+
+  private contextOf({ state }: SessionFold): Promise<TurnContext> {
+    const { agentId = '', sessionKey = '' } = state.started ?? {};
+    const { turnId = '', content = '' } = state.open ?? {};
+    return this.requestContext({ turnId, content, agentId, sessionKey });
+  }
+
+  /** Requests the context of a turn once. A failed request is repeated by the next caller. */
+  private requestContext(turn: UpcomingTurn): Promise<TurnContext> {
+    const { deps, actor } = this;
+    if (this.context?.turnId === turn.turnId) return this.context.requested;
+    const agent = findAgent(deps, turn.agentId);
+    if (!agent) return Promise.reject(rejected('AGENT.NOT_FOUND', `there is no agent "${turn.agentId}"`));
+    const { workspace, sessionId } = actor;
+    const requested = requestContext(deps, { workspace, sessionId, fold: actor.fold() }, agent, turn);
+    this.context = { turnId: turn.turnId, requested };
+    requested.catch(() => {
+      if (this.context?.requested === requested) this.context = null;
+    });
+    return requested;
+  }
+
+  /** Releases the lease after a failure, as if this process had died: the next driver continues from the log. */
+  private async releaseAfterFailure(error: unknown): Promise<void> {
+    if (error instanceof Stopped) return;
+    const { sessionId } = this.actor;
+    this.deps.logger.error({ err: error, sessionId }, 'session driver failed');
+    await this.actor.release();
+  }
+}
