@@ -2,8 +2,7 @@ import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
-import { createAgentRuntime } from './agent-runtime.js';
-import type { AgentRuntime } from './agent-runtime.js';
+import { AgentRuntime } from './agent-runtime.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
@@ -15,22 +14,22 @@ import { RunWorker } from './runs/run-worker.js';
 import { StartRun } from './runs/start-run.handler.js';
 import { TurnEndWatcher } from './runs/turn-ends.js';
 import { Workflows } from './runs/workflows.handler.js';
-import { CancelTurnController } from './turns/cancel-turn.controller.js';
-import { ForkSessionController } from './sessions/fork-session.controller.js';
-import { ListAgentsController } from './sessions/list-agents.controller.js';
+import { ForkSession } from './sessions/fork-session.handler.js';
+import { ListAgents } from './sessions/list-agents.handler.js';
+import { StartSession } from './sessions/start-session.handler.js';
+import { CancelTurn } from './turns/cancel-turn.handler.js';
+import { SubmitTurn } from './turns/submit-turn.handler.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
 import { providersInUse } from './providers/provider-settings.js';
-import { StartSessionController } from './sessions/start-session.controller.js';
-import { SubmitTurnController } from './turns/submit-turn.controller.js';
 
 const MODELS = Symbol('MODELS');
 
 const createRuntime = (platform: AgentPlatform, models: Models, turnEnds: TurnEndWatcher): AgentRuntime => {
   const { config, store, leases, pool, nats, requests, logger, clock, ids, identity } = platform;
-  const house = { config, store, leases, pool, nats, requests, logger, clock, ids };
+  const shared = { config, store, leases, pool, nats, requests, logger, clock, ids };
   const turnEnded = (sessionId: string) => turnEnds.notify(sessionId);
-  return createAgentRuntime({ ...house, models, owner: identity.id, turnEnded });
+  return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnded });
 };
 
 const createRunWorker = (
@@ -40,14 +39,14 @@ const createRunWorker = (
   turnEnds: TurnEndWatcher,
 ): RunWorker => {
   const { config, nats, requests, identity, env } = platform;
-  // As readServiceEnv reads it: an empty variable is a missing one.
+  // An empty variable counts as missing, as in readServiceEnv.
   const temporalAddress = env['ANTIPHON_TEMPORAL_ADDRESS'] || undefined;
   const retention = readRetention(env, config);
   const own = { services, nats, requests, runtime, turnEnds };
   return new RunWorker({ ...own, temporalAddress, retention, identity: identity.id });
 };
 
-/** Begins to drive once everything is there; on the way out, what runs is brought to its end or handed over. */
+/** Starts to drive sessions after the bootstrap, and drains or hands over running turns at the shutdown. */
 @Injectable()
 class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
@@ -64,12 +63,12 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
     health.addFact('workingSessions', () => this.runtime.working());
     health.addFact('temporalWorker', () => (this.runs.isPolling() ? 'polling' : 'waiting'));
-    // Temporal's SDK keeps the processor busy for a while, in which turns that wait for this process would stand still.
+    // Recovered turns first: loading Temporal's SDK occupies the processor for a while.
     this.runs.start(this.runtime.start());
   }
 
   async onModuleDestroy(): Promise<void> {
-    // First: an activity that is begun now would submit a turn that nobody here may begin.
+    // First: an activity that starts now would submit a turn that this process no longer starts.
     await this.runs.stop();
     await this.runtime.stop();
     this.turnEnds.close();
@@ -77,16 +76,16 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   }
 }
 
-/** The agent service: sessions, turns, runs, and what drives them. */
+/** The agent service: sessions, turns, approvals and runs. */
 @Module({
   controllers: [
     AnswerApproval,
     ReadApprovals,
-    SubmitTurnController,
-    CancelTurnController,
-    StartSessionController,
-    ForkSessionController,
-    ListAgentsController,
+    SubmitTurn,
+    CancelTurn,
+    StartSession,
+    ForkSession,
+    ListAgents,
     Workflows,
     StartRun,
     CancelRun,

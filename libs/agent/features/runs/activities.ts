@@ -65,7 +65,7 @@ const withHeartbeat = async <T>(work: (signal: AbortSignal) => Promise<T>): Prom
 /** Retries of tool calls, as the turns implement them. */
 export interface ToolRetryPort {
   read: ToolActivities['readToolCall'];
-  again: ToolActivities['retryTool'];
+  retry: ToolActivities['retryTool'];
 }
 
 export interface ActivityDeps extends Pick<RunStreams, 'runs'> {
@@ -100,7 +100,7 @@ export const createActivities = ({
       runWithContext(contextFrom('agent'), () => tendApproval(approval)),
     ),
     readToolCall: withFailures(logger, 'readToolCall', (call) => retryTool.read(call)),
-    retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.again(call))),
+    retryTool: withFailures(logger, 'retryTool', (call) => withHeartbeat(() => retryTool.retry(call))),
     reconcileRuns: inContext('reconcileRuns', sweeps.reconcileRuns),
     sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
     expireReservations: inContext('expireReservations', sweeps.expireReservations),

@@ -14,8 +14,8 @@ import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { createArchiveOldEvents } from '../maintenance/archive-old-events.js';
 import type { Retention } from '../maintenance/archive-old-events.js';
 import { agentRuns } from '../projections.js';
-import { createTemporalRetries } from '../turns/tool-retry-temporal.js';
-import type { ToolRetries } from '../turns/tool-retries.js';
+import { TemporalRetries } from '../turns/tool-retry-temporal.js';
+import type { ToolRetries } from '../turns/tool-retry.js';
 import { createActivities } from './activities.js';
 import type { ToolRetryPort } from './activities.js';
 import { reconcileRuns, startRunWorkflow } from './reconcile-runs.js';
@@ -98,7 +98,7 @@ class TemporalRuns {
   private readonly activities: ReturnType<typeof createActivities>;
   private readonly schedules: readonly ScheduleSpec[];
   private readonly approvalTimers: ApprovalTimers;
-  private readonly toolRetries: ReturnType<typeof createTemporalRetries>;
+  private readonly toolRetries: TemporalRetries;
   private readonly checks = createSerialQueue();
   private workers: readonly RunningWorker[] = [];
   private timer: NodeJS.Timeout | undefined;
@@ -113,7 +113,7 @@ class TemporalRuns {
     const link = { temporal: this.temporal, taskQueue, logger: services.logger };
     this.approvalTimers = new ApprovalTimers({ ...link, pool: services.pool });
     runtime.approvals.subscribe((change) => this.approvalTimers.update(change));
-    this.toolRetries = createTemporalRetries(link);
+    this.toolRetries = new TemporalRetries(link);
     runtime.leaveRetriesTo(this.toolRetries);
     this.schedules = sweepSchedules(taskQueue, { archives: retention !== null });
     this.activities = this.createActivities(retention);

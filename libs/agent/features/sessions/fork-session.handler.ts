@@ -100,11 +100,7 @@ export class ForkSession {
   }
 
   /** Returns the turns after the cut that are run again. Throws `WHATIF.NO_TURN`. */
-  private turnsToRemake(
-    { turns }: Origin,
-    version: number,
-    { whatIf }: ForkSessionRequest,
-  ): RemadeTurn[] {
+  private turnsToRemake({ turns }: Origin, version: number, { whatIf }: ForkSessionRequest): RemadeTurn[] {
     if (!whatIf) return [];
     const after = turns.filter((turn) => turn.version > version).slice(0, whatIf.turns);
     if (after.length === 0)

@@ -58,9 +58,7 @@ export class SessionLease {
     const askedAt = this.monotonic();
     const attempt = await leases.acquire(this.workspace, sessionLease(this.sessionId), owner, times.leaseMs);
     this.setLease(attempt.acquired ? attempt.lease : null, askedAt);
-    return attempt.acquired
-      ? { owned: true }
-      : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
+    return attempt.acquired ? { owned: true } : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
   }
 
   /** Renews the lease if it may have expired. Returns false when it is lost. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Frame } from '@antiphon/contracts/agent';
 import type { Lease, LeaseStore } from '@antiphon/event-store';
-import { createLeaseGate } from './lease-gate.js';
-import { createSessionLease } from './session-lease.js';
+import { LeaseGate, SessionLease } from './session-lease.js';
 
 const LEASE_MS = 5_000;
 
@@ -27,7 +26,7 @@ const openLease = () => {
     release: async () => undefined,
   };
   const changes: (Lease | null)[] = [];
-  const lease = createSessionLease(
+  const lease = new SessionLease(
     {
       leases: leases as LeaseStore,
       owner: 'me',
@@ -55,7 +54,7 @@ describe('the life of a lease, as its holder knows it', () => {
     await lease.claim();
     const askedAt = clock.now;
     clock.now += 20_000;
-    lease.confirmed(askedAt);
+    lease.markConfirmed(askedAt);
     expect(lease.isFresh()).toBe(false);
   });
 
@@ -90,7 +89,8 @@ describe('frames ahead of their event', () => {
   const openGate = async () => {
     const world = openLease();
     const sent: unknown[] = [];
-    const send = createLeaseGate(world.lease, (frames) => sent.push(...frames.map(({ data }) => data)));
+    const gate = new LeaseGate(world.lease, (frames) => sent.push(...frames.map(({ data }) => data)));
+    const send = (frames: Frame[]) => gate.pass(frames);
     await world.lease.claim();
     return { ...world, sent, send };
   };

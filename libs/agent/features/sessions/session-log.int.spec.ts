@@ -9,8 +9,7 @@ import type { JsonObject } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { emptyFold } from './session-fold.js';
-import { createSessionLog, foldSignature, SNAPSHOT_EVERY } from './session-log.js';
-import { createSessionSnapshots } from './session-snapshots.js';
+import { createSessionLog, createSessionSnapshots, foldSignature, SNAPSHOT_EVERY } from './session-log.js';
 
 jest.setTimeout(30_000);
 

@@ -36,9 +36,7 @@ export class SessionRecovery {
     const unsubscribe = this.followNotifications();
     const sweep = (): Promise<void> =>
       this.takeOverAbandoned()
-        .catch((error: unknown) =>
-          this.deps.logger.warn({ err: error }, 'abandoned session sweep failed'),
-        )
+        .catch((error: unknown) => this.deps.logger.warn({ err: error }, 'abandoned session sweep failed'))
         .then(onSwept);
     await repeatEvery(sweep, sweepMs, signal);
     unsubscribe();

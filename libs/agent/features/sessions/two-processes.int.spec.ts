@@ -93,7 +93,7 @@ describe('a driver that was asleep while another took over', () => {
       return new Promise((resolve) => (answer = resolve));
     };
     // Its lease is never renewed, and it never looks around, as if it were stopped: it does not know what it has lost.
-    const asleep = world.process({ times: { leaseMs: 3_600_000, lookMs: 3_600_000 } });
+    const asleep = world.process({ times: { leaseMs: 3_600_000, pollMs: 3_600_000 } });
     const { sessionId } = await submitTo(asleep, { address: newAddress() });
     await until(() => world.model.requests.length === 1);
     const frames = world.watch(sessionId);

@@ -9,8 +9,8 @@ import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/m
 import { isAppError } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { createAgentRuntime } from '../agent-runtime.js';
-import type { AgentRuntime, AgentRuntimeOptions } from '../agent-runtime.js';
+import { AgentRuntime } from '../agent-runtime.js';
+import type { AgentRuntimeOptions } from '../agent-runtime.js';
 import { isolatedLink } from './isolated-link.js';
 import { createLife, mortal } from './mortal.js';
 import { createResponders } from './responders.js';
@@ -126,7 +126,7 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
   const startProcess: AgentWorld['process'] = (options = {}) => {
     const life = createLife();
     const owner = `agent-spec-${++count}-${randomBytes(3).toString('hex')}`;
-    const runtime = createAgentRuntime({
+    const runtime = new AgentRuntime({
       config: testConfig(),
       store: mortal(life, store),
       leases: mortal(life, leases),

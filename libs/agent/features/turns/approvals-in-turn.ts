@@ -92,10 +92,6 @@ export class ApprovalsInTurn {
   /** Reads the sandbox's tools, not from the cache. Waits for a sandbox that is unavailable. */
   private readTools({ actor, agent, signal }: StepContext): Promise<readonly ToolDescription[]> {
     const { tools, logger } = this.deps;
-    return retryTransient(
-      () => tools.freshToolsOf(actor.workspace, agent?.tools ?? []),
-      signal,
-      logger,
-    );
+    return retryTransient(() => tools.freshToolsOf(actor.workspace, agent?.tools ?? []), signal, logger);
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { AFTER_LOSS, ATTEMPT_SPAN, framesOf, initialCursor } from '@antiphon/contracts/agent';
 import type { Frame, FrameCursor, SessionEventOf } from '@antiphon/contracts/agent';
 import fc from 'fast-check';
-import { createDeltaStream, MAX_STREAMED_CHARS } from './delta-stream.js';
+import { DeltaStream, MAX_STREAMED_CHARS } from './delta-stream.js';
 
 type Aborted = SessionEventOf<'ModelCallAborted'>['data'];
 
@@ -11,7 +11,7 @@ const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 const watch = () => {
   const frames: Frame[] = [];
   let overflows = 0;
-  const stream = createDeltaStream(
+  const stream = new DeltaStream(
     cursor,
     't',
     (out) => void frames.push(...out),

@@ -85,7 +85,7 @@ describe('a model call', () => {
     ['', () => undefined],
     [', also when nobody knows whether it was reserved', failingOnce],
   ])('that is never begun, because somebody else was faster, gives its budget back%s', async (_, prepare) => {
-    const agent = world.process({ times: { leaseMs: 3_000, lookMs: 3_600_000 } });
+    const agent = world.process({ times: { leaseMs: 3_000, pollMs: 3_600_000 } });
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
     asked.reserve.length = 0;

@@ -64,10 +64,8 @@ export class CallPrefetch {
     const context = (): Promise<TurnContext> => this.contextOf(fold);
     // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();
-    const prepared = prepareModelCall(
-      deps,
-      { workspace, agent, state, call, context, signal, epoch },
-      () => Promise.resolve(),
+    const prepared = prepareModelCall(deps, { workspace, agent, state, call, context, signal, epoch }, () =>
+      Promise.resolve(),
     );
     prepared.catch(() => undefined); // reported to the caller of `take` only
     return { reservationId: call.reservationId, startedAt: deps.clock.now(), prepared };

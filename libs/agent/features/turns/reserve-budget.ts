@@ -81,8 +81,7 @@ export const reserveForCall = async (
     ...(epoch === null ? {} : { epoch }),
     expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
   });
-  const reserve = () =>
-    requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
+  const reserve = () => requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
   const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };

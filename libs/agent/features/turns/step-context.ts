@@ -54,11 +54,7 @@ const isTransient = (error: unknown): boolean => isAppError(error) && error.kind
  * Retries work that fails with a transient error, with backoff and without a limit: an accepted
  * turn waits for services that are unavailable. Throws any other error, and `Stopped`.
  */
-export const retryTransient = <T>(
-  work: () => Promise<T>,
-  signal: AbortSignal,
-  logger: Logger,
-): Promise<T> =>
+export const retryTransient = <T>(work: () => Promise<T>, signal: AbortSignal, logger: Logger): Promise<T> =>
   retry(work, {
     ...BACKOFF,
     signal,

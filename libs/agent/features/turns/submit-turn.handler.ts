@@ -155,8 +155,7 @@ export class SubmitTurn {
     const answer: Accepted = {
       sessionId: actor.sessionId,
       turnId: turn.turnId,
-      agentId:
-        created?.agentId ?? requireAgent(this.deps.config, fold.state.started?.agentId ?? '').id,
+      agentId: created?.agentId ?? requireAgent(this.deps.config, fold.state.started?.agentId ?? '').id,
       version: fold.version + events.length,
       acceptedOffset: acceptedOffset(turn.turnId, events),
     };

@@ -165,7 +165,7 @@ describe('without Temporal', () => {
 describe('a call that waits for its next try', () => {
   const heldBack = (): TestProcess => {
     const process = agents.process({ config: testConfig({ tools: ['once'] }) });
-    process.runtime.leaveRetriesTo({ begin: () => undefined });
+    process.runtime.leaveRetriesTo({ schedule: () => undefined });
     return process;
   };
   const deferred = async (process: TestProcess) => {
@@ -192,7 +192,7 @@ describe('a call that waits for its next try', () => {
       { type: 'ToolCallFailed', data: { code: 'TOOL.CANCELLED' } },
       { type: 'TurnCancelled' },
     ]);
-    expect(await process.runtime.retryTool.again(call)).toEqual({ over: true, waitMs: 0 });
+    expect(await process.runtime.retryTool.retry(call)).toEqual({ over: true, waitMs: 0 });
     expect(keysAsked()).toHaveLength(1);
   });
 
@@ -202,9 +202,9 @@ describe('a call that waits for its next try', () => {
     let answerLate: () => void = () => undefined;
     agents.responders.tool = (request) =>
       new Promise((resolve) => (answerLate = () => resolve(answer(request))));
-    const lost = process.runtime.retryTool.again(call);
+    const lost = process.runtime.retryTool.retry(call);
     await until(() => keysAsked().length === 2);
-    expect(await process.runtime.retryTool.again(call)).toEqual({ over: true, waitMs: 0 });
+    expect(await process.runtime.retryTool.retry(call)).toEqual({ over: true, waitMs: 0 });
     answerLate();
     await lost;
     const types = (await agents.ended(sessionId)).map(({ type }) => type);
@@ -218,7 +218,7 @@ describe('a call that waits for its next try', () => {
     const driver = heldBack();
     const { sessionId, call } = await deferred(driver);
     const other = heldBack();
-    await other.runtime.retryTool.again(call);
+    await other.runtime.retryTool.retry(call);
     const events = await agents.ended(sessionId);
     expect(events.at(-1)?.type).toBe('TurnCompleted');
     expect(events.at(-1)?.metadata['epoch']).toBe(1);

@@ -1,5 +1,6 @@
 import { followUps, maxRetryDelay } from '@antiphon/agent-domain';
 import type { SessionCommand, SessionState, TurnToolCall } from '@antiphon/agent-domain';
+import type { ToolCallRef, ToolRetryProgress } from '@antiphon/agent-workflows';
 import { isAppError, isoTime, sleep } from '@antiphon/kernel';
 import { runWithContext } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
@@ -10,13 +11,6 @@ import type { ToolCallContext, ToolCallDeps } from './tool-call.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
 import { observeTool, turnContext } from './turn-telemetry.js';
-
-/** Reference to a tool call. A Temporal workflow gets nothing else. */
-export interface ToolCallRef {
-  readonly workspace: string;
-  readonly sessionId: string;
-  readonly callId: string;
-}
 
 /** A deferred tool call, and the agent that it belongs to. */
 export interface ToolRetryRef extends ToolCallRef {
@@ -29,12 +23,6 @@ export interface ToolRetries {
   schedule(call: ToolRetryRef): void;
 }
 
-/** Progress of a deferred call: over, or due for its next attempt after a delay, ms. */
-export interface RetryProgress {
-  readonly over: boolean;
-  readonly waitMs: number;
-}
-
 export interface ToolRetryDeps extends ToolCallDeps, PolicyDeps {
   readonly registry: SessionRegistry;
   readonly logger: Logger;
@@ -45,7 +33,7 @@ interface DeferredCall {
   readonly call: TurnToolCall;
 }
 
-const OVER: RetryProgress = { over: true, waitMs: 0 };
+const OVER: ToolRetryProgress = { over: true, waitMs: 0 };
 const RETRIER_LOST = 'the process that tried this tool again was lost';
 
 /** An attempt is not cancelled with its turn: the turn's driver records the cancel. */
@@ -66,7 +54,7 @@ export class ToolRetry {
   }
 
   /** Reads a call's progress from the log. */
-  async read({ workspace, sessionId, callId }: ToolCallRef): Promise<RetryProgress> {
+  async read({ workspace, sessionId, callId }: ToolCallRef): Promise<ToolRetryProgress> {
     const { registry } = this.deps;
     const session = await registry.requireSession(workspace, sessionId);
     registry.wakeDriver(session);
@@ -74,7 +62,7 @@ export class ToolRetry {
   }
 
   /** Makes the next attempt and records its outcome, or when the one after it is due. */
-  async retry({ workspace, sessionId, callId }: ToolCallRef): Promise<RetryProgress> {
+  async retry({ workspace, sessionId, callId }: ToolCallRef): Promise<ToolRetryProgress> {
     const { registry } = this.deps;
     const session = await registry.requireSession(workspace, sessionId);
     try {
@@ -84,7 +72,7 @@ export class ToolRetry {
     }
   }
 
-  private async retryDeferred(session: ClaimedSession, callId: string): Promise<RetryProgress> {
+  private async retryDeferred(session: ClaimedSession, callId: string): Promise<ToolRetryProgress> {
     const { workspace, sessionId } = session.actor;
     const { state, origins } = session.actor.fold();
     const deferred = findDeferred(state, callId);
@@ -119,7 +107,7 @@ export class ToolRetry {
     };
   }
 
-  private progressOf({ actor }: ClaimedSession, callId: string): RetryProgress {
+  private progressOf({ actor }: ClaimedSession, callId: string): ToolRetryProgress {
     const deferred = findDeferred(actor.fold().state, callId);
     if (!deferred) return OVER;
     const dueAt = Date.parse(deferred.call.deferred?.dueAt ?? '');

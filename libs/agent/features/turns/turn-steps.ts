@@ -119,10 +119,7 @@ export class TurnSteps {
   }
 
   /** Records unknown outcomes. Calls that another process may still have in flight are cancelled in the sandbox. */
-  private abandonTools(
-    context: StepContext,
-    { turnId, calls }: StepOf<'abandon_tools'>,
-  ): Promise<void> {
+  private abandonTools(context: StepContext, { turnId, calls }: StepOf<'abandon_tools'>): Promise<void> {
     for (const { callId, deferred } of calls) if (deferred) this.tools.caller.cancel(context, callId);
     const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));
     return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });

@@ -1,0 +1,146 @@
+import type pg from 'pg';
+import type { ModelPort } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import { createBoundedMap, failpoint } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { NatsLink, RequestClient } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
+import { CircuitBreakers } from './providers/circuit-breaker.js';
+import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
+import { createCircuitStore } from './providers/circuit-breaker.store.js';
+import type { ForkSessionDeps } from './sessions/fork-session.handler.js';
+import type { ListAgentsDeps } from './sessions/list-agents.handler.js';
+import { createPublishFrames } from './sessions/live-frames.js';
+import type { PublishFrames } from './sessions/live-frames.js';
+import { SessionActor } from './sessions/session-actor.js';
+import type { ActorDeps } from './sessions/session-actor.js';
+import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
+import { createReadVersions } from './sessions/session-queries.js';
+import { SessionRegistry } from './sessions/session-registry.js';
+import type { RegistryDeps } from './sessions/session-registry.js';
+import type { CancelTurnDeps } from './turns/cancel-turn.handler.js';
+import { SandboxWatch } from './turns/lost-call.js';
+import type { Failpoint } from './turns/step-context.js';
+import type { SubmitTurnDeps } from './turns/submit-turn.handler.js';
+import { ToolCatalog } from './turns/tool-catalog.js';
+import type { ToolRetryDeps } from './turns/tool-retry.js';
+import { TurnDriver } from './turns/turn-driver.js';
+import type { DriverDeps } from './turns/turn-driver.js';
+import { TurnSteps } from './turns/turn-steps.js';
+import { reportEndedTurns } from './turns/turn-telemetry.js';
+
+/** Maximum number of sessions in the registry. */
+const MAX_SESSIONS = 2_000;
+/** Maximum number of session keys whose session is cached. */
+const MAX_BOUND_SESSIONS = 10_000;
+/** Length of recent turns that a fold holds for each token of a context. Longer ones are never shown. */
+const CHARS_PER_CONTEXT_TOKEN = 8;
+
+/** Times that control how this process drives sessions, ms. */
+export interface DriveTimes {
+  /** Life of a lease that is not renewed. */
+  readonly leaseMs: number;
+  /** Time that an idle session stays with this process. */
+  readonly idleMs: number;
+  /** Time between two polls for events that other processes appended to our sessions. */
+  readonly pollMs: number;
+  /** Hard deadline of one model attempt. */
+  readonly attemptMs: number;
+  /** Time between two sweeps for turns without a driver. */
+  readonly sweepMs: number;
+  /** Time that running turns have to end when the process stops. A supervisor allows 15 s in all. */
+  readonly drainMs: number;
+}
+
+export const DRIVE_TIMES: DriveTimes = {
+  leaseMs: 5_000,
+  idleMs: 60_000,
+  pollMs: 500,
+  attemptMs: 600_000,
+  sweepMs: 1_000,
+  drainMs: 8_000,
+};
+
+export interface AgentRuntimeOptions {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly pool: pg.Pool;
+  readonly nats: NatsLink;
+  readonly requests: RequestClient;
+  readonly models: ModelPort;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Owner of this process's leases, unique for its incarnation. */
+  readonly owner: string;
+  readonly times?: Partial<DriveTimes>;
+  readonly random?: () => number;
+  readonly failpoint?: Failpoint;
+  /** Called for each circuit that this process opens or closes. */
+  readonly onCircuitChange?: CircuitBreakerDeps['onChange'];
+  /** Called for each turn that ends in this process, after the commit. */
+  readonly turnEnded?: (sessionId: string) => void;
+}
+
+type HandlerDeps = SubmitTurnDeps & CancelTurnDeps & ForkSessionDeps & ListAgentsDeps & AnswerApprovalDeps;
+type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
+
+/** Dependencies of one process's use cases. Each module declares those that it uses. */
+export type AgentServices = HandlerDeps & SessionDeps & ToolRetryDeps & { readonly times: DriveTimes };
+
+/** Reports ended turns. Frames are published after the commit, and `done` is the last frame of a turn. */
+const publishAndReport =
+  (publish: PublishFrames, turnEnded: (sessionId: string) => void): PublishFrames =>
+  (workspace, sessionId, epoch, frames) => {
+    publish(workspace, sessionId, epoch, frames);
+    if (frames.some(({ event }) => event === 'done')) turnEnded(sessionId);
+  };
+
+/** State of the process that the services depend on. */
+type ProcessHooks = Pick<AgentServices, 'takesTurns' | 'retries' | 'onApprovalChange'>;
+
+const createSharedServices = (
+  options: AgentRuntimeOptions,
+  hooks: ProcessHooks,
+): Omit<AgentServices, 'registry'> => {
+  const { config, pool, store, nats, logger, requests, clock } = options;
+  const { episodicWindow, contextTokens } = config.memory;
+  const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
+  return {
+    ...options,
+    ...hooks,
+    log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
+    tools: new ToolCatalog(requests, logger, () => performance.now()),
+    sandbox: new SandboxWatch(requests),
+    breakers: new CircuitBreakers({
+      ...options,
+      store: createCircuitStore(pool),
+      onChange: options.onCircuitChange,
+    }),
+    publish: publishAndReport(createPublishFrames(nats, logger), options.turnEnded ?? (() => undefined)),
+    onAppended: (events, { workspace, sessionId }, { state }) => {
+      const agentId = state.started?.agentId ?? '';
+      reportEndedTurns(events, { workspace, sessionId, agentId }, clock.now());
+    },
+    readVersions: createReadVersions(pool),
+    boundSessions: createBoundedMap<string>(MAX_BOUND_SESSIONS),
+    times: { ...DRIVE_TIMES, ...options.times },
+    random: options.random ?? Math.random,
+    failpoint: options.failpoint ?? failpoint,
+  };
+};
+
+/** Creates the services of one process, with the registry of its sessions. */
+export const createAgentServices = (options: AgentRuntimeOptions, hooks: ProcessHooks): AgentServices => {
+  const shared = createSharedServices(options, hooks);
+  const steps = new TurnSteps(shared);
+  const createSession: RegistryDeps['createSession'] = (workspace, sessionId, known) => {
+    const actor = new SessionActor(shared, workspace, sessionId, known);
+    return { actor, driver: new TurnDriver(shared, steps, actor) };
+  };
+  const registry = new SessionRegistry({ ...shared, createSession }, MAX_SESSIONS);
+  return { ...shared, registry };
+};
