@@ -35,7 +35,10 @@ import { reportEndedTurns } from './turns/turn-telemetry.js';
 const MAX_SESSIONS = 2_000;
 /** Maximum number of session keys whose session is cached. */
 const MAX_BOUND_SESSIONS = 10_000;
-/** Length of recent turns that a fold holds for each token of a context. Longer ones are never shown. */
+/**
+ * Length of recent turns that a fold holds for each token of a context. Longer ones are never
+ * shown.
+ */
 const CHARS_PER_CONTEXT_TOKEN = 8;
 
 /** Times that control how this process drives sessions, ms. */
@@ -50,7 +53,9 @@ export interface DriveTimes {
   readonly attemptMs: number;
   /** Time between two sweeps for turns without a driver. */
   readonly sweepMs: number;
-  /** Time that running turns have to end when the process stops. A supervisor allows 15 s in all. */
+  /**
+   * Time that running turns have to end when the process stops. A supervisor allows 15 s in all.
+   */
   readonly drainMs: number;
 }
 
@@ -91,7 +96,10 @@ type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
 /** Dependencies of one process's use cases. Each module declares those that it uses. */
 export type AgentServices = HandlerDeps & SessionDeps & ToolRetryDeps & { readonly times: DriveTimes };
 
-/** Reports ended turns. Frames are published after the commit, and `done` is the last frame of a turn. */
+/**
+ * Reports ended turns. Frames are published after the commit, and `done` is the last frame of a
+ * turn.
+ */
 const publishAndReport =
   (publish: PublishFrames, turnEnded: (sessionId: string) => void): PublishFrames =>
   (workspace, sessionId, epoch, frames) => {

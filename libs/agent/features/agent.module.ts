@@ -46,7 +46,10 @@ const createRunWorker = (
   return new RunWorker({ ...own, temporalAddress, retention, identity: identity.id });
 };
 
-/** Starts to drive sessions after the bootstrap, and drains or hands over running turns at the shutdown. */
+/**
+ * Starts to drive sessions after the bootstrap, and drains or hands over running turns at the
+ * shutdown.
+ */
 @Injectable()
 class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(

@@ -22,8 +22,8 @@ const event = (
   hash: '',
 });
 
-describe('the changes that a batch makes to sessions', () => {
-  it('are the sum of its turns, session by session', () =>
+describe('sessionChanges', () => {
+  it('sums the turns of a batch by session', () =>
     expect(
       sessionChanges([
         event(1, 'SessionStarted', 'a', { sessionKey: 'k', agentId: 'main', startedAt: 'then' }),
@@ -46,7 +46,7 @@ describe('the changes that a batch makes to sessions', () => {
       { sessionId: 'b', turns: 0, openTurns: -1, lastPosition: 6 },
     ]));
 
-  it('are none for what does not concern them', () =>
+  it('ignores events that change no session row', () =>
     expect(sessionChanges([event(1, 'SessionKeyBound', 'key-x'), event(2, 'ToolCallRequested')])).toEqual(
       [],
     ));

@@ -23,9 +23,9 @@ jest.setTimeout(120_000);
 const SESSIONS = 10;
 const TURNS = 5;
 const DEATHS = 12;
-/** Events between one death and the next: each process gets somewhere. */
+/** Number of events between two deaths, so that each process makes progress. */
 const WORK_BETWEEN_DEATHS = 12;
-/** A small generator: the same seed makes the same choices; what the processes do in between is up to them. */
+/** Seeded generator of the choices. The timing of the processes is not seeded. */
 const SEED = 20_261_121;
 
 let world: AgentWorld;
@@ -45,7 +45,7 @@ const createChoose = (seed: number) => {
 const choose = createChoose(SEED);
 const soon = () => new Promise((resolve) => setTimeout(resolve, choose(25)));
 
-/** A model that takes its time, fails now and then, and asks for tools of both kinds. */
+/** A slow model that sometimes fails, and that calls idempotent and other tools. */
 const moody: Reply = async (request, sink) => {
   sink.onText('well, ');
   await soon();
@@ -59,7 +59,7 @@ const moody: Reply = async (request, sink) => {
 
 const start = () => world.process({ config: testConfig({ tools: ['safe', 'unsafe'], maxIterations: 3 }) });
 
-/** Processes of which one dies every now and then, and is replaced. */
+/** Processes, one of which is killed and replaced from time to time. */
 const createCrew = () => {
   const crew = [start(), start(), start()];
   const any = (): TestProcess => crew[choose(crew.length)] as TestProcess;
@@ -67,13 +67,13 @@ const createCrew = () => {
     const index = choose(crew.length);
     const [gone] = crew.splice(index, 1, start());
     gone?.kill();
-    // Some deaths are seen by a supervisor, others only by the lapse of their leases.
+    // A supervisor detects some deaths; others show only when their leases expire.
     if (gone && choose(4) > 0) await world.bury(gone);
   };
   return { any, die };
 };
 
-/** A client sends with a key and sends again until somebody answers: a killed process answers nobody. */
+/** Submits with an idempotency key until a process responds: a killed process does not. */
 const persist = async <T>(ask: () => Promise<T>): Promise<T> => {
   for (;;) {
     const answer = await Promise.race([
@@ -129,8 +129,8 @@ const expectLaws = (events: readonly RecordedEvent[]): void => {
   }
 };
 
-describe('sessions whose processes keep dying', () => {
-  it('come to an end, every turn of theirs once, nothing lost and nothing twice', async () => {
+describe('sessions whose processes die repeatedly', () => {
+  it('end every accepted turn exactly once', async () => {
     world.model.reply = moody;
     const crew = createCrew();
     const talks = Array.from({ length: SESSIONS }, () => talk(crew));

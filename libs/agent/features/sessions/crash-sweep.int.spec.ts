@@ -28,7 +28,7 @@ const oneTool: Reply = (request, sink, call) =>
     ? streams('it is ', 'done')(request, sink, call)
     : Promise.resolve(asksFor({ name: 'echo', input: { a: 1 } }));
 
-/** A process that dies when it comes by a point for the nth time: it learns nothing more and does nothing more. */
+/** Starts a process that dies when it passes a failpoint for the nth time. */
 const mortalAt = (point: TurnFailpoint, nth: number): { process: TestProcess; died: Promise<void> } => {
   let passed = 0;
   let dead: () => void = () => undefined;
@@ -62,17 +62,17 @@ const expectWhole = (events: Awaited<ReturnType<AgentWorld['events']>>): void =>
   expect(frames.filter(({ event }) => event === 'accepted')).toHaveLength(1);
 };
 
-/** Before it, nothing was accepted, so there is nothing to finish. */
+/** Failpoint before the append: no turn is accepted yet, so none is left to finish. */
 const BEFORE_ACCEPTED: TurnFailpoint = 'agent.turn.claimed';
 
 describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
   'a driver that dies at %s',
   (point) => {
-    it.each([1, 2])('for the time number %d is followed by one that finishes its turn', async (nth) => {
+    it.each([1, 2])('at pass %d is followed by a driver that finishes the turn', async (nth) => {
       world.responders.tools = [echoTool(true)];
       const { process, died } = mortalAt(point, nth);
       const submitted = submitTo(process, { address: newAddress() });
-      // Points that a turn passes only once do not kill it the second time.
+      // Points that a turn passes only once cannot kill a second driver.
       const first = await Promise.race([
         died.then(() => 'died'),
         submitted.then(({ sessionId }) => world.ended(sessionId)),
@@ -83,14 +83,14 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
       }
       const sessionId = await sessionOf(submitted);
       expectWhole(await world.ended(sessionId));
-      // Both attempts are in the ledger: each has a reservation of its own.
+      // Both attempts are in the ledger, each with its own reservation.
       const reserved = world.responders.asked.reserve.map(({ reservationId }) => reservationId);
       expect(new Set(world.responders.asked.reserve.map(({ attempt }) => attempt)).size).toBe(
         new Set(reserved).size,
       );
     });
 
-    it('does not run again a tool that may have run', async () => {
+    it('does not repeat a tool that may have run', async () => {
       world.responders.tools = [echoTool(false)];
       const { process, died } = mortalAt(point, 1);
       const submitted = submitTo(process, { address: newAddress() });
@@ -99,7 +99,7 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
       world.process();
       const events = await world.ended(await sessionOf(submitted));
       expectWhole(events);
-      // What was not claimed has reached no tool, and is made by the next driver.
+      // A call that was not claimed has reached no tool: the next driver makes it.
       const claimedOnly = point === 'agent.tool.claimed' || point === 'agent.tool.dispatched';
       const lost = claimedOnly || point === 'agent.tool.answered';
       expect(countOf(events, lost ? 'ToolCallUnknown' : 'ToolCallCompleted')).toBe(1);
@@ -109,7 +109,7 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
   },
 );
 
-/** The client of a process that died before it answered finds its session in the log. */
+/** Finds the session of a client whose process died before it responded. */
 const sessionOf = async (submitted: Promise<{ sessionId: string }>): Promise<string> => {
   const newest = world.store
     .headPosition()
@@ -123,8 +123,8 @@ const sessionOf = async (submitted: Promise<{ sessionId: string }>): Promise<str
   return answered;
 };
 
-describe('a process that dies before it accepts', () => {
-  it('leaves nothing behind', async () => {
+describe('a process that dies before it accepts a turn', () => {
+  it('leaves no turn in the log', async () => {
     const { process, died } = mortalAt(BEFORE_ACCEPTED, 1);
     const head = await world.store.headPosition();
     void submitTo(process, { address: newAddress() });

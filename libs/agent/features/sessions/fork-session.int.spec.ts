@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 beforeEach(() => {
-  // One tool call for each `tool x`, in a step of its own; the answer names the model and what the tool said.
+  // One step with a tool call for each `tool x`. The reply names the model and the tool's result.
   world.model.reply = async ({ model, messages }) => {
     const results = messages.filter(({ role }) => role === 'tool').length;
     const [user] = messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).slice(-1);
@@ -62,7 +62,7 @@ const replay = (sessionId: string, events: readonly RecordedEvent[]) => {
 };
 
 describe('a fork', () => {
-  it('goes on from where it was cut, with what was believed there, and leaves the origin alone', async () => {
+  it('continues from its cut with the facts of that time, and leaves the origin unchanged', async () => {
     const { sessionId, events } = await converse('one', 'two');
     const [first = 0] = endsOf(events);
     const fact = {
@@ -92,14 +92,14 @@ describe('a fork', () => {
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
   });
 
-  it('is asked another model where one is named', async () => {
+  it('uses the requested model', async () => {
     const { sessionId } = await converse('one');
     const made = await fork({ sessionId, model: 'bigger' });
     await submitTo(agent, { sessionId: made.sessionId }, 'two');
     expect(textsOf(await world.ended(made.sessionId))).toEqual(['bigger: two (0)']);
   });
 
-  it('is made once for each idempotency key', async () => {
+  it('is created once per idempotency key', async () => {
     const { sessionId } = await converse('one');
     const idempotencyKey = randomUUID();
     const [one, two] = await Promise.all([
@@ -112,7 +112,7 @@ describe('a fork', () => {
     });
   });
 
-  it('is cut between turns alone, and says where', async () => {
+  it('can only be cut between turns, and names the nearest cuts', async () => {
     const { sessionId, events } = await converse('one', 'two');
     const [first = 0, last = 0] = endsOf(events);
     await expect(fork({ sessionId, atVersion: first + 1 })).rejects.toMatchObject({
@@ -131,7 +131,7 @@ describe('a fork', () => {
 });
 
 describe('a what-if', () => {
-  it('asks another model with the recorded context, and its tools are answered from the record', async () => {
+  it('calls another model with the recorded context and takes tool results from the record', async () => {
     const { sessionId, events } = await converse('zero', 'tool a tool b tool a');
     const [calls, reserved] = [world.responders.asked.tool.length, world.responders.asked.reserve.length];
     const made = await fork({ sessionId, model: 'bigger', whatIf: { turns: 1 } });
@@ -141,14 +141,14 @@ describe('a what-if', () => {
       of.flatMap(({ type, data }) => (type === 'ToolCallCompleted' ? [data['content']] : []));
     expect(outcomes(own)).toEqual(outcomes(events));
     expect(world.responders.asked.tool).toHaveLength(calls);
-    // Four model calls, each with a reservation of its own.
+    // Four model calls, each with its own reservation.
     expect(world.responders.asked.reserve.slice(reserved)).toHaveLength(4);
     expect(own[1]?.data).toMatchObject({ purpose: 'whatif', choice: { provider: 'first', model: 'bigger' } });
     expect(await world.events(sessionId)).toEqual(events);
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
   });
 
-  it('is told that a call was denied, in the words of who denied it, and asks nobody again', async () => {
+  it('gets the recorded denial of a call and requests no approval', async () => {
     const asks: ApprovalRule = {
       tool: '*',
       ask: 'always',
@@ -183,7 +183,7 @@ describe('a what-if', () => {
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
   });
 
-  it('stops at a tool call that the record does not have, and says which', async () => {
+  it('stops at a tool call without a record and names it', async () => {
     const { sessionId } = await converse('tool a');
     const reply = world.model.reply;
     world.model.reply = async (request, sink, call) => {
@@ -201,7 +201,7 @@ describe('a what-if', () => {
     expect(replay(made.sessionId, own)).toMatchObject({ ok: true });
   });
 
-  it('makes several turns again, in order, and refuses where none follows', async () => {
+  it('runs several turns again in order, and refuses a cut without later turns', async () => {
     const { sessionId, events } = await converse('one', 'two', 'three');
     const made = await fork({ sessionId, atVersion: endsOf(events)[0] as number, whatIf: { turns: 9 } });
     expect(made.remakes).toHaveLength(2);

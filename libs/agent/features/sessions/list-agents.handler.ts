@@ -17,7 +17,10 @@ export interface ListAgentsDeps {
 
 const WORKING_SQL = `select distinct agent_id from agent_sessions where workspace = $1 and open_turns > 0`;
 
-/** Handles `cmd.agent.agent.list`: lists the configured agents, and whether any of their turns is open. */
+/**
+ * Handles `cmd.agent.agent.list`: lists the configured agents, and whether any of their turns is
+ * open.
+ */
 @Controller()
 export class ListAgents {
   constructor(@Inject(AGENT_SERVICES) private readonly deps: ListAgentsDeps) {}

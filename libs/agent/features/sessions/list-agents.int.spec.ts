@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 describe('the list of agents', () => {
-  it('has those of the configuration, and says who is at work', async () => {
+  it('contains the configured agents and whether they are working', async () => {
     const { runtime, ...process } = world.process();
     const state = async () => (await runtime.listAgents(WORKSPACE)).agents[0]?.state;
     expect((await runtime.listAgents(WORKSPACE)).agents).toMatchObject([

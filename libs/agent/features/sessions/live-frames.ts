@@ -20,12 +20,14 @@ export const createPublishFrames = (nats: NatsLink, logger: Logger): PublishFram
   const publish = (subject: string, frame: LiveFrame): void => {
     const { connection } = nats;
     const payload = encoder.encode(JSON.stringify(frame));
-    // Readers get a frame that exceeds the message limit from the log; the next one names it as its predecessor.
+    // Readers get a frame that exceeds the message limit from the log; the next one names it as its
+    // predecessor.
     if (payload.length <= (connection.info?.max_payload ?? 0)) connection.publish(subject, payload);
     else logger.debug({ offset: frame.offset, bytes: payload.length }, 'live frame too large');
   };
   return (workspace, sessionId, epoch, frames) => {
-    // Without a connection the client library would buffer frames and send them long after their turn.
+    // Without a connection the client library would buffer frames and send them long after their
+    // turn.
     if (!nats.isConnected() || nats.connection.isDraining()) return;
     const subject = liveSubject(workspace, sessionId);
     for (const frame of frames) publish(subject, { ...frame, epoch });

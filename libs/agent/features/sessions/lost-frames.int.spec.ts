@@ -24,7 +24,7 @@ const framesInLog = async (sessionId: string): Promise<Frame[]> => {
 };
 
 describe('a turn that is cancelled after its driver was lost', () => {
-  it('ends above everything that the driver had sent, and makes that void', async () => {
+  it("ends with offsets above the lost driver's frames and voids them", async () => {
     let say: (delta: string) => void = () => undefined;
     world.model.reply = (request, sink, call) => {
       say = (delta) => sink.onText(delta);
@@ -43,7 +43,7 @@ describe('a turn that is cancelled after its driver was lost', () => {
     one.kill();
     await world.bury(one);
 
-    // Nobody drives meanwhile: the cancel is there before a next attempt can be.
+    // No process drives the session, so the cancel is recorded before a next attempt can start.
     const other = world.process({ times: { leaseMs: 3_000, sweepMs: 3_600_000 } });
     await other.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
     await world.ended(sessionId, 2);

@@ -16,7 +16,9 @@ const REQUESTED: ReadonlySet<SessionEvent['type']> = new Set([
 const originOf = (event: SessionEvent, origins: SessionFold['origins']): EventOrigin | undefined =>
   'turnId' in event.data ? origins[event.data.turnId] : undefined;
 
-/** Returns an event's metadata. Its origin is the turn's request, in any process and at any time. */
+/**
+ * Returns an event's metadata. Its origin is the turn's request, in any process and at any time.
+ */
 const metadataOf = (
   event: SessionEvent,
   origins: SessionFold['origins'],

@@ -3,7 +3,9 @@ import type { Frame, FrameCursor, SessionEvent } from '@antiphon/contracts/agent
 import { initialSession } from '@antiphon/agent-domain';
 import type { SessionState } from '@antiphon/agent-domain';
 
-/** Origin of a turn. Every event, message and span of the turn refers to it, in whichever process. */
+/**
+ * Origin of a turn. Every event, message and span of the turn refers to it, in whichever process.
+ */
 export interface TurnOrigin {
   readonly correlationId: string;
   readonly traceparent?: string;

@@ -15,7 +15,10 @@ export interface KeyBinding {
   readonly sessionId: string | null;
 }
 
-/** Reads the binding from the log each time: another process may have just bound the key to a new session. */
+/**
+ * Reads the binding from the log each time: another process may have just bound the key to a new
+ * session.
+ */
 export const readBinding = async (
   store: Pick<EventStore, 'readStream'>,
   workspace: string,
@@ -37,7 +40,10 @@ export const keyOf = (address: SessionAddress): string =>
     peer: toStorable(address.peer),
   });
 
-/** Returns the append that binds a key to a session. It conflicts if the key was bound since the read. */
+/**
+ * Returns the append that binds a key to a session. It conflicts if the key was bound since the
+ * read.
+ */
 export const bindKey = (
   { streamId, version }: KeyBinding,
   sessionKey: string,

@@ -21,7 +21,9 @@ export interface LeaseDeps {
     /** Life of a lease that is not renewed, ms. */
     readonly leaseMs: number;
   };
-  /** Monotonic clock, ms; the process's own by default. It advances while the process is suspended. */
+  /**
+   * Monotonic clock, ms; the process's own by default. It advances while the process is suspended.
+   */
   readonly monotonic?: () => number;
 }
 
@@ -46,7 +48,10 @@ export class SessionLease {
     return this.lease;
   }
 
-  /** Returns whether the lease is held and cannot have expired, so that no other process can hold it. */
+  /**
+   * Returns whether the lease is held and cannot have expired, so that no other process can hold
+   * it.
+   */
   isFresh(): boolean {
     return this.lease !== null && this.monotonic() - this.confirmedAt < this.deps.times.leaseMs;
   }
@@ -98,7 +103,8 @@ export class SessionLease {
   private setLease(next: Lease | null, askedAt: number): void {
     this.markConfirmed(askedAt);
     if (this.lease?.epoch === next?.epoch) return;
-    // Another process may have held the session before the new epoch, so the old lease is lost first.
+    // Another process may have held the session before the new epoch, so the old lease is lost
+    // first.
     if (this.lease && next) this.setLease(null, askedAt);
     this.lease = next;
     this.onChange(next);

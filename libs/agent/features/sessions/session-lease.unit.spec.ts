@@ -5,7 +5,7 @@ import { LeaseGate, SessionLease } from './session-lease.js';
 
 const LEASE_MS = 5_000;
 
-/** A lease store whose answers may be read late, as by a process that was stopped meanwhile. */
+/** Opens a lease whose responses may be read late, as by a process that was suspended. */
 const openLease = () => {
   const clock = { now: 0 };
   const answers = { lateBy: 0, gone: false, renewals: 0 };
@@ -40,8 +40,8 @@ const openLease = () => {
   return { lease, clock, answers, changes };
 };
 
-describe('the life of a lease, as its holder knows it', () => {
-  it('is counted from when it was asked for, not from when the answer was read', async () => {
+describe('SessionLease', () => {
+  it('counts its life from the request, not from the response', async () => {
     const { lease, answers } = openLease();
     answers.lateBy = LEASE_MS;
     expect(await lease.claim()).toEqual({ owned: true });
@@ -49,7 +49,7 @@ describe('the life of a lease, as its holder knows it', () => {
     expect(lease.isFresh()).toBe(false);
   });
 
-  it('is not prolonged by a renewal whose answer was slept over', async () => {
+  it('is not extended by a renewal whose response was read too late', async () => {
     const { lease, clock } = openLease();
     await lease.claim();
     const askedAt = clock.now;
@@ -58,7 +58,7 @@ describe('the life of a lease, as its holder knows it', () => {
     expect(lease.isFresh()).toBe(false);
   });
 
-  it('is proved again until an answer comes in time', async () => {
+  it('renews until a response arrives in time', async () => {
     const { lease, clock, answers } = openLease();
     await lease.claim();
     clock.now += LEASE_MS;
@@ -68,7 +68,7 @@ describe('the life of a lease, as its holder knows it', () => {
     expect(lease.isFresh()).toBe(true);
   });
 
-  it('ends when another has it', async () => {
+  it('is lost when another process holds it', async () => {
     const { lease, clock, answers, changes } = openLease();
     await lease.claim();
     clock.now += LEASE_MS;
@@ -78,7 +78,7 @@ describe('the life of a lease, as its holder knows it', () => {
   });
 });
 
-describe('frames ahead of their event', () => {
+describe('LeaseGate', () => {
   const frame = (index: number): Frame => ({
     event: 'text',
     data: `${index}`,
@@ -95,13 +95,13 @@ describe('frames ahead of their event', () => {
     return { ...world, sent, send };
   };
 
-  it('go out at once while nobody else can have the session', async () => {
+  it('passes frames at once while the lease is fresh', async () => {
     const { send, sent } = await openGate();
     send([frame(1)]);
     expect(sent).toEqual(['1']);
   });
 
-  it('wait for a proof after a sleep, in order', async () => {
+  it('holds frames in order until the lease is confirmed', async () => {
     const { send, sent, clock } = await openGate();
     clock.now += LEASE_MS;
     send([frame(1)]);
@@ -111,7 +111,7 @@ describe('frames ahead of their event', () => {
     expect(sent).toEqual(['1', '2']);
   });
 
-  it('are never sent once another has it', async () => {
+  it('drops frames once the lease is lost', async () => {
     const { send, sent, clock, answers } = await openGate();
     clock.now += LEASE_MS;
     answers.gone = true;

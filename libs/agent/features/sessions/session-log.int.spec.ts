@@ -51,7 +51,7 @@ const event = (type: string, data: JsonObject): NewEvent => ({
   metadata: { correlationId: 'c', service: 'agent' },
 });
 
-/** A session of so many turns that all failed at once. */
+/** Appends a session with many turns that failed at once. */
 const longSession = async (turns: number): Promise<string> => {
   const sessionId = randomUUID();
   const start = { sessionId, sessionKey: 'main:a:b:c', agentId: 'main', startedAt: now };
@@ -73,7 +73,7 @@ const longSession = async (turns: number): Promise<string> => {
 };
 
 describe('a session of thousands of events', () => {
-  it('is folded from its beginning once; after that from a snapshot and what came since', async () => {
+  it('is folded from its first event once, and from a snapshot afterwards', async () => {
     const sessionId = await longSession(1_200);
     reads = [];
     const first = await logFor().load(workspace, sessionId);
@@ -94,7 +94,7 @@ describe('a session of thousands of events', () => {
     });
   });
 
-  it('is folded again from its beginning when the form of the fold is another one', async () => {
+  it('is folded from its first event when the form of the fold changed', async () => {
     const sessionId = await longSession(SNAPSHOT_EVERY);
     await logFor().load(workspace, sessionId);
     reads = [];
@@ -102,7 +102,7 @@ describe('a session of thousands of events', () => {
     expect(reads[0]?.fromVersion).toBe(1);
   });
 
-  it('leaves no snapshot when it is short', async () => {
+  it('writes no snapshot when it is short', async () => {
     const sessionId = await longSession(3);
     await logFor().load(workspace, sessionId);
     const { rows } = await pool.query('select from agent_session_snapshots where session_id = $1', [
@@ -111,7 +111,7 @@ describe('a session of thousands of events', () => {
     expect(rows).toHaveLength(0);
   });
 
-  it('keeps the newer of two snapshots', async () => {
+  it('stores the newer of two snapshots', async () => {
     const sessionId = randomUUID();
     const log = logFor();
     await log.snapshot(workspace, sessionId, { ...emptyFold, version: 20 });
@@ -123,7 +123,7 @@ describe('a session of thousands of events', () => {
     expect(rows).toEqual([{ version: '20' }]);
   });
 
-  it('is not driven by a version that does not know its events', async () => {
+  it('is refused by a version that does not know its events', async () => {
     const sessionId = await longSession(1);
     const streams = [
       {

@@ -9,7 +9,9 @@ import { bug } from '@antiphon/kernel';
 import { advanceFold, emptyFold } from './session-fold.js';
 import type { AdvanceFold, FoldedEvent, SessionFold } from './session-fold.js';
 
-/** Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change. */
+/**
+ * Version of the form of `SessionFold` and of the meaning of its fields. Raise it with each change.
+ */
 const FOLD_FORM = 6;
 const PAGE = 1_000;
 /** Number of events after which a new snapshot of a fold is written. */
@@ -19,7 +21,8 @@ export const foldSignature = ({ turns, chars }: RecentWindow): string => `${FOLD
 
 const KNOWN = new Set<string>(SessionEvent.options.map((option) => option.shape.type.value));
 
-// Events were validated when they were appended. A newer version's event must not be folded partially.
+// Events were validated when they were appended. A newer version's event must not be folded
+// partially.
 export const toFolded = (recorded: RecordedEvent): FoldedEvent => {
   const { type, schemaVersion, data, eventId, metadata } = upcast(recorded);
   if (!KNOWN.has(type) || schemaVersion !== currentFormOf(type))

@@ -15,7 +15,10 @@ const VERSIONS_SQL = `select coalesce(h.version, 0) as version
   left join stream_heads h on h.workspace = s.workspace and h.stream_id = s.stream_id
   order by s.ord`;
 
-/** Selects sessions with open turns and no live lease, unless they wait for an approval; the longest inactive first. */
+/**
+ * Selects sessions with open turns and no live lease, unless they wait for an approval; the longest
+ * inactive first.
+ */
 const ABANDONED_SQL = `select s.workspace, s.session_id
   from agent_sessions s left join leases l on l.workspace = s.workspace and l.name = 'session/' || s.session_id
   where s.open_turns > 0

@@ -56,7 +56,10 @@ export class SessionRecovery {
     await Promise.all(Array.from({ length: PARALLEL }, takeOver));
   }
 
-  /** Subscribes to other processes' notifications of appends to our sessions. Returns the unsubscribe function. */
+  /**
+   * Subscribes to other processes' notifications of appends to our sessions. Returns the
+   * unsubscribe function.
+   */
   private followNotifications(): () => void {
     const { nats, owner, registry, logger } = this.deps;
     const wake = async (payload: unknown): Promise<void> => {

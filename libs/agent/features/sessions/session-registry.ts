@@ -24,7 +24,10 @@ export interface SessionDriver {
   /** Requests the context of a turn early. A failure costs only the head start. */
   prefetchContext(turn: UpcomingTurn): void;
   isWorking(): boolean;
-  /** Stops the driver within `graceMs`, in which outcomes are recorded. Resolves when it has stopped. */
+  /**
+   * Stops the driver within `graceMs`, in which outcomes are recorded. Resolves when it has
+   * stopped.
+   */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -52,7 +55,10 @@ export interface RegistryDeps extends LeaseDeps {
     readonly leaseMs: number;
     /** Time that an idle session stays with this process, ms. */
     readonly idleMs: number;
-    /** Time between two polls of the versions of our sessions, ms: a lost notification costs this much. */
+    /**
+     * Time between two polls of the versions of our sessions, ms: a lost notification costs this
+     * much.
+     */
     readonly pollMs: number;
   };
 }
@@ -81,7 +87,10 @@ export class SessionRegistry {
     private readonly maxSessions: number,
   ) {}
 
-  /** Returns a session, and adds it if it is not here. `known` is the fold of a session that is being created. */
+  /**
+   * Returns a session, and adds it if it is not here. `known` is the fold of a session that is
+   * being created.
+   */
   open(workspace: string, sessionId: string, known?: SessionFold): LocalSession {
     const key = keyOf(workspace, sessionId);
     const entry = this.entries.get(key) ?? this.create(workspace, sessionId, known ?? null);
@@ -121,7 +130,9 @@ export class SessionRegistry {
     if (entry) await this.runLogged('release session', () => entry.actor.release());
   }
 
-  /** Claims a session that may have open turns and wakes its driver, unless another process owns it. */
+  /**
+   * Claims a session that may have open turns and wakes its driver, unless another process owns it.
+   */
   async claimAndWake(workspace: string, sessionId: string): Promise<void> {
     const { actor, driver } = this.open(workspace, sessionId);
     const { takesTurns } = this.deps;
@@ -149,7 +160,10 @@ export class SessionRegistry {
     return this.workingEntries().length;
   }
 
-  /** Counts the turns of the sessions that this process drives: open ones, and those queued behind them. */
+  /**
+   * Counts the turns of the sessions that this process drives: open ones, and those queued behind
+   * them.
+   */
   countTurns(): { readonly open: number; readonly waiting: number } {
     const count = { open: 0, waiting: 0 };
     for (const { actor } of this.entries.values()) {

@@ -74,13 +74,19 @@ const trackInFlight = (inFlight: InFlight, events: readonly SessionEvent[]): InF
   return { attempt, calls };
 };
 
-/** Event stream of one session with its fold. Not safe for concurrent use: the actor serialises its calls. */
+/**
+ * Event stream of one session with its fold. Not safe for concurrent use: the actor serialises its
+ * calls.
+ */
 export class SessionStream {
   private readonly streamId: string;
   private isStale = false;
   private started: InFlight = NOTHING_IN_FLIGHT;
 
-  /** `current` is the fold of a session that is being created; that of any other is read when first needed. */
+  /**
+   * `current` is the fold of a session that is being created. Any other fold is read when first
+   * needed.
+   */
   constructor(
     private readonly deps: StreamDeps,
     private readonly parts: StreamParts,

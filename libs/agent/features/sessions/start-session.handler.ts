@@ -26,7 +26,10 @@ export interface StartSessionDeps {
   readonly ids: Ids;
 }
 
-/** Maximum number of attempts: other processes may bind the same key between the read and the append. */
+/**
+ * Maximum number of attempts: other processes may bind the same key between the read and the
+ * append.
+ */
 const MAX_ROUNDS = 20;
 
 const idempotencyOf = (

@@ -24,7 +24,7 @@ const start = (target: Target, idempotencyKey?: string) =>
   });
 
 describe('a new session', () => {
-  it('is what the place means from then on; the old one stays readable', async () => {
+  it('is bound to its address, and the previous session stays readable', async () => {
     const target = { address: newAddress() };
     const old = await submitTo(agent, target);
     await world.ended(old.sessionId);
@@ -40,7 +40,7 @@ describe('a new session', () => {
     expect(world.model.requests.at(-1)?.messages).toHaveLength(1);
   });
 
-  it('is the same for every process at once', async () => {
+  it('is visible to every process at once', async () => {
     const other = world.process();
     const target = { address: newAddress() };
     const old = await submitTo(other, target);
@@ -49,7 +49,7 @@ describe('a new session', () => {
     await Promise.all([world.ended(old.sessionId), world.ended(fresh.sessionId)]);
   });
 
-  it('can follow one that is named, or begin a place', async () => {
+  it('can follow a given session, or be the first of an address', async () => {
     const first = await start({ address: newAddress() });
     expect(first.previousSessionId).toBeNull();
     const second = await start({ sessionId: first.sessionId });
@@ -58,7 +58,7 @@ describe('a new session', () => {
     await expect(start({ address: newAddress('nobody') })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
   });
 
-  it('is made once for each idempotency key', async () => {
+  it('is created once per idempotency key', async () => {
     const target = { address: newAddress() };
     const key = randomUUID();
     const [one, two] = await Promise.all([start(target, key), start(target, key)]);
@@ -68,7 +68,7 @@ describe('a new session', () => {
     });
   });
 
-  it('is bound once by each of those who ask at once', async () => {
+  it('is bound once by each concurrent request', async () => {
     const target = { address: newAddress() };
     const made = await Promise.all([1, 2, 3].map(() => start(target)));
     const previous = made.map(({ previousSessionId }) => previousSessionId);

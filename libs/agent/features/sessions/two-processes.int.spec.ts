@@ -17,7 +17,7 @@ beforeEach(() => {
   world.model.reply = streams('hello');
   world.model.requests.length = 0;
 });
-// One that hears nobody would take over what the next spec means for another.
+// A process without notifications would take over sessions of the next spec.
 afterEach(() => world.stopAll());
 afterAll(() => world.close());
 
@@ -25,7 +25,7 @@ const epochs = async (sessionId: string) =>
   (await world.events(sessionId)).flatMap(({ metadata }) => metadata.epoch ?? []);
 
 describe('two agent processes', () => {
-  it('drive a session by turns, not both', async () => {
+  it('drive a session one at a time', async () => {
     const [one, other] = [world.process(), world.process()];
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await Promise.all(
@@ -36,7 +36,7 @@ describe('two agent processes', () => {
     expect(new Set(await epochs(sessionId))).toEqual(new Set([1]));
   });
 
-  it('make one session of a place where both are spoken to at once', async () => {
+  it('create one session for an address that writes to both at once', async () => {
     const [one, other] = [world.process(), world.process()];
     const target = { address: newAddress() };
     const both = await Promise.all([submitTo(one, target), submitTo(other, target)]);
@@ -55,7 +55,7 @@ describe('two agent processes', () => {
     expect(await epochs(sessionId)).toEqual([1, 1, 1, 1, 1, 2, 2, 2, 2]);
   });
 
-  it('find what was added to their sessions even if nobody told them', async () => {
+  it('find events in their sessions without a notification', async () => {
     const one = world.process();
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);
@@ -63,11 +63,11 @@ describe('two agent processes', () => {
     expect((await submitTo(mute, { sessionId })).acceptedOffset).toBeNull();
     await world.ended(sessionId, 2);
     expect(new Set(await epochs(sessionId))).toEqual(new Set([1]));
-    // It would take over sessions of later specs, and send no frames.
+    // It would take over sessions of later specs without sending frames.
     await mute.runtime.stop();
   });
 
-  it('give a session back that nobody uses', async () => {
+  it('release an idle session', async () => {
     const one = world.process({ times: { leaseMs: 3_000, idleMs: 100 } });
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);
@@ -83,8 +83,8 @@ describe('two agent processes', () => {
   });
 });
 
-describe('a driver that was asleep while another took over', () => {
-  it('writes nothing more, and its frames carry the lower epoch', async () => {
+describe('a driver that was suspended while another took over', () => {
+  it('appends no event, and its frames carry the lower epoch', async () => {
     let answer: (text: ReturnType<typeof says>) => void = () => undefined;
     let say: (delta: string) => void = () => undefined;
     world.model.reply = (_request, sink) => {
@@ -92,7 +92,7 @@ describe('a driver that was asleep while another took over', () => {
       sink.onText('slow ');
       return new Promise((resolve) => (answer = resolve));
     };
-    // Its lease is never renewed, and it never looks around, as if it were stopped: it does not know what it has lost.
+    // It renews no lease and polls no session, as if it were suspended: it does not notice the loss.
     const asleep = world.process({ times: { leaseMs: 3_600_000, pollMs: 3_600_000 } });
     const { sessionId } = await submitTo(asleep, { address: newAddress() });
     await until(() => world.model.requests.length === 1);
@@ -139,8 +139,8 @@ describe('a driver that was asleep while another took over', () => {
   });
 });
 
-describe('a process that ends', () => {
-  it('lets its turns come to their end', async () => {
+describe('a process that shuts down', () => {
+  it('lets its turns end', async () => {
     let answer: (text: ReturnType<typeof says>) => void = () => undefined;
     world.model.reply = () => new Promise((resolve) => (answer = resolve));
     const one = world.process();
@@ -152,7 +152,7 @@ describe('a process that ends', () => {
     expect((await world.types(sessionId)).at(-1)).toBe('TurnCompleted');
   });
 
-  it('stops what does not end in time, keeps what it had written, and hands it over', async () => {
+  it('stops a turn that does not end in time, stores its text and hands it over', async () => {
     world.model.reply = hangs('half');
     const one = world.process({ times: { leaseMs: 3_000, drainMs: 100 } });
     const { sessionId } = await submitTo(one, { address: newAddress() });
@@ -165,7 +165,7 @@ describe('a process that ends', () => {
     expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
   });
 
-  it('takes nothing over any more', async () => {
+  it('takes no session over', async () => {
     world.model.reply = hangs('half');
     const one = world.process({ times: { leaseMs: 3_000, drainMs: 100 } });
     const { sessionId } = await submitTo(one, { address: newAddress() });
@@ -179,7 +179,7 @@ describe('a process that ends', () => {
     expect(taken).toMatchObject({ acquired: true });
   });
 
-  it('leaves what waits to the next one', async () => {
+  it('leaves queued turns to the next process', async () => {
     world.model.reply = hangs('half');
     const one = world.process();
     const { sessionId } = await submitTo(one, { address: newAddress() });
@@ -194,8 +194,8 @@ describe('a process that ends', () => {
   });
 });
 
-describe('a turn that was accepted and that nobody drives', () => {
-  it('is found in the log and carried out, though nobody was told', async () => {
+describe('an accepted turn without a driver', () => {
+  it('is found in the log and driven without a notification', async () => {
     const one = world.process();
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);

@@ -56,7 +56,10 @@ const toRequest = (
 export class ApprovalsInTurn {
   constructor(private readonly deps: ApprovalDeps) {}
 
-  /** Requests an approval for each call of a step that needs one. The turn then waits in the log only. */
+  /**
+   * Requests an approval for each call of a step that needs one. The turn then waits in the log
+   * only.
+   */
   async requestApprovals(context: StepContext, step: StepOf<'request_approvals'>): Promise<void> {
     const { agent } = context;
     const tools = await this.readTools(context);
@@ -73,7 +76,10 @@ export class ApprovalsInTurn {
       this.deps.onApprovalChange({ workspace, sessionId, agentId: agent?.id ?? '', approvalId, open: true });
   }
 
-  /** Requests the calls of a step. Approvals are voided if the tools have changed since they were given. */
+  /**
+   * Requests the calls of a step. Approvals are voided if the tools have changed since they were
+   * given.
+   */
   async requestTools(context: StepContext, { turnId, calls }: StepOf<'request_tools'>): Promise<void> {
     const { actor } = context;
     const approved = calls.filter(({ approval }) => approval !== null);

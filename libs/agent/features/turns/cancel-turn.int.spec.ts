@@ -36,7 +36,7 @@ const cancel = (sessionId: string, turnId?: string) =>
   });
 
 describe('cancel', () => {
-  it('reaches the provider’s stream within a second, keeps what was written, and settles', async () => {
+  it('stops the provider’s stream within a second, stores its text and settles', async () => {
     const begun = new Promise<void>((resolve) => (world.model.reply = hangs('Once upon', resolve)));
     const { sessionId } = await submit();
     await begun;
@@ -53,7 +53,7 @@ describe('cancel', () => {
     expect(world.responders.asked.settle[0]?.outcome).toEqual({ kind: 'unknown' });
   });
 
-  it('reaches running tools: nobody waits for them any more, and no other is started', async () => {
+  it('stops waiting for running tools and starts no other', async () => {
     const told: string[] = [];
     const hint = world.nats.connection.subscribe(TOOL_CANCEL_SUBJECT, {
       callback: (_error, message) => void told.push((message.json() as { callId: string }).callId),
@@ -70,7 +70,7 @@ describe('cancel', () => {
     expect(world.model.requests).toHaveLength(1);
   });
 
-  it('ends a turn that waits to try again', async () => {
+  it('ends a turn that waits for a retry', async () => {
     world.model.reply = async () => {
       throw new ModelFailure({
         reason: 'provider_error',
@@ -87,7 +87,7 @@ describe('cancel', () => {
     await until(() => agent.runtime.working() === 0);
   });
 
-  it('ends every queued turn too, or the one that is named', async () => {
+  it('ends every queued turn, or the given one', async () => {
     world.model.reply = hangs();
     const { sessionId } = await submit();
     const second = await submitTo(agent, { sessionId });
@@ -103,7 +103,7 @@ describe('cancel', () => {
     expect(events.filter(({ type }) => type === 'ModelCallStarted')).toHaveLength(1);
   });
 
-  it('comes too late after the end, and says how it ended', async () => {
+  it('reports how the turn ended when it comes too late', async () => {
     const { sessionId, turnId } = await submit();
     await world.ended(sessionId);
     expect(await cancel(sessionId, turnId)).toEqual({ cancelled: false, status: 'completed' });
@@ -114,14 +114,14 @@ describe('cancel', () => {
     ).toEqual({ cancelled: false, status: 'completed' });
   });
 
-  it('says what is not there', async () => {
+  it('reports an unknown session or turn', async () => {
     await expect(cancel(randomUUID())).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
     const { sessionId } = await submit();
     await world.ended(sessionId);
     await expect(cancel(sessionId, randomUUID())).rejects.toMatchObject({ code: 'TURN.NOT_FOUND' });
   });
 
-  it('is one fact, however often it is asked for', async () => {
+  it('is recorded once for repeated requests', async () => {
     world.model.reply = hangs();
     const { sessionId } = await submit();
     const answers = await Promise.all([1, 2, 3].map(() => cancel(sessionId)));

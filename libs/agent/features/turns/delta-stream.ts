@@ -3,13 +3,22 @@ import type { Frame, FrameCursor, StreamedFrame } from '@antiphon/contracts/agen
 import type { ModelSink } from '@antiphon/agent-domain';
 import { toStorable } from '@antiphon/kernel';
 
-/** Number of frames after which only large ones are sent, which bounds the list of frames of a long response. */
+/**
+ * Number of frames after which only large ones are sent, which bounds the list of frames of a long
+ * response.
+ */
 const MANY_FRAMES = 2_000;
 const LARGE_FRAME = 256;
-/** Maximum length of a response, characters. An event holds 1 MiB, and JSON may take six bytes for a character. */
+/**
+ * Maximum length of a response, characters. An event holds 1 MiB, and JSON may take six bytes for a
+ * character.
+ */
 export const MAX_STREAMED_CHARS = 150_000;
 
-/** Streamed part of a response, as its event stores it. The frames divide its text and thought, in order. */
+/**
+ * Streamed part of a response, as its event stores it. The frames divide its text and thought, in
+ * order.
+ */
 export interface Streamed {
   readonly text: string;
   readonly thought: string;
@@ -35,7 +44,9 @@ export class DeltaStream implements ModelSink {
   private prev: number;
   private isEnded = false;
 
-  /** `onOverflow` is called when the model sends more than an event can store; the rest is dropped. */
+  /**
+   * `onOverflow` is called when the model sends more than an event can store; the rest is dropped.
+   */
   constructor(
     private readonly cursor: FrameCursor,
     private readonly turnId: string,

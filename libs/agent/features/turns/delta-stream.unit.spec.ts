@@ -20,8 +20,8 @@ const watch = () => {
   return { stream, frames, overflows: () => overflows };
 };
 
-describe('a delta stream', () => {
-  it('sends the first delta at once, and those of one turn of the event loop together', async () => {
+describe('DeltaStream', () => {
+  it('sends the first delta at once, and later ones once per event-loop round', async () => {
     const { stream, frames } = watch();
     stream.onText('a');
     expect(frames).toHaveLength(1);
@@ -32,7 +32,7 @@ describe('a delta stream', () => {
     expect(frames.map(({ data }) => data)).toEqual(['a', 'bc']);
   });
 
-  it('keeps the order of text and thought', () => {
+  it('preserves the order of text and thought', () => {
     const { stream, frames } = watch();
     stream.onThought('hm');
     stream.onText('so');
@@ -46,7 +46,7 @@ describe('a delta stream', () => {
     expect([text, thought]).toEqual(['so', 'hmno']);
   });
 
-  it('gives the frames that the fold of its event gives, for any deltas', () =>
+  it('sends the frames that the fold of its event yields, for any deltas', () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -87,7 +87,7 @@ describe('a delta stream', () => {
     expect(frames.map(({ data }) => data).join('')).toBe('x'.repeat(3_000));
   });
 
-  it('says so once when an event could not keep more', () => {
+  it('reports an overflow once', () => {
     const { stream, overflows } = watch();
     stream.onText('x'.repeat(MAX_STREAMED_CHARS + 1));
     stream.onText('y');
@@ -95,7 +95,7 @@ describe('a delta stream', () => {
     expect(stream.end().text).not.toContain('y');
   });
 
-  it('hears nothing more once it has ended, so that nobody has a frame that the log has not', async () => {
+  it('ignores deltas after its end, so that no frame is missing from the log', async () => {
     const { stream, frames } = watch();
     stream.onText('a');
     stream.onText('b');
@@ -106,7 +106,7 @@ describe('a delta stream', () => {
     expect([streamed.text, frames.map(({ data }) => data)]).toEqual(['ab', ['a', 'b']]);
   });
 
-  it('gives a whole answer that came at its end, unless it was streamed', () => {
+  it('sends a complete response at its end, unless it was streamed', () => {
     const whole = { thought: 'hm', text: 'so' };
     expect(watch().stream.end(whole)).toMatchObject({ ...whole, frames: [{ length: 2 }, { length: 2 }] });
     const { stream } = watch();
@@ -114,6 +114,6 @@ describe('a delta stream', () => {
     expect(stream.end(whole)).toMatchObject({ text: 'sooner', thought: '' });
   });
 
-  it('stays below where frames go on after a driver was lost', () =>
+  it('uses offsets below those of the next attempt', () =>
     expect(1 + MAX_STREAMED_CHARS).toBeLessThan(AFTER_LOSS));
 });

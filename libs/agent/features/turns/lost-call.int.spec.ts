@@ -7,7 +7,7 @@ import { echoTool } from '../testing/responders.js';
 import { asksFor, says } from '../testing/test-model.js';
 
 jest.setTimeout(30_000);
-/** Of a call's deadline, 65 s, far less; of what it takes, 4.5 s, more than twice as much. */
+/** Bound for the detection, ms: far below a call's deadline of 65 s, twice the usual 4.5 s. */
 const SOON_MS = 12_000;
 
 let world: AgentWorld;
@@ -36,7 +36,7 @@ afterAll(() => world.close());
 
 const OUTCOME = /^ToolCall(Completed|Failed|Unknown)$/;
 
-/** A turn with one call of this tool; answers the call's outcome. */
+/** Runs a turn with one call of this tool. Returns the call's outcome. */
 const turn = async (tool: string) => {
   const { sessionId } = await submitTo(agent, { address: newAddress() }, tool);
   const end = await until(
@@ -46,7 +46,7 @@ const turn = async (tool: string) => {
   const events = await world.ended(sessionId);
   return { type: end.type, data: end.data, types: events.map(({ type }) => type) };
 };
-/** The first request that a sandbox process gets is lost with it; another process is there, and has never seen the call. */
+/** Loses the first request with its sandbox process. Another process has never seen the call. */
 const losesTheFirst = (): void => {
   world.responders.tool = (request) =>
     world.responders.asked.tool.length === 1 ? new Promise(() => undefined) : defaults.tool(request);
@@ -56,8 +56,8 @@ const losesTheFirst = (): void => {
   };
 };
 
-describe('a tool call whose answer does not come', () => {
-  it('is not made again, but found: its outcome is what the sandbox remembers', async () => {
+describe('a tool call whose response is lost', () => {
+  it('is not repeated: its outcome is found in the sandbox', async () => {
     losesTheFirst();
     world.responders.find = async () => ({
       state: 'ended',
@@ -68,7 +68,7 @@ describe('a tool call whose answer does not come', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('and that no process knows is unknown soon, when it may not be made twice', async () => {
+  it('is soon unknown if no process knows it and it is not idempotent', async () => {
     losesTheFirst();
     const { type, data } = await turn('once');
     expect(type).toBe('ToolCallUnknown');
@@ -77,7 +77,7 @@ describe('a tool call whose answer does not come', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('and that no process knows is made again soon with its key, when it may be', async () => {
+  it('is soon repeated with its key if no process knows it and it is idempotent', async () => {
     losesTheFirst();
     const { type, types } = await turn('echo');
     expect(type).toBe('ToolCallCompleted');
@@ -86,7 +86,7 @@ describe('a tool call whose answer does not come', () => {
     expect(second).toMatchObject({ callId: first?.callId, idempotencyKey: first?.idempotencyKey });
   });
 
-  it('is waited for while any of several processes has it, whatever the others do not know', async () => {
+  it('is awaited while one of several processes has it', async () => {
     losesTheFirst();
     let answer: () => void = () => undefined;
     world.responders.tool = async (request) => {
@@ -106,7 +106,7 @@ describe('a tool call whose answer does not come', () => {
     expect(asked).toBe(3);
   });
 
-  it('is waited for while nobody is there to say that it does not know it', async () => {
+  it('is awaited while no process can deny that it has it', async () => {
     losesTheFirst();
     let answer: () => void = () => undefined;
     world.responders.tool = async (request) => {

@@ -13,7 +13,9 @@ const LATE_MS = 2_000;
 /** Delay before the next question when no process knew the call, ms. */
 const UNKNOWN_MS = 500;
 const HEALTH_TIMEOUT_MS = 1_000;
-/** Number of consecutive questions without a process that knows the call, after which it is lost. */
+/**
+ * Number of consecutive questions without a process that knows the call, after which it is lost.
+ */
 const ROUNDS = 2;
 /** Interval of the health checks while responses are pending, ms. */
 const HEALTH_INTERVAL_MS = 250;
@@ -45,7 +47,8 @@ export class SandboxWatch {
     for (await sleep(HEALTH_INTERVAL_MS); this.listeners.size > 0; await sleep(HEALTH_INTERVAL_MS)) {
       const asked = new Set(this.listeners);
       const isGone = await this.isSandboxGone();
-      // Twice in a row: a process that shuts down accepts no requests, but completes those that it has.
+      // Twice in a row: a process that shuts down accepts no requests, but completes those that it
+      // has.
       const lost = isGone ? [...asked].filter((listener) => missed.has(listener)) : [];
       missed = isGone ? asked : new Set();
       const error = transient('SANDBOX.LOST', 'the sandbox went away during the call');
@@ -82,7 +85,10 @@ const askForCall = async (requests: RequestClient, call: CallRef): Promise<Found
   }
 };
 
-/** Returns whether silence counts: it tells nothing of processes that cannot be reached or have stalled. */
+/**
+ * Returns whether silence counts: it tells nothing of processes that cannot be reached or have
+ * stalled.
+ */
 const isSandboxHealthy = async (requests: RequestClient): Promise<boolean> => {
   try {
     await requests.request(sandboxHealth, {}, { timeoutMs: HEALTH_TIMEOUT_MS });
@@ -92,7 +98,10 @@ const isSandboxHealthy = async (requests: RequestClient): Promise<boolean> => {
   }
 };
 
-/** Returns the reply of a call whose response was lost. Rejects when the call is lost, and when `signal` aborts. */
+/**
+ * Returns the reply of a call whose response was lost. Rejects when the call is lost, and when
+ * `signal` aborts.
+ */
 const findLateReply = async (
   requests: RequestClient,
   call: CallRef,
@@ -109,12 +118,12 @@ const findLateReply = async (
 };
 
 /**
- * Returns a call's reply, or rejects with `SANDBOX.LOST` (transient) as soon as no reply can come,
- * instead of at the call's deadline: no sandbox process is left, or none of those that are left has
- * the call. NATS reports neither a request to a process that died nor a response that was cut off.
+ * Returns a call's reply. Rejects with `SANDBOX.LOST` (transient) as soon as no reply can come,
+ * instead of at the call's deadline: no sandbox process is left, or none has the call. NATS reports
+ * neither a request to a process that died nor a response that was cut off.
  *
- * It asks for the call and never repeats it. A call that is taken as lost by mistake, because its
- * process is cut off while another one responds, is handled as after any lost response. Rejects
+ * It asks for the call and never repeats it. A call may be declared lost by mistake, when its
+ * process is cut off and another one responds. It is handled like any lost response then. Rejects
  * with `Stopped` when `signal` aborts.
  */
 export const detectLostCall = async (

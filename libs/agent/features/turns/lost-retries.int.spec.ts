@@ -10,7 +10,7 @@ import { asksFor, says } from '../testing/test-model.js';
 
 jest.setTimeout(60_000);
 
-/** Long enough that Temporal can lose its store meanwhile. */
+/** Delay of a retry, long enough for Temporal to lose its store before it. */
 const PATIENT = { maxAttempts: 2, backoffMs: 6_000, maxBackoffMs: 6_000, onTimeout: false };
 
 let world: RunsWorld;
@@ -30,10 +30,10 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-describe('calls that wait for their next try while Temporal loses what it knew', () => {
+describe('deferred calls while Temporal loses its store', () => {
   const CALLS = 3;
   const workflowOf = (callId: string) => world.temporal.workflow.getHandle(`tool/${callId}`);
-  /** What describes a Temporal workflow; null where there is none. */
+  /** Describes a Temporal workflow; null if there is none. */
   const found = (callId: string) =>
     workflowOf(callId)
       .describe()
@@ -42,7 +42,7 @@ describe('calls that wait for their next try while Temporal loses what it knew',
         throw error;
       });
 
-  it('have their workflows begun again under the same ids, and are made once more', async () => {
+  it('get new workflows under the same ids and are retried once', async () => {
     let losses = CALLS;
     agents.responders.tool = (request) =>
       losses-- > 0 ? Promise.reject(transient('SANDBOX.LOST', 'the sandbox stopped')) : answer(request);

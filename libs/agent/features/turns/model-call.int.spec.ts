@@ -40,7 +40,7 @@ const fails = (details: Partial<ModelFailureDetails>) => () =>
       ...details,
     }),
   );
-/** Runs one turn to its end and answers its events. */
+/** Runs one turn to its end and returns its events. */
 const turn = async (process = agent, content = 'hi') => {
   const { sessionId } = await submitTo(process, { address: newAddress() }, content);
   const events = await world.ended(sessionId);
@@ -52,7 +52,7 @@ const turn = async (process = agent, content = 'hi') => {
   };
 };
 type Events = Awaited<ReturnType<typeof turn>>['events'];
-/** What metering was told of the attempts of one turn; of other turns it may hear at any time. */
+/** Returns the settlements of one turn's attempts. Other turns may settle at any time. */
 const settledOf = (events: Events) => {
   const ours = new Set(events.map(({ data }) => data['reservationId']));
   return world.responders.asked.settle.filter(({ reservationId }) => ours.has(reservationId));
@@ -69,7 +69,7 @@ const framesFrom = (events: Events): Frame[] => {
 };
 
 describe('a model call', () => {
-  it('is asked with the context in its order and settled with what it used', async () => {
+  it('sends the context in its order and settles its usage', async () => {
     world.responders.assemble = async () => ({
       soul: { text: '# Soul', tokens: 2 },
       facts: [
@@ -115,7 +115,7 @@ describe('a model call', () => {
     ]);
   });
 
-  it('is capped to what metering grants', async () => {
+  it('is capped at the budget that metering grants', async () => {
     world.responders.reserve = async ({ reservationId }) => ({
       granted: true,
       reservationId,
@@ -127,7 +127,7 @@ describe('a model call', () => {
     expect(data('ModelCallCompleted')).toMatchObject({ costMicroUsd: null });
   });
 
-  it('costs the bound, marked as estimated, when the provider does not say what it used', async () => {
+  it('costs its bound, marked as estimated, if the provider reports no usage', async () => {
     world.model.reply = async () => ({ ...says('hm'), usage: null });
     const { data } = await turn();
     expect(data('ModelCallCompleted')).toMatchObject({
@@ -137,7 +137,7 @@ describe('a model call', () => {
     });
   });
 
-  it('never cuts a character in two, however the deltas are cut', async () => {
+  it('never splits a character between frames', async () => {
     world.model.reply = streams('\ud83d', '\ude00', '!');
     const { events, data } = await turn();
     expect(data('ModelCallCompleted')).toMatchObject({ text: '😀!' });
@@ -147,7 +147,7 @@ describe('a model call', () => {
     ]);
   });
 
-  it('that is refused by the budget reaches no provider', async () => {
+  it('that exceeds the budget reaches no provider', async () => {
     const message = 'token budget exceeded (session: 9500/10000)';
     world.responders.reserve = async () => ({
       granted: false,
@@ -165,7 +165,7 @@ describe('a model call', () => {
     expect(settledOf(events)).toEqual([]);
   });
 
-  it('waits for services that are away, and fails when one refuses for good', async () => {
+  it('waits for unavailable services, and fails on a permanent error', async () => {
     let asked = 0;
     world.responders.assemble = async (request) => {
       if (++asked < 3) throw transient('MEMORY.BUSY', 'memory is busy');
@@ -184,8 +184,8 @@ describe('a model call', () => {
   });
 });
 
-describe('a reservation that has ended before its call was made', () => {
-  it('is not called on: the next try has another one', async () => {
+describe('a reservation that ended before its call was made', () => {
+  it('is not used: the next attempt has another one', async () => {
     const granting = world.responders.reserve;
     const ended = new Set<string>();
     world.responders.reserve = async (request) => {
@@ -204,7 +204,7 @@ describe('a reservation that has ended before its call was made', () => {
 });
 
 describe('a provider that fails', () => {
-  it('is tried three times, each an attempt with a reservation of its own', async () => {
+  it('is tried three times, each time with its own reservation', async () => {
     world.model.reply = fails({
       reason: 'provider_unreachable',
       message: 'provider unreachable',
@@ -223,7 +223,7 @@ describe('a provider that fails', () => {
     expect(settledOf(events)[0]).toMatchObject({ outcome: { kind: 'not_dispatched' } });
   });
 
-  it('and then answers voids what it had written before', async () => {
+  it('voids the text of a failed attempt', async () => {
     world.model.reply = async (request, sink, call) => {
       if (call > 1) return streams('whole')(request, sink, call);
       sink.onText('half');
@@ -246,7 +246,7 @@ describe('a provider that fails', () => {
     expect(frames[2]?.data).toEqual({ offset: frames[1]?.offset });
   });
 
-  it('is left alone as long as it asks for', async () => {
+  it('gets no request before its retry-after time', async () => {
     world.model.reply = (request, sink, call) =>
       call === 1 ? fails({ retryAfterMs: 700 })() : streams('ok')(request, sink, call);
     const { events } = await turn();
@@ -255,14 +255,14 @@ describe('a provider that fails', () => {
     expect(again - at('ModelCallAborted')).toBeGreaterThanOrEqual(690);
   });
 
-  it('is not asked again what it refused', async () => {
+  it('gets no second request after a permanent refusal', async () => {
     world.model.reply = fails({ message: 'invalid x-api-key', retryable: false, status: 401 });
     const { last } = await turn();
     expect(world.model.requests).toHaveLength(1);
     expect(last).toMatchObject({ data: { code: 'PROVIDER.ERROR', message: 'invalid x-api-key' } });
   });
 
-  it('gives way to the fallback', async () => {
+  it('is replaced by the fallback', async () => {
     world.model.reply = (request, sink, call) =>
       request.provider === 'first'
         ? fails({ retryable: false })()
@@ -276,7 +276,7 @@ describe('a provider that fails', () => {
     expect(last?.type).toBe('TurnCompleted');
   });
 
-  it('whose answer cannot be kept is not asked for it again and again', async () => {
+  it('is not called again after a response that cannot be stored', async () => {
     const bottom: Record<string, unknown> = {};
     let deep = bottom;
     for (let level = 0; level < 200; level++) deep = deep['a'] = {} as Record<string, unknown>;

@@ -29,7 +29,9 @@ type Failure = Parameters<typeof toFailure>[1];
 /** Time that a provider has after an abort to report its usage, ms. */
 const STOP_GRACE_MS = 500;
 
-/** Failure that is recorded for each stop reason. After `lost`, the session's new driver records it. */
+/**
+ * Failure that is recorded for each stop reason. After `lost`, the session's new driver records it.
+ */
 const STOPPED: Readonly<Record<Exclude<StopReason, 'lost'>, Pick<Failure, 'reason' | 'message'>>> = {
   cancelled: { reason: 'cancelled', message: 'the turn was cancelled' },
   draining: { reason: 'driver_lost', message: 'the process that drove this turn was stopped' },
@@ -49,7 +51,7 @@ const tooLong = (cause: unknown): ModelFailure =>
 
 /** Runs one started model call: context, budget, circuit breaker, provider. */
 export class ModelCall {
-  /** Whether the provider may have received the request. */
+  /** True once the provider may have received the request. */
   private isDispatched = false;
   private stream: DeltaStream | null = null;
   /** Permission of the provider's circuit breaker, until the call's outcome is recorded with it. */
@@ -103,7 +105,10 @@ export class ModelCall {
     return prepareModelCall(deps, { workspace, agent, state, call, context, signal, epoch }, onPrompt);
   }
 
-  /** Asks the circuit breaker for permission. Returns the failure if the circuit opened since the call was started. */
+  /**
+   * Asks the circuit breaker for permission. Returns the failure if the circuit opened since the
+   * call was started.
+   */
   private async admit(): Promise<CallResult | null> {
     const { actor, signal } = this.context;
     const key = { workspace: actor.workspace, provider: this.call.provider };
@@ -116,7 +121,9 @@ export class ModelCall {
     return this.toResult({ reason: 'provider_paused', message, dispatched: false, retryable: true });
   }
 
-  /** Calls the provider. A failure is a result here, so that the call's span and metrics include it. */
+  /**
+   * Calls the provider. A failure is a result here, so that the call's span and metrics include it.
+   */
   private callProvider(prompt: ModelPrompt, granted: GrantedReservation): Promise<CallResult> {
     const { call, deps, context } = this;
     const { maxOutputTokens } = granted;
@@ -177,7 +184,10 @@ export class ModelCall {
     return { command, retryAfterMs: 0 };
   }
 
-  /** Converts every error of the call to the failure to record, and reports it to the circuit breaker. */
+  /**
+   * Converts every error of the call to the failure to record, and reports it to the circuit
+   * breaker.
+   */
   private async fail(error: unknown): Promise<CallResult> {
     await this.reportFailure(error);
     const stopReason = stopReasonOf(this.context.signal);
@@ -192,7 +202,8 @@ export class ModelCall {
     if (isModelFailure) return this.toResult(error, error.retryAfterMs);
     if (!isAppError(error)) this.deps.logger.error({ err: error }, 'model call failed unexpectedly');
     const { code, message } = toAppError(error);
-    // The reservation was released before its call reached the log: the next attempt has another one.
+    // The reservation was released before its call reached the log: the next attempt has another
+    // one.
     const retryable = code === 'METERING.RESERVATION_ENDED' && !this.isDispatched;
     const dispatched = this.isDispatched;
     return this.toResult({ reason: 'dependency_failed', message, dispatched, retryable });
@@ -205,9 +216,9 @@ export class ModelCall {
     this.admission = null;
     const { signal } = this.context;
     // A call that was stopped says nothing about its provider, unless it exceeded its deadline.
-    const ofStop = stopReasonOf(signal) === 'deadline' ? 'failed' : 'unknown';
-    const ofError = error instanceof ModelFailure ? classifyFailure(error) : 'unknown';
-    await this.deps.breakers.recordFailure(admission, signal.aborted ? ofStop : ofError);
+    const stopClass = stopReasonOf(signal) === 'deadline' ? 'failed' : 'unknown';
+    const errorClass = error instanceof ModelFailure ? classifyFailure(error) : 'unknown';
+    await this.deps.breakers.recordFailure(admission, signal.aborted ? stopClass : errorClass);
   }
 
   private toResult(failure: Failure, retryAfterMs = 0): CallResult {

@@ -33,7 +33,10 @@ const refuse = (message: string, answer: ModelAnswer): never => {
   });
 };
 
-/** Refuses calls that the log cannot store or no sandbox can run. Depth is checked before size, which serialises the arguments. */
+/**
+ * Refuses calls that the log cannot store or no sandbox can run. Depth is checked before size,
+ * which serialises the arguments.
+ */
 const checkCalls = (answer: ModelAnswer): void => {
   const { toolCalls } = answer;
   if (toolCalls.length > MAX_CALLS_PER_STEP)

@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => world.stopAll());
 afterAll(() => world.close());
 
-/** Holds the log's head, the last lock of every append: what was sent is not committed until it is let go. */
+/** Locks the log's head, the last lock of every append: no append commits until it is released. */
 const holdCommits = async (): Promise<() => Promise<void>> => {
   const client = await world.pool.connect();
   await client.query('begin');
@@ -37,7 +37,7 @@ const holdCommits = async (): Promise<() => Promise<void>> => {
 };
 
 describe('a model call', () => {
-  it('is made ready while its start is being committed, and asks for its budget once', async () => {
+  it('is prepared while its start is being committed, with one reservation', async () => {
     const agent = world.process();
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
@@ -55,7 +55,7 @@ describe('a model call', () => {
     expect(started?.data['reservationId']).toBe(asked.reserve[0]?.reservationId);
   });
 
-  it('asks again, under the same id, when its start took so long that the reservation may have lapsed', async () => {
+  it('reserves again under the same id when its reservation may have expired', async () => {
     let later = 0;
     const agent = world.process({ clock: { now: () => Date.now() + later } });
     const { sessionId } = await submitTo(agent, { address: newAddress() });
@@ -72,7 +72,7 @@ describe('a model call', () => {
     expect(asked.reserve[1]?.reservationId).toBe(asked.reserve[0]?.reservationId);
   });
 
-  /** Metering has reserved, and says something else. */
+  /** Metering reserves, and its response is an error. */
   const failingOnce = () => {
     const { reserve } = world.responders;
     world.responders.reserve = () => {
@@ -83,13 +83,13 @@ describe('a model call', () => {
 
   it.each([
     ['', () => undefined],
-    [', also when nobody knows whether it was reserved', failingOnce],
-  ])('that is never begun, because somebody else was faster, gives its budget back%s', async (_, prepare) => {
+    [', also if the response of its reservation was lost', failingOnce],
+  ])('that never starts, because another process was faster, releases its budget%s', async (_, prepare) => {
     const agent = world.process({ times: { leaseMs: 3_000, pollMs: 3_600_000 } });
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
     asked.reserve.length = 0;
-    // Another process, without the lease, puts a turn into the log: this one decides without knowing of it.
+    // Another process appends a turn without the lease: this one decides without that event.
     const [first, metadata] = [randomUUID(), { correlationId: 'spec', service: 'agent' as const }];
     const data = { turnId: first, content: 'first', requestedAt: isoTime(systemClock) };
     const event = { eventId: randomUUID(), type: 'TurnRequested', schemaVersion: 1, data, metadata };
@@ -112,7 +112,7 @@ describe('a model call', () => {
     expect(given.outcome).toEqual({ kind: 'not_dispatched', reason: 'never_begun' });
   });
 
-  it('keeps what it has reserved when its request is repeated before the driver takes it', async () => {
+  it('retains its reservation when its request is repeated before the driver takes it', async () => {
     let letGo: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (letGo = resolve));
     let accepted = 0;

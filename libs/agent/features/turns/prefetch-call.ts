@@ -9,7 +9,10 @@ import { findAgent } from './turn-policy.js';
 /** Maximum age of a prefetched call, ms: the reservation of an older one may be about to expire. */
 const MAX_AGE_MS = 30_000;
 
-/** Time for which metering is asked to release an unused reservation, ms. Its sweep finds it afterwards. */
+/**
+ * Time for which metering is asked to release an unused reservation, ms. Its sweep finds it
+ * afterwards.
+ */
 const RELEASE_MS = 60_000;
 
 interface Prefetched {
@@ -41,13 +44,17 @@ export class CallPrefetch {
   onAppending(fold: SessionFold | null, openCall: OpenCall | null): void {
     const call = fold?.state.open?.call ?? null;
     if (fold && call && call.reservationId === openCall?.reservationId) return;
-    // Its start is in the log: the outcome of another append, such as a repeated request, does not concern it.
+    // Its start is in the log: the outcome of another append, such as a repeated request, does not
+    // concern it.
     if (this.prefetched && this.prefetched.reservationId === openCall?.reservationId) return;
     this.drop();
     if (fold && call) this.prefetched = this.start(fold, call);
   }
 
-  /** Returns the prepared call, once; null when there is none, or its preparation failed or is too old. */
+  /**
+   * Returns the prepared call, once; null when there is none, or its preparation failed or is too
+   * old.
+   */
   async take({ reservationId }: OpenCall): Promise<PreparedCall | null> {
     if (this.prefetched?.reservationId !== reservationId) return null;
     const { prepared, startedAt } = this.prefetched;

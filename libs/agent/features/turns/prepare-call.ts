@@ -13,7 +13,10 @@ import type { Reservation, ReserveDeps } from './reserve-budget.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
-/** Share of the whole context that memory may fill; the rest is for recent turns, the open one and tools. */
+/**
+ * Share of the whole context that memory may fill; the rest is for recent turns, the open one and
+ * tools.
+ */
 const MEMORY_SHARE = 0.5;
 
 export interface ContextDeps {

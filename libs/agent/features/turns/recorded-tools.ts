@@ -51,7 +51,9 @@ const trackCall = (calls: Map<string, RecordedCall>, event: SessionEvent): void 
   if (call) call.outcome = outcome;
 };
 
-/** Reads the tool calls of one turn of the origin, in the order in which the model requested them. */
+/**
+ * Reads the tool calls of one turn of the origin, in the order in which the model requested them.
+ */
 const callsOfTurn = async (
   store: EventStore,
   workspace: string,

@@ -42,7 +42,10 @@ export type GrantedReservation = Extract<Reservation, { granted: true }>;
 const isRefused = (reply: ReserveBudgetReply): reply is Extract<ReserveBudgetReply, { granted: false }> =>
   !reply.granted;
 
-/** Converts `LOG.FENCED` to `Stopped`: another process holds the session, and its budget is not ours to spend. */
+/**
+ * Converts `LOG.FENCED` to `Stopped`: another process holds the session, and its budget is not ours
+ * to spend.
+ */
 const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
   try {
     return await reply;

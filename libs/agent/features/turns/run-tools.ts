@@ -15,7 +15,7 @@ export type ToolResult = ToolOutcome | ToolDeferral;
 
 export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {}
 
-/** Refuses a tool that the agent was not given, whatever the model requests. */
+/** Refuses a tool that the agent was not given. */
 const refusalOf = (
   { agent }: StepContext,
   turnId: string,
@@ -38,12 +38,14 @@ export class ToolRunner {
 
   /**
    * Runs the calls concurrently and records their claims and outcomes as they arrive: those of one
-   * event-loop round in one append. The first error ends it, once the outcomes before it are recorded.
+   * event-loop round in one append. The first error ends it, once the outcomes before it are
+   * recorded.
    */
   async run(context: StepContext, { turnId, calls }: StepOf<'run_tools'>): Promise<void> {
     const waiting = [...calls];
     const { fork } = context.actor.fold().state;
-    // A claim is recorded unless the turn is cancelled by then: the fold shows which calls are claimed.
+    // A claim is recorded unless the turn is cancelled by then: the fold shows which calls are
+    // claimed.
     const claim = createBatcher((callIds: readonly string[]) =>
       context.record({ type: 'ClaimTools', data: { turnId, callIds }, now: this.now() }),
     );

@@ -41,7 +41,9 @@ export interface StepContext {
   readonly context: () => Promise<TurnContext>;
   /** Returns the call that was prepared while its start was being committed; null when none was. */
   readonly takePrefetched: (call: OpenCall) => Promise<PreparedCall | null>;
-  /** Checks that this process still holds the session, before a call leaves it. Throws `Stopped`. */
+  /**
+   * Checks that this process still holds the session, before a call leaves it. Throws `Stopped`.
+   */
   readonly confirmLease: () => Promise<void>;
   /** Records a command and its follow-ups. Retries while the log is unavailable. */
   readonly record: (command: SessionCommand | null) => Promise<void>;

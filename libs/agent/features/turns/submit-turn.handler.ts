@@ -29,11 +29,17 @@ export interface SubmitTurnDeps extends PolicyDeps {
   readonly registry: SessionRegistry;
   readonly store: EventStore;
   readonly failpoint: Failpoint;
-  /** Cache of the sessions that keys were bound to, by workspace and key. Used only for a head start. */
+  /**
+   * Cache of the sessions that keys were bound to, by workspace and key. Used only for a head
+   * start.
+   */
   readonly boundSessions: BoundedMap<string>;
 }
 
-/** Maximum number of attempts: another process may bind the key or take the session over before the append. */
+/**
+ * Maximum number of attempts: another process may bind the key or take the session over before the
+ * append.
+ */
 const MAX_ROUNDS = 20;
 
 /** A session that is created with its first turn. */
@@ -61,7 +67,10 @@ interface Turn {
 const isLostRace = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
 
-/** Returns null for an archived session. Its address gets a new session, and memory stays with the address. */
+/**
+ * Returns null for an archived session. Its address gets a new session, and memory stays with the
+ * address.
+ */
 const ignoreArchived = <T>(existing: Promise<T>): Promise<T | null> =>
   existing.catch((error: unknown) => {
     if (isAppError(error) && error.code === 'LOG.ARCHIVED') return null;
@@ -75,7 +84,9 @@ const idempotencyOf = (request: SubmitTurnRequest, answer: Accepted): { idempote
   return { idempotency: { scope: `${caller}/turn.submit`, key, digest, response: { ...answer } } };
 };
 
-/** Returns the offset of the turn's `accepted` frame, if its first attempt starts in this append. */
+/**
+ * Returns the offset of the turn's `accepted` frame, if its first attempt starts in this append.
+ */
 const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number | null => {
   const started = events.find((event) => event.type === 'ModelCallStarted' && event.data.turnId === turnId);
   return started?.type === 'ModelCallStarted' ? started.data.attempt * ATTEMPT_SPAN : null;
@@ -83,7 +94,9 @@ const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number
 
 const cacheKey = (workspace: string, sessionKey: string): string => `${workspace} ${sessionKey}`;
 
-/** Handles `cmd.agent.turn.submit`: accepts a turn with one append and wakes the session's driver. */
+/**
+ * Handles `cmd.agent.turn.submit`: accepts a turn with one append and wakes the session's driver.
+ */
 @Controller()
 export class SubmitTurn {
   constructor(@Inject(AGENT_SERVICES) private readonly deps: SubmitTurnDeps) {}
@@ -193,7 +206,10 @@ export class SubmitTurn {
     return { also: [bindKey(binding, sessionKey, sessionId, this.deps.ids, eventMetadata())] };
   }
 
-  /** Requests the turn's context before it is known whether the address still has this session. It usually has. */
+  /**
+   * Requests the turn's context before it is known whether the address still has this session. It
+   * usually has.
+   */
   private prefetchEarly({ workspace, target }: SubmitTurnRequest, turn: Turn): void {
     if ('sessionId' in target) return;
     const { boundSessions, registry } = this.deps;
@@ -203,7 +219,10 @@ export class SubmitTurn {
     runWithContextFields({ sessionId, turnId: turn.turnId }, () => this.prefetch(session, turn, null));
   }
 
-  /** Requests the turn's context while the request is being committed, if the turn will start at once. */
+  /**
+   * Requests the turn's context while the request is being committed, if the turn will start at
+   * once.
+   */
   private prefetch({ actor, driver }: LocalSession, turn: Turn, created: NewSession | null): void {
     const { state } = actor.fold();
     const session = created ?? state.started;

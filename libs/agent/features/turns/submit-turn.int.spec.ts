@@ -24,8 +24,8 @@ afterAll(() => world.close());
 const submit = (...args: Parameters<typeof submitTo> extends [unknown, ...infer Rest] ? Rest : never) =>
   submitTo(agent, ...args);
 
-describe('a message to nobody yet', () => {
-  it('begins a session, and its turn comes to an answer', async () => {
+describe('a message to an address without a session', () => {
+  it('starts a session, and its turn completes', async () => {
     const accepted = await submit({ address: newAddress() });
     expect(accepted).toMatchObject({
       agentId: 'main',
@@ -43,7 +43,7 @@ describe('a message to nobody yet', () => {
     ]);
   });
 
-  it('is followed in the same session, which remembers both sides', async () => {
+  it('is followed by a turn in the same session with both messages in its context', async () => {
     const target = { address: newAddress() };
     const first = await submit(target, 'I am Ada');
     await world.ended(first.sessionId);
@@ -56,14 +56,14 @@ describe('a message to nobody yet', () => {
     ]);
   });
 
-  it('makes one session even if two arrive at once', async () => {
+  it('creates one session even if two arrive at once', async () => {
     const target = { address: newAddress() };
     const both = await Promise.all([submit(target, 'one'), submit(target, 'two')]);
     expect(both[0]?.sessionId).toBe(both[1]?.sessionId);
     await world.ended(both[0]?.sessionId ?? '', 2);
   });
 
-  it('keeps what two people say apart, whatever their names hold', async () => {
+  it('separates addresses, also with delimiters in their parts', async () => {
     const base = { agentId: 'main', account: 'c', peer: 'd' };
     const one = await submit({ address: { ...base, channel: 'a:b' } });
     const other = await submit({ address: { ...base, channel: 'a', account: 'b:c' } });
@@ -71,14 +71,14 @@ describe('a message to nobody yet', () => {
     await Promise.all([world.ended(one.sessionId), world.ended(other.sessionId)]);
   });
 
-  it('can be said to no agent that is not there', async () => {
+  it('is refused for an unknown agent', async () => {
     await expect(submit({ address: newAddress('nobody') })).rejects.toMatchObject({
       code: 'AGENT.NOT_FOUND',
     });
     await expect(submit({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
   });
 
-  it('is stored as the log can keep it', async () => {
+  it('is stored in a form that the log accepts', async () => {
     const address = { ...newAddress(), channel: 'odd\ud800' };
     const { sessionId } = await submit({ address }, 'a\0b\ud800');
     const [started, requested] = await world.ended(sessionId);
@@ -88,7 +88,7 @@ describe('a message to nobody yet', () => {
 });
 
 describe('turns of one session', () => {
-  it('run one after another in the order accepted', async () => {
+  it('run one after another in the order of acceptance', async () => {
     const { sessionId } = await submit({ address: newAddress() }, 'first');
     await Promise.all(Array.from({ length: 10 }, (_, index) => submit({ sessionId }, `turn ${index}`)));
     const events = await world.ended(sessionId, 11);
@@ -102,7 +102,7 @@ describe('turns of one session', () => {
     );
   });
 
-  it('wait in the log behind the open one', async () => {
+  it('are queued in the log behind the open one', async () => {
     let release: (answer: ReturnType<typeof says>) => void = () => undefined;
     world.model.reply = () => new Promise((resolve) => (release = resolve));
     const first = await submit({ address: newAddress() });
@@ -115,7 +115,7 @@ describe('turns of one session', () => {
     await world.ended(first.sessionId, 2);
   });
 
-  it('run beside those of other sessions', async () => {
+  it('run concurrently with those of other sessions', async () => {
     let atWork = 0;
     world.model.reply = hangs('', () => atWork++);
     const accepted = await Promise.all(Array.from({ length: 10 }, () => submit({ address: newAddress() })));
@@ -162,7 +162,7 @@ describe('an idempotency key', () => {
 });
 
 describe('frames', () => {
-  it('arrive live with the offsets that the log gives them', async () => {
+  it('arrive live with the offsets of the log', async () => {
     const { sessionId } = await submit({ address: newAddress() });
     await world.ended(sessionId);
     const frames = world.watch(sessionId);

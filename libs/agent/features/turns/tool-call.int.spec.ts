@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterAll(() => world.close());
 
-/** Asks for tools in the first call of a turn, and says what it got in the second. */
+/** Calls tools in the first model call of a turn, and returns their results in the second. */
 const uses =
   (...names: string[]): Reply =>
   async ({ messages }) => {
@@ -41,7 +41,7 @@ const turn = async () => {
 };
 
 describe('tool calls', () => {
-  it('of one step run side by side, and the model sees all their results', async () => {
+  it('of one step run concurrently, and the model gets all results', async () => {
     let running = 0;
     let release: () => void = () => undefined;
     const both = new Promise<void>((resolve) => (release = resolve));
@@ -69,7 +69,7 @@ describe('tool calls', () => {
     });
   });
 
-  it('of tools that the agent was not given are made by nobody', async () => {
+  it('of tools that the agent was not given are not made', async () => {
     world.model.reply = uses('rm_rf', 'echo');
     const { types, text } = await turn();
     expect(text).toBe('there is no tool "rm_rf" for this agent {"n":1}');
@@ -77,7 +77,7 @@ describe('tool calls', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('that the tool itself answers with an error go on', async () => {
+  it('with an error result continue the turn', async () => {
     world.responders.tool = async () => ({
       outcome: 'failed',
       code: 'TOOL.TRAP',
@@ -90,7 +90,7 @@ describe('tool calls', () => {
     expect(events.find(({ type }) => type === 'ToolCallFailed')?.data).toMatchObject({ code: 'TOOL.TRAP' });
   });
 
-  it('go round as often as the agent may, and no further', async () => {
+  it("end after the agent's maximum number of iterations", async () => {
     world.model.reply = async () => asksFor({ name: 'echo' });
     const { events, types } = await turn();
     expect(types.filter((type) => type === 'ModelCallCompleted')).toHaveLength(4);
@@ -98,7 +98,7 @@ describe('tool calls', () => {
     expect(events.at(-1)?.data).toMatchObject({ code: 'TURN.MAX_ITERATIONS' });
   });
 
-  it('have results that an event can hold, whatever the tool prints', async () => {
+  it('have results that fit into an event', async () => {
     world.responders.tool = async () => ({
       outcome: 'completed',
       content: '\u0001'.repeat(160_000),
@@ -113,8 +113,8 @@ describe('tool calls', () => {
   });
 });
 
-describe('a sandbox that is not there', () => {
-  it('is waited for: nothing was sent, nothing is lost', async () => {
+describe('an unavailable sandbox', () => {
+  it('is awaited, because no call was sent', async () => {
     world.model.reply = async (request, sink, call) => {
       if (call === 1) await world.responders.stopSandbox();
       return uses('once')(request, sink, call);
@@ -126,7 +126,7 @@ describe('a sandbox that is not there', () => {
     expect(world.responders.asked.tool).toHaveLength(1);
   });
 
-  it('any more, with a call under way: made again with the same key if that is safe', async () => {
+  it('repeats a pending idempotent call with the same key', async () => {
     world.responders.tool = (request) =>
       world.responders.asked.tool.length === 1 ? new Promise(() => undefined) : defaults.tool(request);
     world.model.reply = uses('echo');
@@ -145,7 +145,7 @@ describe('a sandbox that is not there', () => {
     expect(second?.callId).toBe(first?.callId);
   });
 
-  it('any more, with a call under way that is not safe to repeat: its outcome is unknown', async () => {
+  it('leaves a pending call that is not idempotent with an unknown outcome', async () => {
     world.responders.tool = () => new Promise(() => undefined);
     world.model.reply = uses('once');
     const { sessionId } = await submitTo(agent, { address: newAddress() });

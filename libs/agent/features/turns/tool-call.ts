@@ -20,14 +20,20 @@ export interface ToolCallDeps extends LostCallDeps {
 
 /** Context of one attempt of a tool call: of its turn's driver, or of a later retry. */
 export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal' | 'confirmLease'> {
-  /** Returns the epoch of the session's lease. The sandbox refuses one that is lower than it has seen. */
+  /**
+   * Returns the epoch of the session's lease. The sandbox refuses one that is lower than it has
+   * seen.
+   */
   readonly epoch: () => number;
 }
 
 /** Records that a call's tool may be reached from now on. */
 export type Claim = (callId: string) => Promise<void>;
 
-/** Result of an attempt: the call's outcome, or the reason to retry with the outcome if no retry is left. */
+/**
+ * Result of an attempt: the call's outcome, or the reason to retry with the outcome if no retry is
+ * left.
+ */
 type Attempted =
   { readonly outcome: ToolOutcome } | { readonly retry: DeferralReason; readonly otherwise: ToolOutcome };
 
@@ -147,7 +153,9 @@ export class ToolCaller {
     return toDeferral(clock.now(), turnId, call.callId, reason, Math.round(delayMs));
   }
 
-  /** Publishes the cancellation of a call to all sandbox processes. The one that runs it stops it. */
+  /**
+   * Publishes the cancellation of a call to all sandbox processes. The one that runs it stops it.
+   */
   cancel({ actor }: Pick<ToolCallContext, 'actor'>, callId: string): void {
     const { nats } = this.deps;
     const { workspace, sessionId } = actor;

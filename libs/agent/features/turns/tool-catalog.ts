@@ -38,7 +38,10 @@ export class ToolCatalog {
     });
   }
 
-  /** Returns the tools from the sandbox, not from the cache: an approval is bound to what would run now. */
+  /**
+   * Returns the tools from the sandbox, not from the cache: an approval is bound to what would run
+   * now.
+   */
   async freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]> {
     const { byName } = await this.fetch(workspace);
     return names.flatMap((name) => byName.get(name) ?? []);
@@ -99,7 +102,10 @@ const limitFor = (
   return limits.find((own) => own.tool === tool) ?? limits.find((all) => all.tool === '*') ?? {};
 };
 
-/** Narrows a tool's retry policy to the agent's limits. An idempotent tool without a policy gets the default one. */
+/**
+ * Narrows a tool's retry policy to the agent's limits. An idempotent tool without a policy gets the
+ * default one.
+ */
 const retryWithin = (
   { idempotent, retry }: Described,
   { maxAttempts = null, maxBackoffMs = null }: Partial<ToolLimit>,
@@ -109,7 +115,10 @@ const retryWithin = (
   return base && narrowRetry(base, { maxAttempts, maxBackoffMs });
 };
 
-/** Returns the policy of an agent's call: the tool's own, within the limits of the agent's configuration. */
+/**
+ * Returns the policy of an agent's call: the tool's own, within the limits of the agent's
+ * configuration.
+ */
 export const callPolicy = (
   agent: Pick<AgentConfig, 'toolLimits'> | null,
   tool: string,

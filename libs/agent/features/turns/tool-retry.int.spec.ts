@@ -44,7 +44,7 @@ const lose = async (): Promise<never> => {
 };
 const failing = (code: string) => async () =>
   ({ outcome: 'failed', code, message: code, durationMs: 1 }) as const;
-/** The tool ends its tries so, one after the other, and answers from then on. */
+/** Sets the outcomes of the next attempts. The tool succeeds from then on. */
 const ends = (...tries: AgentWorld['responders']['tool'][]): void => {
   agents.responders.tool = (request) => (tries.shift() ?? answer)(request);
 };
@@ -64,7 +64,7 @@ const turnOf = async (process: TestProcess) => {
   };
 };
 
-describe('a tool call whose first try failed', () => {
+describe('a tool call whose first attempt failed', () => {
   let agent: RunsProcess;
   beforeAll(async () => {
     agent = world.process();
@@ -72,7 +72,7 @@ describe('a tool call whose first try failed', () => {
   });
   afterAll(() => agent.stop());
 
-  it('is made again by a Temporal workflow with the same key, if its tool is idempotent', async () => {
+  it('is retried by a Temporal workflow with the same key if its tool is idempotent', async () => {
     ends(lose, failing('TOOL.UNAVAILABLE'));
     const { types, text, callId } = await turnOf(agent);
     expect(types).toEqual(['ToolCallRequested', 'ToolCallDeferred', 'ToolCallDeferred', 'ToolCallCompleted']);
@@ -91,7 +91,7 @@ describe('a tool call whose first try failed', () => {
     expect(payloads).not.toContain('CANARY');
   });
 
-  it('is claimed anew for each try, if its tool is not, and certainly was not reached', async () => {
+  it('is claimed again for each attempt if its tool was certainly not reached', async () => {
     tool = 'once';
     ends(failing('TOOL.UNAVAILABLE'));
     const { types, about } = await turnOf(agent);
@@ -105,14 +105,14 @@ describe('a tool call whose first try failed', () => {
     expect(about.flatMap(({ data }) => data['tryNumber'] ?? [])).toEqual([1, 2]);
   });
 
-  it('is not made again, if its tool is not idempotent and may have been reached', async () => {
+  it('is not retried if its tool is not idempotent and may have been reached', async () => {
     tool = 'once';
     ends(lose);
     expect((await turnOf(agent)).types).toEqual(['ToolCallRequested', 'ToolCallClaimed', 'ToolCallUnknown']);
     expect(keysAsked()).toHaveLength(1);
   });
 
-  it('is made as often as its tool declares, and no more', async () => {
+  it('is attempted at most as often as its tool declares', async () => {
     tool = 'quick';
     ends(lose, lose);
     const { types, about } = await turnOf(agent);
@@ -121,7 +121,7 @@ describe('a tool call whose first try failed', () => {
     expect(keysAsked()).toHaveLength(2);
   });
 
-  it('is made again after its time was over only if its tool wants that', async () => {
+  it('is retried after a timeout only if its tool allows it', async () => {
     tool = 'quick';
     ends(failing('TOOL.TIMEOUT'), failing('TOOL.TIMEOUT'));
     expect((await turnOf(agent)).types).toEqual(['ToolCallRequested', 'ToolCallDeferred', 'ToolCallFailed']);
@@ -129,10 +129,10 @@ describe('a tool call whose first try failed', () => {
   });
 });
 
-describe('an agent whose configuration allows less than a tool declares', () => {
+describe("an agent whose limits are below a tool's policy", () => {
   afterEach(() => agents.stopAll());
 
-  it('has its calls made so: fewer tries, and less time, as their requests say', async () => {
+  it('makes its calls with fewer attempts and a shorter timeout', async () => {
     tool = 'quick';
     ends(lose);
     const limit = { tool: 'quick', timeoutMs: 700, maxAttempts: 1, maxBackoffMs: null };
@@ -147,7 +147,7 @@ describe('an agent whose configuration allows less than a tool declares', () => 
 describe('without Temporal', () => {
   afterEach(() => agents.stopAll());
 
-  it('a call waits in the log, and whoever drives its session next has it made', async () => {
+  it("a deferred call waits in the log, and the session's next driver retries it", async () => {
     ends(lose);
     const cut = world.process({ temporalAddress: '127.0.0.1:1' });
     const { sessionId } = await submitTo(cut, { address: newAddress() });
@@ -162,7 +162,7 @@ describe('without Temporal', () => {
   });
 });
 
-describe('a call that waits for its next try', () => {
+describe('a deferred call', () => {
   const heldBack = (): TestProcess => {
     const process = agents.process({ config: testConfig({ tools: ['once'] }) });
     process.runtime.leaveRetriesTo({ schedule: () => undefined });
@@ -183,7 +183,7 @@ describe('a call that waits for its next try', () => {
   });
   afterEach(() => agents.stopAll());
 
-  it('ends with its turn, without having been made', async () => {
+  it('ends with its turn without another attempt', async () => {
     const process = heldBack();
     const { sessionId, call } = await deferred(process);
     await process.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, caller: 'spec' });
@@ -196,7 +196,7 @@ describe('a call that waits for its next try', () => {
     expect(keysAsked()).toHaveLength(1);
   });
 
-  it('is unknown when whoever tried again is gone, and is not made a third time', async () => {
+  it('has an unknown outcome when its retrying process is lost, and no third attempt', async () => {
     const process = heldBack();
     const { sessionId, call } = await deferred(process);
     let answerLate: () => void = () => undefined;
@@ -214,7 +214,7 @@ describe('a call that waits for its next try', () => {
     expect(keysAsked()).toHaveLength(2);
   });
 
-  it('is made by a process that does not drive its session, which tells the one that does', async () => {
+  it("is retried by another process, which notifies the session's driver", async () => {
     const driver = heldBack();
     const { sessionId, call } = await deferred(driver);
     const other = heldBack();

@@ -19,7 +19,9 @@ export interface ToolRetryRef extends ToolCallRef {
 
 /** Schedules the retries of deferred calls. */
 export interface ToolRetries {
-  /** Schedules a call's retries, once: a call that is scheduled already is skipped. Does not throw. */
+  /**
+   * Schedules a call's retries, once: a call that is scheduled already is skipped. Does not throw.
+   */
   schedule(call: ToolRetryRef): void;
 }
 
@@ -116,7 +118,10 @@ export class ToolRetry {
     return { over: false, waitMs };
   }
 
-  /** Commits again after a lost lease: the outcome of an attempt belongs to the call, whoever drives the session. */
+  /**
+   * Commits again after a lost lease: the outcome of an attempt belongs to the call, not to its
+   * driver.
+   */
   private commit(session: ClaimedSession, command: SessionCommand): Promise<void> {
     const commit = (): Promise<void> =>
       this.commitOnce(session, command).catch((error: unknown) => {
@@ -126,7 +131,10 @@ export class ToolRetry {
     return retryTransient(commit, neverAborted, this.deps.logger);
   }
 
-  /** Commits with or without the lease. Another process that drives the session is notified afterwards. */
+  /**
+   * Commits with or without the lease. Another process that drives the session is notified
+   * afterwards.
+   */
   private async commitOnce({ actor }: ClaimedSession, command: SessionCommand): Promise<void> {
     const { decider } = this.deps.log;
     await actor.commit(({ state }) => {
@@ -138,7 +146,10 @@ export class ToolRetry {
   }
 }
 
-/** Schedules retries in this process, without Temporal. The session's next driver schedules lost ones again. */
+/**
+ * Schedules retries in this process, without Temporal. The session's next driver schedules lost
+ * ones again.
+ */
 export class LocalRetries implements ToolRetries {
   private readonly scheduled = new Set<string>();
 
@@ -168,7 +179,10 @@ export class LocalRetries implements ToolRetries {
   }
 }
 
-/** Passes retries on to the scheduler that was set last: this process, then Temporal once it is connected. */
+/**
+ * Passes retries on to the scheduler that was set last: this process, then Temporal once it is
+ * connected.
+ */
 export class RetryScheduler implements ToolRetries {
   private current: ToolRetries | null = null;
 

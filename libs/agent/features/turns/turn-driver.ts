@@ -21,11 +21,14 @@ const abort = (controller: AbortController, reason: StopReason): void =>
   controller.abort(new Stopped(reason));
 
 /**
- * Drives the turns of one session, as long as this process holds its lease: performs one step after
- * another until the session is idle or waits for an approval or a tool.
+ * Drives the turns of one session, as long as this process holds its lease. It performs one step
+ * after another, until the session is idle or waits for an approval or a tool.
  */
 export class TurnDriver implements SessionDriver {
-  /** Aborts even the recording of outcomes: another process holds the session, or this one has to exit. */
+  /**
+   * Aborts even the recording of outcomes: another process holds the session, or this one has to
+   * exit.
+   */
   private recording = new AbortController();
   private current: { readonly turnId: string; readonly controller: AbortController } | null = null;
   private running: Promise<void> | null = null;
@@ -205,7 +208,10 @@ export class TurnDriver implements SessionDriver {
     return requested;
   }
 
-  /** Releases the lease after a failure, as if this process had died: the next driver continues from the log. */
+  /**
+   * Releases the lease after a failure, as if this process had died: the next driver continues from
+   * the log.
+   */
   private async releaseAfterFailure(error: unknown): Promise<void> {
     if (error instanceof Stopped) return;
     const { sessionId } = this.actor;

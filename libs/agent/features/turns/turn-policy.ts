@@ -25,7 +25,10 @@ export const findAgent = (
   agentId: string | undefined,
 ): AgentConfig | null => config.agents.find(({ id }) => id === agentId) ?? null;
 
-/** Returns the parts of the agent's configuration, and of its providers' state, that a turn depends on now. */
+/**
+ * Returns the parts of the agent's configuration, and of its providers' state, that a turn depends
+ * on now.
+ */
 export const policyOf = (
   deps: PolicyDeps,
   workspace: string,

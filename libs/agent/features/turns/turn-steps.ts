@@ -86,7 +86,10 @@ export class TurnSteps {
     return result.retryAfterMs;
   }
 
-  /** Records a failure instead of a response that the log refuses: the next response would be refused as well. */
+  /**
+   * Records a failure instead of a response that the log refuses: the next response would be
+   * refused as well.
+   */
   private async recordResult({ record }: StepContext, { command }: CallResult): Promise<void> {
     try {
       await record(command);
@@ -118,7 +121,10 @@ export class TurnSteps {
     await failpoint('agent.tool.recorded', context.actor.sessionId);
   }
 
-  /** Records unknown outcomes. Calls that another process may still have in flight are cancelled in the sandbox. */
+  /**
+   * Records unknown outcomes. Calls that another process may still have in flight are cancelled in
+   * the sandbox.
+   */
   private abandonTools(context: StepContext, { turnId, calls }: StepOf<'abandon_tools'>): Promise<void> {
     for (const { callId, deferred } of calls) if (deferred) this.tools.caller.cancel(context, callId);
     const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));

@@ -30,7 +30,10 @@ const firstChunkSeconds = defineHistogram(
 );
 const tokens = defineCounter('antiphon_model_tokens', 'Tokens of answered model calls, as they are charged');
 
-/** Returns the context of a turn's work: its log lines, messages and spans belong to the turn's span. */
+/**
+ * Returns the context of a turn's work: its log lines, messages and spans belong to the turn's
+ * span.
+ */
 export const turnContext = (
   origin: TurnOrigin | undefined,
   known: Pick<RequestContext, 'workspace' | 'sessionId'> & { readonly turnId: string },
@@ -169,7 +172,10 @@ const outcomeName = ({ type, data }: ToolOutcome | ToolDeferral): string => {
   return type === 'ToolCallFailed' ? data.code : 'unknown';
 };
 
-/** Records a tool call as an `execute_tool` span and in metrics. `name` is a tool that the agent was given. */
+/**
+ * Records a tool call as an `execute_tool` span and in metrics. `name` is a tool that the agent was
+ * given.
+ */
 export const observeTool = (
   { name, callId }: { readonly name: string; readonly callId: string },
   work: () => Promise<ToolOutcome | ToolDeferral>,

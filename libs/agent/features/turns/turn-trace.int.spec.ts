@@ -32,7 +32,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-/** A process that dies when the model has asked for a tool, before anything is done about it. */
+/** Starts a process that dies after the model's tool call, before the call is requested. */
 const diesBeforeTheTool = (): { process: TestProcess; died: Promise<void> } => {
   let dead: () => void = () => undefined;
   const died = new Promise<void>((resolve) => (dead = resolve));
@@ -47,8 +47,8 @@ const diesBeforeTheTool = (): { process: TestProcess; died: Promise<void> } => {
   return { process, died };
 };
 
-describe('a turn that two processes worked on', () => {
-  it('is one tree under one span, which the one that ended it has written', async () => {
+describe('a turn that two processes drove', () => {
+  it('is one tree under one span, written by the process that ended it', async () => {
     world.responders.tools = [echoTool(true)];
     world.model.reply = (request, sink, call) =>
       request.messages.at(-1)?.role === 'tool'
