@@ -12,7 +12,7 @@ echo "$@" >> "${'$'}PWD/builds"
 mkdir -p libs/a/dist && echo > libs/a/dist/.tsbuildinfo
 `;
 
-describe('building the project', () => {
+describe('buildProject', () => {
   let root: string;
   const write = (path: string, text: string, mode = 0o644): void => {
     mkdirSync(join(root, path, '..'), { recursive: true });
@@ -41,7 +41,7 @@ describe('building the project', () => {
     existsSync(join(root, file)) ? readFileSync(join(root, file), 'utf8').split('\n').length - 1 : 0;
   const builds = (): number[] => [count('builds'), count('plugin-builds')];
 
-  it('happens once, and again when a source, a new file or an output asks for it', async () => {
+  it('runs once, and again after a changed source, a new file or a missing output', async () => {
     await build();
     await build();
     expect(builds()).toEqual([1, 1]);
@@ -55,7 +55,7 @@ describe('building the project', () => {
     expect(builds()).toEqual([4, 4]);
   });
 
-  it('does not mind a file that is only touched, nor what a build makes', async () => {
+  it('ignores touched files and build outputs', async () => {
     await build();
     write('libs/a/index.ts', 'export const a = 1;');
     write('libs/a/dist/index.js', '');
@@ -64,7 +64,7 @@ describe('building the project', () => {
     expect(builds()).toEqual([1, 1]);
   });
 
-  it('fails with what the compiler says, and is tried again the next time', async () => {
+  it('fails with the compiler’s output, and runs again the next time', async () => {
     write('broken', '');
     await expect(build()).rejects.toThrow(/the build failed: [\s\S]*error TS2304: Cannot find name 'x'/);
     rmSync(join(root, 'broken'));

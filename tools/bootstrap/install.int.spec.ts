@@ -29,7 +29,7 @@ const lockOf = (version: string): string =>
     },
   });
 
-describe('installing the packages', () => {
+describe('installPackages', () => {
   let root: string;
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'antiphon install '));
@@ -52,7 +52,7 @@ describe('installing the packages', () => {
       : 0;
   const npmDoes = (script: string): void => writeFileSync(join(root, 'npm-script'), script);
 
-  it('happens once, by `npm ci` without install scripts, and again when the lock changes', async () => {
+  it('runs `npm ci` without install scripts once, and again when the lock changes', async () => {
     await install();
     await install();
     expect(readFileSync(join(root, 'npm-calls'), 'utf8')).toMatch(/^ci --ignore-scripts .*\n$/);
@@ -61,7 +61,7 @@ describe('installing the packages', () => {
     expect(calls()).toBe(2);
   });
 
-  it('is not needed where npm itself has just installed the same', () => {
+  it('skips the install where npm has installed the same packages', () => {
     mkdirSync(join(root, 'node_modules', '.bin'), { recursive: true });
     writeFileSync(join(root, 'node_modules', '.bin', 'node'), '');
     const installed = JSON.parse(lockOf('1.0.0')) as { packages: Record<string, unknown> };
@@ -73,27 +73,27 @@ describe('installing the packages', () => {
     expect(isInstalled(root)).toBe(false);
   });
 
-  it('is done again after one that was killed half-way', async () => {
+  it('repeats an install that was killed', async () => {
     mkdirSync(join(root, 'node_modules', 'a'), { recursive: true });
     await install();
     expect(calls()).toBe(1);
     expect(isInstalled(root)).toBe(true);
   });
 
-  it('starts from nothing when npm stumbles over what a killed one left', async () => {
+  it('installs from an empty folder when npm fails on a killed install’s files', async () => {
     mkdirSync(join(root, 'node_modules', 'a'), { recursive: true });
     npmDoes(`if (fs.existsSync('node_modules/a')) say('npm error code ENOTEMPTY\\nnpm error rename', 190);`);
     await install();
     expect(calls()).toBe(2);
   });
 
-  it('takes everything from npm’s cache when there is no network', async () => {
+  it('installs from npm’s cache without a network', async () => {
     writeFileSync(join(root, 'no-network'), '');
     await install();
     expect(readFileSync(join(root, 'npm-calls'), 'utf8')).toContain('--offline');
   });
 
-  it('says that there is no network when the cache does not have everything', async () => {
+  it('reports the missing network when the cache is incomplete', async () => {
     writeFileSync(join(root, 'no-network'), '');
     npmDoes(`say('npm error code ENOTCACHED\\nnpm error cache mode is only-if-cached', 1);`);
     await expect(install()).rejects.toThrow(

@@ -27,7 +27,7 @@ describe('a lock', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('is held by one at a time, and tells by whom', async () => {
+  it('has one holder at a time and names it', async () => {
     const first = await tryLock(path);
     expect(first.acquired).toBe(true);
     const second = await tryLock(path);
@@ -37,7 +37,7 @@ describe('a lock', () => {
     expect((await tryLock(path)).acquired).toBe(true);
   });
 
-  it('passes to who waits, who is told once that it waits', async () => {
+  it('passes to a waiting process, which is notified once', async () => {
     const held = await acquireLock(path);
     const told: number[] = [];
     const toldOnce = Promise.withResolvers<void>();
@@ -52,7 +52,7 @@ describe('a lock', () => {
     expect(told).toEqual([process.pid]);
   });
 
-  it('is taken over from a holder that was killed, whose children are ended first', async () => {
+  it('replaces a killed holder after ending its children', async () => {
     const child = inProcess(
       `import { spawn } from 'node:child_process';
        const lock = await acquireLock(process.argv[1]);
@@ -74,7 +74,7 @@ describe('a lock', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is never held by two, however many take it over from the dead at once', async () => {
+  it('has one holder when many processes replace a dead one at once', async () => {
     const counter = join(folder, 'counter');
     // Each holder reads, pauses and writes: two at once would lose a count. Every second one dies
     // with the lock.

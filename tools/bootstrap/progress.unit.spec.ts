@@ -12,14 +12,14 @@ describe('progress', () => {
 
   const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-  it('is silent about a short step', async () => {
+  it('prints nothing about a short step', async () => {
     const step = progress.step('migrating', () => after(1_900));
     await jest.advanceTimersByTimeAsync(1_900);
     await step;
     expect(lines).toEqual([]);
   });
 
-  it('tells of a step over two seconds, again every ten, and when it is done', async () => {
+  it('reports a step after two seconds, every ten seconds, and when it is done', async () => {
     const step = progress.step('fetching', async (detail) => {
       detail('3 of 9 MiB');
       await after(13_000);
@@ -33,7 +33,7 @@ describe('progress', () => {
     ]);
   });
 
-  it('stops telling when the step fails', async () => {
+  it('stops reporting when the step fails', async () => {
     const step = progress.step('building', () => after(3_000).then(() => Promise.reject(new Error('no'))));
     const failed = expect(step).rejects.toThrow('no');
     await jest.advanceTimersByTimeAsync(60_000);

@@ -16,7 +16,7 @@ const start = async (script: string, ...args: string[]): Promise<ProcessIdentity
   return identify(child.pid as number)!;
 };
 
-describe('stopping what a killed supervisor left', () => {
+describe('stopStack after a killed supervisor', () => {
   let home: string;
   beforeEach(() => {
     home = mkdtempSync(join(tmpdir(), 'antiphon-stop-'));
@@ -31,7 +31,7 @@ describe('stopping what a killed supervisor left', () => {
       children.map((child) => ({ stopSignal: 'SIGTERM', graceMs: 300, ...child })),
     );
 
-  it('ends every recorded process, in reverse order, by force where asking does not help', async () => {
+  it('ends every recorded process in reverse order, by force after its grace', async () => {
     const engine = await start('trap "" TERM; echo up; while :; do sleep 0.05; done');
     const service = await start('echo up; exec sleep 1000');
     record([
@@ -45,7 +45,7 @@ describe('stopping what a killed supervisor left', () => {
     expect(existsSync(homeLayout(home).childrenFile)).toBe(false);
   });
 
-  it('finds one that was never written down, and leaves another home’s alone', async () => {
+  it('ends an unrecorded process, but none of another home', async () => {
     const mark = (of: string): string => `export ANTIPHON_SUPERVISED_HOME='${of}'; echo up; sleep 1000; true`;
     const forgotten = await start(`exec sh -c "$0"`, mark(home));
     const other = await start(`exec sh -c "$0"`, mark(`${home}-2`));
@@ -59,7 +59,7 @@ describe('stopping what a killed supervisor left', () => {
     process.kill(-other.pid, 'SIGKILL');
   });
 
-  it('never touches a process that got the pid of one that has ended', async () => {
+  it('does not signal a process with a reused pid', async () => {
     const stranger = await start('echo up; exec sleep 1000');
     record([{ ...stranger, start: 'another life', name: 'agent-1' }]);
     expect(await stopStack(home)).toEqual({ wasRunning: false });
@@ -67,7 +67,7 @@ describe('stopping what a killed supervisor left', () => {
     process.kill(stranger.pid, 'SIGKILL');
   });
 
-  it('is no error where nothing runs, as often as one likes', async () => {
+  it('succeeds where no stack runs, also when repeated', async () => {
     expect(await stopStack(home)).toEqual({ wasRunning: false });
     expect(await stopStack(join(home, 'not-there'))).toEqual({ wasRunning: false });
     expect(existsSync(join(home, 'not-there'))).toBe(false);

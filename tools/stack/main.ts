@@ -1,33 +1,76 @@
 import { UserError } from '@antiphon/bootstrap/user-error';
-import { renderTable } from './render-table.js';
+import type { EngineEntry, StackJson } from './stack-json.js';
 import { parseArguments } from './stack-options.js';
 import { up } from './up.js';
 import type { RunningStack } from './up.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The first Ctrl-C stops in order, the second one at once; `stop` is what they mean at the moment. */
+type Row = readonly [name: string, pid: string, port: string, url: string];
+
+const HEADING: Row = ['what', 'pid', 'port', 'where'];
+const shown = (value: number | null): string => (value === null ? '-' : String(value));
+
+const engineRow = (name: string, engine: EngineEntry, url = engine.address): Row => [
+  engine.version === null ? name : `${name} ${engine.version}`,
+  shown(engine.pid),
+  shown(engine.port),
+  engine.external ? `${url} (external)` : url,
+];
+
+const serviceRows = ({ services, urls }: StackJson): Row[] =>
+  Object.entries(services).flatMap(([name, entries]) =>
+    entries.map(({ id, pid, port }, index): Row => {
+      const url = name === 'gateway' ? (urls.gateways[index] ?? '') : '';
+      const health = `http://127.0.0.1:${shown(port)}/readyz`;
+      return [id, shown(pid), shown(port), url === '' ? health : `${url}  ${url.replace(/^http/, 'ws')}/ws`];
+    }),
+  );
+
+/** Renders the table of services and engines that a start prints. */
+const renderTable = (stack: StackJson): string => {
+  const { engines, urls } = stack;
+  const rows = [
+    HEADING,
+    ...serviceRows(stack),
+    engineRow('PostgreSQL', engines.postgres),
+    engineRow('NATS', engines.nats),
+    engineRow('Temporal', engines.temporal, urls.temporalUi ?? engines.temporal.address),
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const renderRow = (row: Row): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return rows.map(renderRow).join('\n');
+};
+
+/**
+ * Stops in order at the first signal and by force at the second. Before `attach` it aborts the
+ * start.
+ */
 const listenForSignals = () => {
   const starting = new AbortController();
-  let asked = false;
+  let isStopping = false;
   let stop = (_now: boolean): void => starting.abort();
   for (const name of SIGNALS)
     process.on(name, () => {
-      console.log(asked ? '\nstopping by force' : '\nstopping; once more to stop by force');
-      stop(asked);
-      asked = true;
+      console.log(isStopping ? '\nstopping by force' : '\nstopping; once more to stop by force');
+      stop(isStopping);
+      isStopping = true;
     });
-  return { starting: starting.signal, hand: (running: RunningStack) => void (stop = running.requestStop) };
+  return { starting: starting.signal, attach: (running: RunningStack) => void (stop = running.requestStop) };
 };
 
-const holdInForeground = async (running: RunningStack): Promise<number> => {
+const waitForEnd = async (running: RunningStack): Promise<number> => {
   const failure = await running.ended;
   if (failure === null) {
     console.log('stopped');
     return 0;
   }
   console.error(
-    `antiphon: the supervisor ended unexpectedly (${failure}); \`npm stop\` ends what it left, \`npm start\` starts again`,
+    `antiphon: the supervisor ended unexpectedly (${failure}). What to do: \`npm stop\` ends the remaining processes, \`npm start\` starts again`,
   );
   return 1;
 };
@@ -36,11 +79,11 @@ const runUp = async (args: readonly string[]): Promise<number> => {
   const { detach, scale } = parseArguments(args);
   const signals = listenForSignals();
   const running = await up({ scale, signal: signals.starting, onProgress: (line) => console.log(line) });
-  signals.hand(running);
+  signals.attach(running);
   if (running.joined) console.log('this stack runs already; `npm stop` ends it');
   console.log(`\n${renderTable(running.stack)}\n\nready`);
   if (running.joined) return 0;
-  if (!detach) return holdInForeground(running);
+  if (!detach) return waitForEnd(running);
   running.detach();
   return 0;
 };
@@ -56,7 +99,7 @@ const main = async (): Promise<void> => {
   }
 };
 
-// Whoever reads our output may have read enough (`| head`); that is no reason to end a start.
+// A reader such as `| head` may close its end, which is no reason to end a start.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });

@@ -8,9 +8,9 @@ export type ProcessState = 'starting' | 'ready' | 'restarting' | 'stopping' | 's
 /** One process of a service. */
 export interface ServiceEntry {
   readonly id: string;
-  /** Null while it is being started again. */
+  /** Null during a restart. */
   readonly pid: number | null;
-  /** HTTP: the gateway's public port, the others' health; null until it is ready. */
+  /** HTTP port, public for the gateway; null until it is ready. */
   readonly port: number | null;
   readonly state: ProcessState;
   readonly restarts: number;
@@ -19,19 +19,19 @@ export interface ServiceEntry {
 }
 
 export interface EngineEntry {
-  /** Null for an engine that somebody else runs. */
+  /** Null for an external engine. */
   readonly pid: number | null;
   readonly port: number | null;
   /** Without credentials. */
   readonly address: string;
   readonly version: string | null;
-  /** True when one of the three `ANTIPHON_*` addresses points at it. */
+  /** True when one of the `ANTIPHON_*` addresses points at it. */
   readonly external: boolean;
   readonly state: ProcessState;
   readonly restarts: number;
 }
 
-/** `stack.json` in a home (contract §1): what runs, where, and where its credentials lie. No secret is in it. */
+/** Content of `stack.json` in a home: processes, addresses and the paths of credentials. */
 export interface StackJson {
   readonly state: 'starting' | 'ready' | 'stopping';
   readonly home: string;
@@ -48,12 +48,12 @@ export interface StackJson {
     readonly temporalUi?: string;
   };
   readonly adminKeyFile: string;
-  /** Mode 600 each: the database's URL as its owner, and the NATS users with their passwords (JSON). */
+  /** Files of mode 600 with the owner's database URL, and the NATS users with passwords (JSON). */
   readonly credentials: { readonly databaseUrlFile: string; readonly natsUsersFile: string };
   readonly logs: string;
 }
 
-/** The stack of a home as it last described itself, or null. It may be of a supervisor that was killed since. */
+/** Reads the stack of a home, or null. Its supervisor may have been killed since. */
 export const readStack = (home: string): StackJson | null =>
   readJson(homeLayout(home).stackFile) as StackJson | null;
 

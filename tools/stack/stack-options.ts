@@ -2,7 +2,7 @@ import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { UserError } from '@antiphon/bootstrap/user-error';
 
-/** How many processes of each service. */
+/** Number of processes per service. */
 export type Scale = Readonly<Record<ServiceName, number>>;
 
 export interface StackArguments {
@@ -10,7 +10,7 @@ export interface StackArguments {
   readonly scale: Partial<Scale>;
 }
 
-const MOST = 16;
+const MAX_PROCESSES = 16;
 const USAGE = 'usage: npm start -- [--detach] [--scale gateway=3,agent=2]';
 
 const refuse = (message: string): never => {
@@ -24,20 +24,20 @@ const parsePart = (part: string): readonly [ServiceName, number] => {
   if (!isService(name))
     return refuse(`--scale: there is no service "${name}" (there are ${SERVICES.join(', ')})`);
   const value = Number(count);
-  if (!/^\d+$/.test(count) || value < 1 || value > MOST)
-    return refuse(`--scale: ${name} needs a number from 1 to ${MOST}, not "${count}"`);
+  if (!/^\d+$/.test(count) || value < 1 || value > MAX_PROCESSES)
+    return refuse(`--scale: ${name} needs a number from 1 to ${MAX_PROCESSES}, not "${count}"`);
   return [name, value];
 };
 
-/** `gateway=3,agent=2` → how many of each; throws a UserError (exit code 2) for anything else. */
+/** Parses `gateway=3,agent=2`. Throws a UserError with exit code 2. */
 export const parseScale = (text: string): Partial<Scale> =>
   Object.fromEntries(text.split(',').map(parsePart));
 
-/** One of each, unless asked for more. */
+/** Fills in one process for each service that is not named. */
 export const fullScale = (scale: Partial<Scale>): Scale =>
   Object.fromEntries(SERVICES.map((name) => [name, scale[name] ?? 1])) as Record<ServiceName, number>;
 
-/** Arguments of `npm start -- …`. */
+/** Parses the arguments of `npm start -- …`. */
 export const parseArguments = (args: readonly string[]): StackArguments => {
   let detach = false;
   let scale: Partial<Scale> = {};

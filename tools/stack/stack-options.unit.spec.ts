@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { fullScale, parseArguments } from './stack-options.js';
 
 describe('arguments of a start', () => {
-  it('scales services and detaches', () => {
+  it('set the scale and the detached mode', () => {
     expect(parseArguments(['--detach', '--scale', 'gateway=3,agent=2'])).toEqual({
       detach: true,
       scale: { gateway: 3, agent: 2 },
@@ -11,7 +11,7 @@ describe('arguments of a start', () => {
     expect(parseArguments([])).toEqual({ detach: false, scale: {} });
   });
 
-  it('means one of every service that is not named', () => {
+  it('default to one process for each service that is not named', () => {
     expect(fullScale({ gateway: 3 })).toEqual({ gateway: 3, agent: 1, sandbox: 1, metering: 1, memory: 1 });
   });
 

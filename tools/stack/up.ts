@@ -2,13 +2,14 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { lockHolder } from '@antiphon/bootstrap/lock';
 import { isAlive } from '@antiphon/bootstrap/processes';
-import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { bundledNode, cacheFolder, homeFolder, projectRoot } from '@antiphon/bootstrap/project';
+import { stopStack } from '@antiphon/bootstrap/stop-stack';
+import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { UserError } from '@antiphon/bootstrap/user-error';
-import { prepareHome } from './home/prepare-home.js';
+import { sleep } from '@antiphon/kernel';
+import { prepareHome } from './home/home.js';
 import { readStack } from './stack-json.js';
 import type { StackJson } from './stack-json.js';
 import { fullScale } from './stack-options.js';
@@ -18,53 +19,51 @@ import type { FromSupervisor, SupervisorArguments, ToSupervisor } from './superv
 export interface UpOptions {
   /** Default: `ANTIPHON_HOME`, else `./.antiphon`. */
   readonly home?: string;
-  /** How many of each service; one of those that are not named. */
+  /** Processes per service; one for each that is not named. */
   readonly scale?: Partial<Scale>;
-  /** Environment of the supervisor and, through it, of the services; default: this process's. */
+  /** Environment of the supervisor and the services. Default: this process's. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Where relative paths begin, and `antiphon.toml` is looked for. */
+  /** Base of relative paths, and the folder of `antiphon.toml`. */
   readonly cwd?: string;
-  /** False: any free ports rather than the usual ones. */
+  /** False takes any free ports instead of the usual ones. */
   readonly usualPorts?: boolean;
-  /** Lines for a person: slow steps, taken ports, deaths and restarts. */
+  /** Receives lines for a person about slow steps, taken ports, exits and restarts. */
   readonly onProgress?: (line: string) => void;
-  /** Fires to give up a start: what was started is stopped in order, and `up` rejects after that. */
+  /** Aborts a start: its processes are stopped in order, then `up` rejects. */
   readonly signal?: AbortSignal;
-  /** Programs to run in place of the services', by name; for tests of the supervisor itself. */
+  /** Programs that replace the services', by name; for tests of the supervisor itself. */
   readonly mainFiles?: Readonly<Record<string, string>>;
 }
 
 /** A stack that is ready. */
 export interface RunningStack {
   readonly stack: StackJson;
-  /** True when it ran (or was being started by somebody else) already. */
+  /** True when another process has started it. */
   readonly joined: boolean;
-  /** Lets it run on without this process. */
+  /** Lets it run without this process. */
   detach(): void;
-  /** Asks the supervisor that this process started to stop; `now`: by force. */
+  /** Asks the supervisor that this process started to stop, by force with `now`. */
   requestStop(now?: boolean): void;
-  /** Resolves when the supervisor that this process started has ended: to why, null for an orderly stop. */
+  /** Resolves at the supervisor's end to the reason, or to null after a stop in order. */
   readonly ended: Promise<string | null>;
 }
 
 const JOIN_POLL_MS = 50;
 
-const supervisorMain = (): string => join(projectRoot, 'tools/stack/dist/supervisor/supervisor-main.js');
-
-/** The Node that came with the packages; in an image that has no such package, the one that runs us. */
-const nodeProgram = (): string => (existsSync(bundledNode()) ? bundledNode() : process.execPath);
-
 const spawnSupervisor = (args: SupervisorArguments, logs: string, options: UpOptions): ChildProcess => {
   const log = openSync(join(logs, 'supervisor.log'), 'a', 0o600);
+  const main = join(projectRoot, 'tools/stack/dist/supervisor/supervisor-main.js');
+  // An image has no package with Node: there the current one runs the supervisor.
+  const node = existsSync(bundledNode()) ? bundledNode() : process.execPath;
   try {
-    const child = spawn(nodeProgram(), [supervisorMain(), JSON.stringify(args)], {
+    return spawn(node, [main, JSON.stringify(args)], {
       cwd: options.cwd,
       env: { ...(options.env ?? process.env), ANTIPHON_HOME: args.home },
-      // A session of its own: it outlives this terminal, and Ctrl-C reaches it only through us.
+      // Its own session: it outlives this terminal, and Ctrl-C reaches it only through this
+      // process.
       detached: true,
       stdio: ['ignore', log, log, 'ipc'],
     });
-    return child;
   } finally {
     closeSync(log);
   }
@@ -74,18 +73,17 @@ const send = (child: ChildProcess, message: ToSupervisor, after?: () => void): v
   if (child.connected) child.send(message, () => after?.());
 };
 
-type Verdict = { readonly ready: StackJson } | { readonly held: true } | { readonly failed: UserError };
+type Outcome = { readonly ready: StackJson } | { readonly held: true } | { readonly failed: UserError };
 
 const endedEarly = (how: string, logs: string, options: UpOptions): UserError =>
   options.signal?.aborted
     ? new UserError('stopped before it was ready', { exitCode: 130 })
-    : new UserError(`the start was ended (${how}); what it said is in ${join(logs, 'supervisor.log')}`);
+    : new UserError(`the start was ended (${how}); its output is in ${join(logs, 'supervisor.log')}`);
 
-const awaitVerdict = (child: ChildProcess, logs: string, options: UpOptions): Promise<Verdict> =>
+const waitForOutcome = (child: ChildProcess, logs: string, options: UpOptions): Promise<Outcome> =>
   new Promise((resolve) => {
-    options.signal?.addEventListener('abort', () => send(child, { type: 'stop', now: false }), {
-      once: true,
-    });
+    const requestStop = (): void => send(child, { type: 'stop', now: false });
+    options.signal?.addEventListener('abort', requestStop, { once: true });
     child.on('message', (raw) => {
       const message = raw as FromSupervisor;
       if (message.type === 'progress') options.onProgress?.(message.line);
@@ -101,17 +99,12 @@ const awaitVerdict = (child: ChildProcess, logs: string, options: UpOptions): Pr
     );
   });
 
-const whenEnded = (child: ChildProcess): Promise<string | null> =>
-  new Promise((resolve) =>
-    child.once('exit', (code, signal) =>
-      resolve(signal === null ? (code === 0 ? null : `exit code ${code ?? '?'}`) : signal),
-    ),
-  );
-
 const ownStack = (child: ChildProcess, stack: StackJson): RunningStack => ({
   stack,
   joined: false,
-  ended: whenEnded(child),
+  ended: new Promise((resolve) =>
+    child.once('exit', (code, signal) => resolve(signal ?? (code === 0 ? null : `exit code ${code ?? '?'}`))),
+  ),
   requestStop: (now = false) => send(child, { type: 'stop', now }),
   detach: () =>
     send(child, { type: 'detach' }, () => {
@@ -128,8 +121,10 @@ const joinedStack = (stack: StackJson): RunningStack => ({
   detach: () => undefined,
 });
 
-/** Waits until the stack of another supervisor is ready; null when that one ends before. */
-const awaitOther = async (
+/**
+ * Waits until another supervisor's stack is ready. Returns null when that supervisor ends first.
+ */
+const waitForOther = async (
   home: string,
   holder: ProcessIdentity,
   signal: AbortSignal | undefined,
@@ -148,33 +143,41 @@ const joinOther = async (home: string, options: UpOptions): Promise<RunningStack
   if (holder === null) return null;
   if (readStack(home)?.state !== 'ready')
     options.onProgress?.(`  process ${holder.pid} is starting or stopping this stack; waiting for it`);
-  const stack = await awaitOther(home, holder, options.signal);
+  const stack = await waitForOther(home, holder, options.signal);
   return stack === null ? null : joinedStack(stack);
 };
 
 /**
- * Starts the stack of a home, or joins the one that runs there. Resolves when it is ready; rejects with a UserError
- * that says what is wrong and what to do. Packages, build and engines must be there (the bootstrap sees to that).
- * The stack stops when this process ends, unless it is detached.
+ * Starts the stack of a home, or joins the one that runs there. Resolves when it is ready; rejects
+ * with a UserError. Packages, build and engines must exist, which the bootstrap provides. The stack
+ * stops when this process ends, unless it is detached.
  */
 export const up = async (options: UpOptions = {}): Promise<RunningStack> => {
-  const env = options.env ?? process.env;
-  const home = options.home ?? homeFolder(env, options.cwd);
+  const { env = process.env, cwd, scale = {}, usualPorts = true, mainFiles } = options;
+  const home = options.home ?? homeFolder(env, cwd);
   const { logs } = prepareHome(home);
   const running = await joinOther(home, options);
   if (running !== null) return running;
-  const args: SupervisorArguments = {
-    home,
-    cache: cacheFolder(env),
-    root: projectRoot,
-    scale: fullScale(options.scale ?? {}),
-    usualPorts: options.usualPorts ?? true,
-    ...(options.mainFiles === undefined ? {} : { mainFiles: options.mainFiles }),
-  };
-  const child = spawnSupervisor(args, logs, options);
-  const verdict = await awaitVerdict(child, logs, options);
-  if ('ready' in verdict) return ownStack(child, verdict.ready);
-  // Two starts at the same moment: the other one was quicker.
-  if ('held' in verdict) return up(options);
-  throw verdict.failed;
+  const folders = { home, cache: cacheFolder(env), root: projectRoot };
+  const child = spawnSupervisor(
+    { ...folders, scale: fullScale(scale), usualPorts, mainFiles },
+    logs,
+    options,
+  );
+  const outcome = await waitForOutcome(child, logs, options);
+  if ('ready' in outcome) return ownStack(child, outcome.ready);
+  // Another start acquired the lock at the same moment.
+  if ('held' in outcome) return up(options);
+  throw outcome.failed;
 };
+
+export interface DownOptions {
+  /** Default: `ANTIPHON_HOME`, else `./.antiphon`. */
+  readonly home?: string;
+  readonly onProgress?: (line: string) => void;
+}
+
+/** Stops the stack of a home in order and ends all of its processes. */
+export const down = ({ home = homeFolder(), onProgress }: DownOptions = {}): Promise<{
+  wasRunning: boolean;
+}> => stopStack(home, onProgress);

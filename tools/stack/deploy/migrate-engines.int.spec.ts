@@ -15,7 +15,7 @@ import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { createTestDatabase, until } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from '../engines/temporal-namespace.js';
+import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from '../engines/temporal.js';
 import { migrateEngines } from './migrate-engines.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../prisma/migrations', import.meta.url));
@@ -29,7 +29,10 @@ const freePort = async (): Promise<number> => {
   return port;
 };
 
-/** A server as docker-compose.yml and the local overlay start it: in memory here, and nothing in it yet. */
+/**
+ * A server as docker-compose.yml and the local overlay start it: in memory here, and nothing in it
+ * yet.
+ */
 const startBareTemporal = async (): Promise<{ address: string; stop: () => Promise<void> }> => {
   const context = {
     cache: cacheFolder(process.env),
@@ -117,7 +120,7 @@ describe('the migration job', () => {
     }
   };
 
-  it('makes the schema, lets each service log in with its own password, and changes passwords when run again', async () => {
+  it('creates the schema and one login per service, and changes passwords when it runs again', async () => {
     const [first, second] = [newPasswords(), newPasswords()];
     expect((await run(first))[0]).toMatch(/^database: applied /);
     for (const service of SERVICES) expect(await countEventsAs(service, first[service])).toBe(0);
@@ -132,7 +135,7 @@ describe('the migration job', () => {
     await expect(countEventsAs('agent', first.agent)).rejects.toThrow(/password authentication failed/);
   }, 60_000);
 
-  it('lets no service touch another one’s table', async () => {
+  it('grants no service access to another one’s tables', async () => {
     const passwords = newPasswords();
     await run(passwords);
     const own = new URL(url);
@@ -144,7 +147,7 @@ describe('the migration job', () => {
     await client.end();
   }, 60_000);
 
-  it('makes the namespace and search attributes of a Temporal that has neither, and may run again', async () => {
+  it('creates the namespace and search attributes in Temporal, and is idempotent', async () => {
     const temporal = await startBareTemporal();
     try {
       await run(null, temporal.address);
@@ -160,7 +163,7 @@ describe('the migration job', () => {
     }
   }, 120_000);
 
-  it('fails with what is wrong when the database cannot be reached', async () => {
+  it('reports an unreachable database', async () => {
     const nowhere = new URL(url);
     nowhere.port = '1';
     const settings = { databaseUrl: nowhere.href, passwords: null, temporalAddress: null };

@@ -1,29 +1,82 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { UserError } from '@antiphon/bootstrap/user-error';
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
 import { migrate } from '@antiphon/database';
-import { ensureNamespace } from '../engines/temporal-namespace.js';
+import { sleep } from '@antiphon/kernel';
+import { z } from 'zod';
+import { ensureNamespace } from '../engines/temporal.js';
 import { setServicePasswords } from '../supervisor/database.js';
-import type { MigrateSettings } from './migrate-settings.js';
 
-export interface MigrateOptions {
-  /** Holds `<name>/migration.sql`. */
-  readonly migrationsDir: string;
-  /** Told of each step that is done. */
-  readonly note: (line: string) => void;
-  /** How long a Temporal that has just been given a namespace may take to know it; default 30 s. */
-  readonly patienceMs?: number;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings of the migration job. */
+export interface MigrateSettings {
+  /** URL of the owner of the tables, who may migrate, create roles and grant. */
+  readonly databaseUrl: string;
+  /** Null creates roles without a login; services connect with `options=-c role=…` then. */
+  readonly passwords: Readonly<Record<ServiceName, string>> | null;
+  /** `host:port` of Temporal; null skips it. */
+  readonly temporalAddress: string | null;
 }
 
-const PATIENCE_MS = 30_000;
+const MIN_PASSWORD = 16;
+const passwordVariable = (service: ServiceName): string =>
+  `ANTIPHON_${service.toUpperCase()}_DATABASE_PASSWORD`;
+
+const emptyToUndefined = (value: string | undefined): string | undefined =>
+  value === '' ? undefined : value;
+const DatabaseUrl = z.url({ protocol: /^postgres(ql)?$/ });
+
+const refuse = (message: string): never => {
+  throw new UserError(`the migration job cannot start: ${message}`, { exitCode: 2 });
+};
+
+const readPasswords = (env: Environment): MigrateSettings['passwords'] => {
+  const given = SERVICES.map(
+    (service) => [service, emptyToUndefined(env[passwordVariable(service)])] as const,
+  );
+  if (given.every(([, password]) => password === undefined)) return null;
+  const wrong = given.filter(([, password]) => (password ?? '').length < MIN_PASSWORD);
+  if (wrong.length > 0)
+    refuse(
+      `each service needs a password of at least ${MIN_PASSWORD} characters, or none does; check ` +
+        wrong.map(([service]) => passwordVariable(service)).join(', '),
+    );
+  return Object.fromEntries(given) as Record<ServiceName, string>;
+};
+
+/** Reads the job's variables. Throws a UserError that names the wrong ones, never their values. */
+export const readMigrateSettings = (env: Environment): MigrateSettings => {
+  const url = DatabaseUrl.safeParse(env['ANTIPHON_DATABASE_URL']);
+  if (!url.success)
+    return refuse('ANTIPHON_DATABASE_URL must be the postgresql:// address of the owner of the database');
+  return {
+    databaseUrl: url.data,
+    passwords: readPasswords(env),
+    temporalAddress: emptyToUndefined(env['ANTIPHON_TEMPORAL_ADDRESS']) ?? null,
+  };
+};
+
+export interface MigrateOptions {
+  /** Contains `<name>/migration.sql`. */
+  readonly migrationsDir: string;
+  /** Receives a line for each finished step. */
+  readonly note: (line: string) => void;
+  /** Maximum time until Temporal knows a new namespace, milliseconds; default 30 s. */
+  readonly namespaceTimeoutMs?: number;
+}
+
+const NAMESPACE_TIMEOUT_MS = 30_000;
 const RETRY_MS = 1_000;
 
-/** A namespace that has just been made is unknown to some parts of a server until their next look. */
+/** Retries: parts of a server do not know a new namespace until they refresh their caches. */
 const ensureTemporal = async (address: string, deadline: number): Promise<void> => {
   try {
     return await ensureNamespace(address);
   } catch (error) {
     if (Date.now() + RETRY_MS > deadline) throw error;
   }
-  await pause(RETRY_MS);
+  await sleep(RETRY_MS);
   return ensureTemporal(address, deadline);
 };
 
@@ -32,20 +85,21 @@ const prepareDatabase = async (settings: MigrateSettings, options: MigrateOption
   const { migrationsDir, note } = options;
   const applied = await migrate(databaseUrl, migrationsDir);
   note(applied.length === 0 ? 'database: up to date' : `database: applied ${applied.join(', ')}`);
-  if (passwords === null) return note('roles: made by the migrations, without a login');
+  if (passwords === null) return note('roles: created by the migrations, without a login');
   await setServicePasswords(databaseUrl, (service) => passwords[service]);
-  note('roles: each service logs in with its own');
+  note('roles: each service has its own login');
 };
 
 /**
- * Makes engines that run elsewhere ready for the services, as `npm start` does with its own: the database's schema, a
- * role for each service with its password, Temporal's namespace and search attributes. Safe to run again, and beside
- * another one: migrations wait for each other. Throws what `migrate` throws, `pg`'s errors, and Temporal's.
+ * Prepares external engines, as `npm start` prepares its own. It applies migrations, sets a
+ * password per service, and creates Temporal's namespace with its search attributes. It is
+ * idempotent, and concurrent runs wait for each other. Throws errors of `migrate`, `pg` and
+ * Temporal.
  */
 export const migrateEngines = async (settings: MigrateSettings, options: MigrateOptions): Promise<void> => {
   await prepareDatabase(settings, options);
   const { temporalAddress } = settings;
-  if (temporalAddress === null) return options.note('Temporal: left alone (no ANTIPHON_TEMPORAL_ADDRESS)');
-  await ensureTemporal(temporalAddress, Date.now() + (options.patienceMs ?? PATIENCE_MS));
-  options.note('Temporal: the namespace and its search attributes are there');
+  if (temporalAddress === null) return options.note('Temporal: skipped (no ANTIPHON_TEMPORAL_ADDRESS)');
+  await ensureTemporal(temporalAddress, Date.now() + (options.namespaceTimeoutMs ?? NAMESPACE_TIMEOUT_MS));
+  options.note('Temporal: the namespace and its search attributes exist');
 };

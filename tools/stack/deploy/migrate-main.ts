@@ -1,12 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { UserError } from '@antiphon/bootstrap/user-error';
-import { migrateEngines } from './migrate-engines.js';
-import { readMigrateSettings } from './migrate-settings.js';
+import { migrateEngines, readMigrateSettings } from './migrate-engines.js';
 
-/** The same distance in the project and in the image (tools/deploy/stage). */
+/** Folder of the migrations, at the same relative path in the project and in the image. */
 const MIGRATIONS = fileURLToPath(new URL('../../../../prisma/migrations', import.meta.url));
 
-/** The job that runs before each version's services: `docker compose`' and Kubernetes' `migrate`. */
+// Job that runs before each version's services, `migrate` in Docker Compose and Kubernetes.
 try {
   await migrateEngines(readMigrateSettings(process.env), {
     migrationsDir: MIGRATIONS,

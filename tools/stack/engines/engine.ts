@@ -1,37 +1,101 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '@antiphon/observability';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
-import type { ResolvedEngine } from '@antiphon/bootstrap/types';
-import type { Credentials } from '../home/credentials.js';
+import type { Progress, ResolvedEngine } from '@antiphon/bootstrap/types';
+import { UserError } from '@antiphon/bootstrap/user-error';
+import type { Logger } from '@antiphon/observability';
+import type { Credentials } from '../home/home.js';
 import type { Ports } from '../home/ports.js';
-import type { ProcessSpec } from '../process/supervised-process.js';
+import type { ProcessSpec, SupervisedProcess, SupervisionHooks } from '../process/supervised-process.js';
+import type { EngineEntry } from '../stack-json.js';
 
-/** What every engine of ours is started with. */
+/** Settings that all engines of a home share. */
 export interface EngineContext {
   readonly paths: HomeLayout;
   readonly credentials: Credentials;
   readonly ports: Ports;
   readonly logger: Logger;
-  /** False: take any free ports instead of the usual ones, for many stacks on one machine. */
+  /** False takes any free ports, for many stacks on one machine. */
   readonly usualPorts: boolean;
-  /** Names a helper process that must not outlive this one. */
+  /** Records a helper process that must not outlive this one. */
   readonly adopt: (pid: number) => void;
 }
 
-/** An engine that we run. */
-export interface ManagedEngine {
+/** How an engine of this home is run. */
+export interface EngineProcess {
   readonly spec: ProcessSpec;
   readonly version: string;
-  /** `host:port`, once it has been started. */
+  /** Returns `host:port` after the start. */
   address(): string;
 }
 
-export type StartEngine = (context: EngineContext, program: ResolvedEngine) => ManagedEngine;
+/** An engine of the stack, managed by this supervisor or external. */
+export interface StackEngine {
+  /** Null for an external engine. */
+  readonly process: SupervisedProcess | null;
+  /** Resolves when services may use it. */
+  start(): Promise<void>;
+  entry(): EngineEntry;
+}
+
+export interface EngineOptions {
+  readonly context: EngineContext;
+  readonly hooks: SupervisionHooks;
+  readonly progress: Progress;
+}
+
+/** The program to run, or the address of an external engine. */
+export type EngineSource =
+  | { readonly program: ResolvedEngine; readonly external?: undefined }
+  | { readonly program?: undefined; readonly external: string };
+
+/** Describes a managed engine for `stack.json`. */
+export const managedEntry = (process: SupervisedProcess, version: string, scheme: string): EngineEntry => {
+  const { pid, port, state, restarts } = process.status();
+  const address = port === null ? '' : `${scheme}127.0.0.1:${port}`;
+  return { pid, port, address, version, external: false, state, restarts };
+};
+
+/** Describes an external engine for `stack.json`. */
+export const externalEntry = (address: string): EngineEntry => ({
+  pid: null,
+  port: null,
+  address,
+  version: null,
+  external: true,
+  state: 'ready',
+  restarts: 0,
+});
+
+/** Returns a URL's host and port, without credentials. */
+export const addressOfUrl = (value: string, usualPort: number): string => {
+  const { hostname, port } = new URL(value);
+  return `${hostname}:${port === '' ? usualPort : port}`;
+};
+
+/** Runs the check of an external engine; its failure names the variable and the address. */
+export const checkExternal = async <T>(
+  variable: string,
+  address: () => string,
+  check: () => Promise<T>,
+): Promise<T> => {
+  let shown = 'something that is not a URL';
+  try {
+    shown = address();
+    return await check();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UserError(
+      `${variable} points at ${shown}, which cannot be used: ${reason}.\n` +
+        `What to do: start it, correct the address, or unset ${variable} so that one is started here.`,
+      { exitCode: 2, cause: error },
+    );
+  }
+};
 
 const RETRY_MS = 25;
 
-/** Tries until it succeeds or the signal fires; the last failure is then the reason. */
-export const retryUntil = async <T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> => {
+/** Repeats `attempt` until it succeeds. Rejects with its last error once the signal aborts. */
+export const retryUntilReady = async <T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> => {
   for (;;) {
     try {
       return await attempt();

@@ -1,45 +1,43 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { writeFileAtomic } from '@antiphon/bootstrap/files';
+import { writeFileAtomic, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
-import { createStickyPort } from '../home/sticky-port.js';
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { StickyPort } from '../home/ports.js';
+import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
-import { retryUntil } from './engine.js';
-import type { EngineContext, ManagedEngine } from './engine.js';
-import { natsConfig } from './nats-config.js';
+import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
+import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
+import { NATS_OPERATOR, natsConfig } from './nats-config.js';
 
 const USUAL_PORT = 14222;
+const PROTOCOL_PORT = 4222;
 
-/** The server greets every connection with a line that begins with INFO. */
-export const awaitNatsGreeting = (host: string, port: number, timeoutMs = 2_000): Promise<void> =>
+/** Waits for the line with INFO that a server sends to every connection. */
+const waitForGreeting = (host: string, port: number, timeoutMs = 2_000): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = createConnection({ host, port, timeout: timeoutMs });
-    const end = (settle: () => void) => () => {
+    const fail = (reason: string): void => {
       socket.destroy();
-      settle();
+      reject(new Error(reason));
     };
-    socket.once(
-      'timeout',
-      end(() => reject(new Error('it does not answer'))),
-    );
-    socket.once('error', (error) => reject(error));
-    socket.once('data', (data) =>
-      end(() =>
-        data.toString('latin1').startsWith('INFO ')
-          ? resolve()
-          : reject(new Error('it is not a NATS server')),
-      )(),
-    );
+    socket.once('timeout', () => fail('it does not answer'));
+    socket.once('error', reject);
+    socket.once('data', (data) => {
+      if (!data.toString('latin1').startsWith('INFO ')) return fail('it is not a NATS server');
+      socket.destroy();
+      resolve();
+    });
   });
 
-/** nats-server with JetStream in the home. */
-export const natsEngine = (
-  context: EngineContext,
+/** Returns how nats-server with JetStream is run in a home. */
+export const natsProcess = (
+  { paths, credentials, ports, usualPorts }: EngineContext,
   program: ResolvedEngine,
   { anonymous = false }: { readonly anonymous?: boolean } = {},
-): ManagedEngine => {
-  const { paths, credentials, ports, usualPorts } = context;
-  const port = createStickyPort({ ports, name: 'NATS', preferred: usualPorts ? USUAL_PORT : 0 });
+): EngineProcess => {
+  const port = new StickyPort({ ports, name: 'NATS', preferred: usualPorts ? USUAL_PORT : 0 });
   const configFile = join(paths.nats, 'nats-server.conf');
   const prepare = async (): Promise<Incarnation> => {
     const storeDir = join(paths.nats, 'jetstream');
@@ -68,10 +66,92 @@ export const natsEngine = (
       attempts: 3,
       prepare,
       whenReady: async (_child, signal) => {
-        await retryUntil(signal, () => awaitNatsGreeting('127.0.0.1', port.current()));
+        await retryUntilReady(signal, () => waitForGreeting('127.0.0.1', port.current()));
         port.settle();
         return port.current();
       },
     },
   };
 };
+
+export interface NatsAddress {
+  /** Without credentials. */
+  readonly url: string;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+export interface NatsEngine extends StackEngine {
+  /** Returns the address with the credentials of a service or of the operator. */
+  accessFor(user: ServiceName | typeof NATS_OPERATOR): NatsAddress;
+}
+
+/** Writes `{url, users: {agent: {user, password}, …, operator: …}}` for people and tools. */
+const writeUsers = ({ context }: EngineOptions, accessFor: NatsEngine['accessFor']): void =>
+  writeJsonAtomic(context.paths.natsUsersFile, {
+    url: accessFor(NATS_OPERATOR).url,
+    users: Object.fromEntries(
+      [NATS_OPERATOR, ...SERVICES].map((name) => {
+        const { user, password } = accessFor(name as ServiceName);
+        return [name, { user, password }];
+      }),
+    ),
+  });
+
+const manageNats = (options: EngineOptions, program: ResolvedEngine): NatsEngine => {
+  const { context, hooks, progress } = options;
+  const { spec, version } = natsProcess(context, program);
+  const process = new SupervisedProcess(spec, hooks);
+  const { natsOperator, services } = context.credentials;
+  const accessFor: NatsEngine['accessFor'] = (user) => ({
+    url: `nats://127.0.0.1:${process.status().port ?? 0}`,
+    user,
+    password: user === NATS_OPERATOR ? natsOperator : services[user].nats,
+  });
+  return {
+    process,
+    accessFor,
+    entry: () => managedEntry(process, version, 'nats://'),
+    start: async () => {
+      await progress.step('NATS: starting it', () => process.start());
+      writeUsers(options, accessFor);
+    },
+  };
+};
+
+/** Checks that a NATS server listens there, and separates the credentials from its URL. */
+const checkExternalNats = (value: string): Promise<NatsAddress> =>
+  checkExternal(
+    'ANTIPHON_NATS_URL',
+    () => addressOfUrl(value, PROTOCOL_PORT),
+    async () => {
+      const url = new URL(value);
+      await waitForGreeting(url.hostname, Number(url.port === '' ? PROTOCOL_PORT : url.port), 5_000);
+      const [user, password] = [url.username, url.password].map(decodeURIComponent);
+      url.username = '';
+      url.password = '';
+      return { url: url.href.replace(/\/$/, ''), ...(user ? { user, password: password ?? '' } : {}) };
+    },
+  );
+
+const useExternalNats = (options: EngineOptions, value: string): NatsEngine => {
+  let address: NatsAddress = { url: value };
+  const accessFor = (): NatsAddress => address;
+  return {
+    process: null,
+    accessFor,
+    entry: () => externalEntry(`nats://${addressOfUrl(value, PROTOCOL_PORT)}`),
+    start: async () => {
+      address = await checkExternalNats(value);
+      writeUsers(options, accessFor);
+    },
+  };
+};
+
+/**
+ * Creates NATS with one user per service; an external one is used with the credentials of its URL.
+ */
+export const createNats = (options: EngineOptions, source: EngineSource): NatsEngine =>
+  source.program === undefined
+    ? useExternalNats(options, source.external)
+    : manageNats(options, source.program);

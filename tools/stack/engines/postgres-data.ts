@@ -14,11 +14,11 @@ import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { runCommand } from '@antiphon/bootstrap/processes';
 import { canReach, makeOwnedDir, sharedFolder } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
-import { assertDiskSpace } from '../home/prepare-home.js';
+import { assertDiskSpace } from '../home/home.js';
 
 export const DATABASE_OWNER = 'antiphon';
 
-/** `postgres.json` in a home: where its data lies (relative to the home if inside it), and which major version made it. */
+/** Content of `postgres.json` in a home. `dataDir` is relative if it is inside the home. */
 interface DataRecord {
   readonly dataDir: string;
   readonly major: number;
@@ -32,45 +32,48 @@ export interface DataOptions {
   readonly bin: string;
   readonly version: string;
   readonly user: UnprivilegedUser | null;
-  /** Names a helper process that must not outlive this one. */
+  /** Records a helper process that must not outlive this one. */
   readonly adopt: (pid: number) => void;
 }
 
-/** In the home; outside it, in a folder named after the home's id, when PostgreSQL's user cannot get there. */
+/**
+ * Returns the data's parent: in the home, or a shared folder where PostgreSQL's user cannot reach
+ * it.
+ */
 const chooseParent = ({ paths, homeId, user }: DataOptions): string => {
   if (user === null || canReach(paths.postgres, user)) return paths.postgres;
   const parent = join(sharedFolder(), `home-${homeId}`);
   mkdirSync(parent, { recursive: true, mode: 0o711 });
   chmodSync(parent, 0o711);
-  // For whoever finds the folder after its home was deleted, and wonders whether it may go as well.
+  // Names the home, so that an operator can delete the folder together with it.
   writeFileSync(join(parent, 'belongs-to.txt'), `${paths.home}\n`);
   return parent;
 };
 
 const majorOf = (version: string): number => Number(version.split('.')[0]);
 
-/** From 17 on PostgreSQL brings a collation of its own, which no upgrade of the system's C library changes. */
+/** PostgreSQL's own collation, which no upgrade of the system's C library changes. */
 const LOCALE = ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C', '--encoding=UTF8'];
 
-const initialise = async (options: DataOptions, target: string): Promise<void> => {
+const initializeData = async (options: DataOptions, target: string): Promise<void> => {
   const { bin, user, password, paths, adopt } = options;
-  const aside = `${target}.new`;
+  const temporary = `${target}.new`;
   const passwordFile = `${target}.password`;
-  rmSync(aside, { recursive: true, force: true });
-  makeOwnedDir(aside, user);
+  rmSync(temporary, { recursive: true, force: true });
+  makeOwnedDir(temporary, user);
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   if (user !== null) chownSync(passwordFile, user.uid, user.gid);
-  const args = ['-D', aside, '-U', DATABASE_OWNER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256'];
+  const args = ['-D', temporary, '-U', DATABASE_OWNER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256'];
   try {
     await runCommand(join(bin, 'initdb'), [...args, '--data-checksums', ...LOCALE], {
       cwd: '/',
       env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
       adopt,
-      ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
+      ...user,
     });
-    writeFileSync(join(aside, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
-    // A kill before this leaves only what the next start throws away.
-    renameSync(aside, target);
+    writeFileSync(join(temporary, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
+    // A kill before this leaves only a folder that the next start deletes.
+    renameSync(temporary, target);
   } finally {
     rmSync(passwordFile, { force: true });
   }
@@ -89,7 +92,9 @@ const recordedDataDir = (paths: HomeLayout): string | null => {
   return isAbsolute(record.dataDir) ? record.dataDir : join(paths.home, record.dataDir);
 };
 
-/** The home's data folder, made with `initdb` (checksums on, passwords by SCRAM) at its first start. */
+/**
+ * Returns the home's data folder. The first start creates it with checksums and SCRAM passwords.
+ */
 export const ensureData = async (options: DataOptions): Promise<string> => {
   const { paths, version } = options;
   const recorded = recordedDataDir(paths);
@@ -101,6 +106,6 @@ export const ensureData = async (options: DataOptions): Promise<string> => {
     return target;
   }
   assertDiskSpace(target, 192);
-  await initialise({ ...options, version }, target);
+  await initializeData({ ...options, version }, target);
   return target;
 };

@@ -1,23 +1,29 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
+import { writeFileAtomic } from '@antiphon/bootstrap/files';
 import { identify, terminate } from '@antiphon/bootstrap/processes';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
-import { createStickyPort } from '../home/sticky-port.js';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+import { withRole } from '@antiphon/database';
+import pg from 'pg';
+import { StickyPort } from '../home/ports.js';
+import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
-import { retryUntil } from './engine.js';
-import type { EngineContext, ManagedEngine } from './engine.js';
+import { ensureDatabase, migrateDatabase, setServicePasswords } from '../supervisor/database.js';
+import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
+import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
 import { DATABASE_OWNER, ensureData } from './postgres-data.js';
 import { databaseUser, runnableCopy } from './unprivileged-user.js';
 
 const USUAL_PORT = 15432;
+const PROTOCOL_PORT = 5432;
 
-/** Beside these, PostgreSQL's defaults: every commit is flushed before it is acknowledged. */
+/** Differences to PostgreSQL's defaults. Every commit is flushed before it is acknowledged. */
 const settings = (port: number): Record<string, string> => ({
   port: String(port),
   listen_addresses: '127.0.0.1',
-  // A socket's path is limited to 107 bytes, and a home may be anywhere.
+  // A socket's path is limited to 107 bytes, and a home's path may be longer.
   unix_socket_directories: '',
   max_connections: '300',
   shared_buffers: '128MB',
@@ -25,7 +31,7 @@ const settings = (port: number): Record<string, string> => ({
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  // Short statements by the thousand: compiling one costs more than it saves.
+  // The stack runs many short statements: compiling one costs more than it saves.
   jit: 'off',
   log_timezone: 'UTC',
   timezone: 'UTC',
@@ -40,8 +46,8 @@ const commandOf = (pid: number): string => {
 };
 
 /**
- * A kill -9 leaves `postmaster.pid`. PostgreSQL sees for itself that its process is gone, unless the pid belongs to
- * another one by now: then it refuses to start. And a postmaster that still runs there is one that nobody supervises.
+ * Clears the `postmaster.pid` that a kill -9 left. PostgreSQL refuses to start when another process
+ * has reused the pid. A postmaster that still runs there has no supervisor, so it is ended.
  */
 const clearStalePid = async (dataDir: string): Promise<void> => {
   const file = join(dataDir, 'postmaster.pid');
@@ -58,7 +64,7 @@ const clearStalePid = async (dataDir: string): Promise<void> => {
   else if (process.platform === 'linux') rmSync(file, { force: true });
 };
 
-/** URL of a database on our PostgreSQL. */
+/** Returns the URL of a database on a managed PostgreSQL. */
 export const localDatabaseUrl = (
   port: number,
   user: string,
@@ -66,21 +72,20 @@ export const localDatabaseUrl = (
   database = 'antiphon',
 ): string => `postgresql://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 
-const connectOnce = async (connectionString: string): Promise<null> => {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 2_000 });
-  // A connection that breaks while we ask must not end the supervisor.
+/** Opens a connection, runs one statement and closes it. */
+const checkConnection = async (connectionString: string, timeoutMs: number): Promise<void> => {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: timeoutMs });
+  // A connection that breaks during the check must not end the supervisor.
   client.on('error', () => undefined);
   try {
     await client.connect();
     await client.query('select 1');
-    return null;
   } finally {
-    await client.end();
+    await client.end().catch(() => undefined);
   }
 };
 
 const launchOf = (bin: string, dataDir: string, port: number, { home, logs }: HomeLayout): Incarnation => {
-  const user = databaseUser();
   const args = Object.entries(settings(port)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return {
     launch: {
@@ -90,39 +95,32 @@ const launchOf = (bin: string, dataDir: string, port: number, { home, logs }: Ho
       cwd: '/',
       home,
       logFile: join(logs, 'postgresql.log'),
-      ...(user ?? {}),
+      ...databaseUser(),
     },
   };
 };
 
-/** PostgreSQL on loopback, with checksums and passwords; as root, it runs as another user. */
-export const postgresEngine = (context: EngineContext, program: ResolvedEngine): ManagedEngine => {
-  const { paths, credentials, ports, usualPorts, adopt } = context;
-  const password = credentials.databaseOwner;
-  const port = createStickyPort({ ports, name: 'PostgreSQL', preferred: usualPorts ? USUAL_PORT : 0 });
+/** Returns how PostgreSQL is run on loopback. As root it runs as another user. */
+export const postgresProcess = (
+  { paths, credentials, ports, usualPorts, adopt }: EngineContext,
+  { folder, version }: ResolvedEngine,
+): EngineProcess => {
+  const { homeId, databaseOwner: password } = credentials;
+  const port = new StickyPort({ ports, name: 'PostgreSQL', preferred: usualPorts ? USUAL_PORT : 0 });
   const prepare = async (): Promise<Incarnation> => {
     const user = databaseUser();
-    const bin = await runnableCopy(program.folder, program.version, user);
-    const options = {
-      paths,
-      homeId: credentials.homeId,
-      password,
-      bin,
-      version: program.version,
-      user,
-      adopt,
-    };
-    const dataDir = await ensureData(options);
+    const bin = await runnableCopy(folder, version, user);
+    const dataDir = await ensureData({ paths, homeId, password, bin, version, user, adopt });
     await clearStalePid(dataDir);
     return launchOf(bin, dataDir, await port.ensure(), paths);
   };
   return {
-    version: program.version,
+    version,
     address: () => `127.0.0.1:${port.current()}`,
     spec: {
       name: 'PostgreSQL',
       rank: 0,
-      // Fast shutdown: ends sessions, writes a checkpoint, leaves nothing to recover.
+      // Fast shutdown: ends sessions and writes a checkpoint, so that no recovery is needed.
       stopSignal: 'SIGINT',
       graceMs: 30_000,
       readyTimeoutMs: 120_000,
@@ -130,10 +128,74 @@ export const postgresEngine = (context: EngineContext, program: ResolvedEngine):
       prepare,
       whenReady: async (_child, signal) => {
         const url = localDatabaseUrl(port.current(), DATABASE_OWNER, password, 'postgres');
-        await retryUntil(signal, () => connectOnce(url));
+        await retryUntilReady(signal, () => checkConnection(url, 2_000));
         port.settle();
         return port.current();
       },
     },
   };
 };
+
+export interface DatabaseEngine extends StackEngine {
+  /** Returns the URL of the owner of all tables. */
+  ownerUrl(): string;
+  /** Returns the URL of a service's role. */
+  serviceUrl(service: ServiceName): string;
+  /** True when no other stack can use it. */
+  readonly isOurs: boolean;
+}
+
+type DatabaseOptions = EngineOptions & { readonly root: string };
+
+const MIGRATING = 'database: applying migrations';
+
+const writeUrl = ({ context }: EngineOptions, url: string): void =>
+  writeFileAtomic(context.paths.databaseUrlFile, `${url}\n`);
+
+const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): DatabaseEngine => {
+  const { context, hooks, progress, root } = options;
+  const { databaseOwner, services } = context.credentials;
+  const { spec, version } = postgresProcess(context, program);
+  const process = new SupervisedProcess(spec, hooks);
+  const urlFor = (user: string, password: string, database?: string): string =>
+    localDatabaseUrl(process.status().port ?? 0, user, password, database);
+  const ownerUrl = (): string => urlFor(DATABASE_OWNER, databaseOwner);
+  return {
+    process,
+    isOurs: true,
+    ownerUrl,
+    serviceUrl: (service) => urlFor(`antiphon_${service}`, services[service].database),
+    entry: () => managedEntry(process, version, ''),
+    start: async () => {
+      await progress.step('PostgreSQL: starting it', () => process.start());
+      writeUrl(options, ownerUrl());
+      await progress.step(MIGRATING, async () => {
+        await ensureDatabase(urlFor(DATABASE_OWNER, databaseOwner, 'postgres'));
+        await migrateDatabase(ownerUrl(), root);
+        await setServicePasswords(ownerUrl(), (service) => services[service].database);
+      });
+    },
+  };
+};
+
+const useExternalDatabase = (options: DatabaseOptions, url: string): DatabaseEngine => {
+  const address = (): string => addressOfUrl(url, PROTOCOL_PORT);
+  return {
+    process: null,
+    isOurs: false,
+    ownerUrl: () => url,
+    serviceUrl: (service) => withRole(url, `antiphon_${service}`),
+    entry: () => externalEntry(address()),
+    start: async () => {
+      await checkExternal('ANTIPHON_DATABASE_URL', address, () => checkConnection(url, 5_000));
+      writeUrl(options, url);
+      await options.progress.step(MIGRATING, () => migrateDatabase(url, options.root));
+    },
+  };
+};
+
+/** Creates PostgreSQL, migrated, with one role for each service. */
+export const createDatabase = (options: DatabaseOptions, source: EngineSource): DatabaseEngine =>
+  source.program === undefined
+    ? useExternalDatabase(options, source.external)
+    : manageDatabase(options, source.program);

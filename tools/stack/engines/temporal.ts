@@ -1,19 +1,24 @@
-import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { runCommand } from '@antiphon/bootstrap/processes';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
-import { createStickyPort } from '../home/sticky-port.js';
+import type { Connection } from '@temporalio/client';
+import { connectOnce, StickyPort } from '../home/ports.js';
+import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
-import { retryUntil } from './engine.js';
-import type { EngineContext, ManagedEngine } from './engine.js';
-import { SEARCH_ATTRIBUTES, TEMPORAL_NAMESPACE } from './temporal-namespace.js';
+import { checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
+import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
+
+export const TEMPORAL_NAMESPACE = 'antiphon';
+export const SEARCH_ATTRIBUTES = ['AntiphonWorkspace', 'AntiphonAgent', 'AntiphonSession'] as const;
 
 const USUAL_PORT = 17233;
 const USUAL_UI_PORT = 18233;
-
-export interface TemporalEngine extends ManagedEngine {
-  uiUrl(): string;
-}
+const PROBE_MS = 5_000;
+const DEADLINE_MS = 2_000;
+const RETENTION_S = 3 * 24 * 3600;
+/** Temporal's number of the search attribute type Keyword. */
+const KEYWORD = 2;
+const GRPC = { notFound: 5, alreadyExists: 6 } as const;
 
 const argumentsFor = (port: number, uiPort: number, database: string): string[] => [
   'server',
@@ -25,30 +30,21 @@ const argumentsFor = (port: number, uiPort: number, database: string): string[] 
   ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
 ];
 
-const PROBE_MS = 5_000;
-
-/** Asking costs a process each time, so first it has to listen. */
-const awaitListener = (port: number): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const socket = createConnection({ host: '127.0.0.1', port });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve();
-    });
-    socket.once('error', reject);
-  });
-
-/** Asked by its own command line: the client library would cost the supervisor 60 MB for this one question. */
+/**
+ * Describes the namespace with Temporal's CLI: the client library would cost the supervisor 60 MB.
+ */
 const describeNamespace = async (program: string, address: string): Promise<void> => {
-  const question = ['operator', 'namespace', 'describe', '--namespace', TEMPORAL_NAMESPACE];
-  await runCommand(program, [...question, '--address', address], { timeoutMs: PROBE_MS });
+  const args = ['operator', 'namespace', 'describe', '--namespace', TEMPORAL_NAMESPACE];
+  await runCommand(program, [...args, '--address', address], { timeoutMs: PROBE_MS });
 };
 
-/** Temporal's server with its own database in the home, and its web UI. */
-export const temporalEngine = (context: EngineContext, program: ResolvedEngine): TemporalEngine => {
-  const { paths, ports, usualPorts } = context;
-  const port = createStickyPort({ ports, name: 'Temporal', preferred: usualPorts ? USUAL_PORT : 0 });
-  const uiPort = createStickyPort({ ports, name: 'Temporal UI', preferred: usualPorts ? USUAL_UI_PORT : 0 });
+/** Returns how Temporal's server and web UI are run, with a database in the home. */
+export const temporalProcess = (
+  { paths, ports, usualPorts }: EngineContext,
+  program: ResolvedEngine,
+): EngineProcess & { uiUrl(): string } => {
+  const port = new StickyPort({ ports, name: 'Temporal', preferred: usualPorts ? USUAL_PORT : 0 });
+  const uiPort = new StickyPort({ ports, name: 'Temporal UI', preferred: usualPorts ? USUAL_UI_PORT : 0 });
   const address = (): string => `127.0.0.1:${port.current()}`;
   const command = join(program.folder, 'temporal');
   const prepare = async (): Promise<Incarnation> => ({
@@ -74,8 +70,9 @@ export const temporalEngine = (context: EngineContext, program: ResolvedEngine):
       attempts: 3,
       prepare,
       whenReady: async (_child, signal) => {
-        await retryUntil(signal, () => awaitListener(port.current()));
-        await retryUntil(signal, () => describeNamespace(command, address()));
+        // Describing starts a process each time, so wait for the port first.
+        await retryUntilReady(signal, () => connectOnce(port.current()));
+        await retryUntilReady(signal, () => describeNamespace(command, address()));
         port.settle();
         uiPort.settle();
         return port.current();
@@ -83,3 +80,91 @@ export const temporalEngine = (context: EngineContext, program: ResolvedEngine):
     },
   };
 };
+
+const withConnection = async <T>(
+  address: string,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> => {
+  // Imported here: it takes 20 MB, and most supervisors manage their own server.
+  const client = await import('@temporalio/client');
+  const connection = await client.Connection.connect({ address, connectTimeout: DEADLINE_MS });
+  try {
+    return await connection.withDeadline(Date.now() + DEADLINE_MS, () => work(connection));
+  } finally {
+    await connection.close();
+  }
+};
+
+const ignoreCode = (code: number) => (error: unknown) => {
+  if ((error as { code?: number }).code !== code) throw error;
+};
+
+const hasNamespace = ({ workflowService }: Connection): Promise<boolean> =>
+  workflowService.describeNamespace({ namespace: TEMPORAL_NAMESPACE }).then(
+    () => true,
+    (error: unknown) => {
+      ignoreCode(GRPC.notFound)(error);
+      return false;
+    },
+  );
+
+/** Creates the namespace and its search attributes on an external server where they are missing. */
+export const ensureNamespace = (address: string): Promise<void> =>
+  withConnection(address, async (connection) => {
+    const namespace = TEMPORAL_NAMESPACE;
+    if (!(await hasNamespace(connection))) {
+      const workflowExecutionRetentionPeriod = { seconds: RETENTION_S as never };
+      await connection.workflowService
+        .registerNamespace({ namespace, workflowExecutionRetentionPeriod })
+        .catch(ignoreCode(GRPC.alreadyExists));
+    }
+    const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+    const missing = SEARCH_ATTRIBUTES.filter((name) => customAttributes[name] === undefined);
+    if (missing.length === 0) return;
+    const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
+    await connection.operatorService
+      .addSearchAttributes({ namespace, searchAttributes })
+      .catch(ignoreCode(GRPC.alreadyExists));
+  });
+
+export interface TemporalEngine extends StackEngine {
+  /** Returns `host:port` of its gRPC. */
+  address(): string;
+  /** Returns null for an external server. */
+  uiUrl(): string | null;
+}
+
+const manageTemporal = (
+  { context, hooks, progress }: EngineOptions,
+  program: ResolvedEngine,
+): TemporalEngine => {
+  const { spec, version, address, uiUrl } = temporalProcess(context, program);
+  const process = new SupervisedProcess(spec, hooks);
+  return {
+    process,
+    address,
+    uiUrl: () => (process.status().port === null ? null : uiUrl()),
+    entry: () => managedEntry(process, version, ''),
+    start: () => progress.step('Temporal: starting it', () => process.start()),
+  };
+};
+
+/** Creates Temporal with the namespace `antiphon` and its search attributes. */
+export const createTemporal = (
+  options: EngineOptions,
+  { program, external }: EngineSource,
+): TemporalEngine =>
+  program !== undefined
+    ? manageTemporal(options, program)
+    : {
+        process: null,
+        address: () => external,
+        uiUrl: () => null,
+        entry: () => externalEntry(external),
+        start: () =>
+          checkExternal(
+            'ANTIPHON_TEMPORAL_ADDRESS',
+            () => external,
+            () => ensureNamespace(external),
+          ),
+      };

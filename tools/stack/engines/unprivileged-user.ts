@@ -14,28 +14,31 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { UserError } from '@antiphon/bootstrap/user-error';
 
-/** PostgreSQL refuses to run as root; `nobody` is on every system, and owns nothing else here. */
+/**
+ * User of PostgreSQL, which refuses to run as root. Every system has this uid without files of its
+ * own.
+ */
 export interface UnprivilegedUser {
   readonly uid: number;
   readonly gid: number;
 }
 
-const NOBODY: UnprivilegedUser = { uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED: UnprivilegedUser = { uid: 65_534, gid: 65_534 };
 
-/** Whom PostgreSQL has to run as: null for ourselves. */
-export const databaseUser = (): UnprivilegedUser | null => (process.getuid?.() === 0 ? NOBODY : null);
+/** Returns the user of PostgreSQL, or null for the current one. */
+export const databaseUser = (): UnprivilegedUser | null => (process.getuid?.() === 0 ? UNPRIVILEGED : null);
 
 const SEARCH = { owner: 0o100, group: 0o010, others: 0o001 } as const;
 
-const maySearch = (folder: string, { uid, gid }: UnprivilegedUser): boolean => {
+const canSearch = (folder: string, { uid, gid }: UnprivilegedUser): boolean => {
   const { mode, uid: owner, gid: group } = statSync(folder);
   const bit = owner === uid ? SEARCH.owner : group === gid ? SEARCH.group : SEARCH.others;
   return (mode & bit) !== 0;
 };
 
-/** Whether that user can reach an existing folder: every folder on the way, and itself, lets it pass. */
+/** Returns true if the user may search an existing folder and all of its parents. */
 export const canReach = (folder: string, user: UnprivilegedUser): boolean =>
-  maySearch(folder, user) && (dirname(folder) === folder || canReach(dirname(folder), user));
+  canSearch(folder, user) && (dirname(folder) === folder || canReach(dirname(folder), user));
 
 const isOursAlone = (folder: string): boolean => {
   const { uid, mode } = statSync(folder);
@@ -43,17 +46,17 @@ const isOursAlone = (folder: string): boolean => {
 };
 
 /**
- * A folder of root's that every user can pass through, for what cannot lie in the home or the cache because those are
- * shut to everyone else (as `/root` is): `/var/lib/antiphon`, else one in the system's folder for temporary files.
+ * Returns a folder of root that every user can search, for homes and caches that other users cannot
+ * reach (below `/root`). It is `/var/lib/antiphon`, else a folder for temporary files.
  */
 export const sharedFolder = (): string => {
   const problems: string[] = [];
   for (const folder of ['/var/lib/antiphon', join(tmpdir(), 'antiphon-root')]) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o711 });
-      if (!isOursAlone(folder)) throw new Error('it belongs to somebody else');
+      if (!isOursAlone(folder)) throw new Error('it belongs to another user');
       chmodSync(folder, 0o711);
-      if (canReach(folder, NOBODY)) return folder;
+      if (canReach(folder, UNPRIVILEGED)) return folder;
       throw new Error('it cannot be reached by other users');
     } catch (error) {
       problems.push(`${folder}: ${(error as Error).message}`);
@@ -61,7 +64,7 @@ export const sharedFolder = (): string => {
   }
   throw new UserError(
     `there is no folder that both root and the user of PostgreSQL can use (${problems.join('; ')}).\n` +
-      'What to do: set ANTIPHON_HOME and ANTIPHON_CACHE to folders that every user can pass through (mode 711), or start as another user than root.',
+      'What to do: set ANTIPHON_HOME and ANTIPHON_CACHE to folders that every user can search (mode 711), or start as another user than root.',
   );
 };
 
@@ -79,8 +82,8 @@ const contentKey = (program: string): string =>
   createHash('sha256').update(readFileSync(program)).digest('hex').slice(0, 12);
 
 /**
- * Where programs lie that this user can run: `bin` itself, or in a copy of the tree that it is part of, which every
- * home and cache with the same programs shares.
+ * Returns a folder whose programs this user can run. It is `bin`, or a copy of its tree that all
+ * homes and caches with the same programs share.
  */
 export const runnableCopy = async (
   bin: string,
@@ -94,20 +97,20 @@ export const runnableCopy = async (
 };
 
 const copyTree = async (source: string, target: string): Promise<void> => {
-  const aside = `${target}.${process.pid}.new`;
-  rmSync(aside, { recursive: true, force: true });
-  await cp(source, aside, { recursive: true, verbatimSymlinks: true });
-  await openToAll(aside);
+  const temporary = `${target}.${process.pid}.new`;
+  rmSync(temporary, { recursive: true, force: true });
+  await cp(source, temporary, { recursive: true, verbatimSymlinks: true });
+  await openToAll(temporary);
   try {
-    renameSync(aside, target);
+    renameSync(temporary, target);
   } catch (error) {
-    rmSync(aside, { recursive: true, force: true });
-    // Another home's start was quicker; its copy is the same.
+    rmSync(temporary, { recursive: true, force: true });
+    // Another home's start has made the same copy.
     if (!existsSync(target)) throw error;
   }
 };
 
-/** Makes a folder that belongs to this user alone. */
+/** Creates a folder that only this user can read. */
 export const makeOwnedDir = (path: string, user: UnprivilegedUser | null): void => {
   mkdirSync(path, { recursive: true });
   chmodSync(path, 0o700);

@@ -13,7 +13,7 @@ describe('a log', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('moves aside when it is too large, while its writer goes on in the same file', () => {
+  it('is moved when it is too large, while its writer continues in the same file', () => {
     const writer = openSync(path, 'a');
     writeSync(writer, 'old line\n'.repeat(20));
     expect(rotateLog(path, 1_000)).toBe(false);
@@ -23,7 +23,7 @@ describe('a log', () => {
     expect(readFileSync(`${path}.1`, 'utf8')).toBe('old line\n'.repeat(20));
   });
 
-  it('is quoted from where a process began', () => {
+  it('is quoted from a start position', () => {
     expect(readTail(path, 0)).toBe('');
     appendFileSync(path, 'another process\n');
     const from = 'another process\n'.length;

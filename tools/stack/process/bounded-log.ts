@@ -9,21 +9,23 @@ import {
   truncateSync,
 } from 'node:fs';
 
-export const MAX_LOG_BYTES = 16 * 1024 * 1024;
+/** Maximum size of one log, bytes. */
+const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+/** Returns the size of a file in bytes, 0 for a missing one. */
+export const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
- * Keeps a log at most twice `maxBytes` large: what is there moves to `<path>.1`, and the file begins anew. Its writers
- * hold it open for appending, so it is emptied in place; a line written meanwhile may be lost.
+ * Limits a log to twice `maxBytes`. Moves a larger log to `<path>.1` and empties the file in place,
+ * because writers hold it open. A line that is written at that moment may be lost.
  */
 export const rotateLog = (path: string, maxBytes = MAX_LOG_BYTES): boolean => {
-  if (sizeOf(path) <= maxBytes) return false;
+  if (fileSize(path) <= maxBytes) return false;
   try {
     copyFileSync(path, `${path}.new`);
     renameSync(`${path}.new`, `${path}.1`);
   } catch (error) {
-    // On a full disk, room matters more than old lines.
+    // On a full disk, space matters more than old lines.
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
     rmSync(`${path}.new`, { force: true });
   }
@@ -31,9 +33,9 @@ export const rotateLog = (path: string, maxBytes = MAX_LOG_BYTES): boolean => {
   return true;
 };
 
-/** The last lines that were written after byte `from`. */
+/** Returns the last lines that were written after byte `from`. */
 export const readTail = (path: string, from: number, maxLines = 15, maxBytes = 16_384): string => {
-  const size = sizeOf(path);
+  const size = fileSize(path);
   const start = Math.max(size < from ? 0 : from, size - maxBytes);
   const buffer = Buffer.alloc(Math.max(0, size - start));
   if (buffer.length === 0) return '';

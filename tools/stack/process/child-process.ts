@@ -1,23 +1,25 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { closeSync, openSync, statSync } from 'node:fs';
-import { identify } from '@antiphon/bootstrap/processes';
-import type { ProcessIdentity } from '@antiphon/bootstrap/types';
-import { UserError } from '@antiphon/bootstrap/user-error';
-import { signalGroup } from '@antiphon/bootstrap/processes';
+import { closeSync, openSync } from 'node:fs';
+import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
+import { identify, signalGroup } from '@antiphon/bootstrap/processes';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
+import type { ProcessIdentity, RecordedChild } from '@antiphon/bootstrap/types';
+import { UserError } from '@antiphon/bootstrap/user-error';
+import { fileSize } from './bounded-log.js';
 
-/** Everything about one incarnation of a process. */
+/** Command, environment and log of one incarnation of a process. */
 export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Of the stack that it belongs to. */
+  /** Home of its stack. */
   readonly home: string;
-  /** Both its outputs are appended to this file. */
+  /** Standard output and error are appended to this file. */
   readonly logFile: string;
-  /** With a channel for `{type:'ready', port}` messages. */
+  /** Opens a channel for `{type:'ready', port}` messages. */
   readonly ipc?: boolean;
   readonly uid?: number;
   readonly gid?: number;
@@ -30,29 +32,61 @@ export interface Exit {
 
 export interface RunningChild {
   readonly identity: ProcessIdentity;
-  /** Where its log began, to quote what it said itself. */
+  /** Size of its log at the start, to quote only this incarnation. */
   readonly logStart: number;
   readonly exited: Promise<Exit>;
-  /** Resolves with each message over the channel. */
   onMessage(listener: (message: unknown) => void): void;
-  /** Asks it to end, and kills it with its whole process group when it does not within `graceMs`. */
+  /** Sends `signal`, and SIGKILL after `graceMs`. */
   end(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
-const logSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+export interface ChildRecord extends RecordedChild {
+  /** Position in the start order; stopping uses the reverse order. */
+  readonly rank: number;
+  /** Owner of a service's leases. */
+  readonly serviceId?: string | undefined;
+}
 
-const spawnInto = (launch: Launch, log: number): ChildProcess =>
-  spawn(launch.command, launch.args, {
-    cwd: launch.cwd,
-    // The mark by which a cleaning-up finds even a child that was never written down.
-    env: { ...launch.env, [SUPERVISED_HOME]: launch.home },
-    // A session of its own: Ctrl-C in a terminal reaches the supervisor alone, which stops everything in order.
+/** Record of a supervisor's children, for the next supervisor after a kill -9. */
+export interface ChildrenRecord {
+  add(child: ChildRecord): void;
+  remove(pid: number): void;
+}
+
+/** Reads the record of this home's previous supervisor. */
+export const readChildren = (paths: HomeLayout): readonly ChildRecord[] =>
+  (readJson(paths.childrenFile) as ChildRecord[] | null) ?? [];
+
+/**
+ * Creates an empty record. Writes nothing once `isHeld` returns false, as the home is another's
+ * then.
+ */
+export const createChildrenRecord = (paths: HomeLayout, isHeld: () => boolean): ChildrenRecord => {
+  let children: readonly ChildRecord[] = [];
+  const write = (next: readonly ChildRecord[]): void => {
+    children = [...next].sort((a, b) => a.rank - b.rank);
+    // Without fsync: a power failure ends the children too.
+    if (isHeld()) writeJsonAtomic(paths.childrenFile, children, 0o600, { flush: false });
+  };
+  return {
+    add: (child) => write([...children, child]),
+    remove: (pid) => write(children.filter((child) => child.pid !== pid)),
+  };
+};
+
+const spawnInto = ({ command, args, ipc, home, env, ...options }: Launch, log: number): ChildProcess =>
+  spawn(command, args, {
+    cwd: options.cwd,
+    // Marks the child, so that a cleanup finds it even without a record.
+    env: { ...env, [SUPERVISED_HOME]: home },
+    // Its own session: Ctrl-C reaches the supervisor alone, which stops all children in order.
     detached: true,
-    stdio: launch.ipc ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
-    ...(launch.uid === undefined ? {} : { uid: launch.uid, gid: launch.gid ?? launch.uid }),
+    stdio: ipc ? ['ignore', log, log, 'ipc'] : ['ignore', log, log],
+    uid: options.uid,
+    gid: options.gid,
   });
 
-const spawnFailure = (child: ChildProcess, command: string): Promise<UserError> =>
+const waitForSpawnError = (child: ChildProcess, command: string): Promise<UserError> =>
   new Promise((resolve) =>
     child.once('error', (error: NodeJS.ErrnoException) =>
       resolve(
@@ -71,39 +105,41 @@ const send = (pid: number, signal: NodeJS.Signals): void => {
 
 const running = new Map<number, NodeJS.Signals>();
 
-/** The last thing that a failing supervisor can do for its children: ask all of them to end, at once. */
-export const endAllChildren = (): void => {
+/** Signals all children of this process to stop, without waiting: for a supervisor that fails. */
+export const signalAllChildren = (): void => {
   for (const [pid, signal] of running) send(pid, signal);
 };
 
-/** Starts a process, which `stopSignal` asks to end; `started` is called as soon as its pid is known, before anything else can happen. */
+/**
+ * Starts a process that stops on `stopSignal`. Calls `onStarted` synchronously after the spawn: a
+ * supervisor may be killed at any later moment, and the child must be recorded by then.
+ */
 export const startChild = async (
   launch: Launch,
   stopSignal: NodeJS.Signals,
-  started: (identity: ProcessIdentity) => void,
+  onStarted: (identity: ProcessIdentity) => void,
 ): Promise<RunningChild> => {
-  const logStart = logSize(launch.logFile);
+  const logStart = fileSize(launch.logFile);
   const log = openSync(launch.logFile, 'a', 0o600);
   const child = spawnInto(launch, log);
   closeSync(log);
+  const { pid } = child;
+  if (pid === undefined) throw await waitForSpawnError(child, launch.command);
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', (code, signal) => {
-      running.delete(child.pid as number);
-      // What it started itself (a sandbox's cells) must not outlive it.
-      signalGroup(child.pid as number);
+      running.delete(pid);
+      // Its own children, such as a sandbox's cells, must not outlive it.
+      signalGroup(pid);
       resolve({ code, signal });
     });
   });
-  const { pid } = child;
-  if (pid === undefined) throw await spawnFailure(child, launch.command);
   running.set(pid, stopSignal);
-  // A child that has ended already still has its pid until its exit is collected, but no start time any more.
+  // A child that has already ended keeps its pid until its exit is collected, without a start time.
   const identity = identify(pid) ?? { pid, start: 'ended' };
   try {
-    // In the same breath as the spawn: the supervisor may be killed at any moment after it.
-    started(identity);
+    onStarted(identity);
   } catch (error) {
-    // One that cannot be written down (a full disk) could never be found again.
+    // Without a record, on a full disk for example, no later cleanup would find it.
     send(pid, 'SIGKILL');
     await exited;
     throw error;

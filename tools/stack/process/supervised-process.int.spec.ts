@@ -7,22 +7,22 @@ import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify } from '@antiphon/bootstrap/processes';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
-import { createChildrenRecord, readChildren } from './children-record.js';
-import { superviseProcess } from './supervised-process.js';
-import type { Incarnation, ProcessSpec, SupervisedProcess } from './supervised-process.js';
+import { createChildrenRecord, readChildren } from './child-process.js';
+import { SupervisedProcess } from './supervised-process.js';
+import type { Incarnation, ProcessSpec } from './supervised-process.js';
 
 const POLICY = { firstDelayMs: 20, maxDelayMs: 100, healthyAfterMs: 300 };
 
-describe('a supervised process', () => {
+describe('SupervisedProcess', () => {
   let folder: string;
   let notes: string[];
   let changes: number;
-  let deaths: Incarnation[];
+  let exits: Incarnation[];
   const running: SupervisedProcess[] = [];
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'antiphon-supervised-'));
     notes = [];
-    deaths = [];
+    exits = [];
     changes = 0;
   });
   afterEach(async () => {
@@ -33,7 +33,7 @@ describe('a supervised process', () => {
   const at = (name: string): string => join(folder, name);
   const paths = () => homeLayout(folder);
 
-  /** Runs a shell script that touches `ready` when it does its work. */
+  /** Supervises a shell script that creates the file `ready` when it is ready. */
   const supervise = (script: string, change: Partial<ProcessSpec> = {}): SupervisedProcess => {
     let incarnations = 0;
     const spec: ProcessSpec = {
@@ -59,14 +59,14 @@ describe('a supervised process', () => {
         while (!existsSync(at('ready'))) await sleep(5, undefined, { signal });
         return 4711;
       },
-      afterDeath: (incarnation) => {
+      afterExit: (incarnation) => {
         rmSync(at('ready'), { force: true });
-        deaths.push(incarnation);
+        exits.push(incarnation);
         return Promise.resolve();
       },
       ...change,
     };
-    const supervised = superviseProcess(spec, {
+    const supervised = new SupervisedProcess(spec, {
       logger: silentLogger,
       policy: POLICY,
       children: createChildrenRecord(paths(), () => true),
@@ -80,7 +80,7 @@ describe('a supervised process', () => {
   const SERVES = 'touch ready; exec sleep 1000';
   const pidOf = (process: SupervisedProcess): number => process.status().pid ?? 0;
 
-  it('is ready, recorded for whoever comes after a kill, and ended in order', async () => {
+  it('becomes ready, is recorded for the next supervisor, and stops in order', async () => {
     const worker = supervise('trap "touch ended; exit 0" TERM; touch ready; while :; do sleep 0.02; done');
     await worker.start();
     expect(worker.status()).toMatchObject({
@@ -96,49 +96,49 @@ describe('a supervised process', () => {
     expect(existsSync(at('ended'))).toBe(true);
     expect(worker.status()).toMatchObject({ state: 'stopped', pid: null });
     expect(readChildren(paths())).toEqual([]);
-    expect(deaths).toEqual([]);
+    expect(exits).toEqual([]);
   });
 
-  it('is started again at once when it is killed, as somebody new, after what it held was freed', async () => {
+  it('restarts at once with a new id after a kill, once its leases were released', async () => {
     const worker = supervise(SERVES);
     await worker.start();
     const first = pidOf(worker);
     process.kill(first, 'SIGKILL');
     await until(() => worker.status().state === 'ready' && pidOf(worker) !== first);
-    expect(deaths.map(({ serviceId }) => serviceId)).toEqual(['worker-1-1']);
+    expect(exits.map(({ serviceId }) => serviceId)).toEqual(['worker-1-1']);
     expect(worker.status()).toMatchObject({ restarts: 1, serviceId: 'worker-1-2' });
-    expect(notes).toEqual(['worker-1 was ended by SIGKILL; starting it again']);
+    expect(notes).toEqual(['worker-1 was ended by SIGKILL; restarting']);
     expect(readChildren(paths()).map(({ pid }) => pid)).toEqual([pidOf(worker)]);
   });
 
-  it('is started again with growing pauses while it keeps dying', async () => {
+  it('restarts with growing delays while it keeps exiting', async () => {
     const worker = supervise('touch ready; echo x >> starts; sleep 0.05; exit 3');
     await worker.start();
     await until(() => notes.length >= 5);
     expect(notes.slice(0, 5)).toEqual([
-      'worker-1 ended with exit code 3; starting it again',
-      'worker-1 ended with exit code 3; starting it again in 0.02 s',
-      'worker-1 ended with exit code 3; starting it again in 0.04 s',
-      'worker-1 ended with exit code 3; starting it again in 0.08 s',
-      'worker-1 ended with exit code 3; starting it again in 0.1 s',
+      'worker-1 ended with exit code 3; restarting',
+      'worker-1 ended with exit code 3; restarting in 0.02 s',
+      'worker-1 ended with exit code 3; restarting in 0.04 s',
+      'worker-1 ended with exit code 3; restarting in 0.08 s',
+      'worker-1 ended with exit code 3; restarting in 0.1 s',
     ]);
   });
 
-  it('fails its first start with what it said, after the allowed attempts', async () => {
+  it('fails its first start with its last output, after the allowed attempts', async () => {
     const worker = supervise('echo x >> starts; echo "no such database" >&2; exit 1');
     await expect(worker.start()).rejects.toThrow(
-      /worker-1 did not start: it ended with exit code 1\.\nThe last that it said \(.*worker\.log\):\n {2}no such database/,
+      /worker-1 did not start: it ended with exit code 1\.\nIts last output \(.*worker\.log\):\n {2}no such database/,
     );
     expect(readFileSync(at('starts'), 'utf8')).toBe('x\nx\n');
   });
 
-  it('fails its first start when it is never ready, and leaves no process', async () => {
+  it('fails its first start when it is never ready, and ends its process', async () => {
     const worker = supervise('echo $$ > pid; exec sleep 1000', { readyTimeoutMs: 200, attempts: 1 });
     await expect(worker.start()).rejects.toThrow('it was not ready within 0.2 s');
     expect(identify(Number(readFileSync(at('pid'), 'utf8')))).toBeNull();
   });
 
-  it('is killed when it does not end in time, with whatever it had started', async () => {
+  it('is killed with its children when it does not stop in time', async () => {
     const worker = supervise(
       'trap "" TERM; sleep 1000 & echo $! > child; touch ready; while :; do sleep 0.02; done',
       { graceMs: 200 },
@@ -151,7 +151,7 @@ describe('a supervised process', () => {
     expect(worker.status().state).toBe('stopped');
   });
 
-  it('can be stopped while it is being started', async () => {
+  it('stops during its start', async () => {
     const worker = supervise('exec sleep 1000');
     const started = expect(worker.start()).rejects.toThrow('was stopped before it was ready');
     await until(() => worker.status().pid !== null);

@@ -1,36 +1,55 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '@antiphon/observability';
 import { UserError } from '@antiphon/bootstrap/user-error';
+import type { Logger } from '@antiphon/observability';
 import type { ProcessState } from '../stack-json.js';
 import { readTail } from './bounded-log.js';
 import { startChild } from './child-process.js';
-import type { Exit, Launch, RunningChild } from './child-process.js';
-import type { ChildrenRecord } from './children-record.js';
-import { countFailure, DEFAULT_RESTART_POLICY, restartDelay } from './restart-policy.js';
-import type { RestartPolicy } from './restart-policy.js';
+import type { ChildrenRecord, Exit, Launch, RunningChild } from './child-process.js';
 
-/** What one incarnation is called and how it is started. */
+export interface RestartPolicy {
+  readonly firstDelayMs: number;
+  readonly maxDelayMs: number;
+  /** A process that was ready this long is healthy: its next exit counts as the first. */
+  readonly healthyAfterMs: number;
+}
+
+export const DEFAULT_RESTART_POLICY: RestartPolicy = {
+  firstDelayMs: 250,
+  maxDelayMs: 10_000,
+  healthyAfterMs: 2_000,
+};
+
+/** Counts consecutive failures. `readyForMs` is null for a process that never became ready. */
+export const countFailure = (policy: RestartPolicy, before: number, readyForMs: number | null): number =>
+  readyForMs !== null && readyForMs >= policy.healthyAfterMs ? 1 : before + 1;
+
+/** Returns the backoff: none after the first exit, because sessions wait, then doubling delays. */
+export const restartDelay = (policy: RestartPolicy, failures: number): number =>
+  failures <= 1 ? 0 : Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (failures - 2));
+
+/** One start of a process. */
 export interface Incarnation {
   readonly launch: Launch;
-  /** Owner of its leases, for a service. */
+  /** Owner of a service's leases. */
   readonly serviceId?: string;
 }
 
 export interface ProcessSpec {
-  /** Shown to people, e.g. `agent-1`; unique in a stack. */
+  /** Name for people, such as `agent-1`; unique in a stack. */
   readonly name: string;
+  /** Position in the start order. */
   readonly rank: number;
   readonly stopSignal: NodeJS.Signals;
   readonly graceMs: number;
   readonly readyTimeoutMs: number;
-  /** How often the first start is tried before it fails for good. */
+  /** Maximum number of attempts at the first start. */
   readonly attempts: number;
-  /** Called before each start: a port that was taken since may be another one, a service gets a new id. */
+  /** Prepares each start: a port may have been taken since, and a service gets a new id. */
   prepare(): Promise<Incarnation>;
-  /** Resolves, with the port if only the process knows it, once it does its work. */
+  /** Waits until the process is ready. Resolves to its port where only the process knows it. */
   whenReady(child: RunningChild, signal: AbortSignal): Promise<number | null>;
-  /** Called after each death that nobody asked for, before the next start. */
-  afterDeath?(incarnation: Incarnation): Promise<void>;
+  /** Runs after each unexpected exit, before the restart. */
+  afterExit?(incarnation: Incarnation): Promise<void>;
 }
 
 export interface ProcessStatus {
@@ -42,172 +61,177 @@ export interface ProcessStatus {
   readonly serviceId: string | null;
 }
 
-export interface SupervisedProcess {
-  readonly name: string;
-  readonly status: () => ProcessStatus;
-  /** Starts it and keeps it running; resolves when it is ready for the first time, rejects when it never gets there. */
-  start(): Promise<void>;
-  /** Ends it for good. Safe to call at any time, twice too. */
-  stop(options?: { readonly now?: boolean }): Promise<void>;
-}
-
 export interface SupervisionHooks {
   readonly logger: Logger;
   readonly children: ChildrenRecord;
   readonly policy?: RestartPolicy;
-  /** Called after each change of a status. */
+  /** Runs after each change of a status. */
   readonly changed: () => void;
-  /** Told in a sentence of deaths and restarts. */
+  /** Receives a line about each exit and restart. */
   readonly note: (line: string) => void;
 }
-
-const IDLE: ProcessStatus = {
-  state: 'stopped',
-  pid: null,
-  port: null,
-  restarts: 0,
-  startedAt: null,
-  serviceId: null,
-};
 
 interface Outcome {
   /** Null for an incarnation that never became ready. */
   readonly readyForMs: number | null;
-  readonly why: string;
-  /** What a first start that keeps failing is answered with. */
+  readonly reason: string;
+  /** Error of a first start that keeps failing. */
   readonly error: unknown;
 }
 
-const STOPPED: Outcome = { readyForMs: null, why: 'was stopped', error: null };
+const STOPPED: Outcome = { readyForMs: null, reason: 'was stopped', error: null };
 
 const describeExit = ({ code, signal }: Exit): string =>
   signal === null ? `ended with exit code ${code ?? '?'}` : `was ended by ${signal}`;
 
-const startFailure = (spec: ProcessSpec, why: string, launch: Launch, logStart: number): UserError => {
-  const tail = readTail(launch.logFile, logStart);
-  const said =
-    tail === '' ? '' : `\nThe last that it said (${launch.logFile}):\n${tail.replace(/^/gm, '  ')}`;
-  return new UserError(`${spec.name} did not start: it ${why}.${said}`);
-};
-
-/** Runs one process for as long as it is wanted: starts it, waits until it is ready, starts it again when it dies. */
-export const superviseProcess = (spec: ProcessSpec, hooks: SupervisionHooks): SupervisedProcess => {
-  const { logger, children, policy = DEFAULT_RESTART_POLICY } = hooks;
-  const stopping = new AbortController();
-  let status = IDLE;
-  let current: RunningChild | null = null;
-  const firstReady = Promise.withResolvers<void>();
-  let loop: Promise<void> = Promise.resolve();
-
-  const update = (change: Partial<ProcessStatus>): void => {
-    status = { ...status, ...change };
-    hooks.changed();
+/** Runs one process, restarts it after each unexpected exit, and stops it. */
+export class SupervisedProcess {
+  private readonly stopping = new AbortController();
+  private readonly firstReady = Promise.withResolvers<void>();
+  private readonly policy: RestartPolicy;
+  private current: RunningChild | null = null;
+  private loop: Promise<void> = Promise.resolve();
+  private state: ProcessStatus = {
+    state: 'stopped',
+    pid: null,
+    port: null,
+    restarts: 0,
+    startedAt: null,
+    serviceId: null,
   };
 
-  const launchOne = async ({ launch, serviceId }: Incarnation): Promise<RunningChild> => {
-    const child = await startChild(launch, spec.stopSignal, (identity) =>
-      children.add({
-        ...identity,
-        name: spec.name,
-        rank: spec.rank,
-        stopSignal: spec.stopSignal,
-        graceMs: spec.graceMs,
-        ...(serviceId === undefined ? {} : { serviceId }),
-      }),
+  constructor(
+    private readonly spec: ProcessSpec,
+    private readonly hooks: SupervisionHooks,
+  ) {
+    this.policy = hooks.policy ?? DEFAULT_RESTART_POLICY;
+  }
+
+  get name(): string {
+    return this.spec.name;
+  }
+
+  status(): ProcessStatus {
+    return this.state;
+  }
+
+  /** Starts the process. Resolves when it is ready, rejects when its attempts are used up. */
+  start(): Promise<void> {
+    this.update({ state: 'starting' });
+    this.loop = this.keepRunning().catch((error: unknown) => this.firstReady.reject(error));
+    return this.firstReady.promise;
+  }
+
+  /** Stops the process for good. Safe at any time, also twice. */
+  async stop({ now = false }: { readonly now?: boolean } = {}): Promise<void> {
+    this.firstReady.reject(new UserError(`${this.name} was stopped before it was ready`));
+    this.firstReady.promise.catch(() => undefined);
+    this.stopping.abort();
+    if (this.current !== null) this.update({ state: 'stopping' });
+    await this.current?.end(now ? 'SIGKILL' : this.spec.stopSignal, this.spec.graceMs);
+    await this.loop;
+    this.update({ state: 'stopped', pid: null });
+  }
+
+  private get isStopping(): boolean {
+    return this.stopping.signal.aborted;
+  }
+
+  private update(change: Partial<ProcessStatus>): void {
+    this.state = { ...this.state, ...change };
+    this.hooks.changed();
+  }
+
+  private async keepRunning(): Promise<void> {
+    let wasReady = false;
+    for (let failures = 0; !this.isStopping;) {
+      const { readyForMs, reason, error } = await this.runSafely();
+      if (this.isStopping) return;
+      wasReady ||= readyForMs !== null;
+      failures = countFailure(this.policy, failures, readyForMs);
+      if (!wasReady && failures >= this.spec.attempts) throw error;
+      const delay = restartDelay(this.policy, failures);
+      this.hooks.note(`${this.name} ${reason}; restarting${delay === 0 ? '' : ` in ${delay / 1000} s`}`);
+      await sleep(delay, undefined, { signal: this.stopping.signal }).catch(() => undefined);
+      this.update({ state: 'starting', restarts: this.state.restarts + 1 });
+    }
+  }
+
+  private runSafely(): Promise<Outcome> {
+    return this.runOnce().catch((error: unknown) => {
+      this.hooks.logger.error({ err: error, process: this.name }, 'process start failed');
+      return { readyForMs: null, reason: 'could not be started', error };
+    });
+  }
+
+  private async runOnce(): Promise<Outcome> {
+    const incarnation = await this.spec.prepare();
+    if (this.isStopping) return STOPPED;
+    const child = await this.launch(incarnation);
+    if (this.isStopping) void child.end(this.spec.stopSignal, this.spec.graceMs);
+    const failure = await this.becomeReady(child);
+    const readyAt = Date.now();
+    if (failure === null) this.firstReady.resolve();
+    const exit = await child.exited;
+    const readyForMs = Date.now() - readyAt;
+    await this.handleExit(child, exit, incarnation);
+    if (failure === null) return { readyForMs, reason: describeExit(exit), error: null };
+    const error = this.startFailure(failure, incarnation.launch, child.logStart);
+    return { readyForMs: null, reason: failure, error };
+  }
+
+  private async launch({ launch, serviceId }: Incarnation): Promise<RunningChild> {
+    const { name, rank, stopSignal, graceMs } = this.spec;
+    const child = await startChild(launch, stopSignal, (identity) =>
+      this.hooks.children.add({ ...identity, name, rank, stopSignal, graceMs, serviceId }),
     );
-    current = child;
-    update({ pid: child.identity.pid, startedAt: new Date().toISOString(), serviceId: serviceId ?? null });
+    this.current = child;
+    const startedAt = new Date().toISOString();
+    this.update({ pid: child.identity.pid, startedAt, serviceId: serviceId ?? null });
     return child;
-  };
+  }
 
-  /** Resolves to null when it is ready, else to why it is not; the process has ended or is ending then. */
-  const becomeReady = async (child: RunningChild): Promise<string | null> => {
-    const gaveUp = new AbortController();
-    const timeout = AbortSignal.timeout(spec.readyTimeoutMs);
-    const signal = AbortSignal.any([gaveUp.signal, timeout, stopping.signal]);
-    const ready = spec.whenReady(child, signal).then(
+  /**
+   * Returns null when the process is ready, else the reason; the process has ended or is ending
+   * then.
+   */
+  private async becomeReady(child: RunningChild): Promise<string | null> {
+    const abandoned = new AbortController();
+    const timeout = AbortSignal.timeout(this.spec.readyTimeoutMs);
+    const signal = AbortSignal.any([abandoned.signal, timeout, this.stopping.signal]);
+    const ready = this.spec.whenReady(child, signal).then(
       (port) => ({ port }),
-      (error: unknown) => ({ failed: error }),
+      (error: unknown) => ({ error }),
     );
     const outcome = await Promise.race([ready, child.exited]);
-    gaveUp.abort();
+    abandoned.abort();
     if ('port' in outcome) {
-      update({ state: 'ready', port: outcome.port ?? status.port });
+      this.update({ state: 'ready', port: outcome.port ?? this.state.port });
       return null;
     }
     if ('code' in outcome) return describeExit(outcome);
-    // Whoever stops it ends it gracefully; a process that is merely late is not worth a grace.
-    if (!stopping.signal.aborted) await child.end('SIGKILL', 0);
-    if (timeout.aborted) return `was not ready within ${spec.readyTimeoutMs / 1000} s`;
-    return outcome.failed instanceof Error ? outcome.failed.message : String(outcome.failed);
-  };
+    // `stop` ends it gracefully; a late process is killed.
+    if (!this.isStopping) await child.end('SIGKILL', 0);
+    if (timeout.aborted) return `was not ready within ${this.spec.readyTimeoutMs / 1000} s`;
+    return outcome.error instanceof Error ? outcome.error.message : String(outcome.error);
+  }
 
-  const bury = async (child: RunningChild, incarnation: Incarnation): Promise<void> => {
-    const exit = await child.exited;
-    current = null;
+  private async handleExit(child: RunningChild, exit: Exit, incarnation: Incarnation): Promise<void> {
+    const { logger, children } = this.hooks;
+    this.current = null;
     children.remove(child.identity.pid);
-    if (stopping.signal.aborted) return;
-    update({ state: 'restarting', pid: null });
-    logger.warn({ process: spec.name, ...exit }, `a process ${describeExit(exit)}`);
-    await spec.afterDeath?.(incarnation).catch((error: unknown) => {
-      // Its leases lapse by themselves a few seconds later.
-      logger.warn({ err: error, process: spec.name }, 'what a dead process held could not be freed');
+    if (this.isStopping) return;
+    this.update({ state: 'restarting', pid: null });
+    logger.warn({ process: this.name, ...exit }, 'process exited unexpectedly');
+    await this.spec.afterExit?.(incarnation).catch((error: unknown) => {
+      // Its leases expire a few seconds later.
+      logger.warn({ err: error, process: this.name }, 'lease release failed');
     });
-  };
+  }
 
-  const runOnce = async (): Promise<Outcome> => {
-    const incarnation = await spec.prepare();
-    if (stopping.signal.aborted) return STOPPED;
-    const child = await launchOne(incarnation);
-    if (stopping.signal.aborted) void child.end(spec.stopSignal, spec.graceMs);
-    const failure = await becomeReady(child);
-    const readyAt = Date.now();
-    if (failure === null) firstReady.resolve();
-    const exit = await child.exited;
-    const readyForMs = Date.now() - readyAt;
-    await bury(child, incarnation);
-    if (failure === null) return { readyForMs, why: describeExit(exit), error: null };
-    const error = startFailure(spec, failure, incarnation.launch, child.logStart);
-    return { readyForMs: null, why: failure, error };
-  };
-
-  const runSafely = (): Promise<Outcome> =>
-    runOnce().catch((error: unknown) => {
-      logger.error({ err: error, process: spec.name }, 'a process could not be started');
-      return { readyForMs: null, why: 'could not be started', error };
-    });
-
-  const keepRunning = async (): Promise<void> => {
-    let everReady = false;
-    for (let failures = 0; !stopping.signal.aborted;) {
-      const { readyForMs, why, error } = await runSafely();
-      if (stopping.signal.aborted) return;
-      everReady ||= readyForMs !== null;
-      failures = countFailure(policy, failures, readyForMs);
-      if (!everReady && failures >= spec.attempts) throw error;
-      const delay = restartDelay(policy, failures);
-      hooks.note(`${spec.name} ${why}; starting it again${delay === 0 ? '' : ` in ${delay / 1000} s`}`);
-      await sleep(delay, undefined, { signal: stopping.signal }).catch(() => undefined);
-      update({ state: 'starting', restarts: status.restarts + 1 });
-    }
-  };
-
-  return {
-    name: spec.name,
-    status: () => status,
-    start: () => {
-      update({ state: 'starting' });
-      loop = keepRunning().catch((error: unknown) => firstReady.reject(error));
-      return firstReady.promise;
-    },
-    stop: async ({ now = false } = {}) => {
-      firstReady.reject(new UserError(`${spec.name} was stopped before it was ready`));
-      firstReady.promise.catch(() => undefined);
-      stopping.abort();
-      if (current !== null) update({ state: 'stopping' });
-      await current?.end(now ? 'SIGKILL' : spec.stopSignal, spec.graceMs);
-      await loop;
-      update({ state: 'stopped', pid: null });
-    },
-  };
-};
+  private startFailure(reason: string, launch: Launch, logStart: number): UserError {
+    const tail = readTail(launch.logFile, logStart);
+    const output = tail === '' ? '' : `\nIts last output (${launch.logFile}):\n${tail.replace(/^/gm, '  ')}`;
+    return new UserError(`${this.name} did not start: it ${reason}.${output}`);
+  }
+}

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import pg from 'pg';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { createPool, migrate } from '@antiphon/database';
 import { createLeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
+import pg from 'pg';
 
 const DATABASE = 'antiphon';
 
@@ -18,14 +18,14 @@ const withClient = async <T>(url: string, work: (client: pg.Client) => Promise<T
   }
 };
 
-/** Makes the database of a PostgreSQL of our own, at its first start. */
+/** Creates the database in a managed PostgreSQL at its first start. */
 export const ensureDatabase = (maintenanceUrl: string): Promise<void> =>
   withClient(maintenanceUrl, async (client) => {
     const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
   });
 
-/** Lets each service log in under its own role; `url` as the owner of the roles. */
+/** Gives each service's role a login password. `url` is the owner's. */
 export const setServicePasswords = (
   url: string,
   passwordOf: (service: ServiceName) => string,
@@ -37,11 +37,11 @@ export const setServicePasswords = (
     }
   });
 
-/** Brings the database up to date; answers the names of what was applied now. */
+/** Applies missing migrations and returns their names. */
 export const migrateDatabase = (url: string, root: string): Promise<string[]> =>
   migrate(url, join(root, 'prisma', 'migrations'));
 
-/** Frees leases of processes that are known to be dead, so that nobody waits for them to lapse. */
+/** Releases leases of dead processes, so that other processes need not wait until they expire. */
 export interface LeaseReleaser {
   release(ownerPrefix: string): Promise<void>;
   close(): Promise<void>;
@@ -52,8 +52,8 @@ export const createLeaseReleaser = (url: string, logger: Logger): LeaseReleaser 
   const leases = createLeaseStore(pool);
   return {
     release: async (ownerPrefix) => {
-      const freed = await leases.releaseOwner(ownerPrefix);
-      if (freed > 0) logger.info({ owner: ownerPrefix, leases: freed }, 'freed the leases of a dead process');
+      const released = await leases.releaseOwner(ownerPrefix);
+      if (released > 0) logger.info({ owner: ownerPrefix, leases: released }, 'leases released');
     },
     close: () => pool.end(),
   };

@@ -2,31 +2,27 @@ import { readdirSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { tryLock } from '@antiphon/bootstrap/lock';
-import type { Lock } from '@antiphon/bootstrap/types';
-import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { createProgress } from '@antiphon/bootstrap/progress';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { endOrphans } from '@antiphon/bootstrap/stop-stack';
+import type { Lock } from '@antiphon/bootstrap/types';
 import { explainSystemError, UserError } from '@antiphon/bootstrap/user-error';
 import { configProblems, loadConfig, renderConfigErrors } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { ensureCredentials } from '../home/credentials.js';
+import { createEngines } from '../engines/engines.js';
+import { ensureCredentials, prepareHome } from '../home/home.js';
 import { assertLoopback, createPorts } from '../home/ports.js';
-import { prepareHome } from '../home/prepare-home.js';
-import { mountEngines } from '../mounts/mount-engines.js';
 import { rotateLog } from '../process/bounded-log.js';
-import { createChildrenRecord, readChildren } from '../process/children-record.js';
+import { createChildrenRecord, readChildren } from '../process/child-process.js';
 import { removeStack, writeStack } from '../stack-json.js';
 import type { StackJson } from '../stack-json.js';
 import type { Scale } from '../stack-options.js';
-import type { Channel } from './channel.js';
-import type { SupervisorArguments } from './messages.js';
-import { viewStack } from './stack-view.js';
-import { createStack } from './stack.js';
-import type { Stack, StackPlan } from './stack.js';
-import { listenForStop } from './stop-request.js';
-import type { StopRequest } from './stop-request.js';
+import { listenForStop } from './messages.js';
+import type { Channel, StopRequest, SupervisorArguments } from './messages.js';
+import { Stack } from './stack.js';
+import type { StackPlan } from './stack.js';
 
 const HOUSEKEEPING_MS = 2_000;
 
@@ -39,134 +35,129 @@ interface Supervision {
   readonly stop: StopRequest;
 }
 
-const readConfig = (): AntiphonConfig =>
-  loadConfig({ env: process.env, cwd: process.cwd(), homeDir: process.env['HOME'] ?? homedir() });
+/** Runs the stack of a home under its lock and keeps `stack.json` up to date. */
+class Supervisor {
+  private readonly startedAt = new Date().toISOString();
+  private state: StackJson['state'] = 'starting';
+  private stack: Stack | null = null;
 
-const noteTo =
-  ({ channel, logger }: Supervision) =>
-  (line: string): void => {
-    logger.info(line);
+  constructor(private readonly supervision: Supervision) {}
+
+  /**
+   * Runs the stack until a stop request or a failed start. Ends all of its processes in either
+   * case.
+   */
+  async run(): Promise<void> {
+    const { paths, lock } = this.supervision;
+    try {
+      // The record of lease owners is read later.
+      await endOrphans(paths.home, this.note, { keepRecord: true });
+      await this.runStack();
+    } finally {
+      lock.endChildren();
+      // A deleted home may belong to another stack now.
+      if (lock.isHeld()) {
+        rmSync(paths.childrenFile, { force: true });
+        removeStack(paths.home);
+      }
+    }
+  }
+
+  private readonly note = (line: string): void => {
+    const { channel, logger } = this.supervision;
+    logger.info({ line }, 'supervisor progress');
     channel.send({ type: 'progress', line: `  ${line}` });
   };
 
-const rotateLogs = (paths: HomeLayout, logger: Logger): void => {
-  for (const name of readdirSync(paths.logs).filter((file) => file.endsWith('.log'))) {
+  private async runStack(): Promise<void> {
+    const { stop, channel } = this.supervision;
+    const config = loadConfig({
+      env: process.env,
+      cwd: process.cwd(),
+      homeDir: process.env['HOME'] ?? homedir(),
+    });
+    await assertLoopback();
+    for (const warning of config.warnings) this.note(`configuration: ${warning}`);
+    const plan = this.createPlan(config);
+    const stack = new Stack(plan, await createEngines(plan));
+    this.stack = stack;
+    const housekeeping = setInterval(() => this.keepHomeUsable(), HOUSEKEEPING_MS);
     try {
-      rotateLog(join(paths.logs, name));
-    } catch (error) {
-      logger.warn({ err: error, log: name }, 'a log could not be rotated');
+      const started = stack.start();
+      // After a stop request the failure of the start does not matter.
+      started.catch(() => undefined);
+      await Promise.race([started, stop.requested]);
+      if (!stop.signal.aborted) channel.send({ type: 'ready', stack: this.enter('ready', stack) });
+      await stop.requested;
+    } finally {
+      clearInterval(housekeeping);
+      this.enter('stopping', stack);
+      await stack.stop(this.note, stop.urgent);
     }
   }
-};
 
-/** Bounds the logs, and ends a stack whose home was deleted under it: nobody could find it any more to stop it. */
-const keepHouse =
-  ({ lock, stop, paths, logger }: Supervision) =>
-  (): void => {
-    if (lock.isHeld()) rotateLogs(paths, logger);
-    else stop.request('its home was deleted');
-  };
+  private createPlan(config: AntiphonConfig): StackPlan {
+    const { args, logger, paths, lock, stop, channel } = this.supervision;
+    const { note } = this;
+    return {
+      context: {
+        paths,
+        logger,
+        credentials: ensureCredentials(paths),
+        ports: createPorts({ paths, note }),
+        usualPorts: args.usualPorts,
+        adopt: lock.adopt,
+      },
+      hooks: {
+        logger,
+        note,
+        changed: () => this.publish(),
+        children: createChildrenRecord(paths, lock.isHeld),
+      },
+      progress: createProgress((line) => channel.send({ type: 'progress', line })),
+      root: args.root,
+      cache: args.cache,
+      env: process.env,
+      signal: stop.signal,
+      config,
+      scale: args.scale as Scale,
+      cwd: process.cwd(),
+      mainFiles: args.mainFiles ?? {},
+      formerServiceIds: readChildren(paths).flatMap(({ serviceId }) => serviceId ?? []),
+    };
+  }
 
-/** Everything that the stack is made from, of this home and this configuration. */
-const makePlan = (supervision: Supervision, config: AntiphonConfig, changed: () => void): StackPlan => {
-  const { args, logger, paths, lock, stop, channel } = supervision;
-  const note = noteTo(supervision);
-  const formerServiceIds = readChildren(paths).flatMap(({ serviceId }) => serviceId ?? []);
-  return {
-    context: {
-      paths,
-      logger,
-      credentials: ensureCredentials(paths),
-      ports: createPorts({ paths, note }),
-      usualPorts: args.usualPorts,
-      adopt: lock.adopt,
-    },
-    hooks: { logger, note, changed, children: createChildrenRecord(paths, lock.isHeld) },
-    progress: createProgress((line) => channel.send({ type: 'progress', line })),
-    root: args.root,
-    cache: args.cache,
-    env: process.env,
-    signal: stop.signal,
-    config,
-    scale: args.scale as Scale,
-    cwd: process.cwd(),
-    mainFiles: args.mainFiles ?? {},
-    formerServiceIds,
-  };
-};
+  private enter(state: StackJson['state'], stack: Stack): StackJson {
+    this.state = state;
+    this.publish();
+    return stack.view(this.supervision.paths, this.startedAt, state);
+  }
 
-/** Keeps `stack.json` equal to the stack; a full disk is told in the log and stops nothing that runs. */
-const createPublisher = ({ paths, logger, lock }: Supervision) => {
-  const startedAt = new Date().toISOString();
-  let state: StackJson['state'] = 'starting';
-  let stack: Stack | null = null;
-  const view = (parts: Stack): StackJson => viewStack({ ...parts, paths, startedAt, state });
-  const publish = (): void => {
-    if (stack === null || !lock.isHeld()) return;
+  /** Writes `stack.json`. A full disk is logged and stops no process. */
+  private publish(): void {
+    const { paths, lock, logger } = this.supervision;
+    if (this.stack === null || !lock.isHeld()) return;
     try {
-      writeStack(paths.home, view(stack));
+      writeStack(paths.home, this.stack.view(paths, this.startedAt, this.state));
     } catch (error) {
-      logger.error({ err: error }, 'stack.json could not be written');
-    }
-  };
-  return {
-    publish,
-    follow: (parts: Stack) => void (stack = parts),
-    enter: (next: StackJson['state'], parts: Stack): StackJson => {
-      state = next;
-      publish();
-      return view(parts);
-    },
-  };
-};
-
-/** Runs the stack until somebody wishes it to stop, or its start fails; leaves no process in either case. */
-const runStack = async (supervision: Supervision): Promise<void> => {
-  const { stop, channel } = supervision;
-  const note = noteTo(supervision);
-  const publisher = createPublisher(supervision);
-  const config = readConfig();
-  await assertLoopback();
-  for (const warning of config.warnings) note(`configuration: ${warning}`);
-  const plan = makePlan(supervision, config, publisher.publish);
-  const stack = createStack(plan, await mountEngines(plan));
-  publisher.follow(stack);
-  const housekeeping = setInterval(keepHouse(supervision), HOUSEKEEPING_MS);
-  try {
-    const started = stack.start();
-    // After a wish to stop, the start fails in its own way, which no longer matters.
-    started.catch(() => undefined);
-    await Promise.race([started, stop.wished]);
-    if (!stop.signal.aborted) channel.send({ type: 'ready', stack: publisher.enter('ready', stack) });
-    await stop.wished;
-  } finally {
-    clearInterval(housekeeping);
-    publisher.enter('stopping', stack);
-    await stack.stop(note, stop.urgent);
-  }
-};
-
-const superviseLocked = async (supervision: Supervision): Promise<void> => {
-  const { paths, lock } = supervision;
-  try {
-    await endOrphansOf(supervision);
-    await runStack(supervision);
-  } finally {
-    lock.endChildren();
-    // The home may have been deleted, and be somebody else's by now.
-    if (lock.isHeld()) {
-      rmSync(paths.childrenFile, { force: true });
-      removeStack(paths.home);
+      logger.error({ err: error }, 'stack.json write failed');
     }
   }
-};
 
-/** What a supervisor that was killed left running; its record of lease owners is still needed afterwards. */
-const endOrphansOf = async (supervision: Supervision): Promise<void> => {
-  await endOrphans(supervision.paths.home, noteTo(supervision), { keepRecord: true });
-};
+  /** Rotates logs, and stops a stack whose home was deleted, because `npm stop` cannot find it. */
+  private keepHomeUsable(): void {
+    const { lock, stop, paths, logger } = this.supervision;
+    if (!lock.isHeld()) return stop.request('its home was deleted');
+    for (const name of readdirSync(paths.logs).filter((file) => file.endsWith('.log')))
+      try {
+        rotateLog(join(paths.logs, name));
+      } catch (error) {
+        logger.warn({ err: error, log: name }, 'log rotation failed');
+      }
+  }
+}
 
-/** What to tell a person, and the exit code. */
+/** Returns the message for a person, and the exit code. */
 const describeFailure = (error: unknown, home: string): { message: string; exitCode: number } => {
   if (configProblems(error).length > 0) return { message: renderConfigErrors(error), exitCode: 2 };
   const system = explainSystemError(error, `the home ${home}`);
@@ -177,8 +168,8 @@ const describeFailure = (error: unknown, home: string): { message: string; exitC
 };
 
 /**
- * Runs a stack as this process, from its lock to its last child's end.
- * @returns the exit code: 0 after an orderly stop, or when another supervisor holds the home
+ * Runs a stack in this process, from acquiring its lock to the end of its last child. Returns the
+ * exit code. It is 0 after a stop request, or when another supervisor holds the home.
  */
 export const runSupervisor = async (
   args: SupervisorArguments,
@@ -195,7 +186,7 @@ export const runSupervisor = async (
     }
     const { lock } = attempt;
     try {
-      await superviseLocked({ args, channel, logger, paths, lock, stop });
+      await new Supervisor({ args, channel, logger, paths, lock, stop }).run();
     } finally {
       lock.release();
     }
@@ -203,7 +194,7 @@ export const runSupervisor = async (
   } catch (error) {
     if (stop.signal.aborted) return 0;
     const failure = describeFailure(error, args.home);
-    logger.error({ err: error }, 'the stack could not be started');
+    logger.error({ err: error }, 'stack start failed');
     channel.send({ type: 'failed', ...failure });
     return failure.exitCode;
   }

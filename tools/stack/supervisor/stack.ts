@@ -1,125 +1,163 @@
 import { join } from 'node:path';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import type { AntiphonConfig } from '@antiphon/config';
+import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { createStickyPort } from '../home/sticky-port.js';
-import { connectionsFor } from '../mounts/mount-engines.js';
-import type { Engines, EnginesOptions } from '../mounts/mount-engines.js';
-import { superviseProcess } from '../process/supervised-process.js';
-import type { SupervisedProcess } from '../process/supervised-process.js';
-import { SERVICE_WAVES, serviceProcess } from '../services/service-process.js';
-import type { ServiceContext } from '../services/service-process.js';
+import { connectionsFor } from '../engines/engines.js';
+import type { Engines, EnginesOptions } from '../engines/engines.js';
+import { StickyPort } from '../home/ports.js';
+import { SERVICE_WAVES, serviceProcess } from '../process/service-process.js';
+import type { ServiceContext } from '../process/service-process.js';
+import { SupervisedProcess } from '../process/supervised-process.js';
+import type { ServiceEntry, StackJson } from '../stack-json.js';
 import type { Scale } from '../stack-options.js';
 import { createLeaseReleaser } from './database.js';
 import type { LeaseReleaser } from './database.js';
-import type { RunningService } from './stack-view.js';
+
+const LOOPBACK = '127.0.0.1';
+const ANY_ADDRESS = new Set(['0.0.0.0', '::', '[::]', '']);
 
 export interface StackPlan extends EnginesOptions {
   readonly config: AntiphonConfig;
   readonly scale: Scale;
   readonly cwd: string;
   readonly mainFiles: Readonly<Record<string, string>>;
-  /** Owners of leases that a previous supervisor of this home knew. */
+  /** Lease owners of this home's previous supervisor. */
   readonly formerServiceIds: readonly string[];
 }
 
-/** Engines and services of one home. */
-export interface Stack {
-  readonly engines: Engines;
-  readonly services: readonly RunningService[];
-  /** Engines first, then the services wave by wave; resolves when all of them are ready. */
-  start(): Promise<void>;
-  /** The other way round; safe at any moment of a start. */
-  stop(note: (line: string) => void, urgent: AbortSignal): Promise<void>;
+interface RunningService {
+  readonly service: ServiceName;
+  readonly host: string;
+  readonly process: SupervisedProcess;
 }
 
-const LOOPBACK = '127.0.0.1';
-
-const instances = (
-  { scale, config, context, hooks }: StackPlan,
-  services: ServiceContext,
-): RunningService[] =>
-  SERVICE_WAVES.flat().flatMap((service) =>
-    Array.from({ length: scale[service] }, (_, i) => {
-      const isGateway = service === 'gateway';
-      const host = isGateway ? config.gateway.host : LOOPBACK;
-      const preferred = isGateway && i === 0 && context.usualPorts ? config.gateway.port : 0;
-      const sticky = createStickyPort({ ports: context.ports, name: `${service}-${i + 1}`, preferred, host });
-      const port = isGateway ? () => sticky.ensure() : () => Promise.resolve(0);
-      const spec = serviceProcess({ service, index: i + 1, host, port }, services);
-      return { service, host, process: superviseProcess(spec, hooks) };
-    }),
-  );
-
-const freeFormerLeases = async (
-  { formerServiceIds }: StackPlan,
-  isOurs: boolean,
-  releaser: LeaseReleaser,
-): Promise<void> => {
-  // Nobody else uses a database of ours, and none of our services runs yet: whoever holds a lease is dead.
-  const owners = isOurs ? [''] : formerServiceIds;
-  for (const owner of owners) await releaser.release(owner);
+/** Returns the URL for clients on this machine. */
+const urlOf = (host: string, port: number): string => {
+  if (ANY_ADDRESS.has(host)) return `http://${LOOPBACK}:${port}`;
+  return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
 };
 
+const entryOf = ({ process }: RunningService): ServiceEntry => {
+  const { pid, port, state, restarts, startedAt } = process.status();
+  return { id: process.name, pid, port, state, restarts, startedAt };
+};
+
+/** Stops processes in parallel; an abort of `urgent` kills those that still run. */
 const stopAll = async (processes: readonly SupervisedProcess[], urgent: AbortSignal): Promise<void> => {
-  const now = (): void => {
+  const kill = (): void => {
     for (const process of processes) void process.stop({ now: true });
   };
-  urgent.addEventListener('abort', now, { once: true });
+  urgent.addEventListener('abort', kill, { once: true });
   await Promise.all(processes.map((process) => process.stop({ now: urgent.aborted })));
-  urgent.removeEventListener('abort', now);
+  urgent.removeEventListener('abort', kill);
 };
 
-const present = (process: SupervisedProcess | null): SupervisedProcess[] =>
-  process === null ? [] : [process];
+/** Engines and services of one home. */
+export class Stack {
+  private readonly services: readonly RunningService[];
+  private releaser: LeaseReleaser | null = null;
 
-/** Puts a stack together; nothing runs yet. */
-export const createStack = (plan: StackPlan, engines: Engines): Stack => {
-  const { hooks, context, progress, env, root, cache, cwd, config, mainFiles } = plan;
-  let releaser: LeaseReleaser | null = null;
-  const services = instances(plan, {
-    root,
-    cache,
-    cwd,
-    env,
-    home: context.paths.home,
-    logs: context.paths.logs,
-    config: config.source,
-    connections: (service) => connectionsFor(engines, service),
-    mainFile: (service) => mainFiles[service] ?? join(root, 'apps', service, 'dist', 'main.js'),
-    releaseLeases: async (serviceId) => releaser?.release(serviceId),
-  });
-  const processesOf = (wave: readonly ServiceName[]): SupervisedProcess[] =>
-    services.filter(({ service }) => wave.includes(service)).map(({ process }) => process);
+  constructor(
+    private readonly plan: StackPlan,
+    private readonly engines: Engines,
+  ) {
+    const services = this.serviceContext();
+    this.services = SERVICE_WAVES.flat().flatMap((service) =>
+      Array.from({ length: plan.scale[service] }, (_, i) => this.createService(service, i + 1, services)),
+    );
+  }
 
-  const start = async (): Promise<void> => {
-    const temporal = engines.temporal.start();
-    const first = Promise.all([engines.postgres.start(), engines.nats.start()]);
+  /** Starts the engines, then the services wave by wave. Resolves when all of them are ready. */
+  async start(): Promise<void> {
+    const { postgres, nats, temporal } = this.engines;
+    const temporalStarted = temporal.start();
+    const othersStarted = Promise.all([postgres.start(), nats.start()]);
     // Temporal may take longer, but its failure ends the start at once.
-    await Promise.race([first, temporal.then(() => first)]);
-    releaser = createLeaseReleaser(engines.postgres.ownerUrl(), hooks.logger);
-    await freeFormerLeases(plan, engines.postgres.isOurs, releaser);
+    await Promise.race([othersStarted, temporalStarted.then(() => othersStarted)]);
+    this.releaser = createLeaseReleaser(postgres.ownerUrl(), this.plan.hooks.logger);
+    await this.releaseFormerLeases(this.releaser);
     for (const wave of SERVICE_WAVES) {
-      if (wave.includes('agent')) await temporal;
-      await progress.step(`${wave.join(', ')}: starting`, () =>
-        Promise.all(processesOf(wave).map((process) => process.start())),
+      if (wave.includes('agent')) await temporalStarted;
+      await this.plan.progress.step(`${wave.join(', ')}: starting`, () =>
+        Promise.all(this.processesOf(wave).map((process) => process.start())),
       );
     }
-  };
+  }
 
-  return {
-    engines,
-    services,
-    start,
-    stop: async (note, urgent) => {
-      const stopping = async (what: string, processes: readonly SupervisedProcess[]): Promise<void> => {
-        if (processes.some((process) => process.status().pid !== null)) note(`stopping ${what}`);
-        await stopAll(processes, urgent);
-      };
-      for (const wave of [...SERVICE_WAVES].reverse()) await stopping(wave.join(', '), processesOf(wave));
-      await releaser?.close();
-      const { temporal, nats, postgres } = engines;
-      await stopping('Temporal and NATS', [...present(temporal.process), ...present(nats.process)]);
-      await stopping('PostgreSQL', present(postgres.process));
-    },
-  };
-};
+  /** Stops services and engines in reverse order. Safe at any moment of a start. */
+  async stop(note: (line: string) => void, urgent: AbortSignal): Promise<void> {
+    const stopGroup = async (
+      name: string,
+      processes: readonly (SupervisedProcess | null)[],
+    ): Promise<void> => {
+      const present = processes.filter((process) => process !== null);
+      if (present.some((process) => process.status().pid !== null)) note(`stopping ${name}`);
+      await stopAll(present, urgent);
+    };
+    for (const wave of [...SERVICE_WAVES].reverse()) await stopGroup(wave.join(', '), this.processesOf(wave));
+    await this.releaser?.close();
+    const { temporal, nats, postgres } = this.engines;
+    await stopGroup('Temporal and NATS', [temporal.process, nats.process]);
+    await stopGroup('PostgreSQL', [postgres.process]);
+  }
+
+  /** Returns the content of `stack.json`. */
+  view(paths: HomeLayout, startedAt: string, state: StackJson['state']): StackJson {
+    const { postgres, nats, temporal } = this.engines;
+    const gateways = this.services.flatMap(({ service, host, process }) => {
+      const { port } = process.status();
+      return service === 'gateway' && port !== null ? [urlOf(host, port)] : [];
+    });
+    const temporalUi = temporal.uiUrl();
+    return {
+      state,
+      home: paths.home,
+      supervisor: { pid: process.pid, startedAt },
+      services: Object.fromEntries(
+        SERVICES.map((name) => [name, this.services.filter(({ service }) => service === name).map(entryOf)]),
+      ) as Record<ServiceName, ServiceEntry[]>,
+      engines: { postgres: postgres.entry(), nats: nats.entry(), temporal: temporal.entry() },
+      urls: { gateway: gateways[0] ?? null, gateways, ...(temporalUi === null ? {} : { temporalUi }) },
+      adminKeyFile: paths.adminKeyFile,
+      credentials: { databaseUrlFile: paths.databaseUrlFile, natsUsersFile: paths.natsUsersFile },
+      logs: paths.logs,
+    };
+  }
+
+  private serviceContext(): ServiceContext {
+    const { context, env, root, cache, cwd, config, mainFiles } = this.plan;
+    return {
+      cache,
+      cwd,
+      env,
+      home: context.paths.home,
+      logs: context.paths.logs,
+      config: config.source,
+      connections: (service) => connectionsFor(this.engines, service),
+      mainFile: (service) => mainFiles[service] ?? join(root, 'apps', service, 'dist', 'main.js'),
+      releaseLeases: async (serviceId) => this.releaser?.release(serviceId),
+    };
+  }
+
+  private createService(service: ServiceName, index: number, services: ServiceContext): RunningService {
+    const { config, context, hooks } = this.plan;
+    const isGateway = service === 'gateway';
+    const host = isGateway ? config.gateway.host : LOOPBACK;
+    const preferred = isGateway && index === 1 && context.usualPorts ? config.gateway.port : 0;
+    const sticky = new StickyPort({ ports: context.ports, name: `${service}-${index}`, preferred, host });
+    const port = isGateway ? () => sticky.ensure() : () => Promise.resolve(0);
+    const spec = serviceProcess({ service, index, host, port }, services);
+    return { service, host, process: new SupervisedProcess(spec, hooks) };
+  }
+
+  private processesOf(wave: readonly ServiceName[]): SupervisedProcess[] {
+    return this.services.filter(({ service }) => wave.includes(service)).map(({ process }) => process);
+  }
+
+  private async releaseFormerLeases(releaser: LeaseReleaser): Promise<void> {
+    // No service runs yet. In a managed database every lease therefore belongs to a dead process.
+    const owners = this.engines.postgres.isOurs ? [''] : this.plan.formerServiceIds;
+    for (const owner of owners) await releaser.release(owner);
+  }
+}

@@ -1,16 +1,16 @@
 import { createLogger } from '@antiphon/observability';
-import { endAllChildren } from '../process/child-process.js';
-import { processChannel } from './channel.js';
+import { signalAllChildren } from '../process/child-process.js';
+import { processChannel } from './messages.js';
 import type { SupervisorArguments } from './messages.js';
 import { runSupervisor } from './run-supervisor.js';
 
 const logger = createLogger({ service: 'supervisor' });
 const channel = processChannel();
 
-/** A bug of ours must not leave engines running; what does not end now, whoever comes next finds and ends. */
+/** Stops all children after an unexpected error. The next start ends those that remain. */
 const fail = (error: unknown): void => {
-  logger.fatal({ err: error }, 'the supervisor failed');
-  endAllChildren();
+  logger.fatal({ err: error }, 'supervisor failed');
+  signalAllChildren();
   process.exit(1);
 };
 process.on('uncaughtException', fail);

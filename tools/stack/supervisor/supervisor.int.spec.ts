@@ -24,7 +24,7 @@ import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
 import { until } from '@antiphon/testing';
 import { down, readStack, up } from '../index.js';
 import type { RunningStack, StackJson, UpOptions } from '../index.js';
-import { readChildren } from '../process/children-record.js';
+import { readChildren } from '../process/child-process.js';
 
 const FAKE = join(projectRoot, 'tools/stack/fixtures/fake-service.mjs');
 const FAKES = Object.fromEntries(SERVICES.map((name) => [name, FAKE]));
@@ -92,7 +92,7 @@ describe('a running stack', () => {
       users: Record<string, { user: string; password: string }>;
     };
 
-  it('says in stack.json what runs and where, and keeps every secret in files of mode 600', async () => {
+  it('describes its processes in stack.json and stores secrets in files of mode 600', async () => {
     const stack = now();
     expect(stack).toEqual(running.stack);
     expect(stack.state).toBe('ready');
@@ -108,7 +108,7 @@ describe('a running stack', () => {
     expect(readFileSync(homeLayout(home).stackFile, 'utf8')).not.toContain(nats().users['agent']!.password);
   });
 
-  it('runs PostgreSQL durable, checked by sums, with a login for each service', async () => {
+  it('runs PostgreSQL with durable commits, checksums and a login for each service', async () => {
     const [settings] = await query(
       databaseUrl(),
       `select current_setting('fsync') as fsync, current_setting('data_checksums') as checksums,
@@ -121,7 +121,7 @@ describe('a running stack', () => {
     await expect(query(own.replace(/:[^:@]+@/, ':wrong@'), 'select 1')).rejects.toThrow(/password/);
   });
 
-  it('lets a service use its own subjects at NATS, and nobody without a password', async () => {
+  it('limits a service to its own subjects at NATS and refuses clients without a password', async () => {
     const { url, users } = nats();
     await expect(connect({ servers: url, reconnect: false })).rejects.toThrow(/authorization/i);
     const agent = { user: users['agent']!.user, pass: users['agent']!.password };
@@ -141,7 +141,7 @@ describe('a running stack', () => {
     await Promise.all([connection.close(), other.close()]);
   });
 
-  it('starts a killed service again at once, and frees its leases', async () => {
+  it('restarts a killed service at once and releases its leases', async () => {
     const [before] = now().services.agent;
     const env = (await (await fetch(`http://127.0.0.1:${before!.port}/env`)).json()) as Record<
       string,
@@ -162,31 +162,28 @@ describe('a running stack', () => {
     expect(await query(databaseUrl(), `select owner from leases where name = 'session/x'`)).toEqual([
       { owner: null },
     ]);
-    expect(progress).toContain('  agent-1 was ended by SIGKILL; starting it again');
+    expect(progress).toContain('  agent-1 was ended by SIGKILL; restarting');
   });
 
-  it.each(['postgres', 'nats', 'temporal'] as const)(
-    'starts a killed %s again on its port',
-    async (engine) => {
-      const before = now().engines[engine];
-      process.kill(before.pid!, 'SIGKILL');
-      await until(() => {
-        const { state, pid } = now().engines[engine];
-        return state === 'ready' && pid !== before.pid;
-      });
-      expect(now().engines[engine]).toMatchObject({ port: before.port, restarts: 1 });
-      expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
-    },
-  );
+  it.each(['postgres', 'nats', 'temporal'] as const)('restarts a killed %s on its port', async (engine) => {
+    const before = now().engines[engine];
+    process.kill(before.pid!, 'SIGKILL');
+    await until(() => {
+      const { state, pid } = now().engines[engine];
+      return state === 'ready' && pid !== before.pid;
+    });
+    expect(now().engines[engine]).toMatchObject({ port: before.port, restarts: 1 });
+    expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
 
-  it('is joined by a second start, which starts nothing', async () => {
+  it('is joined by a second start, which starts no process', async () => {
     const pids = allPids(now());
     const second = await start(home);
     expect(second.joined).toBe(true);
     expect(allPids(second.stack)).toEqual(pids);
   });
 
-  it('stops in order: gateways first, engines last, no process and no stack.json left', async () => {
+  it('stops gateways first and engines last, without a process or stack.json left', async () => {
     const everything = identities(now());
     expect(everything).toHaveLength(10);
     running.requestStop();
@@ -217,7 +214,7 @@ describe('a start', () => {
     }
   }, 60_000);
 
-  it('at the same moment as another one of the same home lets one do it and joins', async () => {
+  it('joins a concurrent start of the same home', async () => {
     const home = newHome();
     const both = await Promise.all([start(home), start(home)]);
     expect(both.map(({ joined }) => joined).sort()).toEqual([false, true]);
@@ -225,7 +222,7 @@ describe('a start', () => {
     expect(await down({ home })).toEqual({ wasRunning: true });
   }, 60_000);
 
-  it('after a kill -9 of the supervisor ends the orphans and goes on with the same data', async () => {
+  it('ends the orphans of a killed supervisor and continues with the same data', async () => {
     const home = newHome();
     const first = await start(home);
     const url = readFileSync(first.stack.credentials.databaseUrlFile, 'utf8').trim();
@@ -246,7 +243,7 @@ describe('a start', () => {
     expect(left.filter(isAlive)).toEqual([]);
   }, 60_000);
 
-  it('that is killed half-way leaves nothing that the next one stumbles over', async () => {
+  it('succeeds after a start that was killed before it was ready', async () => {
     const home = newHome();
     const seen = new AbortController();
     const killed = start(home, { signal: seen.signal }).catch((error: unknown) => error);
@@ -261,7 +258,7 @@ describe('a start', () => {
     expect(marked(home)).toEqual([]);
   }, 60_000);
 
-  it('that fails says why, with what the process said, and leaves no process', async () => {
+  it('reports the last output of a process that fails, and ends all processes', async () => {
     const home = newHome();
     writeFileSync(join(home, 'crash-on-start'), '');
     await expect(start(home)).rejects.toThrow(
@@ -271,7 +268,7 @@ describe('a start', () => {
     expect(readChildren(homeLayout(home))).toEqual([]);
   }, 60_000);
 
-  it('with a wrong configuration says where, before anything is started', async () => {
+  it('reports the place of a configuration error before it starts a process', async () => {
     const home = newHome();
     writeFileSync(join(home, 'antiphon.toml'), '[gatway]\nport = 1\n');
     const failure = (await start(home).catch((error: unknown) => error)) as Error;
@@ -280,7 +277,7 @@ describe('a start', () => {
     expect(existsSync(join(homeLayout(home).postgres, 'data'))).toBe(false);
   });
 
-  it('takes another port where the usual one is taken, and says so', async () => {
+  it('chooses and reports another port where the usual one is taken', async () => {
     const home = newHome();
     const server = createServer().listen(0, '127.0.0.1');
     await until(() => server.listening);
@@ -295,7 +292,7 @@ describe('a start', () => {
     server.close();
   }, 60_000);
 
-  it('uses engines that run elsewhere and starts none in their place', async () => {
+  it('uses external engines and starts none of its own', async () => {
     const host = newHome();
     const theirs = await start(host);
     const { postgres, temporal } = theirs.stack.engines;
@@ -328,7 +325,7 @@ describe('a start', () => {
     await down({ home: host });
   }, 60_000);
 
-  it('names the variable of an engine elsewhere that does not answer', async () => {
+  it('names the variable of an external engine that does not respond', async () => {
     const home = newHome();
     const server = createServer().listen(0, '127.0.0.1');
     await until(() => server.listening);
@@ -339,7 +336,7 @@ describe('a start', () => {
     ).rejects.toThrow(`ANTIPHON_NATS_URL points at 127.0.0.1:${port}, which cannot be used`);
   }, 60_000);
 
-  it('ends with whoever started it, unless it was detached', async () => {
+  it('ends with the process that started it, unless it was detached', async () => {
     const home = newHome();
     const running = await start(home);
     const everything = identities(running.stack);
@@ -350,7 +347,7 @@ describe('a start', () => {
     expect(await waitForExit(everything[0]!, 1_000)).toBe(true);
   }, 60_000);
 
-  it('whose home is deleted under it stops by itself', async () => {
+  it('stops by itself when its home is deleted', async () => {
     const home = newHome();
     const running = await start(home);
     const everything = identities(running.stack);
@@ -359,7 +356,7 @@ describe('a start', () => {
     expect(everything.filter(isAlive)).toEqual([]);
   }, 60_000);
 
-  it('in a home that is a file says so', async () => {
+  it('reports a home that is a file', async () => {
     const folder = newHome();
     const home = join(folder, 'file');
     writeFileSync(home, '');

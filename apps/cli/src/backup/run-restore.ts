@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readManifest, restoreDatabase } from '@antiphon/database';
 import { beginEpoch, readLogEnd } from '@antiphon/event-store';
 import { silentLogger } from '@antiphon/observability';
-import { withHomeAtRest } from '@antiphon/stack';
+import { withStoppedHome } from '@antiphon/stack';
 import { homeOf } from '../connection/gateway-address.js';
 import { archiveFolder, connectOperator, findNats, rootsFile } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
@@ -84,16 +84,16 @@ const restoreInto = async (context: CommandContext, folder: string, target: Targ
 /** Restores into the stopped stack of a home. */
 const restoreHome = (context: CommandContext, folder: string): Promise<Restored> => {
   const { env, cwd, output } = context;
-  return withHomeAtRest(
+  return withStoppedHome(
     {
       ...{ home: homeOf(env, cwd), env: { ...env }, logger: silentLogger },
       onProgress: (line) => void (output.json || process.stderr.write(`${line}\n`)),
     },
-    ({ databaseUrl, forgetOthers }) =>
+    ({ databaseUrl, deleteDerivedData }) =>
       restoreInto(context, folder, {
         url: databaseUrl,
         deleteMessages: () => {
-          forgetOthers();
+          deleteDerivedData();
           return Promise.resolve({ messages: 'deleted', known: [] });
         },
       }),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SERVICES } from '@antiphon/contracts/messaging';
-import { readMigrateSettings } from './migrate-settings.js';
+import { readMigrateSettings } from './migrate-engines.js';
 
 const URL = 'postgresql://owner:of-everything@db:5432/antiphon';
 const passwords = Object.fromEntries(
@@ -11,7 +11,7 @@ const passwords = Object.fromEntries(
 );
 
 describe('the settings of the migration job', () => {
-  it('are the owner’s address, a password for each service, and Temporal', () => {
+  it('contain the owner’s address, a password for each service, and Temporal', () => {
     const env = { ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: 'temporal:7233', ...passwords };
     expect(readMigrateSettings(env)).toEqual({
       databaseUrl: URL,
@@ -20,13 +20,13 @@ describe('the settings of the migration job', () => {
     });
   });
 
-  it('may leave logins and Temporal to somebody else', () =>
+  it('accept a database without passwords and without Temporal', () =>
     expect(readMigrateSettings({ ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: '' })).toMatchObject({
       passwords: null,
       temporalAddress: null,
     }));
 
-  it('name the variable that is wrong, and no value', () => {
+  it('name the wrong variable without its value', () => {
     const half = { ...passwords, ANTIPHON_MEMORY_DATABASE_PASSWORD: 'short' };
     const read = () => readMigrateSettings({ ANTIPHON_DATABASE_URL: URL, ...half });
     expect(read).toThrow(/ANTIPHON_MEMORY_DATABASE_PASSWORD$/);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { serviceEnvironment } from './service-environment.js';
+import { serviceEnvironment } from './service-process.js';
 
 const environment = (service: 'agent' | 'sandbox') =>
   serviceEnvironment(
@@ -31,7 +31,7 @@ const environment = (service: 'agent' | 'sandbox') =>
   );
 
 describe('the environment of a service', () => {
-  it('has its own addresses and credentials, and never the owner’s', () => {
+  it('has its own addresses and credentials, and not the owner’s', () => {
     const env = environment('agent');
     expect(env).toMatchObject({
       ANTIPHON_SERVICE_ID: 'agent-1-abcd',
@@ -46,13 +46,13 @@ describe('the environment of a service', () => {
     expect(env).not.toHaveProperty('npm_config_registry');
   });
 
-  it('gives providers’ keys to the agent, but nothing of the kind to the sandbox', () => {
+  it('passes providers’ keys to the agent and not to the sandbox', () => {
     expect(environment('agent')['ANTHROPIC_API_KEY']).toBe('sk-1');
     expect(environment('sandbox')).not.toHaveProperty('ANTHROPIC_API_KEY');
     expect(environment('sandbox')['PATH']).toBe('/bin');
   });
 
-  it('tells every service where traces go, and where it is to be broken', () => {
+  it('passes the traces’ collector and the failpoints to every service', () => {
     for (const service of ['agent', 'sandbox'] as const) {
       expect(environment(service)['OTEL_EXPORTER_OTLP_ENDPOINT']).toBe('http://127.0.0.1:4318');
       expect(environment(service)['FAILPOINTS']).toBe('@/tmp/plan');

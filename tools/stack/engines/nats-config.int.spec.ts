@@ -7,7 +7,7 @@ import { connectNats } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { startNatsServer } from '@antiphon/testing';
 import type { TestNatsServer } from '@antiphon/testing';
-import { containerNatsConfig, natsPasswordVariable } from './container-nats-config.js';
+import { containerNatsConfig, natsPasswordVariable } from './nats-config.js';
 
 /** Without quotes inside, nats-server would read it as the number 1e5 and fail. */
 const passwordOf = (user: string): string => `1e5-${user}_x`;
@@ -35,7 +35,7 @@ describe('the NATS configuration of the containers', () => {
     });
     afterAll(() => server.remove());
 
-    it('lets each service in with its own password, into its own subjects', async () => {
+    it('admits each service with its password to its own subjects', async () => {
       for (const service of SERVICES) {
         const options = { url: server.url, service, user: service, logger: silentLogger };
         const link = await connectNats({ ...options, password: passwordOf(service) });
@@ -52,7 +52,7 @@ describe('the NATS configuration of the containers', () => {
       }
     });
 
-    it('refuses a wrong password, and nobody at all', async () => {
+    it('refuses a wrong password and a client without one', async () => {
       const options = { url: server.url, service: 'agent' as const, logger: silentLogger };
       await expect(
         connectNats({ ...options, user: 'agent', password: passwordOf('memory') }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { countFailure, DEFAULT_RESTART_POLICY, restartDelay } from './restart-policy.js';
+import { countFailure, DEFAULT_RESTART_POLICY, restartDelay } from './supervised-process.js';
 
 const delaysOf = (readyForMs: readonly (number | null)[]): number[] => {
   let failures = 0;
@@ -9,18 +9,18 @@ const delaysOf = (readyForMs: readonly (number | null)[]): number[] => {
   });
 };
 
-describe('starting again', () => {
-  it('happens at once after the first death', () => {
+describe('the restart policy', () => {
+  it('restarts at once after the first exit', () => {
     expect(delaysOf([60_000])).toEqual([0]);
   });
 
-  it('waits twice as long after each further one, up to ten seconds', () => {
+  it('doubles the delay after each further failure, up to ten seconds', () => {
     expect(delaysOf([null, null, null, 100, null, null, null, null, null])).toEqual([
       0, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000,
     ]);
   });
 
-  it('begins anew once a process was healthy for a while', () => {
+  it('starts over once a process was healthy for two seconds', () => {
     expect(delaysOf([null, null, null, 2_000, null])).toEqual([0, 250, 500, 0, 250]);
   });
 });

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { makeDir, readJson, writeFileAtomic, writeJsonAtomic } from '@antiphon/bootstrap/files';
+import { homeLayout, postgresMajorOf } from '@antiphon/bootstrap/project';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
+import { toUserError, UserError } from '@antiphon/bootstrap/user-error';
+import { SERVICES } from '@antiphon/contracts/messaging';
+import type { ServiceName } from '@antiphon/contracts/messaging';
+
+const MIB = 1024 * 1024;
+/** PostgreSQL's first files, its write-ahead log and the events of a first day. */
+const NEW_HOME_MIB = 256;
+const OLD_HOME_MIB = 48;
+
+/** Root's home can be searched but not listed, because PostgreSQL runs as another user. */
+const homeMode = (): number => (process.getuid?.() === 0 ? 0o711 : 0o700);
+
+const makeFolders = (paths: HomeLayout): void => {
+  makeDir(paths.home, homeMode());
+  for (const folder of [paths.run, paths.credentials, paths.logs, paths.nats, paths.temporal])
+    makeDir(folder);
+  makeDir(paths.postgres, homeMode());
+  accessSync(paths.run, constants.W_OK);
+};
+
+const existingFolder = (path: string): string =>
+  statSync(path, { throwIfNoEntry: false }) === undefined ? existingFolder(dirname(path)) : path;
+
+/** Throws a UserError on a full disk, before an engine fails on it with its own message. */
+export const assertDiskSpace = (path: string, neededMib: number): void => {
+  const { bavail, bsize } = statfsSync(existingFolder(path));
+  const freeMib = Math.floor((bavail * bsize) / MIB);
+  if (freeMib >= neededMib) return;
+  throw new UserError(
+    `the disk that holds ${path} is full: ${freeMib} MiB are free, and ${neededMib} MiB are needed.\n` +
+      'What to do: free some space, or set ANTIPHON_HOME to a folder on another disk; then run it again.',
+  );
+};
+
+/**
+ * Creates the folders of a home (mode 700) and returns its paths. Throws a UserError when it cannot
+ * be written or its disk is full.
+ */
+export const prepareHome = (home: string): HomeLayout => {
+  const paths = homeLayout(home);
+  assertDiskSpace(home, postgresMajorOf(home) === null ? NEW_HOME_MIB : OLD_HOME_MIB);
+  try {
+    makeFolders(paths);
+  } catch (error) {
+    throw toUserError(error, `the home ${home}`, 'ANTIPHON_HOME names another one');
+  }
+  return paths;
+};
+
+/** Secrets of a home, generated once. Every file that holds one has mode 600. */
+export interface Credentials {
+  /** Names this home in places outside it. */
+  readonly homeId: string;
+  /** Password of PostgreSQL's owner role. */
+  readonly databaseOwner: string;
+  /** Passwords of each service at PostgreSQL and NATS. */
+  readonly services: Readonly<Record<ServiceName, { readonly database: string; readonly nats: string }>>;
+  /** Password of the NATS user without restrictions, for operators and this supervisor. */
+  readonly natsOperator: string;
+}
+
+const createSecret = (): string => randomBytes(24).toString('base64url');
+
+const generateCredentials = (): Credentials => ({
+  homeId: randomBytes(6).toString('hex'),
+  databaseOwner: createSecret(),
+  services: Object.fromEntries(
+    SERVICES.map((name) => [name, { database: createSecret(), nats: createSecret() }]),
+  ) as Credentials['services'],
+  natsOperator: createSecret(),
+});
+
+/** Returns the home's credentials. Generates them and the admin key at the first start. */
+export const ensureCredentials = (paths: HomeLayout): Credentials => {
+  if (!existsSync(paths.adminKeyFile))
+    writeFileAtomic(paths.adminKeyFile, `antiphon_${randomBytes(32).toString('base64url')}\n`);
+  const known = readJson(paths.secretsFile) as Credentials | null;
+  if (known !== null) return known;
+  const credentials = generateCredentials();
+  writeJsonAtomic(paths.secretsFile, credentials);
+  return credentials;
+};
