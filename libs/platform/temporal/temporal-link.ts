@@ -1,15 +1,18 @@
 import type { Client, Connection } from '@temporalio/client';
 import { transient } from '@antiphon/kernel';
 
-/** Contract §6. */
+/** Namespace of all workflows. */
 export const TEMPORAL_NAMESPACE = 'antiphon';
 const DEADLINE_MS = 5_000;
 
-/** A connection to Temporal that is made at its first use and again after the server was away. */
+/** A connection to Temporal, opened at its first use and restored after an outage. */
 export interface TemporalLink {
   readonly address: string;
   readonly namespace: string;
-  /** Calls the client with a deadline; throws `TEMPORAL.UNAVAILABLE` (transient) when no server answers. */
+  /**
+   * Calls the client with a deadline; throws `TEMPORAL.UNAVAILABLE` (transient) when no server
+   * responds.
+   */
   use<T>(work: (client: Client) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -19,21 +22,21 @@ interface Opened {
   readonly client: Client;
 }
 
-// gRPC: cancelled, deadline exceeded, unavailable.
-const AWAY: ReadonlySet<unknown> = new Set([1, 4, 14]);
+/** gRPC codes: cancelled, deadline exceeded, unavailable. */
+const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([1, 4, 14]);
 const codeOf = (error: unknown): unknown =>
   (error as { code?: unknown }).code ?? (error as { cause?: { code?: unknown } }).cause?.code;
 
-const unavailable = (error: unknown): never => {
-  if (!AWAY.has(codeOf(error))) throw error;
+const translateError = (error: unknown): never => {
+  if (!UNAVAILABLE_CODES.has(codeOf(error))) throw error;
   throw transient('TEMPORAL.UNAVAILABLE', 'Temporal cannot be reached', { cause: error });
 };
 
-/** @param address `host:port` of the frontend's gRPC */
+/** Creates a link to the gRPC frontend at `address`, as `host:port`. */
 export const openTemporal = (address: string, namespace: string = TEMPORAL_NAMESPACE): TemporalLink => {
   let opening: Promise<Opened> | undefined;
   const open = async (): Promise<Opened> => {
-    // Loaded here, because it takes 20 MB and a tenth of a second from the processes that do not need it.
+    // Loaded here: the client takes 20 MB and 100 ms, which most processes do not need.
     const { Client, Connection } = await import('@temporalio/client');
     const connection = Connection.lazy({ address });
     return { connection, client: new Client({ connection, namespace }) };
@@ -43,7 +46,7 @@ export const openTemporal = (address: string, namespace: string = TEMPORAL_NAMES
     namespace,
     use: async (work) => {
       const { connection, client } = await (opening ??= open());
-      return connection.withDeadline(Date.now() + DEADLINE_MS, () => work(client)).catch(unavailable);
+      return connection.withDeadline(Date.now() + DEADLINE_MS, () => work(client)).catch(translateError);
     },
     close: async () => {
       const opened = await opening;

@@ -1,47 +1,50 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type * as Sdk from '@temporalio/worker';
 import type { NativeConnection, Worker } from '@temporalio/worker';
+import { backoffDelay, sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 
 export interface WorkerSettings {
   readonly address: string;
   readonly namespace: string;
   readonly taskQueue: string;
-  /** Absolute path of the bundle that the build made; without it, only activities are taken. */
+  /** Absolute path of the workflow bundle. Without it the worker runs activities only. */
   readonly bundlePath?: string;
-  /** Activities at once at most. Default: 200. */
+  /** Maximum concurrent activities. Default: 200. */
   readonly maxActivities?: number;
   readonly activities: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
-  /** Unique for this incarnation of the process, as Temporal shows it. */
+  /** Name in Temporal, unique for this incarnation of the process. */
   readonly identity: string;
   readonly logger: Logger;
-  /** Called each time the worker has begun to poll. */
+  /** Called each time the worker starts to poll. */
   readonly onPolling?: () => void;
 }
 
 export interface RunningWorker {
-  /** Whether it polls now. */
   isPolling(): boolean;
-  /** Takes nothing new; activities are told to stop, and are tried again elsewhere. Safe to call twice. */
+  /**
+   * Drains: polls no more and cancels activities, which another worker retries. Safe to call twice.
+   */
   stop(): Promise<void>;
 }
 
-/** Histories in memory; what was put out is read again from Temporal. */
+/** Maximum workflow histories in memory; evicted ones are read from Temporal again. */
 const MAX_CACHED = 200;
 const MAX_ACTIVITIES = 200;
-const FIRST_BACKOFF_MS = 250;
-const MAX_BACKOFF_MS = 5_000;
-/** How long the next step waits for the process that has the history in memory, before any other takes it: it may be dead. */
+const BACKOFF = { firstMs: 250, maxMs: 5_000 };
+/**
+ * Time for which a workflow's next task waits for the process with its history, which may be dead.
+ */
 const STICKY = '1s';
-/** Activities learn at once that the worker stops; what has not ended by then is left to its heartbeat timeout. */
+/** Time limit for cancelled activities at shutdown; later ones end by their heartbeat timeout. */
 const FORCE_AFTER = '4s';
 
-let runtimeInstalled = false;
-/** The SDK's own log lines become ours, and the signals stay ours too. */
+let isRuntimeInstalled = false;
+
+/** Redirects the SDK's log lines to our logger, and keeps the SDK from handling signals. */
 const installRuntime = (sdk: typeof Sdk, logger: Logger): void => {
   const { Runtime, DefaultLogger, makeTelemetryFilterString } = sdk;
-  if (runtimeInstalled) return;
-  runtimeInstalled = true;
+  if (isRuntimeInstalled) return;
+  isRuntimeInstalled = true;
   const write = new DefaultLogger('WARN', ({ level, message, meta }) => {
     const line = { temporal: level, ...(meta?.['error'] ? { err: meta['error'] as Error } : {}) };
     if (level === 'ERROR') logger.error(line, message);
@@ -77,60 +80,65 @@ const createWorker = async (
     shutdownForceTime: FORCE_AFTER,
   });
 
-/** Polls until it is stopped or the server refuses it for good; answers after everything has drained. */
-const pollOnce = async (
-  settings: WorkerSettings,
-  current: (worker: Worker | null) => void,
-): Promise<void> => {
-  // Loaded here: it takes 70 MB and its time, which a start must not wait for.
-  const sdk = await import('@temporalio/worker');
-  installRuntime(sdk, settings.logger);
-  const connection = await sdk.NativeConnection.connect({ address: settings.address });
-  try {
-    const worker = await createWorker(sdk, settings, connection);
-    const running = worker.run();
-    current(worker);
-    settings.onPolling?.();
-    await running.finally(() => current(null));
-  } finally {
-    await connection.close();
-  }
-};
+/** Runs a Temporal worker, and replaces it whenever its connection fails. */
+class WorkerHost implements RunningWorker {
+  readonly #settings: WorkerSettings;
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
+  #worker: Worker | null = null;
+  #failures = 0;
 
-/** Runs a worker for as long as this process lives: a server that is away or refuses is tried again, with backoff. */
-export const startWorker = (settings: WorkerSettings): RunningWorker => {
-  const stopping = new AbortController();
-  let worker: Worker | null = null;
-  const shutDown = (): void => {
-    if (worker?.getState() === 'RUNNING') worker.shutdown();
-  };
-  const take = (next: Worker | null): void => {
-    worker = next;
-    if (stopping.signal.aborted) shutDown();
-  };
-  const keepPolling = async (): Promise<void> => {
-    let backoffMs = FIRST_BACKOFF_MS;
-    while (!stopping.signal.aborted) {
+  constructor(settings: WorkerSettings) {
+    this.#settings = settings;
+    this.#running = this.#run();
+  }
+
+  isPolling(): boolean {
+    return this.#worker !== null;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#shutDown();
+    // A worker that is still connecting has no activities, and shuts down as soon as it runs.
+    if (this.#worker !== null) await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
       try {
-        await pollOnce(settings, (next) => {
-          take(next);
-          backoffMs = FIRST_BACKOFF_MS;
-        });
+        await this.#pollUntilClosed();
       } catch (error) {
-        settings.logger.warn({ err: error }, 'Temporal gives no work; it will be asked again');
-        await sleep(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-        backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
+        this.#settings.logger.warn({ err: error }, 'Temporal worker failed, retrying');
+        await sleep(backoffDelay(BACKOFF, this.#failures++), signal).catch(() => undefined);
       }
     }
-  };
-  const running = keepPolling();
-  return {
-    isPolling: () => worker !== null,
-    stop: async () => {
-      stopping.abort();
-      shutDown();
-      // One that is only just connecting has no work, and ends as soon as it is there.
-      if (worker !== null) await running;
-    },
-  };
-};
+  }
+
+  /** Polls until the worker is stopped or the server refuses it; resolves once it has drained. */
+  async #pollUntilClosed(): Promise<void> {
+    // Loaded here: the SDK takes 70 MB and time that the start of a service must not wait for.
+    const sdk = await import('@temporalio/worker');
+    installRuntime(sdk, this.#settings.logger);
+    const connection = await sdk.NativeConnection.connect({ address: this.#settings.address });
+    try {
+      const worker = await createWorker(sdk, this.#settings, connection);
+      const running = worker.run();
+      this.#worker = worker;
+      this.#failures = 0;
+      if (this.#stopping.signal.aborted) this.#shutDown();
+      this.#settings.onPolling?.();
+      await running.finally(() => (this.#worker = null));
+    } finally {
+      await connection.close();
+    }
+  }
+
+  #shutDown(): void {
+    if (this.#worker?.getState() === 'RUNNING') this.#worker.shutdown();
+  }
+}
+
+/** Starts a worker that runs until it is stopped. An unavailable server is retried with backoff. */
+export const startWorker = (settings: WorkerSettings): RunningWorker => new WorkerHost(settings);
