@@ -1,9 +1,9 @@
+import { AgentModule } from '@antiphon/agent-features';
 import { runService } from '@antiphon/service-host';
-import { AppModule } from './app.module.js';
 
 await runService({
   service: 'agent',
-  module: AppModule,
+  module: AgentModule,
   env: process.env,
   temporal: true,
   streams: ['LIVE'],

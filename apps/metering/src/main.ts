@@ -1,4 +1,4 @@
+import { MeteringModule } from '@antiphon/metering-features';
 import { runService } from '@antiphon/service-host';
-import { AppModule } from './app.module.js';
 
-await runService({ service: 'metering', module: AppModule, env: process.env, streams: ['DLQ'] });
+await runService({ service: 'metering', module: MeteringModule, env: process.env, streams: ['DLQ'] });

@@ -1,11 +1,10 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { FAILPOINTS, invalid } from '@antiphon/kernel';
+import { FAILPOINTS, invalid, sleep } from '@antiphon/kernel';
 import type { FailpointAction, FailpointName } from '@antiphon/kernel';
 
 interface Armed {
   readonly name: FailpointName;
-  /** Which time, counted from 1, that this process comes by. */
+  /** Pass at which the action runs, counted from 1 in this process. */
   readonly nth: number;
   readonly act: () => Promise<void>;
 }
@@ -17,7 +16,7 @@ const ACTIONS: Readonly<Record<string, () => Promise<void>>> = {
     process.kill(process.pid, 'SIGKILL');
     return forever();
   },
-  // The whole process stands still here, as under a debugger, until somebody sends SIGCONT.
+  // Suspends the whole process, as under a debugger, until it receives SIGCONT.
   stop: async () => void process.kill(process.pid, 'SIGSTOP'),
   exit0: async () => process.exit(0),
   hang: forever,
@@ -28,7 +27,7 @@ const actionOf = (action: string): (() => Promise<void>) => {
   const delayed = /^delay=(\d+)$/.exec(action);
   if (delayed) return () => sleep(Number(delayed[1]));
   const known = ACTIONS[action];
-  if (!known) throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: ${action} is no action`);
+  if (!known) throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: unknown action ${action}`);
   return known;
 };
 
@@ -37,47 +36,47 @@ const parse = (text: string): Map<FailpointName, Armed> =>
     text.split(',').map((entry) => {
       const [point, nth, action] = entry.trim().split(':');
       const name = FAILPOINTS.find((known) => known === point);
-      if (name === undefined) throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: there is no point ${point}`);
+      if (name === undefined) throw invalid('FAILPOINT.UNKNOWN', `FAILPOINTS: unknown point ${point}`);
       return [name, { name, nth: Number(nth ?? 1), act: actionOf(action ?? 'kill9') }];
     }),
   );
 
 const fromText = (text: string): FailpointAction => {
   const armed = parse(text);
-  const passed = new Map<FailpointName, number>();
+  const passes = new Map<FailpointName, number>();
   return async (name) => {
     const point = armed.get(name);
     if (!point) return;
-    const times = (passed.get(name) ?? 0) + 1;
-    passed.set(name, times);
+    const times = (passes.get(name) ?? 0) + 1;
+    passes.set(name, times);
     if (times === point.nth) await point.act();
   };
 };
 
-const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 const readPlan = (path: string): string | null => {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (error) {
-    if (missing(error)) return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 };
 
-/** One process alone takes a plan: the first that gets to its point so many times. */
-const take = (path: string, plan: string): boolean => {
+/** Claims a plan for this process: the first to reach its point the given number of times. */
+const claimPlan = (path: string, plan: string): boolean => {
   try {
     renameSync(path, `${path}.hit`);
   } catch (error) {
-    if (missing(error)) return false;
+    if (isMissing(error)) return false;
     throw error;
   }
   writeFileSync(`${path}.hit`, JSON.stringify({ plan, pid: process.pid }));
   return true;
 };
 
-/** The plan is one point, in a file that may come while the process runs, and goes when it has been hit. */
+/** Reads one point from a file, which may appear while the process runs and is renamed when hit. */
 const fromFile = (path: string): FailpointAction => {
   let known = { plan: '', passed: 0 };
   return async (name) => {
@@ -86,14 +85,16 @@ const fromFile = (path: string): FailpointAction => {
     const point = parse(plan).get(name);
     if (!point) return;
     known = { plan, passed: known.plan === plan ? known.passed + 1 : 1 };
-    if (known.passed >= point.nth && take(path, plan)) await point.act();
+    if (known.passed >= point.nth && claimPlan(path, plan)) await point.act();
   };
 };
 
 /**
- * What `FAILPOINTS` arms: `name:nth:action,…` with kill9, stop, hang, throw, exit0 or delay=ms, in every incarnation of
- * the process; or `@file`, whose one `name:nth:action` is hit by one process once (then `<file>.hit` says which).
- * Null when it is unset or empty. Throws `FAILPOINT.UNKNOWN`.
+ * Parses `FAILPOINTS`. The form `name:nth:action,…` arms points in every incarnation of the
+ * process. Its actions are kill9, stop, hang, throw, exit0 and delay=ms. The form `@file` names a
+ * file with one `name:nth:action`. One process hits it once, and `<file>.hit` then contains its id.
+ *
+ * Returns null for an unset or empty variable. Throws `FAILPOINT.UNKNOWN`.
  */
 export const failpointsFrom = (text: string | undefined): FailpointAction | null => {
   if (!text) return null;

@@ -3,13 +3,13 @@ import { armFailpoints, failpoint } from '@antiphon/kernel';
 import { failpointsFrom } from './failpoints.js';
 
 describe('failpoints', () => {
-  it('do nothing when nobody asks for them', async () => {
+  it('are inactive unless armed', async () => {
     expect(failpointsFrom(undefined)).toBeNull();
     expect(failpointsFrom('')).toBeNull();
     await expect(failpoint('agent.turn.reserved')).resolves.toBeUndefined();
   });
 
-  it('act at the pass that they name, and only at that one', async () => {
+  it('act at the given pass only', async () => {
     const act = failpointsFrom('agent.turn.reserved:2:throw,agent.tool.answered:1:delay=0');
     armFailpoints(act);
     try {
@@ -23,7 +23,7 @@ describe('failpoints', () => {
     }
   });
 
-  it('are refused when they name what is not there', () => {
+  it('reject an unknown point or action', () => {
     expect(() => failpointsFrom('agent.turn.nowhere:1:throw')).toThrow('there is no point');
     expect(() => failpointsFrom('agent.turn.reserved:1:explode')).toThrow('explode is no action');
   });

@@ -1,19 +1,21 @@
-import { isAppError, transient } from '@antiphon/kernel';
+import { isAppError, transient, withTimeout } from '@antiphon/kernel';
 import type { Clock, JsonValue } from '@antiphon/kernel';
 import type { HealthReport } from '@antiphon/contracts/messaging';
 import type { Logger } from '@antiphon/observability';
-import type { ServiceIdentity } from './service-identity.js';
+import type { ServiceIdentity } from './service-env.js';
 
-/** Proves by using it that a dependency works; throws if it does not. May answer a short detail to show. */
+/** Uses a dependency and throws if it does not work. May return a short detail for the report. */
 export type HealthCheck = () => Promise<string | undefined | void>;
 
-/** What a service knows about its own health, for `/readyz` and `cmd.<service>.health.check`. */
+/** Collects the health of a service, for `/readyz` and `cmd.<service>.health.check`. */
 export interface HealthRegistry {
-  /** A service is ready only while each of its checks passes within a second. */
+  /** Adds a check. A service is ready only while each check passes within a second. */
   addCheck(name: string, check: HealthCheck): void;
-  /** Something that only this service knows, such as its provider or its plug-ins; shown, not judged. */
+  /**
+   * Adds a fact for the report, such as the provider or the plug-ins; it does not affect readiness.
+   */
   addFact(name: string, fact: () => JsonValue | Promise<JsonValue>): void;
-  /** Asks everything now; reports that are asked for at the same time share one round of checks. */
+  /** Runs all checks now. Concurrent reports share one run. */
   report(): Promise<HealthReport>;
 }
 
@@ -21,28 +23,24 @@ type Checked = HealthReport['checks'][number];
 
 const CHECK_TIMEOUT_MS = 1_000;
 
-const timeLimited = <T>(work: Promise<T>, name: string): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<never>((_, reject) => {
-    const error = transient('HEALTH.TIMEOUT', `${name} did not answer within ${CHECK_TIMEOUT_MS} ms`);
-    timer = setTimeout(() => reject(error), CHECK_TIMEOUT_MS);
-  });
-  return Promise.race([work, limit]).finally(() => clearTimeout(timer));
-};
-
-// Only an AppError's text is made to be shown; others may carry addresses or SQL, and go to the log.
+// An AppError's text is safe to show; other texts may contain addresses or SQL and go to the log.
 const describe = (error: unknown): string => (isAppError(error) ? error.message : 'not reachable');
 
-/** Runs checks; a check that fails is logged when it begins to, and again when it passes, not each time it is asked. */
+/**
+ * Makes the function that runs checks. It logs a check when it starts to fail and when it passes
+ * again.
+ */
 const createChecker = (logger: Logger): ((name: string, check: HealthCheck) => Promise<Checked>) => {
   const failing = new Set<string>();
   return async (name, check) => {
     try {
-      const detail = await timeLimited(Promise.resolve(check()), name);
-      if (failing.delete(name)) logger.info({ check: name }, 'a health check passes again');
+      const detail = await withTimeout(Promise.resolve(check()), CHECK_TIMEOUT_MS, () =>
+        transient('HEALTH.TIMEOUT', `${name} did not answer within ${CHECK_TIMEOUT_MS} ms`),
+      );
+      if (failing.delete(name)) logger.info({ check: name }, 'health check passed again');
       return { name, healthy: true, ...(typeof detail === 'string' ? { detail } : {}) };
     } catch (error) {
-      if (!failing.has(name)) logger.warn({ err: error, check: name }, 'a health check fails');
+      if (!failing.has(name)) logger.warn({ err: error, check: name }, 'health check failed');
       failing.add(name);
       return { name, healthy: false, detail: describe(error) };
     }
@@ -59,7 +57,7 @@ export const createHealthRegistry = (
   const runCheck = createChecker(logger);
   let running: Promise<HealthReport> | undefined;
 
-  const round = async (): Promise<HealthReport> => {
+  const runChecks = async (): Promise<HealthReport> => {
     const checked = await Promise.all([...checks].map(([name, check]) => runCheck(name, check)));
     const known = await Promise.all([...facts].map(async ([name, fact]) => [name, await fact()] as const));
     return {
@@ -76,6 +74,6 @@ export const createHealthRegistry = (
   return {
     addCheck: (name, check) => void checks.set(name, check),
     addFact: (name, fact) => void facts.set(name, fact),
-    report: () => (running ??= round().finally(() => (running = undefined))),
+    report: () => (running ??= runChecks().finally(() => (running = undefined))),
   };
 };

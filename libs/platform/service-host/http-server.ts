@@ -1,3 +1,4 @@
+import type { LoggerService } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { IncomingMessage } from 'node:http';
@@ -7,12 +8,12 @@ import type { Logger, OpenSpan, RequestContext } from '@antiphon/observability';
 import { sendProblem } from './problem.filter.js';
 
 export interface HttpOptions {
-  /** Bytes of a request's body at most, default 1 MiB (contract §4). */
+  /** Maximum size of a request's body, bytes. Default: 1 MiB. */
   readonly bodyLimit?: number;
 }
 
 const DEFAULT_BODY_LIMIT = 1024 * 1024;
-/** A client that dribbles its request is cut off. */
+/** Time limit for receiving a request: cuts slow clients off. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 const header = (request: IncomingMessage, name: string): string | undefined => {
@@ -22,7 +23,7 @@ const header = (request: IncomingMessage, name: string): string | undefined => {
 
 const contexts = new WeakMap<IncomingMessage, RequestContext>();
 
-const contextOfHttp = (service: string, request: IncomingMessage): RequestContext => {
+const contextOfRequest = (service: string, request: IncomingMessage): RequestContext => {
   const known = contexts.get(request);
   if (known) return known;
   const context = contextFrom(service, {
@@ -33,7 +34,10 @@ const contextOfHttp = (service: string, request: IncomingMessage): RequestContex
   return context;
 };
 
-/** Fastify for Nest: ids and context for each request, bounds on size and time, problem documents from the router. */
+/**
+ * Creates Fastify for Nest, with request ids and contexts, limits on size and time, and problem
+ * documents.
+ */
 export const createHttpAdapter = (
   service: string,
   logger: Logger,
@@ -43,24 +47,26 @@ export const createHttpAdapter = (
     bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',
-    genReqId: (request: IncomingMessage) => contextOfHttp(service, request).correlationId,
-    // A URL that cannot be decoded never reaches Nest's filters.
+    genReqId: (request: IncomingMessage) => contextOfRequest(service, request).correlationId,
+    // Nest's filters do not see a URL that cannot be decoded.
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) =>
-      runWithContext(contextOfHttp(service, request.raw), () => sendProblem(logger, error, request, reply)),
+      runWithContext(contextOfRequest(service, request.raw), () =>
+        sendProblem(logger, error, request, reply),
+      ),
   });
 
-/** Asked every few seconds by machines: nobody's request. */
+/** Routes that probes call every few seconds; they belong to no client's request. */
 const UNTRACED: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 const spans = new WeakMap<IncomingMessage, OpenSpan>();
 
-/** Opens the request's span: what is done for it happens inside. */
+/** Opens the request's span; all work for the request runs inside it. */
 const beginSpan = (service: string, request: FastifyRequest): void => {
   const route = request.routeOptions.url;
   if (route !== undefined && UNTRACED.has(route)) return;
   const attributes = { 'http.request.method': request.method, 'http.route': route };
   const name = route === undefined ? request.method : `${request.method} ${route}`;
-  const opened = openSpan({ name, role: 'server', attributes }, contextOfHttp(service, request.raw));
+  const opened = openSpan({ name, role: 'server', attributes }, contextOfRequest(service, request.raw));
   contexts.set(request.raw, opened.context);
   spans.set(request.raw, opened.span);
 };
@@ -72,20 +78,36 @@ const endSpan = ({ raw }: FastifyRequest, { statusCode }: FastifyReply): void =>
   span?.end();
 };
 
-/** Runs every later hook and handler inside the request's context; answers carry its id. */
+/** Runs later hooks and handlers inside the request's context; responses carry its id. */
 export const addRequestContext = (app: NestFastifyApplication, service: string): void => {
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
   fastify.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id);
     beginSpan(service, request);
-    runWithContext(contextOfHttp(service, request.raw), done);
+    runWithContext(contextOfRequest(service, request.raw), done);
   });
   fastify.addHook('onResponse', (request, reply, done) => {
     endSpan(request, reply);
     done();
   });
-  // The body arrives in the socket's asynchronous context, not in ours.
+  // The body arrives in the asynchronous context of the socket, not of the request.
   fastify.addHook('preValidation', (request, _reply, done) =>
-    runWithContext(contextOfHttp(service, request.raw), done),
+    runWithContext(contextOfRequest(service, request.raw), done),
   );
 };
+
+const textOf = (message: unknown): string => (typeof message === 'string' ? message : 'Nest');
+const fieldsOf = (message: unknown, rest: readonly unknown[]): object => ({
+  ...(message instanceof Error ? { err: message } : typeof message === 'object' ? { nest: message } : {}),
+  ...(rest.length > 0 ? { context: rest.at(-1) } : {}),
+});
+
+/** Adapts our logger for Nest; Nest's messages about routes and modules become debug lines. */
+export const nestLogger = (logger: Logger): LoggerService => ({
+  log: (message: unknown, ...rest: unknown[]) => logger.debug(fieldsOf(message, rest), textOf(message)),
+  debug: (message: unknown, ...rest: unknown[]) => logger.debug(fieldsOf(message, rest), textOf(message)),
+  verbose: (message: unknown, ...rest: unknown[]) => logger.trace(fieldsOf(message, rest), textOf(message)),
+  warn: (message: unknown, ...rest: unknown[]) => logger.warn(fieldsOf(message, rest), textOf(message)),
+  error: (message: unknown, ...rest: unknown[]) => logger.error(fieldsOf(message, rest), textOf(message)),
+  fatal: (message: unknown, ...rest: unknown[]) => logger.fatal(fieldsOf(message, rest), textOf(message)),
+});

@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
 import type { DynamicModule, Provider } from '@nestjs/common';
-import { HealthController, healthRequestsOf } from './health.controller.js';
-import { MetricsController } from './metrics.controller.js';
 import type { Platform } from './platform.js';
+import { ProbesController, healthRequestsOf } from './probes.controller.js';
 import * as tokens from './tokens.js';
 
 const providersOf = (platform: Platform): Provider[] => [
@@ -20,7 +19,7 @@ const providersOf = (platform: Platform): Provider[] => [
   { provide: tokens.ENVIRONMENT, useValue: platform.environment },
 ];
 
-/** What every service has: the platform by token, and its health over HTTP and NATS. */
+/** Provides the platform by token, and the probes over HTTP and NATS, in every service. */
 @Module({})
 export class PlatformModule {
   static forService(platform: Platform): DynamicModule {
@@ -28,7 +27,7 @@ export class PlatformModule {
     return {
       module: PlatformModule,
       global: true,
-      controllers: [HealthController, MetricsController, healthRequestsOf(platform.identity.service)],
+      controllers: [ProbesController, healthRequestsOf(platform.identity.service)],
       providers,
       exports: providers,
     };

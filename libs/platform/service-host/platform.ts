@@ -12,16 +12,14 @@ import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/m
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { createLogger, startTelemetry, systemClock, uuidIds } from '@antiphon/observability';
 import type { Logger, Telemetry } from '@antiphon/observability';
-import { waitForDatabase } from './database-check.js';
+import { waitForDatabase } from './dependency-checks.js';
 import { failpointsFrom } from './failpoints.js';
 import { createHealthRegistry } from './health-registry.js';
 import type { HealthRegistry } from './health-registry.js';
-import { readServiceEnv } from './service-env.js';
-import type { Environment, ServiceEnv } from './service-env.js';
-import type { ServiceIdentity } from './service-identity.js';
-import { VERSION } from './version.js';
+import { VERSION, readServiceEnv } from './service-env.js';
+import type { Environment, ServiceEnv, ServiceIdentity } from './service-env.js';
 
-/** Everything below Nest that a service works with; PlatformModule hands it out by token. */
+/** Connections and services below Nest; PlatformModule provides them by token. */
 export interface Platform {
   readonly identity: ServiceIdentity;
   readonly settings: ServiceEnv;
@@ -42,9 +40,9 @@ export interface Platform {
 export interface PlatformOptions {
   readonly service: ServiceName;
   readonly env: Environment;
-  /** Absolute: where a relative path in the environment begins. */
+  /** Absolute path; relative paths in the environment start here. */
   readonly cwd: string;
-  /** Instead of standard output; for tests. */
+  /** Replaces the logger to standard output; for tests. */
   readonly logger?: Logger;
 }
 
@@ -57,8 +55,8 @@ const identityOf = (service: ServiceName, settings: ServiceEnv): ServiceIdentity
   home: settings.home,
 });
 
-const readConfig = (service: ServiceName, env: Environment, cwd: string): AntiphonConfig =>
-  // Only the agent calls providers; the others start without their keys.
+const readServiceConfig = (service: ServiceName, env: Environment, cwd: string): AntiphonConfig =>
+  // Only the agent calls providers; other services start without their keys.
   loadConfig({ env, cwd, homeDir: env['HOME'] ?? homedir(), requireKeys: service === 'agent' });
 
 const openNats = (service: ServiceName, settings: ServiceEnv, logger: Logger): Promise<NatsLink> =>
@@ -83,8 +81,8 @@ const connect = async (
 };
 
 /**
- * Reads environment and configuration, then connects to PostgreSQL and NATS, which may take half a minute to come up.
- * Throws what stops the start: `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE`, `MESSAGING.UNAVAILABLE`.
+ * Reads environment and configuration, then connects to PostgreSQL and NATS, with retries for 30 s.
+ * Throws `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE` or `MESSAGING.UNAVAILABLE`.
  */
 export const openPlatform = async ({
   service,
@@ -96,7 +94,7 @@ export const openPlatform = async ({
   const logger = given ?? createLogger({ service, level: settings.logLevel });
   const identity = identityOf(service, settings);
   armFailpoints(failpointsFrom(env['FAILPOINTS']));
-  const config = readConfig(service, env, cwd);
+  const config = readServiceConfig(service, env, cwd);
   const { id: instanceId, version } = identity;
   const telemetry = await startTelemetry({ service, instanceId, version, env, logger });
   const { pool, nats } = await connect(service, settings, logger).catch(async (error: unknown) => {
@@ -121,7 +119,7 @@ export const openPlatform = async ({
   };
 };
 
-/** Closes in the order of need: nothing new is appended, messages go out, then the database; last what tells of it. */
+/** Closes in order of dependency: appends, messages, the database, and telemetry last. */
 export const closePlatform = async ({ eventStore, nats, pool, telemetry }: Platform): Promise<void> => {
   await eventStore.close();
   await nats.drain();

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { AppError, ERROR_KINDS, transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { createHealthRegistry } from './health-registry.js';
-import { problemOf, retryAfterSeconds, statusOf } from './problem.js';
-import { readServiceEnv } from './service-env.js';
-import { VERSION } from './version.js';
+import { problemOf, retryAfterSeconds, statusOf } from './problem.filter.js';
+import { VERSION, readServiceEnv } from './service-env.js';
 
 const identity = {
   service: 'agent',
@@ -31,7 +30,7 @@ describe('health registry', () => {
     });
   });
 
-  it('is not when one fails, and shows only what may be shown of why', async () => {
+  it('is unhealthy while a check fails, and shows only safe details', async () => {
     const health = registry();
     health.addCheck('ours', () => Promise.reject(transient('X.DOWN', 'it is down')));
     health.addCheck('theirs', () => Promise.reject(new Error('connect postgres://u:p@host')));
@@ -40,7 +39,7 @@ describe('health registry', () => {
     expect(checks.map(({ detail }) => detail)).toEqual(['it is down', 'not reachable']);
   });
 
-  it('does not wait for a check that hangs, nor ask it twice at a time', async () => {
+  it('times out a hanging check and does not run it twice at once', async () => {
     const health = registry();
     let asked = 0;
     health.addCheck('hangs', () => new Promise(() => void asked++));
@@ -52,7 +51,7 @@ describe('health registry', () => {
 });
 
 describe('problem', () => {
-  it('has a status for every kind', () => {
+  it('has a status for every error kind', () => {
     expect(ERROR_KINDS.map((kind) => [kind, statusOf(kind)])).toEqual([
       ['invalid', 400],
       ['unauthenticated', 401],
@@ -67,7 +66,7 @@ describe('problem', () => {
     ]);
   });
 
-  it('carries the text and code of an error, and neither its cause nor its data', () => {
+  it('contains the text and code of an error, without its cause and data', () => {
     const error = new AppError('conflict', 'LOG.VERSION_CONFLICT', 'too late', {
       cause: 'secret',
       data: { a: 'secret' },
@@ -82,7 +81,7 @@ describe('problem', () => {
     });
   });
 
-  it('says when to come back, where coming back helps', () => {
+  it('contains a retry time where a retry helps', () => {
     expect(retryAfterSeconds(transient('X', 'x'))).toBe(1);
     expect(retryAfterSeconds(new AppError('exhausted', 'X', 'x', { data: { retryAfterSeconds: 2.1 } }))).toBe(
       3,
@@ -98,7 +97,7 @@ describe('service environment', () => {
     ANTIPHON_HOME: '/home/antiphon',
   };
 
-  it('fills in what may be missing', () => {
+  it('has defaults for optional variables', () => {
     expect(readServiceEnv('agent', { ...env, ANTIPHON_SERVICE_HTTP_PORT: '' }, () => 'fresh')).toMatchObject({
       serviceId: 'agent-fresh',
       httpPort: undefined,
@@ -112,7 +111,7 @@ describe('service environment', () => {
     ['ANTIPHON_SERVICE_HTTP_PORT', '70000'],
     ['ANTIPHON_SERVICE_HTTP_PORT', 'hunter2'],
     ['ANTIPHON_LOG_LEVEL', 'hunter2'],
-  ])('refuses %s=%s without repeating it', (name, value) => {
+  ])('rejects %s=%s without its value', (name, value) => {
     const read = () => readServiceEnv('agent', { ...env, [name]: value }, () => 'fresh');
     expect(read).toThrow(name);
     expect(read).not.toThrow('hunter2');
@@ -120,7 +119,7 @@ describe('service environment', () => {
 });
 
 describe('version', () => {
-  it('is that of the whole house', () => {
+  it('equals the version of the root package', () => {
     const root = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };

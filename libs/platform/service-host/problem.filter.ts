@@ -1,14 +1,72 @@
+import { STATUS_CODES } from 'node:http';
 import { Catch, HttpException } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isAppError, toAppError } from '@antiphon/kernel';
-import type { AppError } from '@antiphon/kernel';
+import type { AppError, ErrorKind } from '@antiphon/kernel';
 import { countError, countFailure } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
-import { PROBLEM_MEDIA_TYPE, makeProblem, problemOf, retryAfterSeconds } from './problem.js';
-import type { ProblemDocument } from './problem.js';
 
-// Codes of what Nest and Fastify refuse before any code of ours sees it.
+/** Body of every HTTP error (RFC 9457); media type `application/problem+json`. */
+export interface ProblemDocument {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  /** The request's id, which its log lines carry. */
+  readonly instance: string;
+  readonly code: string;
+}
+
+export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
+
+const STATUS_OF: Readonly<Record<ErrorKind, number>> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  rejected: 422,
+  conflict: 409,
+  transient: 503,
+  exhausted: 429,
+  provider: 502,
+  bug: 500,
+};
+
+/** Returns the HTTP status of an error kind (docs/errors.md). */
+export const statusOf = (kind: ErrorKind): number => STATUS_OF[kind];
+
+export const makeProblem = (
+  status: number,
+  code: string,
+  detail: string,
+  instance: string,
+): ProblemDocument => ({
+  type: `urn:antiphon:error:${code}`,
+  title: STATUS_CODES[status] ?? 'Error',
+  status,
+  detail,
+  instance,
+  code,
+});
+
+/**
+ * Makes the problem document of an error from its text and code, without its cause, data or stack.
+ */
+export const problemOf = (error: AppError, instance: string): ProblemDocument =>
+  makeProblem(statusOf(error.kind), error.code, error.message, instance);
+
+const DEFAULT_RETRY_SECONDS = 1;
+
+/** Returns the seconds for `Retry-After`, undefined for an error that no retry fixes. */
+export const retryAfterSeconds = (error: AppError): number | undefined => {
+  if (error.kind !== 'transient' && error.kind !== 'exhausted') return undefined;
+  const { retryAfterSeconds: seconds } = error.data;
+  if (typeof seconds === 'number' && seconds >= 0) return Math.ceil(seconds);
+  return error.kind === 'transient' ? DEFAULT_RETRY_SECONDS : undefined;
+};
+
+// Codes of errors that Nest and Fastify raise before our code runs.
 const CODE_OF: Readonly<Record<number, string>> = {
   400: 'HTTP.MALFORMED',
   404: 'HTTP.NOT_FOUND',
@@ -41,12 +99,12 @@ const problemFor = (
 };
 
 const log = (logger: Logger, error: unknown, { status, code }: ProblemDocument): void => {
-  if (status === 500) logger.error({ err: error, status, code }, 'a request failed unexpectedly');
-  else if (status > 500) logger.warn({ err: error, status, code }, 'a request failed; trying again may help');
-  else logger.info({ status, code }, 'a request was refused');
+  if (status === 500) logger.error({ err: error, status, code }, 'HTTP request failed unexpectedly');
+  else if (status > 500) logger.warn({ err: error, status, code }, 'HTTP request failed, retry possible');
+  else logger.info({ status, code }, 'HTTP request refused');
 };
 
-/** Answers an error as a problem document with the request's id, and writes the log line that has the rest. */
+/** Sends an error as a problem document with the request's id, and logs the details. */
 export const sendProblem = (
   logger: Logger,
   error: unknown,
@@ -57,14 +115,14 @@ export const sendProblem = (
   if (cause) countError('http', cause);
   else countFailure('http', 'refused', problem.code);
   log(logger, error, problem);
-  // The headers are out already: the rest of a streamed answer cannot be turned into a document.
+  // Headers are sent: a streamed response can only be cut off.
   if (reply.sent || reply.raw.headersSent) return void reply.raw.destroy();
   const retryAfter = cause === null ? undefined : retryAfterSeconds(cause);
   if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
   void reply.status(problem.status).header('content-type', PROBLEM_MEDIA_TYPE).send(JSON.stringify(problem));
 };
 
-/** Nest's filter for everything that HTTP handlers, guards, pipes, the router and the body parser throw. */
+/** Nest's filter for all errors of HTTP handlers, guards, pipes, the router and the body parser. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(private readonly logger: Logger) {}

@@ -6,7 +6,7 @@ import type { NatsLink, Relay } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { HealthRegistry } from './health-registry.js';
-import type { ServiceIdentity } from './service-identity.js';
+import type { ServiceIdentity } from './service-env.js';
 import { EVENT_STORE, HEALTH, LEASE_STORE, LOGGER, NATS, SERVICE_IDENTITY } from './tokens.js';
 
 type RelayGauge = 'antiphon_relay_leading' | 'antiphon_relay_lag_events';
@@ -45,9 +45,8 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     this.health.addFact('relay', () => ({ ...relay.status() }));
     this.unobserve = observeGauges(
       {
-        antiphon_relay_leading: '1 in the process that carries the log into EVENTS, else 0',
-        antiphon_relay_lag_events:
-          'Events of the log that EVENTS does not have yet, told by the leading process',
+        antiphon_relay_leading: '1 in the process that relays the log to EVENTS, else 0',
+        antiphon_relay_lag_events: 'Events of the log that EVENTS lacks, reported by the leading process',
       },
       (report) => observeRelay(relay, log, report),
     );
@@ -59,6 +58,6 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   }
 }
 
-/** Relays the log to JetStream from this service; of its processes one does at a time. */
+/** Relays the log to JetStream, in one of the processes that import it at a time. */
 @Module({ providers: [RelayHost] })
 export class RelayModule {}

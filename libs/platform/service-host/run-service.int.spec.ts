@@ -23,7 +23,7 @@ const spawn = (env: Environment): Child => {
   const read = async (stream: Readable | null): Promise<void> => {
     for await (const chunk of stream ?? []) output += String(chunk);
   };
-  // Not the `close` event: it does not come after the parent has let go of the channel.
+  // The `close` event does not arrive after the parent has closed the channel.
   const ended = Promise.all([once(child, 'exit'), read(child.stdout), read(child.stderr)]).then(
     ([[code]]) => code as number | null,
   );
@@ -56,7 +56,7 @@ describe('a service as a process', () => {
   };
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'says when it is ready, and drains and ends well at %s',
+    'reports ready, and drains and exits with 0 at %s',
     async (signal) => {
       const child = await start();
       expect((await fetch(`http://127.0.0.1:${child.port}/readyz`)).status).toBe(200);
@@ -66,27 +66,27 @@ describe('a service as a process', () => {
     },
   );
 
-  it('ends when its supervisor is gone', async () => {
+  it('exits when its supervisor is gone', async () => {
     const child = await start();
     child.process.disconnect();
     expect(await child.ended).toBe(0);
   });
 
-  it.each(['throw', 'reject'])('does not go on after a %s that nobody caught, and says why', async (how) => {
+  it.each(['throw', 'reject'])('exits after an uncaught %s and logs it', async (how) => {
     const child = await start();
     child.process.send(how);
     expect(await child.ended).toBe(1);
-    expect(child.output()).toMatch(/"level":"fatal".*nobody/);
+    expect(child.output()).toMatch(/"level":"fatal".*(uncaught exception|unhandled rejection)/);
   });
 
-  it('ends with 1 and one clear line when it cannot start', async () => {
+  it('exits with 1 and one log line when it cannot start', async () => {
     const { ANTIPHON_SERVICE_DATABASE_URL: _, ...env } = serviceEnv('sandbox', database, server.url);
     const child = spawn(env);
     expect(await child.ended).toBe(1);
     expect(child.output()).toContain('ANTIPHON_SERVICE_DATABASE_URL');
   });
 
-  it('shows what is wrong with the configuration and where', async () => {
+  it('logs each problem of the configuration with its place', async () => {
     const child = spawn({
       ...serviceEnv('sandbox', database, server.url),
       ANTIPHON_CONFIG: '/nowhere/antiphon.toml',

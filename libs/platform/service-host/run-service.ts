@@ -5,17 +5,20 @@ import type { Logger } from '@antiphon/observability';
 import { startService } from './start-service.js';
 import type { RunningService, StartOptions } from './start-service.js';
 
-/** Longer than any request may take; then whoever supervises us would kill us anyway. */
+/**
+ * Time limit of a shutdown: longer than any request. The supervisor would kill the process soon
+ * after.
+ */
 const STOP_DEADLINE_MS = 15_000;
 
 const exitOnFailure = (logger: Logger): void => {
-  const fail = (what: string) => (error: unknown) => {
-    logger.fatal({ err: error }, what);
-    // State may be broken in ways that nobody foresaw; the log has everything that was acknowledged.
+  const fail = (event: string) => (error: unknown) => {
+    logger.fatal({ err: error }, event);
+    // State may be inconsistent; the log has everything that was acknowledged.
     process.exit(1);
   };
-  process.on('uncaughtException', fail('an error was caught by nobody'));
-  process.on('unhandledRejection', fail('a rejection was handled by nobody'));
+  process.on('uncaughtException', fail('uncaught exception'));
+  process.on('unhandledRejection', fail('unhandled rejection'));
 };
 
 const stopOnce = (running: RunningService): ((reason: string) => void) => {
@@ -26,13 +29,13 @@ const stopOnce = (running: RunningService): ((reason: string) => void) => {
     stopping = true;
     logger.info({ reason }, 'stopping');
     setTimeout(() => {
-      logger.error('the service did not stop in time');
+      logger.error('shutdown timed out');
       process.exit(1);
     }, STOP_DEADLINE_MS).unref();
     running.stop().then(
       () => process.exit(0),
       (error: unknown) => {
-        logger.error({ err: error }, 'the service did not stop cleanly');
+        logger.error({ err: error }, 'shutdown failed');
         process.exit(1);
       },
     );
@@ -43,11 +46,11 @@ const stopWithProcess = (running: RunningService): void => {
   const stop = stopOnce(running);
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
-  // The supervisor is gone without a word: a service that nobody watches must not linger.
+  // The supervisor has died: an unsupervised service must not stay.
   process.on('disconnect', () => stop('the supervisor is gone'));
   void running.platform.nats.closed.then((error) => {
     if (error === undefined) return;
-    running.platform.logger.fatal({ err: error }, 'the connection to NATS was closed for good');
+    running.platform.logger.fatal({ err: error }, 'NATS connection closed for good');
     process.exit(1);
   });
 };
@@ -58,8 +61,9 @@ const reportFailedStart = (logger: Logger, error: unknown): void => {
 };
 
 /**
- * Runs a service as this process: starts it, tells the supervisor (`{type:'ready', port}` over IPC when there is one),
- * drains on SIGTERM and SIGINT and exits 0; exits 1 when the start fails or an error reaches nobody.
+ * Runs a service as this process. Sends `{type:'ready', port}` to the supervisor over IPC, if there
+ * is one. Drains on SIGTERM and SIGINT and exits 0. Exits 1 when the start fails or an error is
+ * uncaught.
  */
 export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise<void> => {
   const bootLogger = createLogger({ service: definition.service });

@@ -4,26 +4,56 @@ import { invalid } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { LOG_LEVELS } from '@antiphon/observability';
 
-/** Variables as a process gets them. */
+/** Version of all packages; a test compares it with the root package. */
+export const VERSION = '0.1.0';
+
+/** Identity of this process. */
+export interface ServiceIdentity {
+  readonly service: ServiceName;
+  /** Unique for this incarnation of the process; its lease owners begin with it. */
+  readonly id: string;
+  readonly pid: number;
+  readonly version: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** ANTIPHON_HOME: the folder for the service's files. */
+  readonly home: string;
+}
+
+/** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const blankIsMissing = (value: unknown): unknown => (value === '' ? undefined : value);
-const optional = <S extends z.ZodType>(schema: S) => z.preprocess(blankIsMissing, schema.optional());
+const blankToUndefined = (value: unknown): unknown => (value === '' ? undefined : value);
+
+/** Makes a variable optional; a blank one counts as missing. */
+export const optionalVariable = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(blankToUndefined, schema.optional());
+
+/**
+ * Parses variables; throws `SERVICE.BAD_ENVIRONMENT`, which names each wrong variable but not its
+ * value.
+ */
+export const parseVariables = <S extends z.ZodType>(schema: S, env: Environment): z.output<S> => {
+  const parsed = schema.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const names = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw invalid('SERVICE.BAD_ENVIRONMENT', `the service cannot start: ${names.join('; ')}`);
+};
 
 const ServiceVariables = z.object({
   ANTIPHON_SERVICE_DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   ANTIPHON_SERVICE_NATS_URL: z.url({ protocol: /^(nats|tls)$/ }),
-  ANTIPHON_SERVICE_NATS_USER: optional(z.string()),
-  ANTIPHON_SERVICE_NATS_PASSWORD: optional(z.string()),
-  ANTIPHON_TEMPORAL_ADDRESS: optional(z.string()),
-  ANTIPHON_SERVICE_HTTP_HOST: optional(z.string()),
-  ANTIPHON_SERVICE_HTTP_PORT: optional(z.coerce.number().int().min(0).max(65_535)),
+  ANTIPHON_SERVICE_NATS_USER: optionalVariable(z.string()),
+  ANTIPHON_SERVICE_NATS_PASSWORD: optionalVariable(z.string()),
+  ANTIPHON_TEMPORAL_ADDRESS: optionalVariable(z.string()),
+  ANTIPHON_SERVICE_HTTP_HOST: optionalVariable(z.string()),
+  ANTIPHON_SERVICE_HTTP_PORT: optionalVariable(z.coerce.number().int().min(0).max(65_535)),
   ANTIPHON_HOME: z.string().refine(isAbsolute, 'must be an absolute path'),
-  ANTIPHON_SERVICE_ID: optional(z.string().regex(/^[A-Za-z0-9-]{1,100}$/)),
-  ANTIPHON_LOG_LEVEL: optional(z.enum(LOG_LEVELS)),
+  ANTIPHON_SERVICE_ID: optionalVariable(z.string().regex(/^[A-Za-z0-9-]{1,100}$/)),
+  ANTIPHON_LOG_LEVEL: optionalVariable(z.enum(LOG_LEVELS)),
 });
 
-/** What the supervisor, or Kubernetes, tells a service about where it runs. */
+/** Addresses and identity that the supervisor, or Kubernetes, gives to a service. */
 export interface ServiceEnv {
   readonly databaseUrl: string;
   readonly natsUrl: string;
@@ -31,22 +61,17 @@ export interface ServiceEnv {
   readonly natsPassword: string | undefined;
   readonly temporalAddress: string | undefined;
   readonly httpHost: string | undefined;
-  /** 0 = any free one. */
+  /** 0 selects a free port. */
   readonly httpPort: number | undefined;
   readonly home: string;
-  /** Unique for this incarnation of the process: the owner in its leases. */
+  /** Owner of the process's leases, unique for its incarnation. */
   readonly serviceId: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
 }
 
-/** Reads a service's variables; throws `SERVICE.BAD_ENVIRONMENT` naming each one that is wrong, never its value. */
+/** Reads a service's variables; throws `SERVICE.BAD_ENVIRONMENT`. */
 export const readServiceEnv = (service: ServiceName, env: Environment, newId: () => string): ServiceEnv => {
-  const parsed = ServiceVariables.safeParse(env);
-  if (!parsed.success) {
-    const names = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-    throw invalid('SERVICE.BAD_ENVIRONMENT', `the service cannot start: ${names.join('; ')}`);
-  }
-  const variables = parsed.data;
+  const variables = parseVariables(ServiceVariables, env);
   return {
     databaseUrl: variables.ANTIPHON_SERVICE_DATABASE_URL,
     natsUrl: variables.ANTIPHON_SERVICE_NATS_URL,

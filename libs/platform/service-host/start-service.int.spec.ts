@@ -79,7 +79,7 @@ describe('a started service', () => {
     await Promise.all([server.remove(), database.drop()]);
   });
 
-  it('lets a gateway listen beyond loopback only behind a token', async () => {
+  it('requires a token for a gateway that listens beyond loopback', async () => {
     const env = {
       ...serviceEnv('gateway', database, server.url),
       ANTIPHON_SERVICE_HTTP_HOST: '0.0.0.0',
@@ -90,7 +90,7 @@ describe('a started service', () => {
     expect(guarded.host).toBe('0.0.0.0');
   });
 
-  it('says over HTTP and NATS that it is well, and what only it knows', async () => {
+  it('reports its health and facts over HTTP and NATS', async () => {
     const service = await start();
     expect(await call(service, '/healthz')).toMatchObject({ status: 200, body: { service: 'memory' } });
     await until(async () => (await call(service, '/readyz')).status === 200);
@@ -104,7 +104,7 @@ describe('a started service', () => {
     expect(report.checks.map(({ name }) => name).sort()).toEqual(['jetstream', 'nats', 'postgresql']);
   });
 
-  it('tells the truth about NATS, and recovers with it', async () => {
+  it('is unready while NATS is down and recovers with it', async () => {
     const service = await start();
     await until(async () => (await call(service, '/readyz')).status === 200);
     await server.kill();
@@ -120,7 +120,7 @@ describe('a started service', () => {
     await until(async () => (await call(service, '/readyz')).status === 200);
   });
 
-  it('tells the truth about PostgreSQL', async () => {
+  it('is unready while PostgreSQL is down', async () => {
     const own = await createTestDatabase();
     const service = await start({ env: serviceEnv('memory', own, server.url) });
     await own.drop();
@@ -128,7 +128,7 @@ describe('a started service', () => {
     expect((await call(service, '/readyz')).body['detail']).toContain('postgresql');
   });
 
-  it('takes over the ids of a request, or makes them, and answers with the id', async () => {
+  it('uses or creates the ids of a request and returns the request id', async () => {
     const service = await start();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const given = await call(service, '/spec/context', { headers: { 'x-request-id': 'req-7', traceparent } });
@@ -139,7 +139,7 @@ describe('a started service', () => {
     expect(made.body['correlationId']).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('keeps the context through a body that arrives in pieces', async () => {
+  it('keeps the context while a body arrives in chunks', async () => {
     const service = await start();
     const pieces = new ReadableStream({
       async start(controller) {
@@ -195,7 +195,7 @@ describe('a started service', () => {
     ['a prototype in JSON', '{"__proto__":{"a":1}}', 'application/json', 400],
     ['more than a MiB', JSON.stringify('x'.repeat(1024 * 1024)), 'application/json', 413],
     ['another media type', '<a/>', 'text/xml', 415],
-  ])('refuses %s', async (_what, body, type, status) => {
+  ])('rejects %s', async (_what, body, type, status) => {
     const service = await start();
     const answer = await call(service, '/spec/echo', {
       method: 'POST',
@@ -205,7 +205,7 @@ describe('a started service', () => {
     expect(answer.body).toMatchObject({ status, instance: answer.headers.get('x-request-id') });
   });
 
-  it('stops what it started, and answers nobody any more', async () => {
+  it('stops everything it started and serves no further request', async () => {
     const service = await start();
     await service.stop();
     await service.stop();
@@ -215,7 +215,7 @@ describe('a started service', () => {
     });
   });
 
-  it('does not start with an environment that lacks something, and names it', async () => {
+  it('rejects an incomplete environment and names the variable', async () => {
     const { ANTIPHON_SERVICE_NATS_URL: _, ...env } = serviceEnv('memory', database, server.url);
     await expect(start({ env: { ...env, ANTIPHON_HOME: 'relative' } })).rejects.toMatchObject({
       code: 'SERVICE.BAD_ENVIRONMENT',

@@ -5,39 +5,38 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { isLoopback } from '@antiphon/config';
 import { invalid, transient } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { RequestServer, maintainStreams, openJetStreamManager } from '@antiphon/messaging';
+import { RequestServer, maintainStreams } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
-import { checkDatabase } from './database-check.js';
-import { addRequestContext, createHttpAdapter } from './http-server.js';
+import { addPlatformChecks, addStreamCheck, addTemporalCheck, observePlatform } from './dependency-checks.js';
+import { addRequestContext, createHttpAdapter, nestLogger } from './http-server.js';
 import type { HttpOptions } from './http-server.js';
-import { nestLogger } from './nest-logger.js';
-import { observePlatform } from './observe-platform.js';
 import { closePlatform, openPlatform } from './platform.js';
 import type { Platform, PlatformOptions } from './platform.js';
 import { PlatformModule } from './platform.module.js';
 import { ProblemFilter } from './problem.filter.js';
-import { addTemporalCheck } from './temporal-check.js';
 
 export interface ServiceDefinition {
   readonly service: ServiceName;
-  /** The service's own module; it finds the platform by the tokens. */
+  /** The service's own module; it injects the platform by token. */
   readonly module: Type | DynamicModule;
   readonly http?: HttpOptions;
-  /** True for the service that works with Temporal: its server's health is part of this service's. */
+  /** True for a service that uses Temporal: the server's health is part of its own. */
   readonly temporal?: boolean;
-  /** JetStream streams that the service makes and keeps in being; JetStream's health is part of its own then. */
+  /** JetStream streams that the service creates and maintains; their health is part of its own. */
   readonly streams?: readonly StreamName[];
-  /** Called before the service listens: hooks on Fastify (`app.getHttpAdapter().getInstance()`) and its HTTP server. */
+  /** Called before the service listens, to add hooks to Fastify and its HTTP server. */
   readonly configure?: (app: NestFastifyApplication, platform: Platform) => void | Promise<void>;
 }
 
 export interface RunningService {
   readonly app: NestFastifyApplication;
   readonly platform: Platform;
-  /** Where HTTP listens. */
+  /** HTTP address. */
   readonly host: string;
   readonly port: number;
-  /** Takes nothing new, finishes what is at work, closes everything; safe to call twice. */
+  /**
+   * Shuts down gracefully: refuses new work, finishes work in progress, closes. Safe to call twice.
+   */
   stop(): Promise<void>;
 }
 
@@ -49,21 +48,10 @@ const rootModule = (definition: ServiceDefinition, platform: Platform): DynamicM
   return { module: Root, imports: [PlatformModule.forService(platform), definition.module] };
 };
 
-const addPlatformChecks = (platform: Platform): void => {
-  platform.health.addCheck('postgresql', () => checkDatabase(platform.pool));
-  platform.health.addCheck('nats', async () => {
-    if (!platform.nats.isConnected()) throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached');
-    await platform.nats.connection.flush();
-  });
-};
-
-/** Keeps the service's streams, and checks by each of them that JetStream answers; answers how to stop. */
-const keepOwnStreams = async (platform: Platform, names: readonly StreamName[]): Promise<() => void> => {
+/** Maintains the service's streams and checks their health; returns a function that stops it. */
+const maintainOwnStreams = async (platform: Platform, names: readonly StreamName[]): Promise<() => void> => {
   if (names.length === 0) return () => {};
-  const manager = await openJetStreamManager(platform.nats.connection);
-  platform.health.addCheck('jetstream', async () => {
-    for (const name of names) await manager.streams.info(name);
-  });
+  await addStreamCheck(platform, names);
   return maintainStreams(platform.nats, names, platform.logger);
 };
 
@@ -83,12 +71,15 @@ const createApp = async (
   return app;
 };
 
-/** Clients of other machines reach only a gateway that asks for a token; other services answer nobody but probes. */
+/**
+ * Refuses a gateway that listens for other machines without a token. Other services serve probes
+ * only.
+ */
 const assertGuarded = ({ identity, config }: Platform, host: string): void => {
   if (identity.service !== 'gateway' || config.gateway.token !== null || isLoopback(host)) return;
   throw invalid(
     'GATEWAY.TOKEN_MISSING',
-    `the gateway would listen on ${host} for whoever comes: set ANTIPHON_GATEWAY_TOKEN or gateway.token`,
+    `the gateway would listen on ${host} without a token: set ANTIPHON_GATEWAY_TOKEN or gateway.token`,
   );
 };
 
@@ -117,13 +108,13 @@ const once = (work: () => Promise<void>): (() => Promise<void>) => {
 
 const startOn = async (platform: Platform, definition: ServiceDefinition): Promise<RunningService> => {
   addPlatformChecks(platform);
-  const unobserve = observePlatform(platform);
+  const stopObserving = observePlatform(platform);
   const closeTemporal = definition.temporal ? addTemporalCheck(platform) : () => Promise.resolve();
-  const endStreams = await keepOwnStreams(platform, definition.streams ?? []);
+  const stopStreams = await maintainOwnStreams(platform, definition.streams ?? []);
   const app = await createApp(definition, platform);
   const server = new RequestServer({ link: platform.nats, logger: platform.logger });
   app.connectMicroservice({ strategy: server });
-  // Features have started (their onModuleInit, onApplicationBootstrap) before the first request can arrive.
+  // Features start (onModuleInit, onApplicationBootstrap) before the first request can arrive.
   await app.init();
   await app.startAllMicroservices();
   await platform.nats.connection.flush();
@@ -134,15 +125,15 @@ const startOn = async (platform: Platform, definition: ServiceDefinition): Promi
     );
     await server.close();
     await app.close();
-    unobserve();
-    endStreams();
+    stopObserving();
+    stopStreams();
     await closeTemporal();
     await closePlatform(platform);
   });
   return { app, platform, host, port, stop };
 };
 
-/** Starts a service inside this process and answers once it takes requests over NATS and HTTP. */
+/** Starts a service in this process; resolves once it accepts requests over NATS and HTTP. */
 export const startService = async (options: StartOptions): Promise<RunningService> => {
   const platform = await openPlatform(options);
   try {

@@ -79,7 +79,7 @@ const relayed = async (): Promise<RecordedEvent[]> => {
   return events;
 };
 
-const untilRelayed = async (): Promise<RecordedEvent[]> => {
+const waitUntilRelayed = async (): Promise<RecordedEvent[]> => {
   await until(async () => (await lastSequence().catch(() => -1)) === (await store.headPosition()));
   return relayed();
 };
@@ -112,7 +112,7 @@ describe('relay', () => {
     await append(40);
     start('memory-1');
     await append(3);
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
     expect(events.length).toBe(await store.headPosition());
     const stored = await manager.streams.getMessage('EVENTS', { seq: 2 });
@@ -123,19 +123,19 @@ describe('relay', () => {
   it('relays at a notification, long before the next poll', async () => {
     await append(1);
     start('memory-1', { pollMs: 60_000 });
-    await untilRelayed();
+    await waitUntilRelayed();
     await append(1);
-    await untilRelayed();
+    await waitUntilRelayed();
   });
 
   it('continues after the last event of EVENTS after a restart, without repeats', async () => {
     const first = start('memory-1');
     await append(5);
-    const before = (await untilRelayed()).length;
+    const before = (await waitUntilRelayed()).length;
     await first.stop();
     await append(5);
     start('memory-2');
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events.length).toBe(before + 5);
     expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(events.length);
   });
@@ -143,22 +143,22 @@ describe('relay', () => {
   it('publishes the whole log again after the stream is deleted', async () => {
     start('memory-1');
     await append(20);
-    await untilRelayed();
+    await waitUntilRelayed();
     await manager.streams.delete('EVENTS');
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
   it('fills NATS again from the log after it lost its data', async () => {
     start('memory-1');
     await append(20);
-    await untilRelayed();
+    await waitUntilRelayed();
     await server.kill();
     await append(5);
     await server.wipe();
     await server.start();
     await until(() => link.isConnected());
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
@@ -175,7 +175,7 @@ describe('relay', () => {
       },
     };
     relay = start('memory-1', { log, maxInFlight: 8 });
-    await untilRelayed();
+    await waitUntilRelayed();
     const inFlight = batches.filter(({ limit, after }) => limit === 8 && after > 0);
     expect(inFlight.length).toBeGreaterThan(6);
     for (const { after, position } of inFlight) expect(position).toBe(after);
@@ -188,14 +188,14 @@ describe('relay', () => {
     await append(3);
     const head = await store.headPosition();
     const relay = start('memory-1', { logger });
-    await untilRelayed();
+    await waitUntilRelayed();
     await relay.stop();
     expect(lines.join()).toContain(`EVENTS behind the log {"position":0,"head":${head}`);
     await jetstream(link.connection).publish('evt.default.session.lost', '{}');
     start('memory-2', { logger });
     await until(() => lines.join().includes(`EVENTS has another history`));
     expect(lines.join()).toContain(`{"last":${head + 1},"head":${head},"alert":true}`);
-    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+    expect(await waitUntilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
   it('loses and repeats no event when NATS is killed several times', async () => {
@@ -209,14 +209,14 @@ describe('relay', () => {
       await server.start();
       await until(() => link.isConnected());
     }
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events).toEqual(await store.readLog({ after: 0, limit: 10_000 }));
   });
 
   it('has a subject for every id that the log accepts', async () => {
     start('memory-1');
     for (const id of ['.', 'a..b', '.a', 'a.', 'a.b', '%2E', '~:/-_%']) await append(1, {}, `session-${id}`);
-    await untilRelayed();
+    await waitUntilRelayed();
   });
 
   it('recreates a stream that has another history', async () => {
@@ -229,7 +229,7 @@ describe('relay', () => {
       });
     start('memory-1');
     await until(async () => (await relayed().catch(() => []))[0]?.streamId !== undefined);
-    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+    expect(await waitUntilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
   it('recreates a stream that is ahead of a restored log', async () => {
@@ -238,21 +238,21 @@ describe('relay', () => {
     for (let ahead = 0; ahead < (await store.headPosition()) + 10; ahead++)
       await jetstream(link.connection).publish('evt.default.session.lost', '{}');
     start('memory-1');
-    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+    expect(await waitUntilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
   it('has one leader of two candidates, and the other takes over', async () => {
     const candidates = [start('memory-1'), start('memory-2')];
     await until(() => candidates.some((relay) => relay.status().leading));
     await append(10);
-    await untilRelayed();
+    await waitUntilRelayed();
     expect(candidates.filter((relay) => relay.status().leading)).toHaveLength(1);
     const leader = candidates.find((relay) => relay.status().leading);
     const follower = candidates.find((relay) => relay !== leader);
     await leader?.stop();
     await until(() => follower?.status().leading === true);
     await append(10);
-    expect(await untilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
+    expect(await waitUntilRelayed()).toEqual(await store.readLog({ after: 0, limit: 1_000 }));
   });
 
   it('acquires the lease of a leader that died without releasing it', async () => {
@@ -260,7 +260,7 @@ describe('relay', () => {
     const relay = start('memory-1');
     await append(2);
     expect(relay.status().leading).toBe(false);
-    await untilRelayed();
+    await waitUntilRelayed();
     expect(relay.status().leading).toBe(true);
   });
 
@@ -275,14 +275,14 @@ describe('relay', () => {
     start('memory-1', { leases: alwaysGranted });
     start('memory-2', { leases: alwaysGranted });
     for (let round = 0; round < 10; round++) await append(20);
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });
 
   it('waits while EVENTS is full and loses no event', async () => {
     start('memory-1');
     await append(20);
-    await untilRelayed();
+    await waitUntilRelayed();
     const { config, state } = await manager.streams.info('EVENTS');
     await manager.streams.update('EVENTS', {
       ...config,
@@ -294,7 +294,7 @@ describe('relay', () => {
     await until(async () => (await store.headPosition()) > state.last_seq);
     expect(await lastSequence()).toBe(state.last_seq);
     await manager.streams.update('EVENTS', { ...config, discard: DiscardPolicy.Old, max_msgs: -1 });
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });
 
@@ -302,7 +302,7 @@ describe('relay', () => {
     start('memory-1');
     await append(1, { text: 'x'.repeat(1024 * 1024 - 1_000) });
     await append(1);
-    const events = await untilRelayed();
+    const events = await waitUntilRelayed();
     expect(events.at(-2)?.data).toEqual({});
     expect(events.at(-1)?.data).toMatchObject({ index: 0 });
     const stored = await manager.streams.getMessage('EVENTS', { seq: events.length - 1 });

@@ -1,4 +1,4 @@
-// A service as a process of its own, from the built packages; what it does wrong comes by IPC.
+// A service in its own process, from the built packages; it raises the errors it is sent by IPC.
 import { Module } from '@nestjs/common';
 import { runService } from '@antiphon/service-host';
 
@@ -8,8 +8,8 @@ Module({})(ChildModule);
 process.on('message', (message) => {
   if (message === 'throw')
     setTimeout(() => {
-      throw new Error('nobody catches this');
+      throw new Error('raised for the spec');
     });
-  if (message === 'reject') void Promise.reject(new Error('nobody handles this'));
+  if (message === 'reject') void Promise.reject(new Error('raised for the spec'));
 });
 await runService({ service: 'sandbox', module: ChildModule, env: process.env });

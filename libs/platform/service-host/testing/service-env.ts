@@ -4,7 +4,7 @@ import type { TestDatabase } from '@antiphon/testing';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import type { Environment } from '../service-env.js';
 
-/** Variables as the supervisor sets them, for a service in a spec. */
+/** Makes the variables that the supervisor sets, for a service in a spec. */
 export const serviceEnv = (service: ServiceName, database: TestDatabase, natsUrl: string): Environment => ({
   ANTIPHON_SERVICE_DATABASE_URL: database.urlFor(service),
   ANTIPHON_SERVICE_NATS_URL: natsUrl,

@@ -13,9 +13,8 @@ import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger, systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { readLogRootsEnv } from './log-roots-env.js';
-import { startRootSigner } from './sign-roots.js';
-import type { RootSigner } from './sign-roots.js';
+import { readLogRootsEnv } from './log-roots.module.js';
+import { RootSigner } from './sign-log-roots.js';
 import { loadSigningKey } from '@antiphon/event-store';
 
 let folder: string;
@@ -52,7 +51,7 @@ const roots = () =>
     .map((line) => JSON.parse(line) as SignedLogRoot);
 
 const signer = (owner: string, key = loadSigningKey(keyFile())): RootSigner => {
-  const started = startRootSigner({
+  const started = new RootSigner({
     ...{ pool, link, owner, key, rootsFile: rootsFile(), everyMs: 3_600_000 },
     ...{ leases: createLeaseStore(pool), clock: systemClock, logger: silentLogger },
   });
@@ -77,7 +76,7 @@ const remember = () =>
   });
 
 describe("the log's root", () => {
-  it('is signed into the file and told on the subject, and only anew when the log has grown', async () => {
+  it('is signed to the file and the subject, and again only after the log has grown', async () => {
     const told = link.connection.subscribe(LOG_ROOT_SUBJECT, { max: 1 });
     await remember();
     const one = signer('one');
@@ -102,7 +101,7 @@ describe("the log's root", () => {
     expect(await two.sign()).toMatchObject({ position: 2 });
   });
 
-  it('can be checked with the public key alone; a changed one, or another key, does not pass', async () => {
+  it('is verifiable with the public key; a changed root or another key fails', async () => {
     await remember();
     const key = loadSigningKey(keyFile());
     const signed = (await signer('one', key).sign()) as SignedLogRoot;
@@ -113,20 +112,20 @@ describe("the log's root", () => {
   });
 });
 
-describe('the key', () => {
-  it('is made once, for its owner alone', () => {
+describe('the signing key', () => {
+  it('is created once, readable by its owner only', () => {
     const made = loadSigningKey(keyFile());
     expect(statSync(keyFile()).mode & 0o777).toBe(0o600);
     expect(loadSigningKey(keyFile()).equals(made)).toBe(true);
   });
 
-  it('that is none is refused by name, and not shown', () => {
+  it('is rejected by file name when it is invalid, without its content', () => {
     const file = join(folder, 'bad.key');
     writeFileSync(file, 'no key at all');
     expect(() => loadSigningKey(file)).toThrow(/bad\.key must hold an Ed25519 private key/);
   });
 
-  it('and the file of roots lie in the home unless told otherwise', () => {
+  it('and the file of roots are in the home by default', () => {
     expect(readLogRootsEnv({ ANTIPHON_HOME: '/h', ANTIPHON_LOG_ROOT_EVERY_S: '' })).toEqual({
       keyFile: '/h/credentials/log-signing.key',
       rootsFile: '/h/log-roots.jsonl',

@@ -1,19 +1,22 @@
-import { Controller, Get, Inject } from '@nestjs/common';
+import { Controller, Get, Header, Inject } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
 import { transient } from '@antiphon/kernel';
 import { healthContract } from '@antiphon/contracts/messaging';
 import type { HealthReport, ServiceName } from '@antiphon/contracts/messaging';
 import { HandleRequest } from '@antiphon/messaging';
+import { METRICS_MEDIA_TYPE, renderMetrics } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
 import type { HealthRegistry } from './health-registry.js';
-import type { ServiceIdentity } from './service-identity.js';
-import { HEALTH, SERVICE_IDENTITY } from './tokens.js';
+import type { ServiceIdentity } from './service-env.js';
+import { HEALTH, LOGGER, SERVICE_IDENTITY } from './tokens.js';
 
-/** `/healthz`: the process lives. `/readyz`: everything that it needs works, each asked now. */
+/** Serves `/healthz` (the process runs), `/readyz` (its dependencies work) and `/metrics`. */
 @Controller()
-export class HealthController {
+export class ProbesController {
   constructor(
     @Inject(HEALTH) private readonly health: HealthRegistry,
     @Inject(SERVICE_IDENTITY) private readonly identity: ServiceIdentity,
+    @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
   @Get('healthz')
@@ -30,9 +33,18 @@ export class HealthController {
     const detail = failed.map((check) => `${check.name}: ${check.detail ?? 'not reachable'}`).join('; ');
     throw transient('SERVICE.NOT_READY', `${this.identity.service} is not ready (${detail})`);
   }
+
+  /** Renders the metrics for Prometheus. A metric that cannot be read is left out and logged. */
+  @Get('metrics')
+  @Header('content-type', METRICS_MEDIA_TYPE)
+  async metrics(): Promise<string> {
+    const { text, errors } = await renderMetrics();
+    for (const err of errors) this.logger.warn({ err }, 'metric not readable');
+    return text;
+  }
 }
 
-/** The controller that answers `cmd.<service>.health.check`; its subject is known only with the service. */
+/** Makes the controller of `cmd.<service>.health.check`; its subject depends on the service. */
 export const healthRequestsOf = (service: ServiceName): Type => {
   const contract = healthContract(service);
   @Controller()

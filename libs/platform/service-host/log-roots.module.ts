@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { loadSigningKey } from '@antiphon/event-store';
@@ -8,9 +9,11 @@ import type { Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
-import type { HealthRegistry } from '../health-registry.js';
-import type { Environment } from '../service-env.js';
-import type { ServiceIdentity } from '../service-identity.js';
+import { z } from 'zod';
+import type { HealthRegistry } from './health-registry.js';
+import { optionalVariable, parseVariables } from './service-env.js';
+import type { Environment, ServiceIdentity } from './service-env.js';
+import { RootSigner } from './sign-log-roots.js';
 import {
   CLOCK,
   DATABASE_POOL,
@@ -20,21 +23,41 @@ import {
   LOGGER,
   NATS,
   SERVICE_IDENTITY,
-} from '../tokens.js';
-import { readLogRootsEnv } from './log-roots-env.js';
-import { startRootSigner } from './sign-roots.js';
-import type { RootSigner } from './sign-roots.js';
+} from './tokens.js';
 
-/** In a container's home, which nothing may write to, there is no key unless one is mounted: then nothing is signed. */
-const keyOrWarn = (file: string, logger: Logger): KeyObject | null => {
+const Variables = z.object({
+  ANTIPHON_HOME: z.string(),
+  ANTIPHON_LOG_SIGNING_KEY_FILE: optionalVariable(z.string()),
+  ANTIPHON_LOG_ROOTS_FILE: optionalVariable(z.string()),
+  ANTIPHON_LOG_ROOT_EVERY_S: optionalVariable(z.coerce.number().int().min(1).max(86_400)),
+});
+
+export interface LogRootsSettings {
+  readonly keyFile: string;
+  readonly rootsFile: string;
+  /** Default: ten minutes. */
+  readonly everyMs: number;
+}
+
+/** Reads the files and the interval of log roots; throws `SERVICE.BAD_ENVIRONMENT`. */
+export const readLogRootsEnv = (env: Environment): LogRootsSettings => {
+  const { ANTIPHON_HOME: home, ...variables } = parseVariables(Variables, env);
+  return {
+    keyFile: variables.ANTIPHON_LOG_SIGNING_KEY_FILE ?? join(home, 'credentials', 'log-signing.key'),
+    rootsFile: variables.ANTIPHON_LOG_ROOTS_FILE ?? join(home, 'log-roots.jsonl'),
+    everyMs: (variables.ANTIPHON_LOG_ROOT_EVERY_S ?? 600) * 1_000,
+  };
+};
+
+/**
+ * Loads the signing key. Returns null where it cannot be created: a container's home is read-only.
+ */
+const loadKeyOrWarn = (file: string, logger: Logger): KeyObject | null => {
   try {
     return loadSigningKey(file);
   } catch (error) {
     if (isAppError(error)) throw error;
-    logger.warn(
-      { err: error, file },
-      "the log's roots are not signed: there is no key, and none can be made",
-    );
+    logger.warn({ err: error, file }, 'log signing key missing');
     return null;
   }
 };
@@ -57,14 +80,14 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     const { pool, link, leases, clock, logger } = this;
     const { keyFile, rootsFile, everyMs } = readLogRootsEnv(this.environment);
-    const key = keyOrWarn(keyFile, logger);
+    const key = loadKeyOrWarn(keyFile, logger);
     this.health.addFact('logRoots', () => ({
       signs: key !== null,
       position: this.signer?.last()?.position ?? null,
     }));
     if (key === null) return;
     const owner = this.identity.id;
-    this.signer = startRootSigner({ pool, link, leases, owner, key, rootsFile, everyMs, clock, logger });
+    this.signer = new RootSigner({ pool, link, leases, owner, key, rootsFile, everyMs, clock, logger });
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -72,6 +95,6 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   }
 }
 
-/** Signs the log's roots from this service; of its processes one does at a time. */
+/** Signs the log's roots, in one of the processes that import it at a time. */
 @Module({ providers: [LogRootsHost] })
 export class LogRootsModule {}

@@ -1,0 +1,104 @@
+import type pg from 'pg';
+import { isAppError, retry, transient } from '@antiphon/kernel';
+import { assertDurable, translateDatabaseError } from '@antiphon/database';
+import { openJetStreamManager } from '@antiphon/messaging';
+import type { StreamName } from '@antiphon/messaging';
+import { observeGauges } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
+import type { Platform } from './platform.js';
+
+const DATABASE_TIMEOUT_MS = 30_000;
+const DATABASE_RETRY_MS = 500;
+
+/**
+ * Waits until PostgreSQL responds and its durability settings are confirmed. Gives up after 30 s.
+ */
+export const waitForDatabase = (pool: pg.Pool, logger: Logger): Promise<void> =>
+  retry(() => assertDurable(pool), {
+    firstMs: DATABASE_RETRY_MS,
+    maxMs: DATABASE_RETRY_MS,
+    withinMs: DATABASE_TIMEOUT_MS,
+    isRetryable: (error) => isAppError(error) && error.kind === 'transient',
+    onRetry: (err) => logger.warn({ err }, 'database unreachable at start, retrying'),
+  });
+
+const checkDatabase = async (pool: pg.Pool): Promise<void> => {
+  await pool.query('select 1').catch((error: unknown) => {
+    throw translateDatabaseError(error);
+  });
+};
+
+/** Adds the health checks that every service has: PostgreSQL and NATS. */
+export const addPlatformChecks = ({ health, pool, nats }: Platform): void => {
+  health.addCheck('postgresql', () => checkDatabase(pool));
+  health.addCheck('nats', async () => {
+    if (!nats.isConnected()) throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached');
+    await nats.connection.flush();
+  });
+};
+
+/** Adds a health check that reads each of these JetStream streams. */
+export const addStreamCheck = async (
+  { health, nats }: Platform,
+  names: readonly StreamName[],
+): Promise<void> => {
+  const manager = await openJetStreamManager(nats.connection);
+  health.addCheck('jetstream', async () => {
+    for (const name of names) await manager.streams.info(name);
+  });
+};
+
+const TEMPORAL_NAMESPACE = 'antiphon';
+const TEMPORAL_DEADLINE_MS = 900;
+
+/**
+ * Connects at the first use: the client takes 20 MB and 200 ms, which a start must not wait for.
+ */
+const createLazyConnection = (address: string) => {
+  const connect = async () => (await import('@temporalio/client')).Connection.lazy({ address });
+  let connection: ReturnType<typeof connect> | null = null;
+  return {
+    get: () => (connection ??= connect()),
+    close: async () => (await connection)?.close(),
+  };
+};
+
+/**
+ * Adds a health check that Temporal responds for our namespace. Returns a function that closes its
+ * connection.
+ */
+export const addTemporalCheck = ({ settings, health }: Platform): (() => Promise<void>) => {
+  const address = settings.temporalAddress;
+  if (address === undefined) {
+    const missing = transient('TEMPORAL.UNAVAILABLE', 'ANTIPHON_TEMPORAL_ADDRESS is not set');
+    health.addCheck('temporal', () => Promise.reject(missing));
+    return () => Promise.resolve();
+  }
+  const lazy = createLazyConnection(address);
+  health.addCheck('temporal', async () => {
+    const connection = await lazy.get();
+    const describe = () => connection.workflowService.describeNamespace({ namespace: TEMPORAL_NAMESPACE });
+    await connection.withDeadline(Date.now() + TEMPORAL_DEADLINE_MS, describe).catch((cause: unknown) => {
+      throw transient('TEMPORAL.UNAVAILABLE', 'Temporal cannot be reached', { cause });
+    });
+  });
+  return lazy.close;
+};
+
+/** Reports the state of a service's dependencies as gauges; returns a function that stops it. */
+export const observePlatform = ({ pool, health }: Pick<Platform, 'pool' | 'health'>): (() => void) =>
+  observeGauges(
+    {
+      antiphon_dependency_up: '1 while a dependency of this process passes its health check, else 0',
+      antiphon_database_connections:
+        'Connections to PostgreSQL by state: open, idle (part of open), waiting (requests for one)',
+    },
+    async (report) => {
+      report('antiphon_database_connections', pool.totalCount, { state: 'open' });
+      report('antiphon_database_connections', pool.idleCount, { state: 'idle' });
+      report('antiphon_database_connections', pool.waitingCount, { state: 'waiting' });
+      const { checks } = await health.report();
+      for (const { name, healthy } of checks)
+        report('antiphon_dependency_up', healthy ? 1 : 0, { dependency: name });
+    },
+  );
