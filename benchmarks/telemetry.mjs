@@ -38,7 +38,8 @@ const nanosecondsASpan = async (env) => {
     service: 'agent',
     instanceId: 'bench',
     version: '0',
-    env,
+    // The SDK reads its variables from the process.
+    env: Object.assign(process.env, env),
     logger: silentLogger,
   });
   const work = () => Promise.resolve();
@@ -53,6 +54,7 @@ const nanosecondsASpan = async (env) => {
   await loop(200_000);
   const { user, system } = process.cpuUsage(from);
   await telemetry.stop();
+  for (const name of Object.keys(env)) delete process.env[name];
   return ((user + system) * 1_000) / 200_000;
 };
 

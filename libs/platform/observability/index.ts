@@ -1,28 +1,40 @@
-export { countError, countFailure } from './count-error.js';
-export type { ErrorPlace } from './count-error.js';
 export { LOG_LEVELS, createLogger, silentLogger } from './logger.js';
 export type { LogLevel, LogMethod, Logger, LoggerOptions } from './logger.js';
 export {
   METRICS_MEDIA_TYPE,
   SECONDS,
+  countError,
+  countFailure,
   defineCounter,
   defineHistogram,
+  errorTypeOf,
   observeGauges,
   renderMetrics,
 } from './metrics.js';
-export type { CounterMetric, Gauges, HistogramMetric, Labels } from './metrics.js';
+export type { CounterMetric, ErrorPlace, Gauges, HistogramMetric, Labels } from './metrics.js';
 export { REDACTED, isSecretKey, redactText, redactValue } from './redact.js';
-export { contextFrom, currentContext, runWithContext, runWithContextFields } from './request-context.js';
-export type { IncomingContext, RequestContext } from './request-context.js';
+export {
+  contextFrom,
+  currentContext,
+  runInTrace,
+  runWithContext,
+  runWithContextFields,
+  traceHeadersOf,
+} from './request-context.js';
+export type { IncomingContext, RequestContext, TraceHeaders } from './request-context.js';
 export { SPAN_ATTRIBUTES } from './span-attributes.js';
 export type { SpanAttribute, SpanAttributes } from './span-attributes.js';
-export { spanIdOf, timeOfUuid } from './span-ids.js';
-export { errorTypeOf, namedTraceparent, openSpan, recordSpan, withSpan } from './span.js';
+export { namedTraceparent, openSpan, recordSpan, withSpan } from './span.js';
 export type { EndedSpan, OpenSpan, SpanRole, SpanStart } from './span.js';
 export { systemClock, uuidIds } from './system-ports.js';
 export { startTelemetry } from './telemetry.js';
 export type { Telemetry, TelemetryOptions } from './telemetry.js';
-export { childTraceparent, formatTraceparent, newTraceparent, parseTraceparent } from './trace-context.js';
+export {
+  childTraceparent,
+  formatTraceparent,
+  newTraceparent,
+  parseTraceparent,
+  spanIdOf,
+  timeOfUuid,
+} from './trace-context.js';
 export type { TraceContext } from './trace-context.js';
-export { runInTrace, traceHeadersOf } from './trace-headers.js';
-export type { TraceHeaders } from './trace-headers.js';

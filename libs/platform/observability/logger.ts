@@ -7,13 +7,16 @@ import { parseTraceparent } from './trace-context.js';
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Fields first, then the sentence: `logger.info({ position }, 'relay has caught up')`. Errors go under `err`. */
+/**
+ * Takes fields, then the event name: `logger.info({ lease }, 'leadership acquired')`. Errors go
+ * under `err`.
+ */
 export interface LogMethod {
   (fields: object, message: string): void;
   (message: string): void;
 }
 
-/** One JSON line a call; the ids of the current request are added by itself. */
+/** Writes one JSON line for each call, with the ids of the current request. */
 export interface Logger {
   readonly trace: LogMethod;
   readonly debug: LogMethod;
@@ -21,7 +24,7 @@ export interface Logger {
   readonly warn: LogMethod;
   readonly error: LogMethod;
   readonly fatal: LogMethod;
-  /** A logger whose every line carries these fields too. */
+  /** Makes a logger that adds these fields to each line. */
   child(fields: Readonly<Record<string, unknown>>): Logger;
 }
 
@@ -29,7 +32,7 @@ export interface LoggerOptions {
   readonly service: string;
   /** Default `info`. */
   readonly level?: LogLevel;
-  /** Where the lines go, default standard output. */
+  /** Destination of the lines. Default: standard output. */
   readonly sink?: { write(line: string): void };
 }
 
@@ -52,7 +55,7 @@ const contextFields = (): object => {
 const redactFields = (fields: object): Record<string, unknown> =>
   redactValue(fields) as Record<string, unknown>;
 
-// pino formats a child's fields by no hook at all; children inherit this method from their root.
+// No hook of pino formats a child's fields; children inherit this method from their root.
 const redactChildren = (root: PinoLogger): PinoLogger => {
   const original = root.child;
   root.child = function (this: PinoLogger, fields: object, options?: object) {
@@ -61,7 +64,10 @@ const redactChildren = (root: PinoLogger): PinoLogger => {
   return root;
 };
 
-/** Makes the logger of a process: JSON lines with time (ISO), level (word), service, pid and message. */
+/**
+ * Creates the logger of a process: JSON lines with time (ISO), level name, service, pid and
+ * message.
+ */
 export const createLogger = ({ service, level = 'info', sink }: LoggerOptions): Logger => {
   const root = pino(
     {
@@ -70,7 +76,7 @@ export const createLogger = ({ service, level = 'info', sink }: LoggerOptions): 
       messageKey: 'message',
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       mixin: contextFields,
-      // Fields of the call win over those of the context.
+      // Fields of the call override those of the context.
       mixinMergeStrategy: (fields, mixed) => ({ ...mixed, ...fields }),
       serializers: { err: (error: unknown) => error },
       formatters: {
@@ -84,13 +90,13 @@ export const createLogger = ({ service, level = 'info', sink }: LoggerOptions): 
         },
       },
     },
-    // Written at once: the last line before a crash is the one that is needed.
+    // Synchronous: the last line before a crash matters most.
     sink ?? destination({ dest: 1, sync: true }),
   );
   return redactChildren(root);
 };
 
-/** Says nothing; for tests. */
+/** Logs nothing; for tests. */
 export const silentLogger: Logger = createLogger({
   service: 'test',
   level: 'silent',

@@ -31,7 +31,7 @@ describe('logger', () => {
     expect(text().trimEnd().split('\n')).toHaveLength(1);
   });
 
-  it('adds the ids of the request, session, turn and trace that it is working on', async () => {
+  it('adds the ids of the current request, session, turn and trace', async () => {
     const { logger, last } = recorder();
     const context = contextFrom('agent', {
       correlationId: 'req-1',
@@ -50,7 +50,7 @@ describe('logger', () => {
     expect(last()['spanId']).not.toBe('b7ad6b7169203331');
   });
 
-  it('lets no secret through: neither by key, nor in text, nor in an error or its cause', () => {
+  it('redacts secrets by key, in text, and in an error and its cause', () => {
     const { logger, text } = recorder();
     const cause = new Error('connect postgresql://agent:hunter2secret@127.0.0.1:5432/x failed');
     logger.error(
@@ -72,7 +72,7 @@ describe('logger', () => {
     expect(text()).toContain('LOG.INVALID');
   });
 
-  it('keeps token counts, which are no tokens', () => {
+  it('keeps token counts', () => {
     const { logger, last } = recorder();
     logger.info({ inputTokens: 5, tokens: 9, max_output_tokens: 3 }, 'settled');
     expect(last()).toMatchObject({
@@ -82,7 +82,7 @@ describe('logger', () => {
     });
   });
 
-  it('survives cycles, big values and what JSON cannot say', () => {
+  it('handles cycles, large values and values that JSON lacks', () => {
     const { logger, last } = recorder();
     const cycle: Record<string, unknown> = {
       big: 1n,

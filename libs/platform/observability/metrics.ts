@@ -9,8 +9,12 @@ import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporte
 import type { Resource } from '@opentelemetry/resources';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import type { IMetricReader } from '@opentelemetry/sdk-metrics';
+import { isAppError } from '@antiphon/kernel';
 
-/** Labels of a metric: few values each, known in advance. Never an id, never what a person or a model wrote. */
+/**
+ * Labels of a metric: few values each, known in advance. Never an id, never text of a person or a
+ * model.
+ */
 export type Labels = Readonly<Record<string, string>>;
 
 interface Registry {
@@ -18,32 +22,32 @@ interface Registry {
   readonly reader: PrometheusExporter;
 }
 
-// Read by whoever asks for /metrics through the service's own server: this one never listens.
+// The exporter's own server never listens: /metrics is a route of the service.
 const createRegistry = (resource?: Resource, readers: readonly IMetricReader[] = []): Registry => {
   const reader = new PrometheusExporter({ preventServerStart: true });
-  const provider = new MeterProvider({ ...(resource ? { resource } : {}), readers: [reader, ...readers] });
+  const provider = new MeterProvider({ resource, readers: [reader, ...readers] });
   return { provider, reader };
 };
 
-/** One for each process, as there is one /metrics. */
+/** The one registry of the process, as there is one /metrics. */
 let registry: Registry | null = null;
 const current = (): Registry => (registry ??= createRegistry());
 const meter = () => current().provider.getMeter('antiphon');
 
-/** Begins anew, with what the process is and where else its metrics go. */
+/** Replaces the registry by one with this resource and these further readers. */
 export const openMetrics = (resource: Resource, readers: readonly IMetricReader[]): void => {
   registry = createRegistry(resource, readers);
 };
 
-/** Sends what has not been sent, and forgets everything. */
+/** Exports the remaining data and drops the registry. */
 export const closeMetrics = async (): Promise<void> => {
   const closing = registry;
   registry = null;
   await closing?.provider.shutdown();
 };
 
-/** Made when it is first used, in the registry that is there then. */
-const late = <I>(make: () => I): (() => I) => {
+/** Creates an instrument at its first use, and again after the registry was replaced. */
+const lazy = <I>(make: () => I): (() => I) => {
   let made: { readonly of: Registry; readonly instrument: I } | null = null;
   return () => {
     const of = current();
@@ -59,13 +63,13 @@ export interface HistogramMetric {
   record(value: number, labels?: Labels): void;
 }
 
-/** `name` as it stands at /metrics, without `_total`. */
+/** Defines a counter; `name` is that of /metrics, without `_total`. */
 export const defineCounter = (name: string, description: string): CounterMetric => {
-  const counter = late((): Counter<Attributes> => meter().createCounter(name, { description }));
+  const counter = lazy((): Counter<Attributes> => meter().createCounter(name, { description }));
   return { add: (amount, labels) => counter().add(amount, labels) };
 };
 
-/** Upper bounds in seconds, from what a hot path takes to what a long answer takes. */
+/** Upper bounds of histogram buckets, seconds: from a hot path to a long model call. */
 export const SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 export const defineHistogram = (
@@ -74,7 +78,7 @@ export const defineHistogram = (
   { unit = 's', buckets = SECONDS }: { readonly unit?: string; readonly buckets?: readonly number[] } = {},
 ): HistogramMetric => {
   const advice = { explicitBucketBoundaries: [...buckets] };
-  const histogram = late((): Histogram<Attributes> =>
+  const histogram = lazy((): Histogram<Attributes> =>
     meter().createHistogram(name, { description, unit, advice }),
   );
   return { record: (value, labels) => histogram().record(value, labels) };
@@ -85,8 +89,8 @@ export type Gauges<Name extends string> = (
 ) => void | Promise<void>;
 
 /**
- * Values that are asked for only when somebody reads the metrics; `descriptions` by name, as they stand at /metrics.
- * Answers how to stop being asked.
+ * Registers gauges whose values are read only when the metrics are; `descriptions` by name, as in
+ * /metrics. Returns a function that removes them.
  */
 export const observeGauges = <Name extends string>(
   descriptions: Readonly<Record<Name, string>>,
@@ -107,7 +111,10 @@ export const observeGauges = <Name extends string>(
 
 export const METRICS_MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** All metrics of the process in Prometheus' text form, and what could not be read. */
+/**
+ * Renders all metrics of the process in Prometheus' text form; also returns the errors of failed
+ * gauges.
+ */
 export const renderMetrics = async (): Promise<{
   readonly text: string;
   readonly errors: readonly unknown[];
@@ -116,3 +123,20 @@ export const renderMetrics = async (): Promise<{
   const text = new PrometheusSerializer(undefined, false, undefined, false, true).serialize(resourceMetrics);
   return { text: text.endsWith('\n') ? text : `${text}\n`, errors };
 };
+
+/** Place where an error left the system. */
+export type ErrorPlace = 'frame' | 'http' | 'request' | 'message' | 'provider' | 'turn';
+
+const errors = defineCounter('antiphon_errors', 'Errors by where they came out, their kind and code');
+
+/** Returns the name of an error in spans and metrics: its code, or its class. */
+export const errorTypeOf = (error: unknown): string =>
+  isAppError(error) ? error.code : error instanceof Error ? error.name : 'unknown';
+
+/** Counts an error by code; an error that is not an AppError by its class. */
+export const countError = (at: ErrorPlace, error: unknown): void =>
+  errors.add(1, { at, kind: isAppError(error) ? error.kind : 'bug', code: errorTypeOf(error) });
+
+/** Counts a failure that has no error object: of a provider or a turn. */
+export const countFailure = (at: ErrorPlace, kind: string, code: string): void =>
+  errors.add(1, { at, kind, code });

@@ -1,12 +1,12 @@
-/** What stands in the place of a secret. */
+/** Replacement of a secret. */
 export const REDACTED = '[redacted]';
 
-/** Object graphs deeper or longer than this are cut: a log line is not a dump. */
+/** Limits of a logged object; deeper or longer ones are cut. */
 const MAX_DEPTH = 6;
 const MAX_ITEMS = 100;
 const MAX_TEXT = 8_192;
 
-// Keys are compared in lower case without separators: `api_key`, `apiKey` and `API-KEY` are one.
+// Keys are compared in lower case without separators: `api_key`, `apiKey` and `API-KEY` are equal.
 const SECRET_KEYS: ReadonlySet<string> = new Set([
   'authorization',
   'proxyauthorization',
@@ -27,22 +27,22 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   'connectionstring',
 ]);
 const SECRET_ENDINGS = ['password', 'passwd', 'secret', 'apikey', 'privatekey', 'token', 'credentials'];
-/** Keys that end like a secret and are none. */
+/** Keys that end like a secret but are not one. */
 const PLAIN_KEYS: ReadonlySet<string> = new Set(['nexttoken', 'msgtoken', 'pertoken']);
 
-/** Tells by its name whether a key holds a secret. Counters (`inputTokens`, `tokens`) do not. */
+/** Returns whether a key holds a secret, by its name. Counters (`inputTokens`, `tokens`) do not. */
 export const isSecretKey = (key: string): boolean => {
   const plain = key.toLowerCase().replaceAll(/[-_.\s]/g, '');
   if (PLAIN_KEYS.has(plain)) return false;
   return SECRET_KEYS.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending));
 };
 
-// The password of a URL, a bearer token, and the key formats of the providers that we speak to.
+// The password of a URL, a bearer token, and the key formats of the supported providers.
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(@)/gi;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{16,}/gi;
 const PROVIDER_KEY = /\b(sk|pk|rk|xox[abp]|gh[pousr])([-_])[\w-]{12,}/g;
 
-/** Takes out of free text what looks like a secret, and cuts it to a bound. */
+/** Replaces what looks like a secret in free text, and cuts it to a maximum length. */
 export const redactText = (text: string): string => {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
   return cut
@@ -75,7 +75,7 @@ const redactObject = (value: object, depth: number): Record<string, unknown> => 
   );
 };
 
-/** A copy that is safe to log: secrets by key and by shape are out, errors are plain data, size is bounded. */
+/** Copies a value for logging: without secrets, with errors as plain data, and bounded in size. */
 export const redactValue = (value: unknown, depth = 0): unknown => {
   if (typeof value === 'string') return redactText(value);
   if (typeof value === 'bigint') return value.toString();

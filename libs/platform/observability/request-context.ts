@@ -1,34 +1,35 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { activeTracing } from './active-tracing.js';
 import { uuidIds } from './system-ports.js';
-import { childTraceparent, parseTraceparent } from './trace-context.js';
+import { activeTracing, childTraceparent, parseTraceparent } from './trace-context.js';
 
-/** What everything done on behalf of one request knows about it; logs, messages and events carry it on. */
+/** Ids of one request. Its logs, messages and events carry them. */
 export interface RequestContext {
-  /** Constant over everything that one outside request causes. */
+  /** Constant over all effects of one outside request. */
   readonly correlationId: string;
   /** The message or event that directly caused this work. */
   readonly causationId?: string;
-  /** The span of the request's trace that this is part of (W3C): what is begun from here is its child. */
+  /**
+   * The current span of the request's trace (W3C): spans opened in this context are its children.
+   */
   readonly traceparent: string;
-  /** True while no span has the id above: the first one that is opened begins the trace. */
+  /** True while no span has the id above: the first span that is opened starts the trace. */
   readonly begins?: true;
   readonly workspace?: string;
   readonly sessionId?: string;
   readonly turnId?: string;
-  /** The service that works on it. */
+  /** The service that handles the request. */
   readonly service: string;
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
 
-/** Runs `fn`, and whatever it awaits or schedules, inside the context. */
+/** Runs `fn`, and all asynchronous work that it starts, inside the context. */
 export const runWithContext = <T>(context: RequestContext, fn: () => T): T => storage.run(context, fn);
 
-/** The context of the current asynchronous call chain, undefined outside of one. */
+/** Returns the context of the current asynchronous call chain, undefined outside of one. */
 export const currentContext = (): RequestContext | undefined => storage.getStore();
 
-/** What came with a request; everything missing or unreadable is made anew. */
+/** Ids that came with a request; a missing or unreadable one is created. */
 export interface IncomingContext {
   readonly correlationId?: string | undefined;
   readonly causationId?: string | undefined;
@@ -37,34 +38,66 @@ export interface IncomingContext {
   readonly turnId?: string | undefined;
 }
 
-/** With tracing on, spans have ids and units of work none; without, log lines still tell units of work apart. */
+/**
+ * Returns the position in the trace. With tracing on, only spans have ids. With tracing off, each
+ * unit of work gets its own, so that log lines tell units apart.
+ */
 const positionOf = (incoming: string | undefined): Pick<RequestContext, 'traceparent' | 'begins'> => {
   if (parseTraceparent(incoming) === null) return { traceparent: childTraceparent(undefined), begins: true };
   return { traceparent: activeTracing() && incoming ? incoming : childTraceparent(incoming) };
 };
 
-/** Longest id taken over from outside; the log's metadata has the same bound. */
+/** Maximum length of an id from outside; the log's metadata has the same limit. */
 const MAX_ID_LENGTH = 200;
 // Ids from outside end up in headers, log lines and rows: printable ASCII only.
 const PRINTABLE = /^[\x21-\x7e]+$/;
-const usable = (id: string | undefined): id is string =>
+const isUsable = (id: string | undefined): id is string =>
   id !== undefined && id.length <= MAX_ID_LENGTH && PRINTABLE.test(id);
 
 /** Makes the context of a unit of work: same correlation, same trace, this service. */
 export const contextFrom = (service: string, incoming: IncomingContext = {}): RequestContext => ({
-  correlationId: usable(incoming.correlationId) ? incoming.correlationId : uuidIds.next(),
-  ...(usable(incoming.causationId) ? { causationId: incoming.causationId } : {}),
+  correlationId: isUsable(incoming.correlationId) ? incoming.correlationId : uuidIds.next(),
+  ...(isUsable(incoming.causationId) ? { causationId: incoming.causationId } : {}),
   ...positionOf(incoming.traceparent),
-  ...(usable(incoming.sessionId) ? { sessionId: incoming.sessionId } : {}),
-  ...(usable(incoming.turnId) ? { turnId: incoming.turnId } : {}),
+  ...(isUsable(incoming.sessionId) ? { sessionId: incoming.sessionId } : {}),
+  ...(isUsable(incoming.turnId) ? { turnId: incoming.turnId } : {}),
   service,
 });
 
-/** Runs `fn` in the current context with more known about it, e.g. its session; without one it just runs. */
+/**
+ * Runs `fn` in the current context with further fields, such as its session. Without a context it
+ * just runs.
+ */
 export const runWithContextFields = <T>(
-  more: Partial<Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId' | 'causationId'>>,
+  fields: Partial<Pick<RequestContext, 'workspace' | 'sessionId' | 'turnId' | 'causationId'>>,
   fn: () => T,
 ): T => {
   const context = storage.getStore();
-  return context ? storage.run({ ...context, ...more }, fn) : fn();
+  return context ? storage.run({ ...context, ...fields }, fn) : fn();
+};
+
+/** A request's context as plain data, for a Temporal workflow's input or header. */
+export interface TraceHeaders {
+  readonly traceparent: string;
+  readonly correlationId: string;
+  readonly causationId?: string;
+  readonly workspace?: string;
+  readonly sessionId?: string;
+  readonly turnId?: string;
+}
+
+/** Returns the headers of a context, by default the current one or a new one. */
+export const traceHeadersOf = (
+  service: string,
+  context: RequestContext = currentContext() ?? contextFrom(service),
+): TraceHeaders => {
+  const { service: _service, begins: _begins, ...headers } = context;
+  return headers;
+};
+
+/** Runs work as part of the request that the headers came from. */
+export const runInTrace = <T>(service: string, headers: Partial<TraceHeaders>, work: () => T): T => {
+  const { workspace } = headers;
+  const context = contextFrom(service, headers);
+  return runWithContext(workspace === undefined ? context : { ...context, workspace }, work);
 };

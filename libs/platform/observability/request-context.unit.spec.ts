@@ -5,7 +5,7 @@ import { childTraceparent, newTraceparent, parseTraceparent } from './trace-cont
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
 
 describe('trace context', () => {
-  it('keeps the trace and its sampling in a child, under a span of its own', () => {
+  it('keeps the trace and its sampling in a child span', () => {
     const child = parseTraceparent(childTraceparent(PARENT));
     expect(child).toMatchObject({
       traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -23,23 +23,23 @@ describe('trace context', () => {
     'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     '00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01',
     `${PARENT}-extra`,
-  ])('begins a new trace when it is given %j', (parent) => {
+  ])('starts a new trace for %j', (parent) => {
     expect(parseTraceparent(parent)).toBeNull();
     expect(parseTraceparent(childTraceparent(parent))).not.toBeNull();
   });
 
-  it('reads what a later version appends', () => {
+  it('reads a later version with appended fields', () => {
     expect(parseTraceparent(`01${PARENT.slice(2)}-extra`)?.spanId).toBe('b7ad6b7169203331');
   });
 
-  it('never makes the same id twice', () => {
+  it('makes unique ids', () => {
     const all = Array.from({ length: 5_000 }, () => newTraceparent());
     expect(new Set(all).size).toBe(all.length);
   });
 });
 
 describe('request context', () => {
-  it('is kept apart for work that runs side by side', async () => {
+  it('is separate for concurrent work', async () => {
     const seen = await Promise.all(
       ['a', 'b'].map((correlationId) =>
         runWithContext(contextFrom('memory', { correlationId }), async () => {
@@ -53,7 +53,7 @@ describe('request context', () => {
   });
 
   it.each(['', 'x'.repeat(201), 'line\r\nbreak', 'ünïcode', 'with space'])(
-    'makes a correlation id anew instead of taking %j from outside',
+    'replaces the correlation id %j from outside by a new one',
     (correlationId) => {
       expect(contextFrom('memory', { correlationId }).correlationId).toMatch(/^[0-9a-f-]{36}$/);
     },

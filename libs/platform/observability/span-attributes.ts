@@ -1,8 +1,8 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
 
 /**
- * Every attribute that a span of ours may carry; whatever is not here is dropped before it is exported, whoever set
- * it (docs/adr/0062). Values are names of ours, ids, codes and numbers: never what a person or a model has written.
+ * Attributes that a span may have; all others are dropped before the export (docs/adr/0062). Values
+ * are our own names, ids, codes and numbers, never text of a person or a model.
  */
 export const SPAN_ATTRIBUTES = [
   'gen_ai.operation.name',
@@ -44,14 +44,14 @@ export const SPAN_ATTRIBUTES = [
 ] as const;
 export type SpanAttribute = (typeof SPAN_ATTRIBUTES)[number];
 
-/** What a span says of itself; what is undefined is left out. */
+/** Attributes of a span; undefined ones are left out. */
 export type SpanAttributes = Partial<Readonly<Record<SpanAttribute, AttributeValue | undefined>>>;
 
 const ALLOWED: ReadonlySet<string> = new Set(SPAN_ATTRIBUTES);
-/** Longer than any id, name or code: what is cut was none. */
+/** Maximum length of an attribute: longer than any id, name or code. */
 export const MAX_ATTRIBUTE_CHARS = 200;
 
-/** The allowed part of what a span carries: most often all of it, and then the very same object. */
+/** Returns the allowed attributes: the same object where all are allowed. */
 export const allowedAttributes = (attributes: Attributes): Attributes =>
   Object.keys(attributes).every((name) => ALLOWED.has(name))
     ? attributes

@@ -1,28 +1,26 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Attributes, Context, Span } from '@opentelemetry/api';
-import { isAppError } from '@antiphon/kernel';
-import { activeTracing } from './active-tracing.js';
-import type { ActiveTracing } from './active-tracing.js';
+import { errorTypeOf } from './metrics.js';
 import { currentContext, runWithContext } from './request-context.js';
 import type { RequestContext } from './request-context.js';
 import type { SpanAttributes } from './span-attributes.js';
-import { spanIdOf } from './span-ids.js';
-import { formatTraceparent, parseTraceparent } from './trace-context.js';
+import { activeTracing, formatTraceparent, parseTraceparent, spanIdOf } from './trace-context.js';
+import type { ActiveTracing } from './trace-context.js';
 
 export type SpanRole = 'internal' | 'server' | 'client' | 'consumer';
 
 export interface SpanStart {
-  /** Of few different values: no id, nothing that a person or a model wrote. */
+  /** One of few values: no id, no text of a person or a model. */
   readonly name: string;
   /** Default `internal`. */
   readonly role?: SpanRole;
   readonly attributes?: SpanAttributes;
 }
 
-/** A span that is open. Its names and values go through the allowlist (span-attributes.ts). */
+/** An open span. Its attributes pass the allow-list (span-attributes.ts). */
 export interface OpenSpan {
   set(attributes: SpanAttributes): void;
-  /** The work has failed, as an error code or class says it; messages never enter a span. */
+  /** Marks the work as failed, by error code or class; messages never enter a span. */
   fail(errorType: string): void;
   end(): void;
 }
@@ -36,10 +34,6 @@ const KINDS: Readonly<Record<SpanRole, SpanKind>> = {
   consumer: SpanKind.CONSUMER,
 };
 
-/** What an error is called in a span and a metric: its code, or its class. */
-export const errorTypeOf = (error: unknown): string =>
-  isAppError(error) ? error.code : error instanceof Error ? error.name : 'unknown';
-
 const liveSpan = (span: Span): OpenSpan => ({
   set: (attributes) => void span.setAttributes(attributes),
   fail: (errorType) => {
@@ -49,15 +43,23 @@ const liveSpan = (span: Span): OpenSpan => ({
   end: () => span.end(),
 });
 
-const knownOf = ({ workspace, correlationId, sessionId, turnId }: RequestContext): SpanAttributes => ({
+const contextAttributesOf = ({
+  workspace,
+  correlationId,
+  sessionId,
+  turnId,
+}: RequestContext): SpanAttributes => ({
   'antiphon.request.id': correlationId,
   'antiphon.workspace': workspace,
   'gen_ai.conversation.id': sessionId,
   'antiphon.turn.id': turnId,
 });
 
-/** Calls of other services and the database, half of all spans, leave it to their parents: sending text is what spans cost. */
-const saysWhose = (role: SpanRole, attributes: SpanAttributes): boolean =>
+/**
+ * Returns whether a span repeats the ids of its context. Calls of services and the database, half
+ * of all spans, leave them to their parents: text is the main cost of a span.
+ */
+const hasContextAttributes = (role: SpanRole, attributes: SpanAttributes): boolean =>
   role !== 'client' || attributes['gen_ai.operation.name'] !== undefined;
 
 const parentOf = (traceparent: string): Context | null => {
@@ -67,10 +69,10 @@ const parentOf = (traceparent: string): Context | null => {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: 1 });
 };
 
-/** The parent of what begins here; null in a trace that is not sampled. */
-const startingPoint = ({ ids }: ActiveTracing, { traceparent, begins }: RequestContext): Context | null => {
+/** Returns the parent of a new span; null in a trace that is not sampled. */
+const parentInContext = ({ ids }: ActiveTracing, { traceparent, begins }: RequestContext): Context | null => {
   if (!begins) return parentOf(traceparent);
-  ids.next({ traceId: parseTraceparent(traceparent)?.traceId ?? '' });
+  ids.setNext({ traceId: parseTraceparent(traceparent)?.traceId ?? '' });
   return ROOT_CONTEXT;
 };
 
@@ -80,26 +82,29 @@ const traceparentOf = (span: Span): string => {
 };
 
 /**
- * Opens a span under a context, and answers it with the context of what happens inside. The caller ends it.
- * With tracing off, or in a trace that is not sampled, nothing is made and the context stays as it is.
+ * Opens a span and returns it with the context of the work inside; the caller ends it. With tracing
+ * off, or in a trace that is not sampled, no span is made and the context is returned unchanged.
  */
 export const openSpan = (
   { name, role = 'internal', attributes = {} }: SpanStart,
   context: RequestContext,
 ): { readonly span: OpenSpan; readonly context: RequestContext } => {
   const tracing = activeTracing();
-  const parent = tracing && startingPoint(tracing, context);
+  const parent = tracing && parentInContext(tracing, context);
   if (!parent) return { span: NO_SPAN, context };
   const options = {
     kind: KINDS[role],
-    attributes: { ...(saysWhose(role, attributes) ? knownOf(context) : {}), ...attributes } as Attributes,
+    attributes: {
+      ...(hasContextAttributes(role, attributes) ? contextAttributesOf(context) : {}),
+      ...attributes,
+    } as Attributes,
   };
   const span = tracing.tracer.startSpan(name, options, parent);
   const { begins: _begun, ...inside } = context;
   return { span: liveSpan(span), context: { ...inside, traceparent: traceparentOf(span) } };
 };
 
-const observed = async <T>(span: OpenSpan, work: (span: OpenSpan) => Promise<T>): Promise<T> => {
+const runInSpan = async <T>(span: OpenSpan, work: (span: OpenSpan) => Promise<T>): Promise<T> => {
   try {
     return await work(span);
   } catch (error) {
@@ -111,19 +116,19 @@ const observed = async <T>(span: OpenSpan, work: (span: OpenSpan) => Promise<T>)
 };
 
 /**
- * Does the work inside a span of the current context; an error that it throws fails the span and passes through.
- * Outside of any request, and with tracing off, it just does the work.
+ * Runs the work inside a span of the current context. A thrown error fails the span and is
+ * rethrown. Outside of any request, and with tracing off, the work runs without a span.
  */
 export const withSpan = <T>(start: SpanStart, work: (span: OpenSpan) => Promise<T>): Promise<T> => {
   const current = activeTracing() ? currentContext() : undefined;
   if (!current) return work(NO_SPAN);
   const { span, context } = openSpan(start, current);
-  return span === NO_SPAN ? work(span) : runWithContext(context, () => observed(span, work));
+  return span === NO_SPAN ? work(span) : runWithContext(context, () => runInSpan(span, work));
 };
 
 /**
- * The position, in a trace, of a unit of work that may outlive the process that began it (a turn, a run): the span
- * that its UUID stands for. Its children hang there, whichever process makes them; `recordSpan` writes it in the end.
+ * Returns the trace position of work that may outlive its process (a turn, a run): the span that
+ * its UUID stands for. Spans of any process can be its children; `recordSpan` writes it at the end.
  */
 export const namedTraceparent = (traceparent: string | undefined, uuid: string): string | undefined => {
   const parent = parseTraceparent(traceparent);
@@ -131,9 +136,9 @@ export const namedTraceparent = (traceparent: string | undefined, uuid: string):
 };
 
 export interface EndedSpan extends SpanStart {
-  /** What its span id is made of. */
+  /** Source of the span's id. */
   readonly uuid: string;
-  /** The span under which the work was asked for. */
+  /** The span that requested the work. */
   readonly traceparent: string | undefined;
   /** Ms since the epoch. */
   readonly startedAt: number;
@@ -142,13 +147,15 @@ export interface EndedSpan extends SpanStart {
   readonly errorType?: string;
 }
 
-/** Writes the span of a unit of work whose end has just been committed. Once: whoever commits the end, and nobody else. */
+/**
+ * Writes the span of finished work. Only the process that commits the work's end may call it, once.
+ */
 export const recordSpan = (ended: EndedSpan): void => {
   const tracing = activeTracing();
   const parent = tracing && parentOf(ended.traceparent ?? '');
   if (!parent) return;
   const { name, role = 'internal', attributes, uuid, startedAt, endedAt, errorType } = ended;
-  tracing.ids.next({ spanId: spanIdOf(uuid) });
+  tracing.ids.setNext({ spanId: spanIdOf(uuid) });
   const options = { kind: KINDS[role], attributes: { ...attributes } as Attributes, startTime: startedAt };
   const span = tracing.tracer.startSpan(name, options, parent);
   if (errorType !== undefined) liveSpan(span).fail(errorType);

@@ -8,24 +8,34 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { ReadableSpan, Sampler } from '@opentelemetry/sdk-trace';
-import { setActiveTracing } from './active-tracing.js';
-import { contextFrom, currentContext, runWithContext } from './request-context.js';
-import { onlyExportable } from './span-export.js';
-import { createSpanIds, spanIdOf, timeOfUuid } from './span-ids.js';
+import {
+  contextFrom,
+  currentContext,
+  runInTrace,
+  runWithContext,
+  traceHeadersOf,
+} from './request-context.js';
 import { namedTraceparent, openSpan, recordSpan, withSpan } from './span.js';
 import { uuidIds } from './system-ports.js';
-import { runInTrace, traceHeadersOf } from './trace-headers.js';
-import { newTraceparent, parseTraceparent } from './trace-context.js';
+import { onlyExportable } from './telemetry-export.js';
+import {
+  SpanIds,
+  newTraceparent,
+  parseTraceparent,
+  setActiveTracing,
+  spanIdOf,
+  timeOfUuid,
+} from './trace-context.js';
 
 let exporter: InMemorySpanExporter;
 let provider: TracerProvider;
 
 const turnOn = (sampler?: Sampler): void => {
   exporter = new InMemorySpanExporter();
-  const ids = createSpanIds();
+  const ids = new SpanIds();
   provider = new TracerProvider({
     idGenerator: ids,
-    spanProcessors: [onlyExportable(new SimpleSpanProcessor({ exporter }))],
+    spanProcessors: [new SimpleSpanProcessor({ exporter: onlyExportable(exporter) })],
     ...(sampler ? { sampler } : {}),
   });
   setActiveTracing({ tracer: provider.getTracer('spec'), ids });
@@ -33,7 +43,7 @@ const turnOn = (sampler?: Sampler): void => {
 const spans = (): ReadableSpan[] => exporter.getFinishedSpans();
 const span = (name: string): ReadableSpan => {
   const found = spans().find((one) => one.name === name);
-  if (!found) throw new Error(`there is no span ${name}`);
+  if (!found) throw new Error(`no span ${name}`);
   return found;
 };
 const inContext = <T>(work: () => T, traceparent?: string): T =>
@@ -43,7 +53,7 @@ describe('spans', () => {
   beforeEach(() => turnOn());
   afterEach(() => setActiveTracing(null));
 
-  it('hang under each other, and the first one begins the trace that the log lines name', async () => {
+  it('are nested, and the first starts the trace that the log lines name', async () => {
     const seen: (string | undefined)[] = [];
     await inContext(async () => {
       seen.push(currentContext()?.traceparent);
@@ -55,13 +65,13 @@ describe('spans', () => {
     expect(span('inner').parentSpanContext?.spanId).toBe(span('outer').spanContext().spanId);
   });
 
-  it('begin under the span that the request came with', async () => {
+  it('are children of the span that the request came with', async () => {
     const parent = newTraceparent();
     await inContext(() => withSpan({ name: 'served' }, () => Promise.resolve()), parent);
     expect(span('served').parentSpanContext?.spanId).toBe(parseTraceparent(parent)?.spanId);
   });
 
-  it('of work that runs side by side are siblings', async () => {
+  it('of concurrent work are siblings', async () => {
     await inContext(() =>
       withSpan({ name: 'both' }, () =>
         Promise.all(['a', 'b'].map((name) => withSpan({ name }, () => Promise.resolve(currentContext())))),
@@ -71,7 +81,7 @@ describe('spans', () => {
       expect(span(name).parentSpanContext?.spanId).toBe(span('both').spanContext().spanId);
   });
 
-  it('carry nothing but what is on the allowlist, and never the text of an error', async () => {
+  it('have allowed attributes only, and no error text', async () => {
     await expect(
       inContext(() =>
         withSpan({ name: 'fails', attributes: { 'rpc.method': 'ping' } }, (own) => {
@@ -91,7 +101,7 @@ describe('spans', () => {
     expect(droppedAttributesCount).toBe(2);
   });
 
-  it('lose what a library puts into events, links and status', () => {
+  it('lose the texts that a library puts into events, links and status', () => {
     const foreign = provider.getTracer('a library').startSpan('foreign');
     foreign.recordException(new Error('CANARY'));
     foreign.setStatus({ code: 2, message: 'CANARY' });
@@ -100,14 +110,14 @@ describe('spans', () => {
     expect(JSON.stringify({ ...span('foreign'), resource: null })).not.toContain('CANARY');
   });
 
-  it('are not made outside of a request, or in a trace that its sender does not sample', async () => {
-    await withSpan({ name: 'nobody asked' }, () => Promise.resolve());
+  it('are not made outside of a request or in a trace that is not sampled', async () => {
+    await withSpan({ name: 'outside' }, () => Promise.resolve());
     const unsampled = newTraceparent().replace(/01$/, '00');
     await inContext(() => withSpan({ name: 'unsampled' }, () => Promise.resolve()), unsampled);
     expect(spans()).toEqual([]);
   });
 
-  it('of a trace that the sampler leaves out tell the next service so', async () => {
+  it('of a trace that the sampler drops pass the decision to the next service', async () => {
     turnOn(new ParentBasedSampler({ root: new AlwaysOffSampler() }));
     const inside = await inContext(() =>
       withSpan({ name: 'left out' }, () => Promise.resolve(currentContext()?.traceparent)),
@@ -121,7 +131,7 @@ describe('the span of work that outlives its process', () => {
   beforeEach(() => turnOn());
   afterEach(() => setActiveTracing(null));
 
-  it('has its children before it is written, whoever makes them', async () => {
+  it('has children of any process before it is written', async () => {
     const uuid = uuidIds.next();
     const origin = newTraceparent();
     const place = namedTraceparent(origin, uuid);
@@ -140,7 +150,7 @@ describe('the span of work that outlives its process', () => {
     expect(span('whole').endTime).toEqual([1_800_000_003, 500_000_000]);
   });
 
-  it('knows when a UUIDv7 was made, and of no other', () => {
+  it('has the creation time of a UUIDv7 and of no other id', () => {
     const before = Date.now();
     expect(timeOfUuid(uuidIds.next())).toBeGreaterThanOrEqual(before);
     expect(timeOfUuid('0af76519-16cd-43dd-8448-eb211c80319c')).toBeNull();
@@ -148,11 +158,11 @@ describe('the span of work that outlives its process', () => {
   });
 });
 
-describe('a trace that goes through Temporal', () => {
+describe('a trace through Temporal', () => {
   beforeEach(() => turnOn());
   afterEach(() => setActiveTracing(null));
 
-  it('goes on where its headers arrive', async () => {
+  it('continues where its headers arrive', async () => {
     const headers = await inContext(() =>
       withSpan({ name: 'starts a run' }, () => Promise.resolve(traceHeadersOf('gateway'))),
     );
@@ -166,7 +176,7 @@ describe('a trace that goes through Temporal', () => {
 });
 
 describe('with tracing off', () => {
-  it('nothing is made: the context stays the one that it was', async () => {
+  it('no span is made and the context is unchanged', async () => {
     const context = contextFrom('agent');
     await runWithContext(context, () =>
       withSpan({ name: 'nothing' }, () => Promise.resolve(expect(currentContext()).toBe(context))),

@@ -2,11 +2,11 @@ import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
 import type { Clock, Ids } from '@antiphon/kernel';
 
-/** The machine's clock. */
+/** Clock of the machine. */
 export const systemClock: Clock = { now: () => Date.now() };
 
 const RANDOM_BYTES = 16;
-// One call to the kernel is enough for 256 ids: it costs more than all the rest of an id, and a turn makes dozens.
+// One system call for 256 ids: it costs more than the rest of an id, and a turn makes dozens.
 const pool = new Uint8Array(256 * RANDOM_BYTES);
 let used = pool.length;
 const takeRandom = (): Uint8Array => {
@@ -17,14 +17,17 @@ const takeRandom = (): Uint8Array => {
   return pool.subarray(used, (used += RANDOM_BYTES));
 };
 
-/** Random at first in each millisecond, so that processes do not meet, and counted on from there. */
+/**
+ * Returns a random start for each millisecond, so that processes differ; later ids count up from
+ * it.
+ */
 const sequenceFrom = (random: Uint8Array): number =>
   new DataView(random.buffer, random.byteOffset).getUint32(6) & 0x7fffffff;
 
-/** Its time and sequence: ids of one process are in the order in which they were made. */
+/** Time and sequence of the last id: ids of one process are ordered. */
 const last = { msecs: -Infinity, seq: 0 };
 
-/** UUIDv7: random, and ordered by time, so that rows that arrive together lie together in their indexes. */
+/** Generates UUIDv7: ordered by time, so that rows created together are close in their indexes. */
 export const uuidIds: Ids = {
   next: () => {
     const random = takeRandom();

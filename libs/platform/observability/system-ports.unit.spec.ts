@@ -7,13 +7,13 @@ describe('ids', () => {
   const from = Date.now();
   const ids = Array.from({ length: 20_000 }, () => uuidIds.next());
 
-  it('are UUIDs of version 7, all different, in the order in which they were made', () => {
+  it('are unique UUIDs of version 7, in the order of their creation', () => {
     expect(ids.every((id) => V7.test(id))).toBe(true);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.toSorted()).toEqual(ids);
   });
 
-  it('say when they were made', () => {
+  it('contain their creation time', () => {
     const times = ids.map((id) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16));
     expect(Math.min(...times)).toBeGreaterThanOrEqual(from);
     expect(Math.max(...times)).toBeLessThanOrEqual(Date.now());

@@ -2,22 +2,24 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startOtlpReceiver } from '@antiphon/testing/telemetry';
 import type { OtlpReceiver } from '@antiphon/testing/telemetry';
 import { closedPort } from '@antiphon/testing/providers';
-import { activeTracing } from './active-tracing.js';
 import { createLogger, silentLogger } from './logger.js';
 import { defineCounter, defineHistogram, observeGauges, renderMetrics } from './metrics.js';
 import { contextFrom, runWithContext } from './request-context.js';
 import { withSpan } from './span.js';
 import { startTelemetry } from './telemetry.js';
 import type { Telemetry } from './telemetry.js';
+import { activeTracing } from './trace-context.js';
 
 let receiver: OtlpReceiver;
 let telemetry: Telemetry | null = null;
-const start = async (env: Record<string, string>, logger = silentLogger): Promise<void> => {
+/** Starts telemetry with these variables in `process.env`, where the SDK reads them. */
+const start = async (variables: Record<string, string>, logger = silentLogger): Promise<void> => {
+  Object.assign(process.env, variables);
   telemetry = await startTelemetry({
     service: 'agent',
     instanceId: 'agent-1',
     version: '1.0.0',
-    env,
+    env: process.env,
     logger,
   });
 };
@@ -30,6 +32,8 @@ beforeEach(async () => {
 afterEach(async () => {
   await telemetry?.stop();
   telemetry = null;
+  for (const name of Object.keys(process.env))
+    if (name.startsWith('OTEL_')) Reflect.deleteProperty(process.env, name);
   await receiver.close();
 });
 
@@ -43,7 +47,7 @@ describe('telemetry without an endpoint', () => {
       OTEL_TRACES_EXPORTER: 'none',
       OTEL_METRICS_EXPORTER: 'none',
     },
-  ])('traces nothing, sends nothing and holds nothing open: %j', async (env) => {
+  ])('traces and exports nothing and opens no resource: %j', async (env) => {
     const before = process.getActiveResourcesInfo().toSorted();
     await start(env as Record<string, string>);
     await makeSpan('unseen');
@@ -53,7 +57,7 @@ describe('telemetry without an endpoint', () => {
 });
 
 describe('telemetry with an endpoint', () => {
-  it('sends what waits before it ends, as the standard default says: protobuf', async () => {
+  it('exports the remaining spans before it stops, as protobuf by default', async () => {
     await start({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
     await makeSpan('in protobuf');
     await telemetry?.stop();
@@ -62,7 +66,7 @@ describe('telemetry with an endpoint', () => {
     expect(activeTracing()).toBeNull();
   });
 
-  it('takes a name, attributes and a sampler from the environment', async () => {
+  it('reads a name, attributes and a sampler from the environment', async () => {
     await start({
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/v1/traces`,
       OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
@@ -80,16 +84,14 @@ describe('telemetry with an endpoint', () => {
     expect(receiver.metrics.size).toBe(0);
   });
 
-  it('says in the log that a collector is away, and ends all the same', async () => {
+  it('logs that a collector is unreachable and stops all the same', async () => {
     const lines: string[] = [];
     const logger = createLogger({ service: 'agent', sink: { write: (line) => lines.push(line) } });
-    // The exporter's own variable, which its library reads: how long it tries again.
-    process.env['OTEL_EXPORTER_OTLP_TIMEOUT'] = '500';
-    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: await closedPort() }, logger);
-    delete process.env['OTEL_EXPORTER_OTLP_TIMEOUT'];
+    const endpoint = await closedPort();
+    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TIMEOUT: '500' }, logger);
     await makeSpan('lost');
     await telemetry?.stop();
-    expect(lines.join('')).toContain('telemetry could not be sent');
+    expect(lines.join('')).toContain('telemetry not exported');
   });
 
   it.each([
@@ -97,17 +99,18 @@ describe('telemetry with an endpoint', () => {
     ['OTEL_TRACES_SAMPLER', 'sometimes'],
     ['OTEL_TRACES_SAMPLER_ARG', '2'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
-  ])('refuses a wrong %s by its name, without its value', async (name, value) => {
+  ])('rejects a wrong %s by name, without its value', async (name, value) => {
     await expect(start({ [name]: value })).rejects.toMatchObject({
       code: 'SERVICE.BAD_ENVIRONMENT',
       message: expect.stringContaining(name) as unknown as string,
     });
+    Reflect.deleteProperty(process.env, name);
     await start({});
   });
 });
 
 describe('metrics', () => {
-  it('are read as Prometheus does: counters, histograms, and gauges that are asked just then', async () => {
+  it('are rendered for Prometheus: counters, histograms, and gauges read at that moment', async () => {
     const counter = defineCounter('spec_things', 'Things');
     const seconds = defineHistogram('spec_seconds', 'Time', { buckets: [0.1, 1] });
     await start({});
@@ -127,7 +130,7 @@ describe('metrics', () => {
     expect((await renderMetrics()).text).not.toContain('spec_depth{of="x"} 2');
   });
 
-  it('of a gauge that fails are left out, and the failure is told', async () => {
+  it('omit a gauge that fails and report its error', async () => {
     await start({});
     const stop = observeGauges({ spec_broken: 'Broken' }, () => Promise.reject(new Error('away')));
     defineCounter('spec_whole', 'Whole').add(1);

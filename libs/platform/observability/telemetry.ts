@@ -1,95 +1,147 @@
 import { DiagLogLevel, diag } from '@opentelemetry/api';
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
 import type { Resource } from '@opentelemetry/resources';
-import type { IMetricReader } from '@opentelemetry/sdk-metrics';
-import { transient } from '@antiphon/kernel';
-import { setActiveTracing } from './active-tracing.js';
+import { invalid, transient, withTimeout } from '@antiphon/kernel';
+import { z } from 'zod';
 import type { Logger } from './logger.js';
 import { closeMetrics, openMetrics } from './metrics.js';
-import { readTelemetryEnv } from './telemetry-env.js';
-import type { TelemetryEnv } from './telemetry-env.js';
 
 export interface TelemetryOptions {
   readonly service: string;
   /** Unique for this incarnation of the process. */
   readonly instanceId: string;
   readonly version: string;
+  /** Must be `process.env` where it has `OTEL_*` variables: the SDK reads them there. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
 }
 
 export interface Telemetry {
-  /** Sends what waits, within a few seconds; the last user in this process turns it off. Safe to call twice. */
+  /** Exports the remaining data within a few seconds and stops. Safe to call twice. */
   stop(): Promise<void>;
 }
 
-/** What is sent when a process ends has this long: a collector that is away must not hold it up. */
+/** Time limit of the last export, ms: an unavailable collector must not delay a shutdown. */
 const STOP_MS = 3_000;
+const DEFAULT_METRIC_INTERVAL_MS = 60_000;
 
-const resourceOf = ({ service, instanceId, version }: TelemetryOptions, settings: TelemetryEnv): Resource =>
-  defaultResource().merge(
-    resourceFromAttributes({
-      'service.namespace': 'antiphon',
-      'service.version': version,
-      'service.instance.id': instanceId,
-      ...settings.resourceAttributes,
-      'service.name':
-        settings.serviceName ?? settings.resourceAttributes['service.name'] ?? `antiphon-${service}`,
-      // Beside the standard name, which one variable may give to all services alike.
-      'antiphon.service': service,
-    }),
-  );
+const optional = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
+const positive = optional(z.coerce.number().int().positive());
+const endpoint = optional(z.url({ protocol: /^https?$/ }));
+const protocol = optional(z.enum(['http/protobuf', 'http/json']));
+const exporter = optional(z.enum(['otlp', 'none']));
 
-/** What the libraries complain of: above all that a collector cannot be reached. */
-const listenToDiagnostics = (logger: Logger): void => {
-  const say = (level: 'error' | 'warn') => (message: string) =>
-    logger[level]({ telemetry: message }, 'telemetry could not be sent or read');
-  const quiet = (): void => undefined;
+/** Variables whose wrong values the SDK would only warn about and then ignore. */
+const TelemetryVariables = z.object({
+  OTEL_SDK_DISABLED: optional(z.string()),
+  OTEL_TRACES_EXPORTER: exporter,
+  OTEL_METRICS_EXPORTER: exporter,
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint,
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: endpoint,
+  OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol,
+  OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: protocol,
+  OTEL_TRACES_SAMPLER: optional(
+    z.enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ]),
+  ),
+  OTEL_TRACES_SAMPLER_ARG: optional(z.coerce.number().min(0).max(1)),
+  OTEL_BSP_SCHEDULE_DELAY: positive,
+  OTEL_BSP_EXPORT_TIMEOUT: positive,
+  OTEL_BSP_MAX_QUEUE_SIZE: positive,
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: positive,
+  OTEL_METRIC_EXPORT_INTERVAL: positive,
+});
+type TelemetryVariables = z.output<typeof TelemetryVariables>;
+
+/**
+ * Checks the `OTEL_*` variables; throws `SERVICE.BAD_ENVIRONMENT` with their names, without their
+ * values.
+ */
+const checkVariables = (env: TelemetryOptions['env']): TelemetryVariables => {
+  const parsed = TelemetryVariables.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const names = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw invalid('SERVICE.BAD_ENVIRONMENT', `the service cannot start: ${names.join('; ')}`);
+};
+
+/** Returns true if a signal is exported. The SDK would export to localhost without an endpoint. */
+const isExported = (variables: TelemetryVariables, signal: 'TRACES' | 'METRICS'): boolean =>
+  variables.OTEL_SDK_DISABLED?.toLowerCase() !== 'true' &&
+  variables[`OTEL_${signal}_EXPORTER`] !== 'none' &&
+  (variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? variables.OTEL_EXPORTER_OTLP_ENDPOINT) !== undefined;
+
+const protocolOf = (variables: TelemetryVariables, signal: 'TRACES' | 'METRICS') =>
+  variables[`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`] ??
+  variables.OTEL_EXPORTER_OTLP_PROTOCOL ??
+  'http/protobuf';
+
+const resourceOf = ({ service, instanceId, version }: TelemetryOptions): Resource =>
+  defaultResource()
+    .merge(
+      resourceFromAttributes({
+        'service.namespace': 'antiphon',
+        'service.version': version,
+        'service.instance.id': instanceId,
+        'service.name': `antiphon-${service}`,
+      }),
+    )
+    .merge(detectResources({ detectors: [envDetector] }))
+    // The standard name may be the same for all services, by one variable.
+    .merge(resourceFromAttributes({ 'antiphon.service': service }));
+
+/** Logs the libraries' warnings, for example that a collector is unreachable. */
+const logDiagnostics = (logger: Logger): void => {
+  const write = (level: 'error' | 'warn') => (message: string) =>
+    logger[level]({ telemetry: message }, 'telemetry not exported');
+  const ignore = (): void => undefined;
   diag.setLogger(
-    { error: say('error'), warn: say('warn'), info: quiet, debug: quiet, verbose: quiet },
+    { error: write('error'), warn: write('warn'), info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
 };
 
-const within = async (ms: number, work: Promise<unknown>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(transient('TELEMETRY.TIMEOUT', `not sent within ${ms} ms`)), ms);
-  });
-  await Promise.race([work, limit]).finally(() => clearTimeout(timer));
-};
-
-// Loaded only where it is used: a process that exports nothing has neither its memory nor its start-up time.
-const openTracing = async (settings: TelemetryEnv, resource: Resource): Promise<() => Promise<void>> => {
-  if (settings.traces === null) return () => Promise.resolve();
-  const { createSpanExport } = await import('./span-export.js');
-  const { tracing, provider } = createSpanExport(settings.traces, settings, resource);
-  setActiveTracing(tracing);
-  return () => {
-    setActiveTracing(null);
-    return provider.shutdown();
-  };
-};
-
-const metricReaders = async ({ metrics, metricIntervalMs }: TelemetryEnv): Promise<IMetricReader[]> => {
-  if (metrics === null) return [];
-  const { createMetricReader } = await import('./metric-export.js');
-  return [createMetricReader(metrics, metricIntervalMs)];
-};
-
 const start = async (options: TelemetryOptions): Promise<() => Promise<void>> => {
-  const settings = readTelemetryEnv(options.env);
-  const resource = resourceOf(options, settings);
-  const exporting = settings.traces !== null || settings.metrics !== null;
-  if (exporting) listenToDiagnostics(options.logger);
-  openMetrics(resource, await metricReaders(settings));
-  const endTracing = await openTracing(settings, resource);
+  const { env, logger } = options;
+  const variables = checkVariables(env);
+  const [hasTraces, hasMetrics] = [isExported(variables, 'TRACES'), isExported(variables, 'METRICS')];
+  const resource = resourceOf(options);
+  if (!hasTraces && !hasMetrics) {
+    openMetrics(resource, []);
+    return closeMetrics;
+  }
+  // Loaded only here: a process that exports nothing saves its memory and start-up time.
+  const { createMetricReader, startTracing } = await import('./telemetry-export.js');
+  logDiagnostics(logger);
+  const intervalMs = variables.OTEL_METRIC_EXPORT_INTERVAL ?? DEFAULT_METRIC_INTERVAL_MS;
+  openMetrics(resource, hasMetrics ? [createMetricReader(protocolOf(variables, 'METRICS'), intervalMs)] : []);
+  const stopTracing = hasTraces ? startTracing(resource, protocolOf(variables, 'TRACES')) : undefined;
+  // Again, because the SDK installs its own logger when OTEL_LOG_LEVEL is set.
+  logDiagnostics(logger);
   return async () => {
-    const ends = await Promise.allSettled([within(STOP_MS, endTracing()), within(STOP_MS, closeMetrics())]);
-    for (const end of ends)
-      if (end.status === 'rejected')
-        options.logger.warn({ err: end.reason as unknown }, 'the last telemetry could not be sent');
-    if (exporting) diag.disable();
+    const onTimeout = () => transient('TELEMETRY.TIMEOUT', `not sent within ${STOP_MS} ms`);
+    const stopped = await Promise.allSettled(
+      [stopTracing?.() ?? Promise.resolve(), closeMetrics()].map((work) =>
+        withTimeout(work, STOP_MS, onTimeout),
+      ),
+    );
+    for (const result of stopped)
+      if (result.status === 'rejected')
+        logger.warn({ err: result.reason as unknown }, 'last telemetry not exported');
+    diag.disable();
   };
 };
 
@@ -97,9 +149,10 @@ let users = 0;
 let running: Promise<() => Promise<void>> | null = null;
 
 /**
- * Traces and metrics of this process, as OpenTelemetry's variables say: without an endpoint nothing is traced and
- * nothing is sent, and metrics are there to be read. Throws `SERVICE.BAD_ENVIRONMENT`. One for each process:
- * services that share one (in tests) share the first one's.
+ * Starts traces and metrics of this process by OpenTelemetry's `OTEL_*` variables. Without an
+ * endpoint nothing is traced or exported, and metrics can be read from `/metrics`. Throws
+ * `SERVICE.BAD_ENVIRONMENT`. Services that share a process (in tests) share the first one's
+ * telemetry.
  */
 export const startTelemetry = async (options: TelemetryOptions): Promise<Telemetry> => {
   users++;

@@ -16,12 +16,12 @@ let receiver: OtlpReceiver;
 let telemetry: Telemetry;
 beforeAll(async () => {
   receiver = await startOtlpReceiver();
-  const env = {
+  const env = Object.assign(process.env, {
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     OTEL_METRICS_EXPORTER: 'none',
     OTEL_BSP_SCHEDULE_DELAY: '50',
-  };
+  });
   const logger = silentLogger;
   telemetry = await startTelemetry({ service: 'agent', instanceId: 'spec', version: '0', env, logger });
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
