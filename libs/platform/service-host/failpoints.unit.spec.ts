@@ -24,7 +24,7 @@ describe('failpoints', () => {
   });
 
   it('reject an unknown point or action', () => {
-    expect(() => failpointsFrom('agent.turn.nowhere:1:throw')).toThrow('there is no point');
-    expect(() => failpointsFrom('agent.turn.reserved:1:explode')).toThrow('explode is no action');
+    expect(() => failpointsFrom('agent.turn.nowhere:1:throw')).toThrow('unknown point');
+    expect(() => failpointsFrom('agent.turn.reserved:1:explode')).toThrow('unknown action explode');
   });
 });
