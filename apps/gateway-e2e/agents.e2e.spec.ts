@@ -76,7 +76,7 @@ model = "gpt-4o"
 `,
   ).join('');
 
-/** Answers a sum through the calculator, everything else at once. */
+/** Replies to a sum through the calculator, and to any other message at once. */
 const answerSums: MockScript = ({ user, toolResults }) => {
   if (toolResults.length > 0) return { text: ['The sum ', 'is ', `${toolResults[0]}.`] };
   if (user.includes('sum'))

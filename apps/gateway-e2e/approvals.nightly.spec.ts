@@ -45,8 +45,8 @@ const ask = async (peer: string) => {
 const eventsOf = async (sessionId: string, type: RegExp) =>
   (await readEvents(stack, { stream: `session-${sessionId}` })).filter((event) => type.test(event.type));
 
-describe('a tool call that waits for somebody', () => {
-  it('is answered from the command line, and the turn goes on', async () => {
+describe('a tool call that waits for an approval', () => {
+  it('is approved on the command line, and its turn completes', async () => {
     const { stream, asked } = await ask('cli');
     const listed = await waitForValue('the approval in the list', async () => {
       const { stdout } = await runCli(stack, ['approvals', 'list', '--json']);
@@ -72,14 +72,14 @@ describe('a tool call that waits for somebody', () => {
     });
   });
 
-  it('is answered once, whoever answers at the same moment at another gateway', async () => {
+  it('gets one decision from answers at two gateways at once', async () => {
     const { stream, accepted, asked } = await ask('race');
-    const doors = stack.stackJson().urls.gateways;
-    expect(doors).toHaveLength(2);
+    const gateways = stack.stackJson().urls.gateways;
+    expect(gateways).toHaveLength(2);
     const decisions = ['approve', 'deny', 'deny', 'approve'];
     const answers = await Promise.all(
       decisions.map((decision, index) =>
-        fetch(`${doors[index % doors.length]}/api/v1/approvals/${asked.approvalId}/answer`, {
+        fetch(`${gateways[index % gateways.length]}/api/v1/approvals/${asked.approvalId}/answer`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify({ decision }),
@@ -87,15 +87,15 @@ describe('a tool call that waits for somebody', () => {
       ),
     );
     await stream.done();
-    const [claim, ...more] = await eventsOf(accepted.sessionId, /^Approval(Granted|Denied)$/);
+    const [first, ...more] = await eventsOf(accepted.sessionId, /^Approval(Granted|Denied)$/);
     expect(more).toEqual([]);
-    const won = claim?.type === 'ApprovalGranted' ? 'approve' : 'deny';
+    const won = first?.type === 'ApprovalGranted' ? 'approve' : 'deny';
     expect(answers.map(({ status }) => status)).toEqual(
       decisions.map((decision) => (decision === won ? 200 : 409)),
     );
   });
 
-  it('is still there when every service was killed, and is made once after the answer', async () => {
+  it('survives kill -9 of every service, and is made once after the answer', async () => {
     const { accepted, asked } = await ask('kill');
     for (const instances of Object.values(stack.stackJson().services))
       for (const { pid } of instances) if (pid) process.kill(pid, 'SIGKILL');

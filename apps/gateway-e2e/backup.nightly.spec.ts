@@ -32,7 +32,7 @@ describe('a restore', () => {
     rmSync(folder, { recursive: true });
   });
 
-  const say = async (client: SocketClient, content: string): Promise<void> => {
+  const send = async (client: SocketClient, content: string): Promise<void> => {
     const params = { channel: 'test', account: 'e2e', peer: 'p', agent: 'claude', content };
     const frames = await client.stream('chat.send', params).done();
     expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
@@ -43,11 +43,11 @@ describe('a restore', () => {
     return JSON.parse(stdout);
   };
 
-  it('says what is lost, applies nothing of it, and refuses cursors of that time', async () => {
+  it('reports the lost events, applies none of them, and rejects their cursors', async () => {
     const client = await connectClient(stack.wsUrl);
-    await say(client, 'before');
+    await send(client, 'before');
     const { log } = (await run('backup', backup)) as Restored;
-    for (let n = 0; n < 3; n++) await say(client, `lost ${n}`);
+    for (let n = 0; n < 3; n++) await send(client, `lost ${n}`);
     const lost = await readEvents(stack);
     const page = (await (await fetch(`${stack.gatewayUrl}/api/v1/events?limit=1`)).json()) as {
       nextCursor: string;
@@ -71,13 +71,13 @@ describe('a restore', () => {
       log,
       loss: { to: { where: 'the database that was replaced' } },
     });
-    // A settlement may have come after the list was read.
+    // A settlement may be appended after the list was read.
     expect(restored?.loss.to.position).toBeGreaterThanOrEqual(lost.length);
     expect(restored?.loss.events).toBe((restored?.loss.to.position ?? 0) - log.position);
     const again = await connectClient(stack.wsUrl);
     const cursor = await fetch(`${stack.gatewayUrl}/api/v1/events?limit=1&cursor=${page.nextCursor}`);
     expect([cursor.status, await cursor.json()]).toMatchObject([409, { code: 'GATEWAY.EPOCH_CHANGED' }]);
-    await say(again, 'after');
+    await send(again, 'after');
     const events = await readEvents(stack);
     expect(events.slice(0, log.position)).toEqual(lost.slice(0, log.position));
     expect(JSON.stringify(events)).not.toContain('lost 1');

@@ -59,7 +59,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Every log line of the gateway so far. */
 const gatewayLog = (stack: TestStack): string => stack.readLog('gateway-1');
 
 const deep = (levels: number) =>
@@ -95,7 +94,7 @@ describe('a frame that is not a request', () => {
     ['65 levels', deep(63), -32600],
     ['2 MiB', chat({ ...address, content: 'x'.repeat(2 * 1024 * 1024) }), -32600],
     ['a batch of 10,000', `[${Array(10_000).fill('{"id":1,"method":"ping"}').join()}]`, -32600],
-  ])('answers %s with its error, and lives on', async (_, text, code) => {
+  ])('responds to %s with its error, and serves the next request', async (_, text, code) => {
     const own = await connectClient(open.wsUrl);
     const before = (await readEvents(open)).length;
     own.sendRaw(text);
@@ -110,7 +109,7 @@ describe('a frame that is not a request', () => {
     await own.close();
   });
 
-  it('closes on 5 MiB with 1009, and other clients do not notice', async () => {
+  it('closes on 5 MiB with 1009, and serves other clients', async () => {
     const own = await connectClient(open.wsUrl);
     own.sendRaw('x'.repeat(5 * 1024 * 1024));
     expect(await own.closed).toBe(1009);
@@ -132,7 +131,7 @@ describe('a frame that is not a request', () => {
     expect(await client.call('ping')).toBe('pong');
   });
 
-  it('keeps lone surrogates and NUL out of the log', async () => {
+  it('stores no lone surrogate and no NUL', async () => {
     client.sendRaw(
       '{"id":"odd","method":"chat.send","params":{"channel":"c","account":"a","peer":"odd","content":"a\\ud800b\\u0000c"}}',
     );
@@ -142,7 +141,7 @@ describe('a frame that is not a request', () => {
   });
 });
 
-describe('an upgrade or request from elsewhere', () => {
+describe('an upgrade or request from another origin', () => {
   const upgradeStatus = (url: string, headers: Record<string, string>): Promise<number> =>
     new Promise((resolve) => {
       const socket = new WebSocket(url, { headers });
@@ -165,7 +164,7 @@ describe('an upgrade or request from elsewhere', () => {
     expect(await upgradeStatus(open.wsUrl, headers as Record<string, string>)).toBe(status),
   );
 
-  it('finds no socket at another path', async () =>
+  it('gets 404 at another path', async () =>
     expect(await upgradeStatus(open.wsUrl.replace(/ws$/, 'other'), {})).toBe(404));
 
   it('is refused over HTTP as a problem document', async () => {
@@ -213,7 +212,7 @@ describe('HTTP', () => {
 });
 
 describe('a plug-in that cannot be used', () => {
-  it('does not stop the start: a missing file is a warning, a file that is no WebAssembly is refused', async () => {
+  it('does not stop the start: a missing file is reported, and a file without WebAssembly rejected', async () => {
     const { plugins } = (await client.call('status')) as {
       plugins: { name: string; status: string; reason: string }[];
     };
@@ -231,7 +230,7 @@ describe('a plug-in that cannot be used', () => {
 });
 
 describe('a configuration with a typo', () => {
-  it('stops the start and names line, column, key and the nearest key', async () => {
+  it('is reported with line, column, key and the nearest key', async () => {
     const path = join(folder, 'typo.toml');
     writeFileSync(path, '[gateway]\nhost = "127.0.0.1"\nprot = 8080\n');
     const { code, stderr } = await runCli(open, ['config', 'check'], { ANTIPHON_CONFIG: path });
@@ -266,7 +265,7 @@ describe('with a token', () => {
     return { messages: own.received, code };
   };
 
-  it('serves a client that brings it in a frame or in a header', async () => {
+  it('accepts a client with the token in a frame or in a header', async () => {
     const own = await connectClient(closed.wsUrl);
     own.sendRaw(JSON.stringify({ method: 'connect', params: { token: TOKEN } }));
     expect(await own.waitFor('the ack', ({ type }) => type === 'session.ack')).toMatchObject({ protocol: 1 });
@@ -282,7 +281,7 @@ describe('with a token', () => {
     ['no token', { method: 'connect', params: {} }],
     ['a request before connect', { id: 1, method: 'chat.send', params: { ...address, content: 'x' } }],
     ['scopes of its own', { method: 'connect', params: { token: 'wrong', scopes: ['operator.admin'] } }],
-  ])('closes on %s with 4401, and nothing happens', async (_, frame) => {
+  ])('closes on %s with 4401, and runs no request', async (_, frame) => {
     const { code, messages } = await firstFrame(JSON.stringify(frame));
     expect(code).toBe(4401);
     expect(messages.some(({ type }) => type === 'session.ack')).toBe(false);
@@ -293,12 +292,12 @@ describe('with a token', () => {
     expect((await firstFrame(deep(100_000))).code).toBe(4401);
   });
 
-  it('closes a client that says nothing within 5 s with 4401', async () => {
+  it('closes a client that sends nothing within 5 s with 4401', async () => {
     const silent = await connectClient(closed.wsUrl);
     expect(await silent.closed).toBe(4401);
   });
 
-  it('refuses HTTP without it, and lets the probes through', async () => {
+  it('refuses HTTP without the token, except for the probes', async () => {
     const status = async (path: string, headers: Record<string, string> = {}) =>
       (await fetch(closed.gatewayUrl + path, { headers })).status;
     expect(await status('/api/v1/events')).toBe(401);
@@ -311,7 +310,7 @@ describe('with a token', () => {
     ).toBe(true);
   });
 
-  it('makes a guesser wait, whatever else his frame says', async () => {
+  it('rate-limits a client that guesses tokens', async () => {
     const guess = () =>
       firstFrame(JSON.stringify({ method: 'connect', params: { token: randomUUID(), deviceToken: 'x' } }));
     const attempts = await Promise.allSettled(Array.from({ length: 15 }, guess));

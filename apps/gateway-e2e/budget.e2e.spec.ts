@@ -22,14 +22,14 @@ afterAll(async () => {
 });
 
 describe('a session limit of 10,000 tokens', () => {
-  it('refuses the call whose bound would pass it, before the provider is asked', async () => {
-    const say = (content: string) =>
+  it('refuses a call whose bound would exceed it, before the provider is called', async () => {
+    const send = (content: string) =>
       client.stream('chat.send', { channel: 'test', account: 'budget', peer: 'p', content }).done();
-    await say('one');
-    await say('two');
+    await send('one');
+    await send('two');
     const calls = mock.calls.length;
     expect(calls).toBe(2);
-    const refused = await say('three');
+    const refused = await send('three');
     expect(refused.map(({ event }) => event)).toEqual(['accepted', 'error', 'done']);
     expect(refused[1]?.data).toMatchObject({
       code: 'BUDGET.EXCEEDED',
@@ -40,14 +40,14 @@ describe('a session limit of 10,000 tokens', () => {
     expect((await readEvents(stack, { type: 'BudgetReserved' })).length).toBe(2);
   });
 
-  it('leaves other sessions alone', async () => {
+  it('does not limit other sessions', async () => {
     const frames = await client
       .stream('chat.send', { channel: 'test', account: 'budget', peer: 'q', content: 'hi' })
       .done();
     expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
   });
 
-  it('shows the refusal to a script as exit code 4, and the audit agrees', async () => {
+  it('makes the command line exit with code 4, and passes the audit', async () => {
     const args = ['chat', '--channel', 'test', '--account', 'budget', '--peer', 'p', 'four', '--json'];
     const { code, stdout } = await runCli(stack, args);
     expect(code).toBe(4);

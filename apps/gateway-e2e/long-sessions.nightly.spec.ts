@@ -26,7 +26,7 @@ const CALL_CHARS = 8_500;
 const PROMISED_GROWTH = 1.1;
 /**
  * Turns of young sessions alternate with those of the long one, so that the machine affects both
- * alike. What is left is noise: the bound rises by the upper end of the 95 % interval of the ratios
+ * alike. The rest is noise: the bound rises by the upper end of the 95 % interval of the ratios
  * between successive young turns. Above this cap the machine shows nothing, and the bound stays.
  */
 const MAX_ALLOWANCE = 1.15;

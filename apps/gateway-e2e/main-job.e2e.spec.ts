@@ -4,15 +4,19 @@ import { connectClient, textOf, type SocketClient, type StreamedFrame } from '@a
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
 import pg from 'pg';
-import { CANARY_KEY, runCli, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
+import {
+  CANARY_KEY,
+  readEvents,
+  runCli,
+  startStackWith,
+  twoVendorConfig,
+  waitForAccepted,
+} from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
-/**
- * Answers a sum through the calculator, everything else at once; tests replace it where they need
- * more.
- */
-const obliging: MockScript = ({ user, toolResults }) => {
+/** Replies to a sum through the calculator, and to any other message at once. */
+const answerSums: MockScript = ({ user, toolResults }) => {
   if (toolResults.length > 0) return { text: ['The sum ', 'is ', `${toolResults[0]}.`] };
   const sum = /sum of (\d+) and (\d+)/.exec(user);
   if (sum)
@@ -20,7 +24,7 @@ const obliging: MockScript = ({ user, toolResults }) => {
   return { text: ['You said: ', user.slice(0, 40)] };
 };
 
-let script: MockScript = obliging;
+let script: MockScript = answerSums;
 let mock: MockModel;
 let stack: TestStack;
 let client: SocketClient;
@@ -49,7 +53,7 @@ describe('the main job', () => {
     const frames = await client
       .stream('chat.send', toPeer(`sum-${agent}`, 'What is the sum of 19 and 23?', agent))
       .done();
-    // How many frames a text comes in is the provider's and the network's matter.
+    // The number of text frames depends on the provider and the network.
     const kinds = frames
       .map(({ event }) => event)
       .filter((event, i, all) => event !== 'text' || all[i - 1] !== 'text');
@@ -78,35 +82,33 @@ describe('the main job', () => {
     await Promise.all([reader.close(), second.close()]);
   });
 
-  it('lets a client that is dropped in mid-stream pick up where it was, with every frame once', async () => {
+  it('gives a client that is dropped in mid-stream every frame once', async () => {
     const words = Array.from({ length: 12 }, (_, i) => `word${i} `);
     const gates = words.map((word) => ({ word, ...Promise.withResolvers<void>() }));
     const gateOf = (piece: string) => gates.find(({ word }) => piece.includes(word));
     script = () => ({ reply: { text: words }, before: (piece) => gateOf(piece)?.promise });
-    const letUpTo = (n: number) => gates.slice(0, n).forEach(({ resolve }) => resolve());
+    const releaseUpTo = (n: number) => gates.slice(0, n).forEach(({ resolve }) => resolve());
     const watcher = await connectClient(stack.wsUrl);
     const whole = watcher.stream('chat.send', toPeer('dropped', 'count'));
-    const { sessionId } = (await whole.waitFor('accepted', ({ event }) => event === 'accepted')).data as {
-      sessionId: string;
-    };
+    const { sessionId } = await waitForAccepted(whole);
     const assembled: StreamedFrame[] = [];
     for (const upTo of [3, 6, 9, 12]) {
       const reader = await connectClient(stack.wsUrl);
       const stream = reader.stream('session.resume', { sessionId, after: assembled.at(-1)?.offset ?? 0 });
-      letUpTo(upTo);
+      releaseUpTo(upTo);
       await stream.waitFor(`word ${upTo}`, ({ data }) => String(data).includes(words[upTo - 1] as string));
       if (upTo < 12) reader.socket.terminate();
       assembled.push(...(upTo < 12 ? stream.frames : await stream.done()));
       await reader.close();
     }
-    script = obliging;
+    script = answerSums;
     const bare = ({ event, data, offset }: StreamedFrame) => ({ event, data, offset });
     expect(assembled.map(bare)).toEqual((await whole.done()).map(bare));
     expect(textOf(assembled)).toBe(words.join(''));
     await watcher.close();
   });
 
-  it('runs ten turns of one session one after another, in the order sent', async () => {
+  it('runs ten turns of one session one after another, in the order of their messages', async () => {
     let running = 0;
     const order: string[] = [];
     script = async ({ user }) => {
@@ -119,7 +121,7 @@ describe('the main job', () => {
     const contents = Array.from({ length: 10 }, (_, i) => `job ${i}`);
     const streams = contents.map((content) => client.stream('chat.send', toPeer('lane', content)));
     const all = await Promise.all(streams.map((stream) => stream.done()));
-    script = obliging;
+    script = answerSums;
     expect(order).toEqual(contents);
     expect(all.map(textOf)).toEqual(contents.map((content) => `did ${content}`));
     const dones = client.received.filter(
@@ -128,7 +130,7 @@ describe('the main job', () => {
     expect(dones.map(({ id }) => id)).toEqual(streams.map(({ id }) => id));
   });
 
-  it('runs sessions side by side: eight of ten are at the model at once', async () => {
+  it('runs eight of ten sessions at the model at the same time', async () => {
     let waiting = 0;
     let open: () => void = () => undefined;
     const eightAreThere = new Promise<void>((resolve) => (open = resolve));
@@ -141,11 +143,11 @@ describe('the main job', () => {
       client.stream('chat.send', toPeer(`side-${i}`, `hi ${i}`)),
     );
     const all = await Promise.all(streams.map((stream) => stream.done()));
-    script = obliging;
+    script = answerSums;
     expect(all.map(textOf)).toEqual(all.map((_, i) => `hi ${i}`));
   });
 
-  it('joins a repeated request by its key and refuses another body under it', async () => {
+  it('joins a repeated request by its key, and rejects another body with that key', async () => {
     const params = { ...toPeer('twice', 'once only'), idempotencyKey: 'k-1' };
     const before = mock.calls.length;
     const [first, second] = await Promise.all([
@@ -161,7 +163,7 @@ describe('the main job', () => {
     });
   });
 
-  it('begins a new session on /new and keeps the old one readable', async () => {
+  it('starts a new session on /new, and still serves the old one', async () => {
     const [accepted] = await client.stream('chat.send', toPeer('fresh', 'first')).done();
     const { sessionId: old } = accepted?.data as { sessionId: string };
     const answer = (await client.call('chat.send', toPeer('fresh', '/new'))) as { sessionId: string };
@@ -172,7 +174,7 @@ describe('the main job', () => {
     expect(textOf(frames)).toContain('first');
   });
 
-  it('remembers at turn 50 what it was told in turn 5, in a request under 5,000 tokens', async () => {
+  it('remembers a fact of turn 5 at turn 50, in a request under 5,000 tokens', async () => {
     const filler = (turn: number) => `Turn ${turn}: ${'the weather is as it always is here; '.repeat(8)}`;
     for (let turn = 1; turn <= 50; turn++) {
       const content =
@@ -186,7 +188,7 @@ describe('the main job', () => {
     expect(Buffer.byteLength(request)).toBeLessThan(5_000);
   });
 
-  it('stops a turn that is cancelled, and says so once', async () => {
+  it('stops a cancelled turn, and reports the cancellation once', async () => {
     script = ({ user }) => ({
       reply: { text: ['one ', 'two'] },
       before: (piece) => (piece.includes('two') ? mock.calls.at(-1)?.seen.closed : undefined),
@@ -198,7 +200,7 @@ describe('the main job', () => {
     const { sessionId } = accepted.data as { sessionId: string };
     expect(await client.call('session.cancel', { sessionId })).toMatchObject({ cancelled: true });
     const frames = await stream.done();
-    script = obliging;
+    script = answerSums;
     expect(frames.at(-1)?.data).toMatchObject({ status: 'cancelled' });
     expect(await client.call('session.cancel', { sessionId })).toMatchObject({
       cancelled: false,
@@ -206,8 +208,8 @@ describe('the main job', () => {
     });
   });
 
-  it('answers each method and route as its reference says', async () => {
-    // What has to be made before it can be read is shown where it is made.
+  it('serves each method and route as its reference describes', async () => {
+    // Resources that have to be created first are covered by the specs that create them.
     const readable = HTTP_ROUTES.filter(
       ({ method, path }) => method === 'get' && !/(?<!agents)\/\{/.test(path),
     );
@@ -225,14 +227,14 @@ describe('the main job', () => {
         expect([event, STREAM_FRAMES[event]?.data.safeParse(data).success]).toEqual([event, true]);
   });
 
-  it('keeps the key of the provider out of the log, and off the wire to clients', async () => {
+  it('exposes the provider’s key neither in the log nor to clients', async () => {
     const events = JSON.stringify(await readEvents(stack));
     expect(events).not.toContain(CANARY_KEY);
     expect(JSON.stringify(client.received)).not.toContain(CANARY_KEY);
     expect(mock.calls[0]?.seen.headers).toMatchObject({ 'x-api-key': CANARY_KEY });
   });
 
-  it('has projections of which no row differs from the log, and says so by command', async () => {
+  it('has projections that equal the log in every row, as the CLI shows', async () => {
     const listed = await runCli(stack, ['projections', 'list', '--json']);
     const { projections } = JSON.parse(listed.stdout) as { projections: { name: string; service: string }[] };
     expect(projections.map(({ name }) => name)).toEqual([
@@ -251,7 +253,7 @@ describe('the main job', () => {
     ]);
   });
 
-  it('lets what is at rest leave the log to a file, goes on, and takes it back', async () => {
+  it('archives finished sessions to a file, continues them, and restores the file', async () => {
     const [accepted] = await client.stream('chat.send', toPeer('archived', 'hello')).done();
     const { sessionId } = accepted?.data as { sessionId: string };
     await client.stream('chat.send', toPeer('newest', 'hello')).done();
@@ -259,12 +261,11 @@ describe('the main job', () => {
     expect([left.code, left.stderr]).toEqual([0, '']);
     const { archives } = JSON.parse(left.stdout) as { archives: { events: number }[] };
     expect(archives.map(({ events }) => events)).toEqual([expect.any(Number)]);
-    // A conversation that this process remembers goes on; the frames of what has left are not to be
-    // had.
+    // Archived frames are unavailable, though the session itself continues.
     await expect(client.call('session.resume', { sessionId, after: 0 })).rejects.toMatchObject({
       rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
     });
-    // Files are folded along: no row of any projection has to be given up, or taken on trust.
+    // A comparison reads the archive files as well, so that it covers every row.
     const compared = await runCli(stack, ['projections', 'rebuild', '--all', '--compare']);
     expect([compared.code, compared.stderr]).toEqual([0, '']);
     expect(compared.stdout).toContain('\n0 rows differ\n');
@@ -278,10 +279,10 @@ describe('the main job', () => {
     expect((await runCli(stack, ['audit', '--json'])).code).toBe(0);
   });
 
-  it('proves all of it by the audit, and names the event once a row was changed', async () => {
+  it('passes the audit, which names the event of a changed row', async () => {
     const clean = await runCli(stack, ['audit', '--json']);
     expect([clean.code, clean.stderr]).toEqual([0, '']);
-    // A checkpoint in the home, by the key that the stack has made: the next audit goes on from it.
+    // The second audit continues from the checkpoint of the first.
     const first = await runCli(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
     const second = await runCli(stack, ['audit', '--checkpoint', 'audit.json', '--json']);
     expect([first.code, second.code]).toEqual([0, 0]);

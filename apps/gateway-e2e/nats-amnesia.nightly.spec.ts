@@ -45,8 +45,10 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     });
   const talk = (client: SocketClient, content: string) =>
     Promise.all(Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, content).done()));
-  /** What JetStream has, and whether that is all of the log. */
-  const jetStream = async () => {
+  /**
+   * Reads the state of the EVENTS stream, of metering's consumer, and the number of dead letters.
+   */
+  const readJetStream = async () => {
     const link = await connectNats({ ...stack.nats, service: 'operator', logger: silentLogger });
     try {
       const manager = await openJetStreamManager(link.connection);
@@ -61,10 +63,10 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       await link.drain();
     }
   };
-  const refilled = () =>
+  const waitForRefill = () =>
     waitForValue('the log in JetStream', async () => {
       const head = (await readEvents(stack)).at(-1)?.position ?? 0;
-      const { state, waiting, letters } = await jetStream().catch(() => ({
+      const { state, waiting, letters } = await readJetStream().catch(() => ({
         state: null,
         waiting: -1,
         letters: -1,
@@ -72,12 +74,12 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       const whole = state?.first_seq === 1 && state.messages === head && state.last_seq === head;
       return whole && waiting === 0 ? { head, letters } : undefined;
     });
-  const settlements = async (): Promise<number> => {
+  const countSettlements = async (): Promise<number> => {
     const events = await readEvents(stack, { type: 'BudgetSettled' });
     expect(new Set(events.map(({ data }) => data['reservationId'])).size).toBe(events.length);
     return events.length;
   };
-  const auditIsClean = () =>
+  const waitForCleanAudit = () =>
     waitForValue(
       'a clean audit',
       async () => {
@@ -87,25 +89,25 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       60_000,
     );
 
-  it('is filled from the log again at the next start, its consumers too; what comes twice has no effect', async () => {
+  it('is rebuilt from the log at the next start, with its consumers, and repeats have no effect', async () => {
     for (let round = 0; round < 5; round++) await withClient((client) => talk(client, `round ${round}`));
-    await refilled();
-    const before = await settlements();
+    await waitForRefill();
+    const before = await countSettlements();
     expect(before).toBe(5 * SESSIONS);
     const folder = join(stack.home, 'nats', 'jetstream');
     stack = await stack.restart(() => {
       expect(existsSync(folder)).toBe(true);
       rmSync(folder, { recursive: true });
     });
-    const { letters } = await refilled();
-    expect([await settlements(), letters]).toEqual([before, 0]);
+    const { letters } = await waitForRefill();
+    expect([await countSettlements(), letters]).toEqual([before, 0]);
     await withClient((client) => talk(client, 'and on'));
-    await refilled();
-    expect(await settlements()).toBe(before + SESSIONS);
-    await auditIsClean();
+    await waitForRefill();
+    expect(await countSettlements()).toBe(before + SESSIONS);
+    await waitForCleanAudit();
   });
 
-  it('costs no turn that is under way', async () => {
+  it('does not fail open turns', async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     script = ({ user }) => ({
@@ -120,11 +122,11 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       release();
       const frames = await Promise.all(streams.map((stream) => stream.done()));
       frames.forEach((of, peer) => expect(textOf(of)).toBe(`first half, second half of held ${peer}`));
-      await refilled();
-      process.stdout.write(`whole again ${Math.round(performance.now() - from)} ms after NATS was killed\n`);
+      await waitForRefill();
+      process.stdout.write(`rebuilt ${Math.round(performance.now() - from)} ms after NATS was killed\n`);
     });
     script = ({ user }) => ({ text: [user] });
-    // Services that are not back yet are refused, which says that nothing was done.
+    // Requests are refused as retryable until the services have reconnected.
     await withClient((client) =>
       waitForValue('an answer', () =>
         say(client, 0, 'after')
@@ -136,7 +138,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       ),
     );
     await withClient((client) => talk(client, 'and after'));
-    await refilled();
-    await auditIsClean();
+    await waitForRefill();
+    await waitForCleanAudit();
   });
 });

@@ -79,7 +79,7 @@ describe('projections under live load', () => {
     await mock?.close();
   }, 120_000);
 
-  it('differ from the log in no row, before and after they are rebuilt', async () => {
+  it('equal the log in every row, before and after a rebuild', async () => {
     const positions: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const compared = await rebuild('--compare');
@@ -93,7 +93,7 @@ describe('projections under live load', () => {
     expect(positions.at(-1)).toBeGreaterThan((positions[0] ?? 0) + 80 * ROUNDS);
   }, 600_000);
 
-  it('park a poison event with its stream alone, by command listed, and replayed once it is mended', async () => {
+  it('park only the stream of a poison event, which the CLI lists, and replays after a fix', async () => {
     const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec' });
     const store = createPostgresEventStore(pool);
     const sessionId = randomUUID();
@@ -114,7 +114,7 @@ describe('projections under live load', () => {
             },
             { ...poison, type: 'TurnRequested' },
             { ...newEvent({ turnId, reason: 'no more' }), type: 'TurnFailed' },
-            // Metering's consumer cannot take this one.
+            // Metering's consumer rejects this event.
             { ...newEvent({ turnId, usage: 'much' }), type: 'ModelCallCompleted' },
           ],
         },
@@ -141,8 +141,8 @@ describe('projections under live load', () => {
       expect.objectContaining({ consumer: 'metering-settle-calls', code: 'MESSAGING.INVALID' }),
     ]);
     expect(turns).toBeGreaterThan(before + 10);
-    const inVain = await runCli(stack, ['dlq', 'replay']);
-    expect([inVain.code, inVain.stdout]).toEqual([1, expect.stringContaining('2 stay parked')]);
+    const failed = await runCli(stack, ['dlq', 'replay']);
+    expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('2 stay parked')]);
     await pool.query(`begin; set local session_replication_role = replica;
       update events set data = jsonb_set(data, '{content}', '"my name is Eve"') where event_id = '${poison.eventId}';
       commit`);
@@ -154,7 +154,7 @@ describe('projections under live load', () => {
     await pool.end();
   }, 300_000);
 
-  it('are made whole again when their rows are lost', async () => {
+  it('are repaired by a rebuild when rows are lost', async () => {
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
     await database.query(`delete from memory_facts where abs(hashtext(fact_id::text)) % 2 = 0;

@@ -12,7 +12,7 @@ jest.setTimeout(240_000);
 const EXAMPLE = fileURLToPath(
   new URL('../../examples/workflows/plan-implement-review.yaml', import.meta.url),
 );
-/** Beside the two vendors' agents: the one that every start without a configuration has. */
+/** Configures the scripted agent that a start without a configuration has. */
 const SCRIPTED = `
 [[providers]]
 name = "scripted"
@@ -63,7 +63,7 @@ const completed = (id: string): Promise<RunView> =>
     90_000,
   );
 
-/** The second step's first answer hangs in its middle until whoever asked for it is gone. */
+/** Makes the first reply of the second step hang until the connection of its agent is closed. */
 const hangInSecond = (): { readonly reached: Promise<void> } => {
   let arrive: () => void = () => undefined;
   const reached = new Promise<void>((resolve) => (arrive = resolve));
@@ -102,7 +102,7 @@ const expectOneTurnEach = async ({ tasks, id }: RunView): Promise<void> => {
 };
 
 describe('antiphon run start --watch', () => {
-  it('carries the example out, offline, and says what happens', async () => {
+  it('runs the example offline, and prints the progress of its tasks', async () => {
     const run = await runCli(stack, ['run', 'start', EXAMPLE, '--input', 'goal=a parser', '--watch']);
     expect(run.stderr).toBe('');
     expect(run.code).toBe(0);
@@ -117,7 +117,7 @@ describe('antiphon run start --watch', () => {
     expect(review?.output).toContain(implement?.output?.trim());
   });
 
-  it('ends with 1 when the run fails, and refuses a cycle with its path', async () => {
+  it('exits with 1 for a workflow with a cycle, and names the path of the cycle', async () => {
     const file = join(stack.home, 'circle.yaml');
     writeFileSync(
       file,
@@ -134,7 +134,12 @@ describe('antiphon run start --watch', () => {
 });
 
 describe('/api/v1/workflows', () => {
-  const ask = async (method: string, path: string, body?: string, headers: Record<string, string> = {}) => {
+  const request = async (
+    method: string,
+    path: string,
+    body?: string,
+    headers: Record<string, string> = {},
+  ) => {
     const answer = await fetch(`${stack.gatewayUrl}/api/v1/workflows${path}`, {
       method,
       headers,
@@ -145,25 +150,25 @@ describe('/api/v1/workflows', () => {
   };
   const json = { 'content-type': 'application/json' };
   const yaml = { 'content-type': 'application/yaml' };
-  const YAML = 'name: door\nnodes:\n  - {id: a, agent: main, prompt: hi}\n';
+  const YAML = 'name: stored\nnodes:\n  - {id: a, agent: main, prompt: hi}\n';
 
-  it('keeps, shows, validates, starts and deletes a definition', async () => {
-    const key = { ...yaml, 'idempotency-key': 'door-1' };
-    const made = await ask('POST', '', YAML, key);
+  it('stores, shows, validates, starts and deletes a definition', async () => {
+    const key = { ...yaml, 'idempotency-key': 'stored-1' };
+    const made = await request('POST', '', YAML, key);
     expect([made.status, made.body['status'], made.body['order']]).toEqual([201, 'ready', ['a']]);
     const id = String(made.body['id']);
-    expect((await ask('POST', '', YAML, key)).body['id']).toBe(id);
-    expect((await ask('POST', '', YAML.replace('door', 'other'), key)).status).toBe(409);
-    const next = JSON.stringify({ name: 'door', nodes: [{ id: 'b', agent: 'main', prompt: 'ho' }] });
-    expect((await ask('PUT', `/${id}`, next, json)).body).toMatchObject({ version: 2, order: ['b'] });
-    expect((await ask('POST', `/${id}/validate`)).body['status']).toBe('ready');
-    const started = await ask('POST', `/${id}/start`, '{}', json);
+    expect((await request('POST', '', YAML, key)).body['id']).toBe(id);
+    expect((await request('POST', '', YAML.replace('stored', 'other'), key)).status).toBe(409);
+    const next = JSON.stringify({ name: 'stored', nodes: [{ id: 'b', agent: 'main', prompt: 'ho' }] });
+    expect((await request('PUT', `/${id}`, next, json)).body).toMatchObject({ version: 2, order: ['b'] });
+    expect((await request('POST', `/${id}/validate`)).body['status']).toBe('ready');
+    const started = await request('POST', `/${id}/start`, '{}', json);
     expect(started.status).toBe(202);
     const run = await completed(String(started.body['id']));
     expect([run.status, run.workflowVersion]).toEqual(['completed', 2]);
-    expect((await ask('GET', `/${id}`)).body).toMatchObject({ status: 'completed', lastRunId: run.id });
-    expect((await ask('DELETE', `/${id}`)).status).toBe(204);
-    expect((await ask('GET', `/${id}`)).status).toBe(404);
+    expect((await request('GET', `/${id}`)).body).toMatchObject({ status: 'completed', lastRunId: run.id });
+    expect((await request('DELETE', `/${id}`)).status).toBe(204);
+    expect((await request('GET', `/${id}`)).status).toBe(404);
   });
 
   it.each([
@@ -180,18 +185,18 @@ describe('/api/v1/workflows', () => {
     ['no definition', json, '{"name":"x"}', 400, 'WORKFLOW.INVALID'],
     ['another type', json, '[1]', 400, 'GATEWAY.INVALID_BODY'],
     ['depth', json, `{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}`, 400, 'GATEWAY.INVALID_BODY'],
-  ])('refuses %s', async (_, headers, body, status, code) =>
-    expect(await ask('POST', '', body, headers)).toMatchObject({ status, body: { code } }),
+  ])('rejects %s', async (_, headers, body, status, code) =>
+    expect(await request('POST', '', body, headers)).toMatchObject({ status, body: { code } }),
   );
 
-  it('refuses an id that is none', async () => {
-    expect((await ask('GET', '/nonsense')).status).toBe(400);
-    expect((await ask('POST', '/00000000-0000-4000-8000-000000000000/start')).status).toBe(404);
+  it('rejects an invalid id', async () => {
+    expect((await request('GET', '/nonsense')).status).toBe(400);
+    expect((await request('POST', '/00000000-0000-4000-8000-000000000000/start')).status).toBe(404);
   });
 });
 
-describe('a run in whose middle', () => {
-  it('the agent service is killed with -9 completes by itself, each turn once', async () => {
+describe('an open run', () => {
+  it('completes by itself after kill -9 of the agent, with each turn once', async () => {
     const { reached } = hangInSecond();
     const id = await start();
     await reached;
@@ -202,7 +207,7 @@ describe('a run in whose middle', () => {
     await expectOneTurnEach(run);
   });
 
-  it('everything is stopped goes on when everything is started', async () => {
+  it('continues after a stop and a start of the whole stack', async () => {
     const { reached } = hangInSecond();
     const id = await start();
     await reached;
@@ -212,7 +217,7 @@ describe('a run in whose middle', () => {
     await expectOneTurnEach(run);
   });
 
-  it('everything is stopped and Temporal loses its whole store goes on as well', async () => {
+  it('continues after a restart in which Temporal lost its store', async () => {
     const { reached } = hangInSecond();
     const id = await start();
     await reached;
@@ -222,21 +227,21 @@ describe('a run in whose middle', () => {
     await expectOneTurnEach(run);
   });
 
-  it('leaves a log that the audit accepts', async () => {
+  it('leaves a log that passes the audit', async () => {
     const audit = await runCli(stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });
 });
 
 describe('status', () => {
-  it('says where Temporal shows its workflows', async () => {
+  it('shows the address of Temporal’s web page', async () => {
     const { temporalUi } = await http<{ temporalUi: string }>('GET', '/health');
     expect(temporalUi).toBe(stack.stackJson().urls.temporalUi);
     expect((await fetch(temporalUi)).ok).toBe(true);
     expect((await runCli(stack, ['status'])).stdout).toContain(temporalUi);
     const { runs } = await http<{ runs: RunView[] }>('GET', '/runs?limit=1');
     const query = `WorkflowId = "run/${runs[0]?.id}" and AntiphonWorkspace = "default"`;
-    // What the page itself asks when somebody searches.
+    // The request that the page sends for a search.
     const found = await fetch(
       `${temporalUi}/api/v1/namespaces/antiphon/workflows?query=${encodeURIComponent(query)}`,
     );

@@ -19,8 +19,8 @@ import {
 jest.setTimeout(180_000);
 
 /**
- * Answers a sum through the calculator, and in the voice of its model; `willful` has a sum of its
- * own.
+ * Replies to a sum through the calculator, with the name of its model. `willful` computes another
+ * sum.
  */
 const script: MockScript = ({ model, user, toolResults }) => {
   if (toolResults.length > 0) return { text: [`${model} says ${toolResults[0]}`] };
@@ -44,7 +44,7 @@ afterAll(async () => {
   await mock?.close();
 });
 
-/** A session of these turns. */
+/** Sends these turns in one session. Returns its id. */
 const converse = async (peer: string, ...contents: readonly string[]): Promise<string> => {
   let sessionId = '';
   for (const content of contents) {
@@ -61,12 +61,12 @@ const exported = async (id: string, format = 'jsonl'): Promise<{ status: number;
   const answer = await fetch(`${stack.gatewayUrl}/api/v1/sessions/${id}/export?format=${format}`);
   return { status: answer.status, text: await answer.text() };
 };
-/** Versions of the events that end a turn. */
+/** Returns the versions of the events that end a turn. */
 const endsOf = (events: readonly LoggedEvent[]): number[] =>
   events.flatMap(({ type, streamVersion }) => (type === 'TurnCompleted' ? [streamVersion] : []));
 
 describe('antiphon session export', () => {
-  it('gives the events with their hashes, the same bytes each time, and no secret', async () => {
+  it('prints the events with their hashes, the same bytes each time, without secrets', async () => {
     const id = await converse('export', 'What is the sum of 19 and 23?', 'my favorite color is teal');
     const file = join(stack.home, 'talk.jsonl');
     const run = await session('export', id, '--out', file);
@@ -89,7 +89,7 @@ describe('antiphon session export', () => {
 });
 
 describe('antiphon session replay --strict', () => {
-  it('comes to every hash, from a stack or a file, without a call of the provider', async () => {
+  it('reproduces every hash, from a stack or a file, without a call to the provider', async () => {
     const id = await converse('replay', 'What is the sum of 1 and 2?', 'hello');
     const calls = mock.calls.length;
     const live = await session('replay', id, '--strict', '--json');
@@ -98,7 +98,7 @@ describe('antiphon session replay --strict', () => {
     expect(jsonOf(live)).toMatchObject({ ok: true, events, turns: 2, divergences: [] });
     const file = join(stack.home, 'replay.jsonl');
     writeFileSync(file, (await exported(id)).text);
-    // Where nothing listens: a file is all that it needs.
+    // Nothing listens at this address: a replay needs only the file.
     const offline = await runCli(stack, ['session', 'replay', '--from', file, '--strict'], {
       ANTIPHON_URL: 'http://127.0.0.1:9',
     });
@@ -107,7 +107,7 @@ describe('antiphon session replay --strict', () => {
     expect(mock.calls).toHaveLength(calls);
   });
 
-  it('names the first event of a changed file, with both sides', async () => {
+  it('names the first event that differs in a changed file, with both sides', async () => {
     const id = await converse('forged', 'What is the sum of 2 and 2?');
     const file = join(stack.home, 'forged.jsonl');
     writeFileSync(file, (await exported(id)).text.replace('"content":"4"', '"content":"5"'));
@@ -118,14 +118,14 @@ describe('antiphon session replay --strict', () => {
     );
   });
 
-  it('names the first event that another rule would not have made', async () => {
+  it('names the first event that other rules would not produce', async () => {
     const id = await converse('rule', 'What is the sum of 3 and 4?');
     const run = await session('replay', id, '--strict', '--max-iterations', '1');
     expect(run.code).toBe(1);
     expect(run.stdout).toMatch(/the recorded decision is ToolCallRequested; the rules give TurnFailed/);
   });
 
-  it('and export name a row of the log that was changed behind its back', async () => {
+  it('fails like export with the name of a row that was changed in the database', async () => {
     const id = await converse('row', 'hello');
     const owner = new pg.Client({ connectionString: stack.databaseUrl });
     await owner.connect();
@@ -146,7 +146,7 @@ describe('antiphon session replay --strict', () => {
 });
 
 describe('antiphon session fork --at', () => {
-  it('goes on from there, with what was believed there, and leaves the origin alone', async () => {
+  it('continues from that event with the facts of that time, and does not change the origin', async () => {
     const id = await converse('fork', 'my favorite color is teal', 'my favorite color is mauve', 'bye');
     const before = await eventsOf(id);
     const [first = 0] = endsOf(before);
@@ -175,7 +175,7 @@ describe('antiphon session fork --at', () => {
 });
 
 describe('antiphon session whatif --model', () => {
-  it('asks the other model for real, its tools answered from the record; diff shows both', async () => {
+  it('calls the other model, takes tool results from the record, and diff shows both', async () => {
     const id = await converse('whatif', 'What is the sum of 20 and 22?');
     const before = await eventsOf(id);
     const calls = mock.calls.length;
@@ -194,7 +194,7 @@ describe('antiphon session whatif --model', () => {
     expect(diff.stdout).not.toContain('  tools');
   });
 
-  it('stops at a tool call that the record does not have', async () => {
+  it('stops at a tool call that the record lacks', async () => {
     const id = await converse('willful', 'What is the sum of 5 and 6?');
     const run = await session('whatif', id, '--model', 'willful');
     expect(run.code).toBe(1);
@@ -203,7 +203,7 @@ describe('antiphon session whatif --model', () => {
     expect((await session('replay', plugin, '--strict')).code).toBe(0);
   });
 
-  it('and everything else leave a log that the audit finds whole', async () => {
+  it('leaves, like all commands above, a log that passes the audit', async () => {
     const audit = await runCli(stack, ['audit', '--json']);
     expect([audit.stderr, audit.code]).toEqual(['', 0]);
     expect(jsonOf(audit)).toMatchObject({ ok: true });

@@ -40,7 +40,7 @@ const named = (name: string, service?: string): readonly ReceivedSpan[] =>
   trace.filter((span) => span.name === name && (!service || span.service === `antiphon-${service}`));
 const parentOf = ({ parentSpanId }: ReceivedSpan): ReceivedSpan | undefined =>
   trace.find(({ spanId }) => spanId === parentSpanId);
-/** The names of the spans above one, nearest first. */
+/** Returns the names of a span's ancestors, nearest first. */
 const above = (span: ReceivedSpan): string[] => {
   const parent = parentOf(span);
   return parent ? [parent.name, ...above(parent)] : [];
@@ -134,7 +134,7 @@ describe('the trace of one turn', () => {
     expect(named(name, service)).toHaveLength(times);
   });
 
-  it('hangs each hop under the one that caused it', () => {
+  it('places each hop under the one that caused it', () => {
     expect(above(named('run in cell')[0]!).slice(0, 4)).toEqual([
       'cmd.sandbox.tool.call',
       'cmd.sandbox.tool.call',
@@ -150,7 +150,7 @@ describe('the trace of one turn', () => {
     );
   });
 
-  it('names what GenAI conventions ask for', () => {
+  it('has the attributes of the GenAI conventions', () => {
     const call = named('chat claude-sonnet-4')[0]!;
     expect(call.kind).toBe(3);
     expect(call.attributes).toMatchObject({
@@ -190,14 +190,14 @@ describe('the trace of one turn', () => {
     const turn = named('invoke_agent claude')[0]!;
     for (const call of named('chat claude-sonnet-4')) {
       expect(call.startNs).toBeGreaterThanOrEqual(turn.startNs);
-      // The turn's clock counts whole milliseconds.
+      // Turns are timed in whole milliseconds.
       expect(call.endNs).toBeLessThanOrEqual(turn.endNs + 1_000_000n);
     }
   });
 });
 
-describe('what leaves the process', () => {
-  it('has no prompt, no answer, no key, and no attribute that is not allowed', () => {
+describe('exported telemetry', () => {
+  it('contains no prompt, no reply, no key, and only allowed attributes', () => {
     const sent = receiver.bodies.join('\n');
     for (const secret of [PROMPT_CANARY, ANSWER_CANARY, CANARY_KEY, '19 + 23'])
       expect(sent).not.toContain(secret);
@@ -206,20 +206,20 @@ describe('what leaves the process', () => {
     expect(receiver.spans.filter(({ events: own, status }) => own.length > 0 || status.message)).toEqual([]);
   });
 
-  it('has metrics too', () =>
+  it('contains metrics', () =>
     waitForValue('metrics over OTLP', () =>
       Promise.resolve(receiver.metrics.has('antiphon_turn_duration_seconds') || undefined),
     ));
 });
 
 describe('the log lines of one turn', () => {
-  /** Every line that names anything of the turn. */
+  /** Returns the log lines that name an id of the turn. */
   const linesAbout = (ids: readonly string[]): readonly Record<string, unknown>[] =>
     SERVICES.flatMap((service) => stack.readLog(`${service}-1`).split('\n'))
       .filter((line) => line.startsWith('{') && ids.some((id) => line.includes(id)))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it('each carry the request, the session, the turn and the trace', () => {
+  it('contain the ids of request, session, turn and trace', () => {
     const requestId = String(named('chat.send')[0]?.attributes['antiphon.request.id']);
     const lines = linesAbout([TRACE_ID, requestId, sessionId, turnId]);
     expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['metering', 'sandbox']));
@@ -272,7 +272,7 @@ describe('/metrics', () => {
     );
   });
 
-  it('has no id in any label', async () => {
+  it('has no id in a label', async () => {
     const all = (await Promise.all(SERVICES.map(read))).join('\n');
     const series = all
       .split('\n')
@@ -286,7 +286,7 @@ describe('/metrics', () => {
 describe('a client without a trace', () => {
   const message = { channel: 'test', account: 'e2e', agent: 'claude', content: 'hi' };
 
-  it('gets one of its own, of which the request is the root', async () => {
+  it('gets a trace whose root is its request', async () => {
     const other = await connectClient(stack.wsUrl);
     await other.stream('chat.send', { ...message, peer: randomUUID() }).done();
     await other.close();
@@ -296,7 +296,7 @@ describe('a client without a trace', () => {
     expect(root.traceId).not.toBe(TRACE_ID);
   });
 
-  it('may give one with a single request', async () => {
+  it('may pass one with a single request', async () => {
     const traceId = randomBytes(16).toString('hex');
     const other = await connectClient(stack.wsUrl);
     const traceparent = `00-${traceId}-${CLIENT_SPAN}-01`;
@@ -310,7 +310,7 @@ describe('a client without a trace', () => {
 });
 
 describe('the trace of a run', () => {
-  it('is one tree too: the request, and under it the turn of each node, through Temporal', async () => {
+  it('is one tree of the request and the turn of each node, through Temporal', async () => {
     const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
     const nodes = [
       { id: 'first', agent: 'claude', prompt: 'begin' },

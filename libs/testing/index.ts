@@ -3,7 +3,7 @@ export type { TestNatsServer, TestNatsServerOptions } from './engines/nats-serve
 export { specFor } from './spec-for.js';
 export { DATABASE_ROLES, createTestDatabase } from './test-database.js';
 export type { DatabaseRole, TestDatabase } from './test-database.js';
-export { until } from './until.js';
+export { until } from './wait-until.js';
 export {
   eventStoreContract,
   freshStream,

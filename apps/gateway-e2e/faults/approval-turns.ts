@@ -35,10 +35,7 @@ const fetchJson = async <T>(url: string, body?: unknown): Promise<T | null> => {
   return response.ok ? ((await response.json()) as T) : null;
 };
 
-/**
- * Answers every pending approval until `isOver`. An answer that fails is sent again, as a person
- * would.
- */
+/** Sends a decision for every pending approval until `isOver`. A failed request is repeated. */
 export const answerApprovals = async (gateway: () => string, isOver: () => boolean): Promise<void> => {
   const answerPending = async (): Promise<void> => {
     const url = `${gateway()}/api/v1/approvals`;

@@ -1,8 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { sleep } from '@antiphon/kernel';
-import type { FailpointName } from '@antiphon/kernel';
 import { until } from '@antiphon/testing';
 import { CHAOS_CONFIG, auditUntilQuiet, readFacts, rotateGateways } from '@antiphon/testing/faults';
 import type { Audit } from '@antiphon/testing/faults';
@@ -18,6 +14,7 @@ import type { AllowedEnds, EndedRun, SentTurn, Verdict } from '@antiphon/testing
 import { startStack } from '@antiphon/testing/stack';
 import type { TestStack } from '@antiphon/testing/stack';
 import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
+import { FailpointPlan } from './failpoint-plan.js';
 import type { Fault, FaultCase, Job } from './fault-cases.js';
 
 export interface SweepCase extends FaultCase {
@@ -54,39 +51,6 @@ const WORKFLOW = {
 };
 const SESSIONS = 8;
 const RUNS = 2;
-/** Maximum time until a process reaches an armed failpoint. */
-const HIT_MS = 60_000;
-
-/** The file by which failpoints of a running stack are armed (docs/fault-tests.md). */
-class FailpointPlan {
-  private readonly folder = mkdtempSync(join(tmpdir(), 'antiphon-sweep-'));
-  readonly path = join(this.folder, 'plan');
-  private readonly hitPath = `${this.path}.hit`;
-
-  arm(point: FailpointName, action: string): void {
-    rmSync(this.hitPath, { force: true });
-    writeFileSync(`${this.path}.next`, `${point}:1:${action}`);
-    renameSync(`${this.path}.next`, this.path);
-  }
-
-  /** Waits until a process has reached the failpoint. Returns its id. */
-  async waitForHit(): Promise<number> {
-    await until(() => existsSync(this.hitPath) && this.readPid() !== null, HIT_MS);
-    return this.readPid() ?? 0;
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
-  }
-
-  private readPid(): number | null {
-    try {
-      return (JSON.parse(readFileSync(this.hitPath, 'utf8')) as { pid: number }).pid;
-    } catch {
-      return null;
-    }
-  }
-}
 
 const isReady = (stack: TestStack): boolean =>
   Object.values(stack.stackJson().services)
@@ -111,7 +75,7 @@ export class FailpointSweep {
     const plan = new FailpointPlan();
     const stack = await startStack({
       config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
-      env: { FAILPOINTS: `@${plan.path}` },
+      env: { FAILPOINTS: plan.variable },
       scale: { gateway: 2, agent: 2 },
     });
     return new FailpointSweep(stack, plan);

@@ -1,8 +1,8 @@
 import type { FailpointName } from '@antiphon/kernel';
 
 /**
- * The work that reaches a failpoint: a turn with a tool call, a turn whose tool call needs an
- * approval, a run of two tasks, or a run that is cancelled.
+ * Work that reaches a failpoint: a turn with a tool call, the same with an approval, a run of two
+ * tasks, or a cancelled run.
  */
 export type Job = 'turn' | 'approval' | 'run' | 'cancel';
 

@@ -4,27 +4,25 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The name under which tools ask for it, and the public address that the name is said to have. */
+/** Host name of the target for tools, and the public address that the name resolves to. */
 export const TARGET_HOST = 'target.example.com';
 const TARGET_ADDRESS = '93.184.216.34';
 
-/**
- * A server out in the world, which acts each time that it is asked and counts that by the key of
- * the request.
- */
+/** A server that acts on each request, and counts the requests by their idempotency key. */
 export interface CountingTarget {
-  /** How often it was asked under each key. */
-  readonly asked: ReadonlyMap<string, number>;
-  /** Called with each request, counted from 1, after it has acted and before it answers. */
+  /** Number of requests by key. */
+  readonly requests: ReadonlyMap<string, number>;
+  /** Called with each request, counted from 1, after it has acted and before it responds. */
   onAct: (nth: number) => Promise<void> | void;
   /**
-   * Absolute path of a module that, loaded first, leads a process's connections to the target here.
+   * Path of a module that redirects a process's connections to the target, when it is loaded first.
    */
   readonly preload: string;
   close(): void;
 }
 
-/* Names and addresses are vetted by the code under test as ever; only the last hop, a connection that it allows, is bent. */
+// The code under test checks names and addresses as usual. Only the allowed connection is
+// redirected.
 const preloadText = (port: number): string => `
 import dns from 'node:dns/promises';
 import net from 'node:net';
@@ -39,11 +37,11 @@ syncBuiltinESMExports();
 `;
 
 export const startCountingTarget = async (): Promise<CountingTarget> => {
-  const asked = new Map<string, number>();
+  const requests = new Map<string, number>();
   let acts = 0;
   const server = createServer((request, response) => {
     const key = String(request.headers['idempotency-key'] ?? '');
-    asked.set(key, (asked.get(key) ?? 0) + 1);
+    requests.set(key, (requests.get(key) ?? 0) + 1);
     void Promise.resolve(target.onAct(++acts)).then(() =>
       response.writeHead(200, { 'content-type': 'text/plain' }).end(`done ${key}`),
     );
@@ -52,7 +50,7 @@ export const startCountingTarget = async (): Promise<CountingTarget> => {
   const preload = join(mkdtempSync(join(tmpdir(), 'antiphon-target-')), 'preload.mjs');
   writeFileSync(preload, preloadText((server.address() as AddressInfo).port));
   const target: CountingTarget = {
-    asked,
+    requests,
     onAct: () => undefined,
     preload,
     close: () => {

@@ -3,45 +3,44 @@ import { createSeededRandom } from '@antiphon/testing/load';
 import { anthropicFaults } from '@antiphon/testing/providers';
 import type { LoggedEvent } from '../stack-under-test.js';
 import { runCli } from '../stack-under-test.js';
-import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
-import type { KilledTools } from './killed-tools.js';
+import { ToolKills, chooseKills, countOutcomes } from './tool-kills.js';
 
 jest.setTimeout(1_200_000);
 
-/** 19 turns of 11 calls in one step, eight of them at a time. */
+/** Each turn has its calls in one step, of which eight run at a time. */
 const TURNS = Number(process.env['ANTIPHON_TOOL_TURNS'] ?? 19);
 const CALLS = 11;
 const seed = Number(process.env['ANTIPHON_TEST_SEED'] ?? 209);
 
-let tools: KilledTools;
+let tools: ToolKills;
 const log: LoggedEvent[] = [];
 let killed = 0;
 
 beforeAll(async () => {
-  tools = await startKilledTools();
+  tools = await ToolKills.start();
 });
 afterAll(() => tools?.close());
 
 describe('209 tool calls, with the agent and the sandbox killed at random points', () => {
-  it('end, each turn of them', async () => {
-    const chance = createSeededRandom(seed);
+  it('complete each of their turns', async () => {
+    const random = createSeededRandom(seed);
     for (let turn = 0; turn < TURNS; turn++) {
-      const done = await tools.turn(CALLS, killsOf(chance, CALLS));
+      const done = await tools.turn(CALLS, chooseKills(random, CALLS));
       log.push(...done.events);
       killed += done.killed;
       expect(done.events.at(-1)).toMatchObject({ type: 'TurnCompleted' });
     }
   });
 
-  it('have one outcome each, and no side effect twice, as the target counts them', async () => {
+  it('have one outcome each, and no repeated side effect at the target', async () => {
     const requested = log.filter(({ type }) => type === 'ToolCallRequested');
     expect(requested.length).toBe(TURNS * CALLS);
-    const tally = tallyOf(log, tools.target);
+    const tally = countOutcomes(log, tools.target);
     process.stdout.write(
       `  seed ${seed}: ${requested.length} calls, ${killed} kills; ${JSON.stringify(tally)}\n`,
     );
     expect(killed).toBeGreaterThanOrEqual(TURNS);
-    // Both kinds were really made, and deaths really met some.
+    // Both kinds were made, and some calls were interrupted.
     expect(tally).toMatchObject({
       'once ToolCallCompleted, acted 1': expect.any(Number),
       'once ToolCallUnknown, acted 1': expect.any(Number),
@@ -49,7 +48,7 @@ describe('209 tool calls, with the agent and the sandbox killed at random points
     });
   });
 
-  it('leave requests to the provider that are all well-formed, and a log that the audit accepts', async () => {
+  it('leave well-formed requests to the provider, and a log that passes the audit', async () => {
     for (const { seen } of tools.mock.calls) expect(anthropicFaults(seen.body)).toEqual([]);
     const audit = await runCli(tools.stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);

@@ -2,30 +2,29 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createSeededRandom } from '@antiphon/testing/load';
 import type { ApprovalView, RunView } from '@antiphon/contracts/agent';
 import { runCli, waitForValue, readEvents } from '../stack-under-test.js';
-import { killsOf, startKilledTools, tallyOf } from './killed-tools.js';
-import type { KilledTools } from './killed-tools.js';
+import { ToolKills, chooseKills, countOutcomes } from './tool-kills.js';
 
 jest.setTimeout(180_000);
 
-/** One turn of the 209 calls of the nightly run. */
+/** Calls of the one turn that stands for the 209 calls of the nightly run. */
 const CALLS = 8;
 const seed = Number(process.env['ANTIPHON_TEST_SEED'] ?? Date.now() % 1_000_000);
 
-let tools: KilledTools;
+let tools: ToolKills;
 beforeAll(async () => {
-  tools = await startKilledTools();
+  tools = await ToolKills.start();
 });
 afterAll(() => tools?.close());
 
-describe('a plug-in that declares its time and its retries', () => {
+describe('a plug-in that declares a timeout and retries', () => {
   const POLICY = { maxAttempts: 3, backoffMs: 100, maxBackoffMs: 1_000, onTimeout: true };
   const count = (below: string) => tools.turn([{ name: 'primes', input: { below } }], []);
 
-  it('has its calls made by them: three tries of half a second each, and then no more', async () => {
+  it('gets three tries of half a second each, and then fails', async () => {
     const { events } = await count('999999999999');
-    const about = events.filter(({ type }) => type.startsWith('ToolCall'));
-    expect(about[0]?.data).toMatchObject({ idempotent: true, retry: POLICY });
-    expect(about.slice(1)).toMatchObject([
+    const calls = events.filter(({ type }) => type.startsWith('ToolCall'));
+    expect(calls[0]?.data).toMatchObject({ idempotent: true, retry: POLICY });
+    expect(calls.slice(1)).toMatchObject([
       { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
       { type: 'ToolCallDeferred', data: { reason: 'timed_out' } },
       { type: 'ToolCallFailed', data: { code: 'TOOL.TIMEOUT', message: expect.stringContaining('500 ms') } },
@@ -34,7 +33,7 @@ describe('a plug-in that declares its time and its retries', () => {
   });
 });
 
-describe('a run one of whose tasks waits for somebody to agree to a tool call', () => {
+describe('a run whose task waits for the approval of a tool call', () => {
   const CAREFUL = {
     name: 'careful',
     nodes: [
@@ -52,7 +51,7 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
   const show = (id: string) => http<RunView>(`/runs/${id}`);
   const ask = async () => {
     const { id } = await http<RunView>('/runs', { workflow: CAREFUL });
-    const approval = await waitForValue('the question', async () => {
+    const approval = await waitForValue('the approval', async () => {
       const [first] = (await show(id)).tasks;
       const { approvals } = await http<{ approvals: ApprovalView[] }>('/approvals?status=pending');
       return approvals.find(({ sessionId }) => sessionId === first?.sessionId);
@@ -60,7 +59,7 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
     return { id, approval };
   };
   const answer = (approvalId: string, decision: 'approve' | 'deny') =>
-    waitForValue('an agent that takes the answer', () =>
+    waitForValue('the recorded answer', () =>
       http(`/approvals/${approvalId}/answer`, { decision }).catch(() => undefined),
     );
   const ended = (id: string) =>
@@ -72,41 +71,41 @@ describe('a run one of whose tasks waits for somebody to agree to a tool call', 
       },
       90_000,
     );
-  const about = async (sessionId: string): Promise<string[]> =>
+  const toolEvents = async (sessionId: string): Promise<string[]> =>
     (await readEvents(tools.stack, { stream: `session-${sessionId}` }))
       .map(({ type }) => type)
       .filter((type) => /^(Approval|ToolCall)/.test(type));
 
-  it('goes on after the answer, also when the agent is killed with -9 while it waits', async () => {
+  it('continues after the answer, and after kill -9 of the agent while it waits', async () => {
     const { id, approval } = await ask();
     process.kill(tools.stack.stackJson().services.agent[0]?.pid ?? 0, 'SIGKILL');
     await answer(approval.id, 'approve');
     const { tasks } = await ended(id);
     expect(tasks.map(({ status }) => status)).toEqual(['completed', 'completed']);
     expect(tasks[1]?.output).toContain('42');
-    expect(await about(approval.sessionId)).toEqual([
+    expect(await toolEvents(approval.sessionId)).toEqual([
       ...['ApprovalRequested', 'ApprovalGranted', 'ToolCallRequested', 'ToolCallCompleted'],
     ]);
   });
 
-  it('goes on without the call when it is denied', async () => {
+  it('continues without the call when it is denied', async () => {
     const { id, approval } = await ask();
     await answer(approval.id, 'deny');
     expect((await ended(id)).status).toBe('completed');
-    expect(await about(approval.sessionId)).toEqual(['ApprovalRequested', 'ApprovalDenied']);
+    expect(await toolEvents(approval.sessionId)).toEqual(['ApprovalRequested', 'ApprovalDenied']);
   });
 });
 
 describe(`tool calls while the agent and the sandbox are killed, by seed ${seed}`, () => {
-  it('end once, and no side effect is there twice, as the target counts them', async () => {
-    const { events, killed } = await tools.turn(CALLS, killsOf(createSeededRandom(seed), CALLS));
+  it('end once, with no repeated side effect at the target', async () => {
+    const { events, killed } = await tools.turn(CALLS, chooseKills(createSeededRandom(seed), CALLS));
     expect(events.at(-1)?.type).toBe('TurnCompleted');
-    const tally = tallyOf(events, tools.target);
+    const tally = countOutcomes(events, tools.target);
     expect(Object.values(tally).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
     expect(killed).toBeGreaterThanOrEqual(1);
   });
 
-  it('leave a log that the audit accepts', async () => {
+  it('leave a log that passes the audit', async () => {
     const audit = await runCli(tools.stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
   });

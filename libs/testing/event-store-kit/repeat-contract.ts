@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { AppendRequest, IdempotencyClaim } from '@antiphon/event-store';
-import { until } from '../until.js';
+import { until } from '../wait-until.js';
 import {
   eventsOf,
   freshStream,

@@ -134,12 +134,12 @@ class CommandCheck {
     events: readonly LoggedFact[],
     private readonly allowed: AllowedEnds,
   ) {
-    const ofType = (type: string) => events.filter((event) => event.type === type);
+    const selectType = (type: string) => events.filter((event) => event.type === type);
     const keyOf = ({ data }: LoggedFact) =>
       (data['inputs'] as Record<string, string> | undefined)?.[RUN_KEY_INPUT] ?? '';
     this.streams = groupBy(events, ({ streamId }) => streamId);
-    this.requests = groupBy(ofType('TurnRequested'), ({ data }) => String(data['content']));
-    this.starts = groupBy(ofType('RunStarted'), keyOf);
+    this.requests = groupBy(selectType('TurnRequested'), ({ data }) => String(data['content']));
+    this.starts = groupBy(selectType('RunStarted'), keyOf);
   }
 
   checkTurn(turn: SentTurn): void {
