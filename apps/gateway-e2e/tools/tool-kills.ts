@@ -89,8 +89,8 @@ export const countOutcomes = (
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le');
 
 /**
- * Builds `http-get`, and a copy that does not declare itself idempotent. In the copy, another key of
- * the same length replaces the declaration's.
+ * Builds `http-get`, and a copy that does not declare itself idempotent. In the copy, another key
+ * of the same length replaces the declaration's.
  */
 const buildModules = (): { readonly same: Buffer; readonly once: Buffer } => {
   const build = join(ROOT, 'plugins/build.mjs');
