@@ -2,7 +2,7 @@ import type { RunEvent, SessionEvent, TurnEndType } from '@antiphon/contracts/ag
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { StoredEvent } from '@antiphon/contracts/log';
 
-/** Where an event stands: what a finding names. */
+/** Place of an event, as a finding names it. */
 export type EventPlace = Pick<
   StoredEvent,
   'position' | 'workspace' | 'streamId' | 'streamVersion' | 'eventId'
@@ -12,45 +12,47 @@ export type EventPlace = Pick<
 export interface Parsed<Content> {
   readonly place: EventPlace;
   readonly content: Content;
-  /** Epoch of the lease under which it was appended, if it was. */
+  /** Epoch of the lease under which it was appended, if any. */
   readonly epoch: number | undefined;
 }
 
-/** A rule that is broken, at an event; or something that has begun and not ended yet. */
+/** A broken rule at an event, or something that has begun and not ended yet. */
 export interface Finding {
   readonly kind: 'violation' | 'open';
   readonly at: EventPlace;
   readonly message: string;
 }
 
-/** One run of a check: events go in, in the order that the check asks for, findings come out. */
+/**
+ * One run of a check. It takes events in the order that the check requires, and returns findings.
+ */
 export interface CheckRun<Input> {
   see(input: Input): Finding[];
-  /** After the last event (of the event stream, for a check of one). */
+  /** Returns the findings after the last event of the log, or of the event stream. */
   end(): Finding[];
-  /** How many of what it counts it has looked at. */
+  /** Returns the number of checked items (`AuditCheck.counts`). */
   count(): number;
-  /** What it has to know of the past, as JSON, for a run that goes on from here; only checks along the whole log have it. */
+  /** Returns the state for a later run as JSON. Only checks over the whole log have it. */
   save?(): unknown;
 }
 
-/** A rule about the log as a fold: it keeps what it needs to know of the past and nothing else. */
+/** A rule about the log, as a fold. It keeps only the state that it needs. */
 export interface AuditCheck<Input> {
   /** `kebab-case`, as reports show it. */
   readonly name: string;
-  /** What holds when there is no finding, in one sentence. */
+  /** The rule in one sentence. */
   readonly about: string;
-  /** What `count` counts. */
+  /** The counted items, such as `turns`. */
   readonly counts: string;
-  /** `saved`: what a run of the same check answered to `save`. */
+  /** Starts a run, from the beginning or from the saved state of an earlier run. */
   start(saved?: unknown): CheckRun<Input>;
 }
 
-/** Started anew for each event stream; sees its events by version. */
+/** Starts a new run for each event stream and takes its events by version. */
 export type SessionCheck = AuditCheck<Parsed<SessionEvent>>;
 export type RunCheck = AuditCheck<Parsed<RunEvent>>;
 export type ReservationCheck = AuditCheck<Parsed<BudgetEvent>>;
-/** Sees the events of the whole log by position. */
+/** Takes the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;
 
 const TURN_ENDS: Readonly<Record<TurnEndType, true>> = {
@@ -59,7 +61,10 @@ const TURN_ENDS: Readonly<Record<TurnEndType, true>> = {
   TurnCancelled: true,
 };
 
-/** Returns true for the type of an event that ends a turn. The audit judges by its own list (ADR 44). */
+/**
+ * Returns true for the type of an event that ends a turn. The audit judges by its own list (ADR
+ * 44).
+ */
 export const isTurnEnd = (type: string): type is TurnEndType => Object.hasOwn(TURN_ENDS, type);
 
 export const violation = (at: EventPlace, message: string): Finding => ({ kind: 'violation', at, message });

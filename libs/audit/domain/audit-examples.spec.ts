@@ -1,4 +1,4 @@
-// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts).
+// Examples for the specs of this folder; it contains no test itself.
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { BudgetEvent, BudgetEventOf } from '@antiphon/contracts/metering';
 import type { AuditCheck, EventPlace, Finding, Parsed } from './audit-check.js';
@@ -93,7 +93,7 @@ export const toolRequested = (callId = CALL_ID, attempt = 1): SessionEvent =>
     idempotencyKey: callId,
     idempotent: true,
   });
-/** Of a tool that is not idempotent. */
+/** Request of a tool that is not idempotent. */
 export const onceRequested = (callId = CALL_ID): SessionEvent =>
   event('ToolCallRequested', {
     turnId: TURN,
@@ -120,7 +120,7 @@ export const toolCompleted = (callId = CALL_ID): SessionEvent =>
     durationMs: 1,
   });
 
-/** A session in which everything happens that may: tools, a retry, a turn cancelled before it began, another after it. */
+/** A session with tools, a retry, a turn that is cancelled before it starts, and a later turn. */
 export const cleanSession = (): SessionEvent[] => [
   sessionStarted(),
   turnRequested(),
@@ -137,7 +137,7 @@ export const cleanSession = (): SessionEvent[] => [
   cancelRequested(SECOND),
   turnCancelled(SECOND),
   turnRequested(THIRD),
-  // Number 4 went to the turn that ended without an attempt.
+  // Number 4 belongs to the turn that ended without an attempt.
   callStarted(5, { turnId: THIRD }),
   callCompleted(5, { turnId: THIRD }),
   turnCompleted(THIRD),
@@ -215,7 +215,7 @@ const streamOf = (content: SessionEvent | BudgetEvent): string =>
     ? `budget-${content.data.reservationId}`
     : SESSION_STREAM;
 
-/** Gives events the places that an append in this order would. */
+/** Assigns the places of an append in this order to events. */
 export const place = <E extends SessionEvent | BudgetEvent>(events: readonly E[]): Parsed<E>[] => {
   const versions = new Map<string, number>();
   return events.map((content, index) => {
@@ -233,7 +233,7 @@ export const place = <E extends SessionEvent | BudgetEvent>(events: readonly E[]
   });
 };
 
-/** Runs a check over inputs and answers what it found: `kind position message`. */
+/** Runs a check over inputs and returns its findings as `kind position message`. */
 export const findingsOf = <Input>(check: AuditCheck<Input>, inputs: readonly Input[]): string[] => {
   const run = check.start();
   const findings: Finding[] = inputs.flatMap((input) => run.see(input));

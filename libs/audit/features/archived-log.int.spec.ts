@@ -27,8 +27,8 @@ const audit = (): Promise<AuditReport> => runAudit({ pool: reader, archives: fol
 const broken = ({ checks }: AuditReport) =>
   checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
 
-describe('the audit of a log that events have left', () => {
-  it('is of the whole log, before, after, and after they came back', async () => {
+describe('the audit of an archived log', () => {
+  it('covers the whole log before an archive, after it and after its restore', async () => {
     for (let i = 0; i < 3; i++) await playTurn();
     const before = await audit();
     const root = signContent(await readLogRoot(reader, AT), privateKey);
@@ -44,7 +44,7 @@ describe('the audit of a log that events have left', () => {
     expect(await audit()).toMatchObject({ ok: true, events: 28 });
   });
 
-  it('goes over several files, and streams that went on after they had left', async () => {
+  it('reads several files, and streams that continued after their archive', async () => {
     const { stream } = await playTurn();
     await playTurn();
     await archive(7);
@@ -60,7 +60,7 @@ describe('the audit of a log that events have left', () => {
     expect(await audit()).toMatchObject({ ok: true, events: 23 });
   });
 
-  it('goes on from a checkpoint that was signed before they left', async () => {
+  it('continues from a checkpoint that was signed before the archive', async () => {
     for (let i = 0; i < 2; i++) await playTurn();
     const { checkpoint } = await auditLog({ pool: reader, trusted: { publicKey, roots: [] } });
     const since = parseCheckpoint(JSON.stringify(signContent(checkpoint!(AT), privateKey)), publicKey);
@@ -76,7 +76,7 @@ describe('the audit of a log that events have left', () => {
     expect(report).toMatchObject({ events: 7, since: 14 });
   });
 
-  it('names the event that was changed in a file, and the file', async () => {
+  it('reports a changed event in a file, and the file', async () => {
     await playTurn();
     await playTurn();
     const { file } = await archive(7);
@@ -89,7 +89,7 @@ describe('the audit of a log that events have left', () => {
     expect(report.first?.check).toBe('hash-chains-are-whole');
   });
 
-  it('says that a file is missing or cannot be read, and nothing else', async () => {
+  it('reports only a missing or unreadable file', async () => {
     await playTurn();
     await playTurn();
     const { file } = await archive(7);
@@ -101,7 +101,7 @@ describe('the audit of a log that events have left', () => {
     expect(report.first?.message).toContain(`the archive file ${file} cannot be read in ${folder}`);
   });
 
-  it('finds a checkpoint that was forged to let events vanish', async () => {
+  it('reports a checkpoint that was forged to hide events', async () => {
     const { stream } = await playTurn();
     await playTurn();
     await archive(7);

@@ -4,16 +4,16 @@ import { isSignedBy } from '@antiphon/event-store';
 import type { LogRoot } from '@antiphon/event-store';
 import { z } from 'zod';
 import type { PassState } from './pass-by-position/pass-by-position.js';
-import type { LogBounds } from './read-log/log-bounds.js';
+import type { LogBounds } from './read-log/read-log.js';
 
-/** An audit that found nothing broken: the log's root where it ended, and what its checks have to know to go on. */
+/** End of an audit without violations: the log's root there, and the state of the checks. */
 export interface AuditCheckpoint extends LogRoot {
   readonly kind: 'audit';
   readonly state: PassState;
 }
 export type SignedAuditCheckpoint = AuditCheckpoint & { readonly keyId: string; readonly signature: string };
 
-const Saved = z.looseObject({
+const SavedCheckpoint = z.looseObject({
   kind: z.literal('audit'),
   format: z.literal(1),
   epoch: z.int(),
@@ -26,11 +26,13 @@ const Saved = z.looseObject({
   state: z.looseObject({ book: z.looseObject({ scopes: z.array(z.any()), known: z.array(z.any()) }) }),
 });
 
-const refuse = (why: string): never => {
-  throw invalid('AUDIT.BAD_CHECKPOINT', `${why}; audit the whole log instead`);
+const refuse = (reason: string): never => {
+  throw invalid('AUDIT.BAD_CHECKPOINT', `${reason}; audit the whole log instead`);
 };
 
-/** Reads a checkpoint's text and trusts it only if it was signed with this key. Throws `AUDIT.BAD_CHECKPOINT`. */
+/**
+ * Parses a checkpoint that was signed with this key. Throws `AUDIT.BAD_CHECKPOINT` for any other.
+ */
 export const parseCheckpoint = (text: string, publicKey: KeyObject): SignedAuditCheckpoint => {
   let content: unknown;
   try {
@@ -38,7 +40,7 @@ export const parseCheckpoint = (text: string, publicKey: KeyObject): SignedAudit
   } catch {
     return refuse('the checkpoint is not JSON');
   }
-  const parsed = Saved.safeParse(content);
+  const parsed = SavedCheckpoint.safeParse(content);
   if (!parsed.success) return refuse('the checkpoint is none of this version');
   const checkpoint = parsed.data as unknown as SignedAuditCheckpoint;
   return isSignedBy(checkpoint, publicKey)
@@ -46,9 +48,9 @@ export const parseCheckpoint = (text: string, publicKey: KeyObject): SignedAudit
     : refuse('the checkpoint was not signed with this key');
 };
 
-/** A checkpoint of a history that is not this log's tells nothing about it. Throws `AUDIT.BAD_CHECKPOINT`. */
-export const checkFits = ({ epoch, position }: AuditCheckpoint, bounds: LogBounds): void => {
+/** Throws `AUDIT.BAD_CHECKPOINT` for a checkpoint of another history than the log's. */
+export const requireSameHistory = ({ epoch, position }: AuditCheckpoint, bounds: LogBounds): void => {
   if (epoch !== bounds.epoch)
     refuse(`the checkpoint is of epoch ${epoch}, the log of ${bounds.epoch} (it was restored since)`);
-  if (position < bounds.base) refuse(`what follows the checkpoint's position ${position} was archived`);
+  if (position < bounds.base) refuse(`events after the checkpoint's position ${position} were archived`);
 };

@@ -1,6 +1,6 @@
 import type { AuditCheck, CheckRun, EventPlace, Finding } from '@antiphon/audit-domain';
 
-/** A broken rule. What is not about one event (a missing row, say) has no event id. */
+/** A broken rule. A violation without an event (a missing row, for example) has no event id. */
 export interface Violation {
   readonly check: string;
   readonly message: string;
@@ -13,38 +13,34 @@ export interface Violation {
 
 export interface CheckReport {
   readonly name: string;
-  /** What holds when there is no violation, in one sentence. */
+  /** The checked rule in one sentence. */
   readonly about: string;
-  /** What `checked` counts, such as `turns`. */
+  /** The items that `checked` counts, such as `turns`. */
   readonly counts: string;
   readonly checked: number;
   readonly violations: number;
-  /** Has begun and not ended: no violation, unless the audit was told that nothing is at work. */
+  /**
+   * Number of items that have begun and not ended. A strict audit counts them as violations too.
+   */
   readonly open: number;
-  /** Of the log's order; null when nothing is broken. */
+  /** First violation in the order of the log. */
   readonly first: Violation | null;
   readonly firstOpen: Violation | null;
 }
 
 export interface AuditReport {
-  /** False when anything is broken. */
+  /** False when a rule is broken. */
   readonly ok: boolean;
-  /** Position of the newest event that was looked at, and how many were. */
+  /** Position of the newest checked event. */
   readonly headPosition: number;
+  /** Number of checked events. */
   readonly events: number;
-  /** Position of the checkpoint that it went on from; null when all of the log was looked at. */
+  /** Position of the checkpoint at which the audit began; null for the whole log. */
   readonly since: number | null;
   readonly checks: readonly CheckReport[];
-  /** Of all checks, the one at the lowest position; those without an event come last. */
+  /** Violation at the lowest position in all checks; those without an event come last. */
   readonly first: Violation | null;
   readonly durationMs: number;
-}
-
-/** Findings of one check, however many runs it takes: numbers and the first of each kind. */
-export interface Tally {
-  add(findings: readonly Finding[]): void;
-  count(checked: number): void;
-  report(): CheckReport;
 }
 
 export type About = Pick<AuditCheck<unknown>, 'name' | 'about' | 'counts'>;
@@ -59,52 +55,78 @@ const toViolation = (check: string, { at, message }: Finding): Violation => ({
   position: at.position || null,
 });
 
-const orderOf = ({ position }: Violation): number => position ?? Infinity;
 const earlier = (a: Violation | null, b: Violation): Violation =>
-  a !== null && orderOf(a) <= orderOf(b) ? a : b;
+  a !== null && (a.position ?? Infinity) <= (b.position ?? Infinity) ? a : b;
 
-/** `strict`: what is open counts as broken. */
-export const createTally = ({ name, about, counts }: About, strict: boolean): Tally => {
-  let checked = 0;
-  let violations = 0;
-  let open = 0;
-  let first: Violation | null = null;
-  let firstOpen: Violation | null = null;
-  return {
-    add: (findings) => {
-      for (const finding of findings) {
-        const found = toViolation(name, finding);
-        if (finding.kind === 'open') {
-          open++;
-          firstOpen = earlier(firstOpen, found);
-        }
-        if (finding.kind === 'violation' || strict) {
-          violations++;
-          first = earlier(first, found);
-        }
+/** Counts the findings of one check over all its runs, and keeps the first of each kind. */
+export class Tally {
+  private checked = 0;
+  private violations = 0;
+  private open = 0;
+  private first: Violation | null = null;
+  private firstOpen: Violation | null = null;
+
+  constructor(
+    private readonly check: About,
+    /** Counts open findings as violations. */
+    private readonly isStrict: boolean,
+  ) {}
+
+  add(findings: readonly Finding[]): void {
+    for (const finding of findings) {
+      const found = toViolation(this.check.name, finding);
+      if (finding.kind === 'open') {
+        this.open++;
+        this.firstOpen = earlier(this.firstOpen, found);
       }
-    },
-    count: (more) => (checked += more),
-    report: () => ({ name, about, counts, checked, violations, open, first, firstOpen }),
-  };
-};
+      if (finding.kind === 'violation' || this.isStrict) {
+        this.violations++;
+        this.first = earlier(this.first, found);
+      }
+    }
+  }
 
-/** Feeds one check from its first event to its last; `saved`: where an earlier run of it left off. */
-export const follow = <Input>(check: AuditCheck<Input>, tally: Tally, saved?: unknown) => {
-  let run: CheckRun<Input> = check.start(saved);
-  return {
-    see: (input: Input): void => tally.add(run.see(input)),
-    save: (): unknown => run.save?.(),
-    /** Ends the run; what comes next begins a new one. */
-    end: (): void => {
-      tally.add(run.end());
-      tally.count(run.count());
-      run = check.start();
-    },
-  };
-};
+  count(checked: number): void {
+    this.checked += checked;
+  }
 
-/** A place for a finding that is about no event. */
+  report(): CheckReport {
+    const { name, about, counts } = this.check;
+    const { checked, violations, open, first, firstOpen } = this;
+    return { name, about, counts, checked, violations, open, first, firstOpen };
+  }
+}
+
+/** Runs one check over the log and tallies its findings. */
+export class CheckRunner<Input> {
+  private run: CheckRun<Input>;
+
+  constructor(
+    private readonly check: AuditCheck<Input>,
+    private readonly tally: Tally,
+    /** State of an earlier run. */
+    saved?: unknown,
+  ) {
+    this.run = check.start(saved);
+  }
+
+  see(input: Input): void {
+    this.tally.add(this.run.see(input));
+  }
+
+  save(): unknown {
+    return this.run.save?.();
+  }
+
+  /** Ends the run. The next input begins a new one. */
+  end(): void {
+    this.tally.add(this.run.end());
+    this.tally.count(this.run.count());
+    this.run = this.check.start();
+  }
+}
+
+/** Creates the place of a finding that concerns no event. */
 export const nowhere = (workspace: string, streamId = ''): EventPlace => ({
   position: 0,
   workspace,
@@ -113,7 +135,7 @@ export const nowhere = (workspace: string, streamId = ''): EventPlace => ({
   eventId: '',
 });
 
-export const firstOf = (checks: readonly CheckReport[]): Violation | null =>
+export const findFirst = (checks: readonly CheckReport[]): Violation | null =>
   checks.reduce<Violation | null>(
     (first, check) => (check.first === null ? first : earlier(first, check.first)),
     null,

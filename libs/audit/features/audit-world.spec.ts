@@ -1,4 +1,4 @@
-// Shared by the specs of this folder; not a test itself (those are *.int.spec.ts).
+// Helpers for the specs of this folder; it contains no test itself.
 import { afterEach, beforeEach } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
@@ -19,7 +19,7 @@ let forMetering: pg.Pool;
 export let agent: EventStore & { close(): Promise<void> };
 let metering: EventStore & EventStorePg;
 
-/** A database for each test of the file, with the services' roles. */
+/** Creates a database for each test of the file, with the services' roles. */
 export const inAuditWorld = (): void => {
   beforeEach(async () => {
     database = await createTestDatabase();
@@ -69,7 +69,7 @@ interface Booking {
 }
 const scopesOf = (sessionId: string): string[] => [`session/${sessionId}`, 'day/2026-11-21'];
 
-/** What metering does in one transaction: an event, and the rows that follow from it. */
+/** Appends an event and writes its rows in one transaction, as metering does. */
 const book = (
   reservationId: string,
   expectedVersion: number,
@@ -121,7 +121,7 @@ const settle = ({ sessionId, reservationId }: Booking) => {
   ]);
 };
 
-/** One whole turn of a new session, as the services leave it: accepted by a key, reserved, answered, settled. */
+/** Appends a complete turn of a new session: accepted with a key, reserved, completed, settled. */
 export const playTurn = async () => {
   const booking = { sessionId: randomUUID(), turnId: randomUUID(), reservationId: randomUUID() };
   const { sessionId, turnId, reservationId } = booking;
@@ -150,7 +150,7 @@ export const playTurn = async () => {
   return { ...booking, stream: `session-${sessionId}` };
 };
 
-/** What only a superuser can do: triggers off, and then anything. */
+/** Runs SQL as a superuser with disabled triggers. */
 export const tamper = async (sql: string, ...values: unknown[]): Promise<void> => {
   const client = await admin.connect();
   try {

@@ -20,8 +20,8 @@ const audit = (strictQuiesced = false): Promise<AuditReport> => runAudit({ pool:
 const broken = (report: AuditReport) =>
   report.checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
 
-describe('a log that nobody has touched', () => {
-  it('passes, with a count for each check, as the reader’s role', async () => {
+describe('an unchanged log', () => {
+  it('passes with a count for each check, read with the reader’s role', async () => {
     for (let i = 0; i < 3; i++) await playTurn();
     const report = await audit(true);
     expect(broken(report)).toEqual([]);
@@ -52,7 +52,7 @@ describe('a log that nobody has touched', () => {
   it('passes when it is empty', async () =>
     expect(await audit(true)).toMatchObject({ ok: true, events: 0, headPosition: 0 }));
 
-  it('tells what is at work as open, and as broken only when told that nothing should be', async () => {
+  it('reports running work as open, and as a violation in a strict audit', async () => {
     const { stream } = await playTurn();
     const turnId = randomUUID();
     await append(stream, [event('TurnRequested', { turnId, content: 'more', requestedAt: AT })]);
@@ -67,8 +67,8 @@ describe('a log that nobody has touched', () => {
   });
 });
 
-describe('a row changed by a superuser', () => {
-  it('is named by the hash chain, whatever was changed, and no more once it is as it was', async () => {
+describe('a row that a superuser changed', () => {
+  it('is reported by the hash chain for every column, until it is restored', async () => {
     await playTurn();
     const { stream } = await playTurn();
     const { position } = await eventOf(stream, 'TurnRequested');
@@ -100,7 +100,7 @@ describe('a row changed by a superuser', () => {
     expect(await audit(true)).toMatchObject({ ok: true });
   });
 
-  it('is found where it stands although its hash was made to fit', async () => {
+  it('is reported at its position although its hash matches', async () => {
     const { stream } = await playTurn();
     const { position } = await eventOf(stream, 'TurnRequested');
     await tamper(
@@ -118,7 +118,7 @@ describe('a row changed by a superuser', () => {
     ).toBeGreaterThanOrEqual(position);
   });
 
-  it('is named when it is gone from the middle, or from the end', async () => {
+  it('is reported when it is deleted from the middle or the end', async () => {
     const { stream } = await playTurn();
     const { position } = await eventOf(stream, 'TurnRequested');
     await tamper('delete from events where position = $1', position);
@@ -132,7 +132,7 @@ describe('a row changed by a superuser', () => {
     expect(broken(await audit())).toContain('stream-heads-match');
   });
 
-  it('is named when its event stream has no head, or a head that lies', async () => {
+  it('is reported when its event stream has no head or a wrong one', async () => {
     const { stream } = await playTurn();
     await admin.query('update stream_heads set version = version + 1 where stream_id = $1', [stream]);
     expect(broken(await audit())).toEqual(['stream-heads-match']);
@@ -144,8 +144,8 @@ describe('a row changed by a superuser', () => {
   });
 });
 
-describe('what the services may not do is named', () => {
-  it('a balance that is not the sum of its events', async () => {
+describe('the audit', () => {
+  it('reports a balance that is not the sum of its events', async () => {
     await playTurn();
     await admin.query(
       "update budget_balances set settled_tokens = settled_tokens + 1 where scope_key like 'day/%'",
@@ -162,7 +162,7 @@ describe('what the services may not do is named', () => {
     });
   });
 
-  it('a second end of a turn', async () => {
+  it('reports a second end of a turn', async () => {
     const { stream, turnId } = await playTurn();
     await append(stream, [event('TurnCancelled', { turnId, cancelledAt: AT })]);
     const report = await audit();
@@ -174,7 +174,7 @@ describe('what the services may not do is named', () => {
     });
   });
 
-  it('a turn that was accepted in two sessions, and a command that is not in the log', async () => {
+  it('reports a turn of two sessions, and a command that is not in the log', async () => {
     const first = await playTurn();
     const second = await playTurn();
     await append(second.stream, [
@@ -188,7 +188,7 @@ describe('what the services may not do is named', () => {
     expect(commands).toMatchObject({ checked: 2, violations: 2 });
   });
 
-  it('an event that breaks its contract', async () => {
+  it('reports an event that breaks its contract', async () => {
     const { stream } = await playTurn();
     await append(stream, [event('TurnRequested', { turnId: 'no uuid' } as never)]);
     const report = await audit();
@@ -196,7 +196,7 @@ describe('what the services may not do is named', () => {
     expect(report.first?.message).toContain('TurnRequested: data.turnId');
   });
 
-  it('a projection that differs', async () => {
+  it('reports a projection that differs', async () => {
     const projections = [
       { name: 'recall', compare: () => Promise.resolve({ rows: 3, differences: ['row 2 differs'] }) },
     ];
@@ -208,14 +208,14 @@ describe('what the services may not do is named', () => {
   });
 });
 
-it('reads one snapshot while others write', async () => {
+it('reads one snapshot during writes', async () => {
   const writing = Promise.all(Array.from({ length: 4 }, async () => void (await playTurn())));
   const reports = [await audit(), await audit()];
   await writing;
   for (const report of [...reports, await audit(true)]) expect(broken(report)).toEqual([]);
 });
 
-it('reads more than a page of streams and events', async () => {
+it('reads more than one page of streams and events', async () => {
   const { stream } = await playTurn();
   for (let batch = 0; batch < 3; batch++)
     await append(

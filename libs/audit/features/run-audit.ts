@@ -1,46 +1,47 @@
 import type pg from 'pg';
 import { violation } from '@antiphon/audit-domain';
 import { readLogRootInTransaction } from '@antiphon/event-store';
-import { checkFits } from './audit-checkpoint.js';
-import type { AuditCheckpoint, SignedAuditCheckpoint } from './audit-checkpoint.js';
-import { createTally, firstOf, nowhere } from './audit-report.js';
-import type { AuditReport, CheckReport } from './audit-report.js';
-import { compareBalances } from './compare-balances/compare-balances.js';
+import { type AuditCheckpoint, requireSameHistory, type SignedAuditCheckpoint } from './audit-checkpoint.js';
+import { type AuditReport, type CheckReport, findFirst, nowhere, Tally } from './audit-report.js';
+import { compareBalances } from './pass-by-position/compare-balances.js';
 import { passByPosition } from './pass-by-position/pass-by-position.js';
 import { passByStream } from './pass-by-stream/pass-by-stream.js';
 import type { TrustedRoots } from './pass-by-stream/signed-roots.js';
-import { archivesAreWhole, archivesOf, forgetArchives, loadArchives } from './read-archives/load-archives.js';
-import type { LoadedArchives } from './read-archives/load-archives.js';
-import { readLogBounds } from './read-log/log-bounds.js';
-import type { LogBounds } from './read-log/log-bounds.js';
-import { onSnapshot } from './read-log/snapshot.js';
+import {
+  archivesAreWhole,
+  isSameLog,
+  loadArchives,
+  type LoadedArchives,
+  unloadArchives,
+} from './read-log/load-archives.js';
+import { type LogBounds, readLogBounds, runOnSnapshot } from './read-log/read-log.js';
 
-/** How a context lets its projection be held against the log, on the audit's snapshot. */
+/** A projection that its context compares with the log, on the audit's snapshot. */
 export interface ProjectionAudit {
   readonly name: string;
-  /** Answers how many rows were compared and, in one sentence each, what differs from the fold of the log. */
+  /** Returns the number of compared rows, and one sentence for each difference from the log. */
   compare(client: pg.ClientBase): Promise<{ readonly rows: number; readonly differences: readonly string[] }>;
 }
 
 export interface AuditOptions {
   /** Connects as the superuser, or as `antiphon_reader`. */
   readonly pool: pg.Pool;
-  /** Nothing is at work: what is open counts as broken. */
+  /** Counts open findings as violations. Use it when no work is in progress. */
   readonly strictQuiesced?: boolean;
   readonly projections?: readonly ProjectionAudit[];
-  /** Roots that the log was signed with, read before the audit begins. */
+  /** Signed roots of the log, read before the audit begins. */
   readonly trusted?: TrustedRoots;
-  /** Goes on from here, instead of from the beginning: what was appended since, and the streams that it is in. */
+  /** Starts at this checkpoint: checks only later events, and the streams that contain them. */
   readonly since?: SignedAuditCheckpoint;
-  /** Folder of the files that events have left to; default: the current one. */
+  /** Folder of the archive files; default is the current folder. */
   readonly archives?: string;
-  /** Told what begins. */
+  /** Called with the name of each step at its start. */
   readonly onProgress?: (step: string) => void;
 }
 
 export interface AuditResult {
   readonly report: AuditReport;
-  /** What the next audit can go on from; null when anything is broken. `at`: ISO 8601, UTC. */
+  /** Creates the checkpoint for a later audit (`at` in ISO 8601, UTC); null after a violation. */
   readonly checkpoint: ((at: string) => AuditCheckpoint) | null;
 }
 
@@ -55,7 +56,7 @@ const compareProjections = async (
       about: `every row of ${name} is the fold of the log`,
       counts: 'rows',
     };
-    const tally = createTally(about, false);
+    const tally = new Tally(about, false);
     const { rows, differences } = await compare(client);
     tally.count(rows);
     tally.add(differences.map((text) => violation(nowhere(''), text)));
@@ -64,8 +65,8 @@ const compareProjections = async (
   return reports;
 };
 
-/** Older roots cannot be made again where only what came after a checkpoint is read. */
-const rootsFor = (
+/** Drops roots before the checkpoint, which cannot be computed again from later events alone. */
+const selectRoots = (
   { publicKey, roots }: TrustedRoots,
   since: SignedAuditCheckpoint | undefined,
 ): TrustedRoots =>
@@ -73,26 +74,30 @@ const rootsFor = (
     ? { publicKey, roots }
     : { publicKey, roots: [since, ...roots.filter(({ position }) => position >= since.position)] };
 
-const reportOf = ({ ids, findings }: LoadedArchives): CheckReport => {
-  const tally = createTally(archivesAreWhole, false);
+const reportArchives = ({ ids, findings }: LoadedArchives): CheckReport => {
+  const tally = new Tally(archivesAreWhole, false);
   tally.count(ids.length);
   tally.add(findings);
   return tally.report();
 };
 
-const reportFrom = (
+const createReport = (
   found: Pick<AuditReport, 'headPosition' | 'events' | 'since' | 'checks'>,
-  begun: number,
+  startedAt: number,
 ): AuditReport => ({
   ...found,
   ok: found.checks.every(({ violations }) => violations === 0),
-  first: firstOf(found.checks),
-  durationMs: Math.round(performance.now() - begun),
+  first: findFirst(found.checks),
+  durationMs: Math.round(performance.now() - startedAt),
 });
 
-/** Half a log proves nothing: what is missing is all that is said. */
-const unreadable = ({ head }: LogBounds, archived: CheckReport, begun: number): AuditResult => ({
-  report: reportFrom({ headPosition: head, events: 0, since: null, checks: [archived] }, begun),
+/** Creates the result for a log with unreadable archives. The other checks need the whole log. */
+const createIncompleteResult = (
+  { head }: LogBounds,
+  archived: CheckReport,
+  startedAt: number,
+): AuditResult => ({
+  report: createReport({ headPosition: head, events: 0, since: null, checks: [archived] }, startedAt),
   checkpoint: null,
 });
 
@@ -105,13 +110,16 @@ const auditSnapshot = async (
 ): Promise<AuditResult> => {
   const { strictQuiesced: strict = false, projections = [], trusted = NO_ROOTS, since } = options;
   const { onProgress = () => undefined } = options;
-  const [begun, archived] = [performance.now(), reportOf(archives)];
-  const bounds = { ...(await readLogBounds(client)), ...(archives.ids.length > 0 ? { base: 0 } : {}) };
-  if (!archives.whole) return unreadable(bounds, archived, begun);
-  if (since) checkFits(since, bounds);
+  const [startedAt, archived] = [performance.now(), reportArchives(archives)];
+  const hasArchives = archives.ids.length > 0;
+  const logBounds = await readLogBounds(client);
+  const bounds = hasArchives ? { ...logBounds, base: 0 } : logBounds;
+  if (!archives.isComplete) return createIncompleteResult(bounds, archived, startedAt);
+  if (since) requireSameHistory(since, bounds);
   onProgress('reading the log by event stream');
   const after = since?.position ?? null;
-  const byStream = await passByStream(client, { bounds, strict, trusted: rootsFor(trusted, since), after });
+  const roots = selectRoots(trusted, since);
+  const byStream = await passByStream(client, { bounds, strict, trusted: roots, after });
   onProgress('reading the log by position');
   const { reports, book, events, state } = await passByPosition(client, bounds, strict, since);
   onProgress('comparing balances and projections');
@@ -119,33 +127,32 @@ const auditSnapshot = async (
     await compareBalances(client, book, strict),
     ...(await compareProjections(client, projections)),
   ];
-  const checks = [...(archives.ids.length > 0 ? [archived] : []), ...reports, ...byStream, ...compared];
+  const checks = [...(hasArchives ? [archived] : []), ...reports, ...byStream, ...compared];
   const root = await readLogRootInTransaction(client, '');
-  const report = reportFrom({ headPosition: bounds.head, events, since: after, checks }, begun);
+  const report = createReport({ headPosition: bounds.head, events, since: after, checks }, startedAt);
   return { report, checkpoint: report.ok ? (at) => ({ ...root, kind: 'audit', at, state }) : null };
 };
 
-/** As `auditLog`, for whoever asks only what was found. */
+/** Runs `auditLog` and returns only its report. */
 export const runAudit = async (options: AuditOptions): Promise<AuditReport> =>
   (await auditLog(options)).report;
 
-const isSameLog = async (client: pg.ClientBase, { ids }: LoadedArchives): Promise<boolean> =>
-  (await archivesOf(client)).map(({ archive_id: id }) => id).join() === ids.join();
-
-/** Null when events left, or came back, between reading the archives and the snapshot. */
+/**
+ * Returns null when events were archived or restored between loading the archives and the snapshot.
+ */
 const auditOnce = (options: AuditOptions): Promise<AuditResult | null> =>
-  onSnapshot(
+  runOnSnapshot(
     options.pool,
     (client) => loadArchives(client, options.archives ?? '.'),
     async (client, archives) =>
       (await isSameLog(client, archives)) ? auditSnapshot(client, options, archives) : null,
-    forgetArchives,
+    unloadArchives,
   );
 
 /**
- * Proves from the log alone what the contract promises (§6), on one snapshot and with bounded memory: it reads the log
- * twice, by event stream and by position. Rejects only when the database cannot be read (`LOG.UNAVAILABLE`,
- * `DATABASE.…`), or with `AUDIT.BAD_CHECKPOINT`.
+ * Proves the promises of docs/contract.md §6 from the log alone, on one snapshot and with bounded
+ * memory. Reads the log twice, by event stream and by position. Rejects with `LOG.UNAVAILABLE` or
+ * `DATABASE.…` when the database cannot be read, and with `AUDIT.BAD_CHECKPOINT`.
  */
 export const auditLog = (options: AuditOptions): Promise<AuditResult> =>
   auditOnce(options).then((result) => result ?? auditLog(options));

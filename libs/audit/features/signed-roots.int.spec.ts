@@ -19,14 +19,14 @@ const broken = ({ checks }: AuditReport) =>
 
 const auditFrom = (since: SignedAuditCheckpoint | undefined) =>
   auditLog({ pool: reader, trusted: { publicKey, roots: [] }, ...(since ? { since } : {}) });
-/** Audits and signs where it ended, as the command line does: through text. */
+/** Audits and signs the checkpoint through text, as the command line does. */
 const leaveCheckpoint = async (since?: SignedAuditCheckpoint): Promise<SignedAuditCheckpoint> => {
   const { checkpoint } = await auditFrom(since);
   return parseCheckpoint(JSON.stringify(signContent(checkpoint!(AT), privateKey)), publicKey);
 };
 
 describe('signed roots', () => {
-  it('match a log that has only grown since', async () => {
+  it('match a log that has only grown', async () => {
     await playTurn();
     const first = await signRoot();
     const { stream } = await playTurn();
@@ -37,7 +37,7 @@ describe('signed roots', () => {
     expect(report.checks.find(({ name }) => name === 'signed-roots-match')?.checked).toBe(2);
   });
 
-  it('show that the newest events were removed with their heads, which nothing in the database does', async () => {
+  it('reveal that the newest events were removed with their heads', async () => {
     await playTurn();
     const { stream, reservationId } = await playTurn();
     const root = await signRoot();
@@ -56,7 +56,7 @@ describe('signed roots', () => {
     );
   });
 
-  it('show a history that was written anew, hashes and heads and all', async () => {
+  it('reveal a rewritten history with matching hashes and heads', async () => {
     const { stream } = await playTurn();
     const root = await signRoot();
     await tamper(`update events set hash = sha256(hash) where stream_id = $1 and stream_version = 5`, stream);
@@ -72,8 +72,8 @@ describe('signed roots', () => {
   });
 });
 
-describe('an audit that goes on from a checkpoint', () => {
-  it('looks only at what was appended since, and finds the balances of all of it', async () => {
+describe('an audit from a checkpoint', () => {
+  it('reads only later events and knows the balances of the whole log', async () => {
     for (let i = 0; i < 3; i++) await playTurn();
     const checkpoint = await leaveCheckpoint();
     expect(checkpoint).toMatchObject({ kind: 'audit', position: 21, streams: 6 });
@@ -90,7 +90,7 @@ describe('an audit that goes on from a checkpoint', () => {
     expect((await leaveCheckpoint(checkpoint)).root).toBe((await leaveCheckpoint()).root);
   });
 
-  it('knows what was open at it', async () => {
+  it('knows the open items of the checkpoint', async () => {
     const { stream } = await playTurn();
     const turnId = randomUUID();
     await append(stream, [event('TurnRequested', { turnId, content: 'more', requestedAt: AT })]);
@@ -104,7 +104,7 @@ describe('an audit that goes on from a checkpoint', () => {
     });
   });
 
-  it('names what breaks a rule after it, and leaves none', async () => {
+  it('reports a later violation and creates no checkpoint', async () => {
     const { stream, turnId } = await playTurn();
     const checkpoint = await leaveCheckpoint();
     await append(stream, [event('TurnCancelled', { turnId, cancelledAt: AT })]);
@@ -113,7 +113,7 @@ describe('an audit that goes on from a checkpoint', () => {
     expect(result.checkpoint).toBeNull();
   });
 
-  it('sees that a stream which nothing was appended to is not what it was', async () => {
+  it('reports a changed stream without later events', async () => {
     const { stream } = await playTurn();
     const checkpoint = await leaveCheckpoint();
     await playTurn();
@@ -121,7 +121,7 @@ describe('an audit that goes on from a checkpoint', () => {
     expect(broken((await auditFrom(checkpoint)).report)).toEqual(['signed-roots-match']);
   });
 
-  it('is refused with another key, after a change, and of another history', async () => {
+  it('rejects a checkpoint with another key, a change or another history', async () => {
     await playTurn();
     const checkpoint = await leaveCheckpoint();
     const text = JSON.stringify(checkpoint);

@@ -1,11 +1,19 @@
-import type { BudgetEventOf, BudgetScope } from '@antiphon/contracts/metering';
-import { violation } from '../audit-check.js';
-import type { EventPlace, Finding, MoneyCheck } from '../audit-check.js';
+import type { BudgetEvent, BudgetEventOf, BudgetScope } from '@antiphon/contracts/metering';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import {
+  type CheckRun,
+  type EventPlace,
+  type Finding,
+  open,
+  type Parsed,
+  violation,
+} from '../audit-check.js';
+import type { MoneyCheck, ReservationCheck } from '../audit-check.js';
 import type { BudgetBook, ScopeBook } from './budget-book.js';
 
 type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
 
-const over = (
+const checkLimit = (
   unit: string,
   used: number,
   bound: number,
@@ -17,24 +25,14 @@ const over = (
     ? [violation(at, `${key} held ${used} ${unit} of ${limit} when ${bound} more were admitted`)]
     : [];
 
-const scopeFindings = (
-  scope: BudgetScope,
-  book: ScopeBook,
-  reserved: Reserved,
-  at: EventPlace,
-): Finding[] => {
+const checkScope = (scope: BudgetScope, book: ScopeBook, reserved: Reserved, at: EventPlace): Finding[] => {
   const { key, limitTokens, limitMicroUsd } = scope;
   const isLimited = limitTokens !== null || limitMicroUsd !== null;
+  const usedTokens = book.settledTokens + book.reservedTokens;
+  const usedMicroUsd = book.settledMicroUsd + book.reservedMicroUsd;
   return [
-    ...over('tokens', book.settledTokens + book.reservedTokens, reserved.tokens, limitTokens, key, at),
-    ...over(
-      'micro-USD',
-      book.settledMicroUsd + book.reservedMicroUsd,
-      reserved.microUsd,
-      limitMicroUsd,
-      key,
-      at,
-    ),
+    ...checkLimit('tokens', usedTokens, reserved.tokens, limitTokens, key, at),
+    ...checkLimit('micro-USD', usedMicroUsd, reserved.microUsd, limitMicroUsd, key, at),
     ...(isLimited && book.frozenBy !== null
       ? [violation(at, `${key} was frozen when a call was admitted`)]
       : []),
@@ -44,33 +42,100 @@ const scopeFindings = (
   ];
 };
 
-/** Replays every admission against what its scopes held just before it. The book is kept here and read by others. */
+/** Replays admissions against the book, which it also updates. */
+class AdmissionRun implements CheckRun<Parsed<SessionEvent | BudgetEvent>> {
+  private admissions = 0;
+
+  constructor(private readonly book: BudgetBook) {}
+
+  see({ place, content }: Parsed<SessionEvent | BudgetEvent>): Finding[] {
+    if (!content.type.startsWith('Budget')) return [];
+    const findings = content.type === 'BudgetReserved' ? this.admit(content.data, place) : [];
+    this.book.put(place.workspace, content as BudgetEvent);
+    return findings;
+  }
+
+  end(): Finding[] {
+    return [];
+  }
+
+  count(): number {
+    return this.admissions;
+  }
+
+  private admit(reserved: Reserved, at: EventPlace): Finding[] {
+    this.admissions++;
+    const { inputBound, outputBound, tokens, scopes } = reserved;
+    const isSum = inputBound + outputBound === tokens;
+    return [
+      ...(isSum ? [] : [violation(at, 'the bound is not the sum of its parts')]),
+      ...scopes.flatMap((scope) => checkScope(scope, this.book.scope(at.workspace, scope.key), reserved, at)),
+    ];
+  }
+}
+
+/** Checks every admission against the balances of its scopes just before it. */
 export const admissionsStayWithinLimits = (book: BudgetBook): MoneyCheck => ({
   name: 'admissions-stay-within-limits',
-  about:
-    'at every admission settled + reserved + bound stayed within the limit then in force, in every scope',
+  about: 'every admission kept settled + reserved + bound within the limit then in force, in every scope',
   counts: 'admissions',
-  start: () => {
-    let admissions = 0;
-    const admit = (reserved: Reserved, at: EventPlace): Finding[] => {
-      admissions++;
-      const { inputBound, outputBound, tokens, scopes } = reserved;
-      const sum =
-        inputBound + outputBound === tokens ? [] : [violation(at, 'the bound is not the sum of its parts')];
-      return [
-        ...sum,
-        ...scopes.flatMap((scope) => scopeFindings(scope, book.scope(at.workspace, scope.key), reserved, at)),
-      ];
-    };
-    return {
-      see: ({ place, content }) => {
-        if (!content.type.startsWith('Budget')) return [];
-        const findings = content.type === 'BudgetReserved' ? admit(content.data, place) : [];
-        book.put(place.workspace, content as Parameters<BudgetBook['put']>[1]);
-        return findings;
-      },
-      end: () => [],
-      count: () => admissions,
-    };
-  },
+  start: () => new AdmissionRun(book),
 });
+
+type State = 'none' | 'reserved' | 'settled' | 'released' | 'expired' | 'corrected';
+
+/** States before and after each event of a reservation. */
+const TRANSITIONS: Readonly<Partial<Record<BudgetEvent['type'], readonly [from: State, to: State]>>> = {
+  BudgetReserved: ['none', 'reserved'],
+  BudgetSettled: ['reserved', 'settled'],
+  BudgetReleased: ['reserved', 'released'],
+  BudgetExpired: ['reserved', 'expired'],
+  BudgetCorrected: ['expired', 'corrected'],
+};
+
+class ReservationRun implements CheckRun<Parsed<BudgetEvent>> {
+  private state: State = 'none';
+  private reservedAt: EventPlace | undefined;
+  private reservations = 0;
+
+  see({ place, content }: Parsed<BudgetEvent>): Finding[] {
+    if (content.type === 'BudgetReserved') {
+      this.reservations++;
+      this.reservedAt = place;
+    }
+    const isOwn = place.streamId === `budget-${content.data.reservationId}`;
+    const foreign = isOwn ? [] : [violation(place, `${content.type} names ${content.data.reservationId}`)];
+    return [...foreign, ...this.move(place, content)];
+  }
+
+  end(): Finding[] {
+    return this.state === 'reserved' && this.reservedAt
+      ? [open(this.reservedAt, 'the reservation has not ended')]
+      : [];
+  }
+
+  count(): number {
+    return this.reservations;
+  }
+
+  private move(at: EventPlace, event: BudgetEvent): Finding[] {
+    const transition = TRANSITIONS[event.type];
+    // A scope's freeze is appended to the stream of the reservation that caused it.
+    if (!transition) return [];
+    const [from, to] = transition;
+    const before = this.state;
+    this.state = to;
+    return before === from ? [] : [violation(at, `${event.type} of a reservation that was ${before}`)];
+  }
+}
+
+/**
+ * Checks that a reservation is made once and ends once, and that only an expired one is corrected.
+ */
+export const reservationsEndOnce: ReservationCheck = {
+  name: 'reservations-end-once',
+  about:
+    'every reservation is made once and ends once, settled, released or expired; only an expired one is corrected',
+  counts: 'reservations',
+  start: () => new ReservationRun(),
+};

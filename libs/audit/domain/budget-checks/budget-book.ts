@@ -2,7 +2,7 @@ import type { BudgetEvent, BudgetEventOf } from '@antiphon/contracts/metering';
 
 type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
 
-/** What a scope holds and has spent by the audit's own reckoning; it shares no code with metering. */
+/** Balance of a scope as the audit computes it, without code of metering. */
 export interface ScopeBook {
   reservedTokens: number;
   settledTokens: number;
@@ -14,21 +14,21 @@ export interface ScopeBook {
 /** The book as JSON. */
 export interface SavedBook {
   readonly scopes: readonly (readonly [name: string, book: ScopeBook])[];
-  readonly known: readonly (readonly [id: string, own: OpenBook])[];
+  readonly known: readonly (readonly [id: string, own: OpenReservation])[];
 }
 
-interface OpenBook {
+interface OpenReservation {
   readonly reserved: Reserved;
-  /** What an expired reservation was charged until its usage is learnt. */
-  estimate: { tokens: number; microUsd: number } | null;
+  /** Charge of an expired reservation until its usage is known. */
+  estimate: Amount | null;
 }
 
-export interface BudgetBook {
-  scope(workspace: string, key: string): Readonly<ScopeBook>;
-  scopes(): Iterable<readonly [name: string, book: Readonly<ScopeBook>]>;
-  put(workspace: string, event: BudgetEvent): void;
-  save(): SavedBook;
+interface Amount {
+  readonly tokens: number;
+  readonly microUsd: number;
 }
+
+const NOTHING: Amount = { tokens: 0, microUsd: 0 };
 
 const emptyBook = (): ScopeBook => ({
   reservedTokens: 0,
@@ -38,62 +38,89 @@ const emptyBook = (): ScopeBook => ({
   frozenBy: null,
 });
 
-/** Name of a scope in the book: `<workspace> <key>`; neither holds a blank. */
+/** Returns the name of a scope in the book, `<workspace> <key>`. Neither contains a blank. */
 export const scopeName = (workspace: string, key: string): string => `${workspace} ${key}`;
 
 /**
- * Keeps every scope's balance along the log. It forgets a reservation once nothing more can come of it, so that it
- * grows with scopes and with what is open, not with the log.
+ * Balances of all scopes along the log. It drops a reservation once no further event can change it,
+ * and so grows with the scopes and the open reservations only.
  */
-export const openBudgetBook = (from?: SavedBook): BudgetBook => {
-  // Its records change as the book goes on; what was saved stays as it is.
-  const saved = structuredClone(from);
-  const scopes = new Map<string, ScopeBook>(saved?.scopes);
-  const known = new Map<string, OpenBook>(saved?.known);
+export class BudgetBook {
+  private readonly balances: Map<string, ScopeBook>;
+  private readonly reservations: Map<string, OpenReservation>;
 
-  const scope = (workspace: string, key: string): ScopeBook => {
+  constructor(from?: SavedBook) {
+    // The book changes its records; the saved ones must stay unchanged.
+    const saved = structuredClone(from);
+    this.balances = new Map(saved?.scopes);
+    this.reservations = new Map(saved?.known);
+  }
+
+  scope(workspace: string, key: string): Readonly<ScopeBook> {
+    return this.balances.get(scopeName(workspace, key)) ?? emptyBook();
+  }
+
+  scopes(): Iterable<readonly [name: string, book: Readonly<ScopeBook>]> {
+    return this.balances;
+  }
+
+  save(): SavedBook {
+    return { scopes: [...this.balances], known: [...this.reservations] };
+  }
+
+  put(workspace: string, event: BudgetEvent): void {
+    if (event.type === 'BudgetScopeFrozen')
+      this.ownScope(workspace, event.data.scopeKey).frozenBy = event.data.reservationId;
+    else if (event.type === 'BudgetScopeUnfrozen')
+      this.ownScope(workspace, event.data.scopeKey).frozenBy = null;
+    else if (event.type === 'BudgetReserved') {
+      const id = `${workspace} ${event.data.reservationId}`;
+      this.reservations.set(id, { reserved: event.data, estimate: null });
+      this.move(workspace, event.data, event.data, NOTHING);
+    } else {
+      const own = this.reservations.get(`${workspace} ${event.data.reservationId}`);
+      if (own) this.putEnd(workspace, event, own);
+    }
+  }
+
+  private ownScope(workspace: string, key: string): ScopeBook {
     const name = scopeName(workspace, key);
-    const book = scopes.get(name) ?? emptyBook();
-    scopes.set(name, book);
+    const book = this.balances.get(name) ?? emptyBook();
+    this.balances.set(name, book);
     return book;
-  };
-  const move = (
-    workspace: string,
-    { scopes: names }: Reserved,
-    reserved: { tokens: number; microUsd: number },
-    settled: { tokens: number; microUsd: number },
-  ): void => {
-    for (const { key } of names) {
-      const book = scope(workspace, key);
+  }
+
+  private move(workspace: string, { scopes }: Reserved, reserved: Amount, settled: Amount): void {
+    for (const { key } of scopes) {
+      const book = this.ownScope(workspace, key);
       book.reservedTokens += reserved.tokens;
       book.reservedMicroUsd += reserved.microUsd;
       book.settledTokens += settled.tokens;
       book.settledMicroUsd += settled.microUsd;
     }
-  };
-  const nothing = { tokens: 0, microUsd: 0 };
-  const freed = ({ tokens, microUsd }: Reserved) => ({ tokens: -tokens, microUsd: -microUsd });
+  }
 
-  const putOwn = (workspace: string, event: BudgetEvent, own: OpenBook): void => {
+  private putEnd(workspace: string, event: BudgetEvent, own: OpenReservation): void {
     const { reserved } = own;
     const id = `${workspace} ${reserved.reservationId}`;
+    const released = { tokens: -reserved.tokens, microUsd: -reserved.microUsd };
     switch (event.type) {
       case 'BudgetSettled': {
         const { inputTokens, outputTokens, microUsd } = event.data;
-        known.delete(id);
-        return move(workspace, reserved, freed(reserved), { tokens: inputTokens + outputTokens, microUsd });
+        this.reservations.delete(id);
+        return this.move(workspace, reserved, released, { tokens: inputTokens + outputTokens, microUsd });
       }
       case 'BudgetReleased':
-        known.delete(id);
-        return move(workspace, reserved, freed(reserved), nothing);
+        this.reservations.delete(id);
+        return this.move(workspace, reserved, released, NOTHING);
       case 'BudgetExpired':
         own.estimate = { tokens: event.data.tokens, microUsd: event.data.microUsd };
-        return move(workspace, reserved, freed(reserved), own.estimate);
+        return this.move(workspace, reserved, released, own.estimate);
       case 'BudgetCorrected': {
         const { inputTokens, outputTokens, microUsd } = event.data;
-        const before = own.estimate ?? nothing;
-        known.delete(id);
-        return move(workspace, reserved, nothing, {
+        const before = own.estimate ?? NOTHING;
+        this.reservations.delete(id);
+        return this.move(workspace, reserved, NOTHING, {
           tokens: inputTokens + outputTokens - before.tokens,
           microUsd: microUsd - before.microUsd,
         });
@@ -101,22 +128,5 @@ export const openBudgetBook = (from?: SavedBook): BudgetBook => {
       default:
         return;
     }
-  };
-  return {
-    scope: (workspace, key) => scopes.get(scopeName(workspace, key)) ?? emptyBook(),
-    scopes: () => scopes,
-    save: () => ({ scopes: [...scopes], known: [...known] }),
-    put: (workspace, event) => {
-      if (event.type === 'BudgetScopeFrozen')
-        scope(workspace, event.data.scopeKey).frozenBy = event.data.reservationId;
-      else if (event.type === 'BudgetScopeUnfrozen') scope(workspace, event.data.scopeKey).frozenBy = null;
-      else if (event.type === 'BudgetReserved') {
-        known.set(`${workspace} ${event.data.reservationId}`, { reserved: event.data, estimate: null });
-        move(workspace, event.data, event.data, nothing);
-      } else {
-        const own = known.get(`${workspace} ${event.data.reservationId}`);
-        if (own) putOwn(workspace, event, own);
-      }
-    },
-  };
-};
+  }
+}

@@ -17,15 +17,14 @@ import {
   settled,
   uuid,
 } from '../audit-examples.spec.js';
-import { admissionsStayWithinLimits } from './admissions.js';
-import { openBudgetBook } from './budget-book.js';
+import { admissionsStayWithinLimits, reservationsEndOnce } from './admissions.js';
+import { BudgetBook } from './budget-book.js';
 import { ledgerEqualsUsage } from './ledger-equals-usage.js';
-import { reservationsEndOnce } from './reservation-states.js';
 
 type Event = SessionEvent | BudgetEvent;
 const states = (...events: BudgetEvent[]) => findingsOf(reservationsEndOnce, place(events));
 const admissions = (...events: Event[]) =>
-  findingsOf(admissionsStayWithinLimits(openBudgetBook()), place(events));
+  findingsOf(admissionsStayWithinLimits(new BudgetBook()), place(events));
 const ledger = (...events: Event[]) => findingsOf(ledgerEqualsUsage, place(events));
 
 describe('reservations-end-once', () => {
@@ -35,9 +34,9 @@ describe('reservations-end-once', () => {
     ['released', [reserved(1), released(1)]],
     ['expired', [reserved(1), expired(1)]],
     ['expired and corrected', [reserved(1), expired(1), corrected(1)]],
-  ])('finds nothing in one that was %s', (_, events) => expect(states(...events)).toEqual([]));
+  ])('accepts a reservation that was %s', (_, events) => expect(states(...events)).toEqual([]));
 
-  it('names an open one', () =>
+  it('reports an open reservation', () =>
     expect(states(reserved(1))).toEqual(['open 1 the reservation has not ended']));
 
   it.each([
@@ -52,7 +51,7 @@ describe('reservations-end-once', () => {
       'violation 3 BudgetSettled of a reservation that was released',
     ],
     [
-      'a correction of a settled one',
+      'a correction of a settled reservation',
       [reserved(1), settled(1), corrected(1)],
       'violation 3 BudgetCorrected of a reservation that was settled',
     ],
@@ -61,10 +60,14 @@ describe('reservations-end-once', () => {
       [reserved(1), expired(1), corrected(1), corrected(1)],
       'violation 4 BudgetCorrected of a reservation that was corrected',
     ],
-    ['an end without a beginning', [settled(1)], 'violation 1 BudgetSettled of a reservation that was none'],
-  ])('names %s', (_, events, finding) => expect(states(...events)).toEqual([finding]));
+    [
+      'an end without a reservation',
+      [settled(1)],
+      'violation 1 BudgetSettled of a reservation that was none',
+    ],
+  ])('reports %s', (_, events, finding) => expect(states(...events)).toEqual([finding]));
 
-  it('names an event in another reservation’s stream', () => {
+  it('reports an event in the stream of another reservation', () => {
     const [first] = place([reserved(1)]);
     const moved = { ...first!, place: { ...first!.place, streamId: `budget-${uuid(9)}` } };
     expect(findingsOf(reservationsEndOnce, [moved])[0]).toBe(`violation 1 BudgetReserved names ${uuid(501)}`);
@@ -72,7 +75,7 @@ describe('reservations-end-once', () => {
 });
 
 describe('admissions-stay-within-limits', () => {
-  it('finds nothing while every prefix stays within', () =>
+  it('accepts admissions within every limit', () =>
     expect(
       admissions(
         reserved(1),
@@ -86,47 +89,47 @@ describe('admissions-stay-within-limits', () => {
       ),
     ).toEqual([]));
 
-  it('names the admission that passed a limit of tokens', () =>
+  it('reports the admission that exceeded a limit', () =>
     expect(admissions(reserved(1), reserved(2), reserved(3), reserved(4))).toEqual([
       `violation 4 session/${SESSION} held 900 tokens of 1000 when 300 more were admitted`,
       'violation 4 day/2026-11-21 held 9900 micro-USD of 10000 when 3300 more were admitted',
     ]));
 
-  it('counts what was settled, also over its bound', () =>
+  it('counts settled usage, even above its bound', () =>
     expect(admissions(reserved(1), settled(1, { outputTokens: 700, microUsd: 0 }), reserved(2))).toEqual([
       `violation 3 session/${SESSION} held 790 tokens of 1000 when 300 more were admitted`,
     ]));
 
-  it('counts an expired one at its bound, and then at its correction', () => {
+  it('counts an expired reservation at its bound until its correction', () => {
     const three = [reserved(1), reserved(2), reserved(3), expired(1), released(2), released(3)];
     const next = reserved(4, { inputBound: 600, tokens: 800, microUsd: 100 });
     expect(admissions(...three, next)).toHaveLength(1);
     expect(admissions(...three, corrected(1), next)).toEqual([]);
   });
 
-  it('names an admission into a frozen scope, until it was unfrozen', () => {
+  it('reports an admission under a frozen scope until it is unfrozen', () => {
     expect(admissions(reserved(1), settled(1), scopeFrozen(1), reserved(2))).toEqual([
       `violation 4 session/${SESSION} was frozen when a call was admitted`,
     ]);
     expect(admissions(reserved(1), settled(1), scopeFrozen(1), scopeUnfrozen(1), reserved(2))).toEqual([]);
   });
 
-  it('names an admission without a price under a money limit', () =>
+  it('reports an admission without a price under a money limit', () =>
     expect(admissions(reserved(1, { price: null, microUsd: 0 }))).toEqual([
       'violation 1 a call without a price was admitted under the money limit of day/2026-11-21',
     ]));
 
-  it('names a bound that is not the sum of its parts', () =>
+  it('reports a bound that is not the sum of its parts', () =>
     expect(admissions(reserved(1, { tokens: 299 }))).toEqual([
       'violation 1 the bound is not the sum of its parts',
     ]));
 
-  it('keeps workspaces apart', () => {
+  it('separates workspaces', () => {
     const events = place<Event>([reserved(1), reserved(2), reserved(3), reserved(4)]);
     const other = events.map((event, i) =>
       i < 3 ? event : { ...event, place: { ...event.place, workspace: 'other' } },
     );
-    expect(findingsOf(admissionsStayWithinLimits(openBudgetBook()), other)).toEqual([]);
+    expect(findingsOf(admissionsStayWithinLimits(new BudgetBook()), other)).toEqual([]);
   });
 });
 
@@ -153,15 +156,15 @@ describe('ledger-equals-usage', () => {
     ],
     ['a call that was never sent', [...calls(1), callAborted(1, { dispatched: false }), released(1)]],
     ['a refused call', [callStarted(1), callAborted(1, { dispatched: false, reason: 'budget_refused' })]],
-    ['a reservation whose call was never begun', [reserved(1), released(1)]],
+    ['a reservation whose call never started', [reserved(1), released(1)]],
     [
       'a driver that was lost before it had reserved',
       [callStarted(1), callAborted(1, { reason: 'driver_lost' })],
     ],
     ['an expiry that was corrected', [...calls(1), expired(1), callCompleted(1), corrected(1)]],
-    ['an expiry of which nobody learnt more', [...calls(1), expired(1), callAborted(1)]],
+    ['an expiry without a later usage', [...calls(1), expired(1), callAborted(1)]],
     [
-      'a reservation made after its attempt was given up',
+      'a reservation after the end of its attempt',
       [
         callStarted(1),
         callAborted(1, { reason: 'driver_lost' }),
@@ -169,10 +172,10 @@ describe('ledger-equals-usage', () => {
         settled(1, { inputTokens: 100, outputTokens: 200, microUsd: 3_300, estimated: true }),
       ],
     ],
-  ])('finds nothing in %s', (_, events) => expect(ledger(...events)).toEqual([]));
+  ])('accepts %s', (_, events) => expect(ledger(...events)).toEqual([]));
 
   it.each([
-    ['a call at work', calls(1), 'open 2 the model attempt of this reservation has not ended'],
+    ['a running call', calls(1), 'open 2 the model attempt of this reservation has not ended'],
     [
       'a call that is not settled yet',
       [...calls(1), callCompleted(1)],
@@ -183,11 +186,11 @@ describe('ledger-equals-usage', () => {
       [...calls(1), expired(1), callCompleted(1)],
       'open 4 the end of this model attempt is not corrected yet',
     ],
-  ])('names %s, as open', (_, events, finding) => expect(ledger(...events)).toEqual([finding]));
+  ])('reports %s as open', (_, events, finding) => expect(ledger(...events)).toEqual([finding]));
 
   it.each([
     [
-      'a charge that is not the usage',
+      'a charge that differs from the usage',
       [...calls(1), callCompleted(1), settled(1, { outputTokens: 11 })],
       'violation 4 charged 90 + 11 tokens, 420 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
     ],
@@ -207,7 +210,7 @@ describe('ledger-equals-usage', () => {
       'violation 3 a charge came before the end of its model attempt',
     ],
     [
-      'a charge for nothing',
+      'a charge for an unsent call',
       [
         ...calls(1),
         callAborted(1, { dispatched: false }),
@@ -221,7 +224,7 @@ describe('ledger-equals-usage', () => {
       'violation 4 a call that was sent was not charged',
     ],
     [
-      'a release while the call is at work',
+      'a release during the call',
       [...calls(1), released(1)],
       'violation 3 a reservation was released before the end of its model attempt',
     ],
@@ -231,12 +234,12 @@ describe('ledger-equals-usage', () => {
       'violation 2 model attempt 1 was sent without a reservation',
     ],
     [
-      'a correction that is not the usage',
+      'a correction that differs from the usage',
       [...calls(1), expired(1), callCompleted(1), corrected(1, 12)],
       'violation 5 charged 90 + 12 tokens, 420 micro-USD; the model attempt used 90 + 10 tokens, 420 micro-USD',
     ],
     [
-      'an expiry that is not the bound',
+      'an expiry that differs from the bound',
       [...calls(1), expired(1, 1), callAborted(1)],
       'violation 3 expired at 1 tokens, 3300 micro-USD; its bound was 300, 3300',
     ],
@@ -246,9 +249,9 @@ describe('ledger-equals-usage', () => {
       `violation 3 reservation ${uuid(501)} was made for another attempt`,
     ],
     [
-      'a cost that the session tells otherwise',
+      'a wrong cost in the session',
       [...calls(1), callCompleted(1, { costMicroUsd: 1 }), settled(1)],
-      'violation 3 the session says that the call cost 1; by its price it is 420',
+      'violation 3 the session records a cost of 1; by its price it is 420',
     ],
-  ])('names %s', (_, events, finding) => expect(ledger(...events)).toContain(finding));
+  ])('reports %s', (_, events, finding) => expect(ledger(...events)).toContain(finding));
 });

@@ -44,21 +44,25 @@ const expired: SessionEvent = {
 };
 const begun = [sessionStarted(), turnRequested(), callStarted(1), callCompleted(1, { toolCalls: asksFor() })];
 
-describe('approvals', () => {
-  it('that were granted before their call break nothing', () =>
+describe('approvals-precede-calls', () => {
+  it('accepts a call after its grant', () =>
     expect(run(...begun, asked, granted(), wanted, made)).toEqual([]));
 
   it.each<[string, SessionEvent[], string]>([
-    ['a call without its answer', [asked, wanted], `call ${CALL_ID} was requested without the approval`],
+    ['a call before its grant', [asked, wanted], `call ${CALL_ID} was requested without its approval`],
     [
-      'a call after a refusal',
+      'a call after an expiry',
       [asked, expired, wanted],
-      `call ${CALL_ID} was requested without the approval`,
+      `call ${CALL_ID} was requested without its approval`,
     ],
-    ['a second answer', [asked, granted(), expired], 'which is closed'],
-    ['an answer that nobody asked for', [granted()], 'which nobody asked for'],
-    ['a grant of something else', [asked, granted('other')], 'for another digest'],
-    ['an answer after a cancel', [asked, cancelRequested(), granted()], 'after its turn was to be cancelled'],
+    ['a second response', [asked, granted(), expired], 'which is closed'],
+    ['a response without a request', [granted()], 'which was not requested'],
+    ['a grant of another digest', [asked, granted('other')], 'for another digest'],
+    [
+      'a response after a cancellation',
+      [asked, cancelRequested(), granted()],
+      'after the cancellation of its turn',
+    ],
     [
       'another call',
       [asked, granted(), { ...wanted, data: { ...wanted.data, name: 'rm' } }],
@@ -67,8 +71,10 @@ describe('approvals', () => {
     [
       'another module',
       [asked, granted(), wanted, { ...made, data: { ...made.data, moduleDigest: 'x' } }],
-      'by another module',
+      'in another module',
     ],
-    ['one that nobody has answered', [asked], 'nobody has answered'],
-  ])('show %s', (_, events, finding) => expect(JSON.stringify(run(...begun, ...events))).toContain(finding));
+    ['a pending approval', [asked], 'is pending'],
+  ])('reports %s', (_, events, finding) =>
+    expect(JSON.stringify(run(...begun, ...events))).toContain(finding),
+  );
 });

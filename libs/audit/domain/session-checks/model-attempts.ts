@@ -1,20 +1,27 @@
 import type { SessionEvent, SessionEventOf, StreamedFrame } from '@antiphon/contracts/agent';
-import { open, violation } from '../audit-check.js';
-import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
+import {
+  type CheckRun,
+  type EventPlace,
+  type Finding,
+  open,
+  type Parsed,
+  violation,
+} from '../audit-check.js';
+import type { SessionCheck } from '../audit-check.js';
 
 type Started = SessionEventOf<'ModelCallStarted'>['data'];
 type Ended = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>['data'];
 
-const lengthOf = (frames: readonly StreamedFrame[], kind: StreamedFrame['kind']): number =>
+const sumLengths = (frames: readonly StreamedFrame[], kind: StreamedFrame['kind']): number =>
   frames.reduce((sum, frame) => (frame.kind === kind ? sum + frame.length : sum), 0);
 
-/** Frames that do not cover the text exactly would be cut otherwise from the log than they were sent. */
-const frameFindings = ({ attempt, frames, text, thought }: Ended, at: EventPlace): Finding[] =>
-  lengthOf(frames, 'text') === text.length && lengthOf(frames, 'thought') === thought.length
+/** Checks that frames cover the text exactly. Otherwise a resume would cut it differently. */
+const checkFrames = ({ attempt, frames, text, thought }: Ended, at: EventPlace): Finding[] =>
+  sumLengths(frames, 'text') === text.length && sumLengths(frames, 'thought') === thought.length
     ? []
     : [violation(at, `the frames of model attempt ${attempt} do not cover its text`)];
 
-const sameCall = (a: Started, b: Ended): boolean =>
+const isSameCall = (a: Started, b: Ended): boolean =>
   a.turnId === b.turnId &&
   a.step === b.step &&
   a.reservationId === b.reservationId &&
@@ -22,89 +29,106 @@ const sameCall = (a: Started, b: Ended): boolean =>
   a.model === b.model;
 
 interface Numbering {
-  /** The number in use, and whose it is: a turn that ends without an attempt takes one of its own (frames). */
+  /** Newest number. A turn that ends without an attempt uses one for its frames. */
   attempt: number;
   turnId: string | null;
-  /** Of the turn at work: its newest step and try, and whether that step was answered. */
+  /** Newest step of the running turn, and its newest try. */
   step: number;
   tryNumber: number;
-  answered: boolean;
+  /** True once a try of that step has completed. */
+  isStepCompleted: boolean;
 }
 
-const stepFindings = (data: Started, numbering: Numbering, at: EventPlace): Finding[] => {
-  const isNewTurn = numbering.turnId !== data.turnId;
-  const isNextStep = isNewTurn || numbering.answered;
-  const step = isNewTurn ? 1 : numbering.step + (numbering.answered ? 1 : 0);
-  const tryNumber = isNextStep ? 1 : numbering.tryNumber + 1;
-  return data.step === step && data.tryNumber === tryNumber
-    ? []
-    : [
-        violation(
-          at,
-          `model attempt ${data.attempt} is step ${data.step}, try ${data.tryNumber}; step ${step}, try ${tryNumber} was due`,
-        ),
-      ];
-};
+class AttemptRun implements CheckRun<Parsed<SessionEvent>> {
+  private numbering: Numbering = {
+    attempt: 0,
+    turnId: null,
+    step: 0,
+    tryNumber: 0,
+    isStepCompleted: false,
+  };
+  private running: { readonly data: Started; readonly at: EventPlace } | undefined;
+  private attempts = 0;
 
-/** Model attempts of a session are numbered 1, 2, 3 …, one at a time, each ended once: frames take their offsets from it. */
+  see({ place: at, content: event }: Parsed<SessionEvent>): Finding[] {
+    switch (event.type) {
+      case 'ModelCallStarted':
+        return this.startAttempt(event.data, at);
+      case 'ModelCallCompleted':
+      case 'ModelCallAborted':
+        return this.endAttempt(event.data, at, event.type === 'ModelCallCompleted');
+      case 'TurnCompleted':
+      case 'TurnFailed':
+      case 'TurnCancelled':
+        return this.endTurn(event.data.turnId, at);
+      default:
+        return [];
+    }
+  }
+
+  end(): Finding[] {
+    return this.running
+      ? [open(this.running.at, `model attempt ${this.running.data.attempt} has not ended`)]
+      : [];
+  }
+
+  count(): number {
+    return this.attempts;
+  }
+
+  private startAttempt(data: Started, at: EventPlace): Finding[] {
+    this.attempts++;
+    const findings = this.checkStep(data, at);
+    if (this.running)
+      findings.push(violation(at, `model attempt ${this.running.data.attempt} had not ended`));
+    if (data.attempt !== this.numbering.attempt + 1)
+      findings.push(violation(at, `model attempt ${data.attempt} follows ${this.numbering.attempt}`));
+    const { attempt, turnId, step, tryNumber } = data;
+    this.numbering = { attempt, turnId, step, tryNumber, isStepCompleted: false };
+    this.running = { data, at };
+    return findings;
+  }
+
+  private checkStep(data: Started, at: EventPlace): Finding[] {
+    const { numbering } = this;
+    const isNewTurn = numbering.turnId !== data.turnId;
+    const isNextStep = isNewTurn || numbering.isStepCompleted;
+    const step = isNewTurn ? 1 : numbering.step + (numbering.isStepCompleted ? 1 : 0);
+    const tryNumber = isNextStep ? 1 : numbering.tryNumber + 1;
+    if (data.step === step && data.tryNumber === tryNumber) return [];
+    const actual = `model attempt ${data.attempt} is step ${data.step}, try ${data.tryNumber}`;
+    return [violation(at, `${actual}; step ${step}, try ${tryNumber} was due`)];
+  }
+
+  private endAttempt(data: Ended, at: EventPlace, isCompleted: boolean): Finding[] {
+    const started = this.running?.data;
+    this.running = undefined;
+    this.numbering.isStepCompleted = isCompleted;
+    if (started?.attempt !== data.attempt)
+      return [violation(at, `model attempt ${data.attempt} ended without a start, or twice`)];
+    const findings = checkFrames(data, at);
+    if (!isSameCall(started, data))
+      findings.push(violation(at, `model attempt ${data.attempt} ended as another call than it started`));
+    return findings;
+  }
+
+  private endTurn(turnId: string, at: EventPlace): Finding[] {
+    if (this.numbering.turnId !== turnId) this.numbering.attempt++;
+    this.numbering.turnId = null;
+    return this.running
+      ? [violation(at, `turn ${turnId} ended before model attempt ${this.running.data.attempt}`)]
+      : [];
+  }
+}
+
+/**
+ * Checks that model attempts of a session are numbered 1, 2, 3 …, run one at a time and end once.
+ * The offsets of frames depend on it.
+ */
 export const modelAttemptsAreNumbered: SessionCheck = {
   name: 'model-attempts-are-numbered',
   about:
     'model attempts are numbered without a gap, one at a time, each with one end whose frames cover its text',
   counts: 'model attempts',
-  start: () => {
-    const numbering: Numbering = { attempt: 0, turnId: null, step: 0, tryNumber: 0, answered: false };
-    let running: { data: Started; at: EventPlace } | undefined;
-    let attempts = 0;
-
-    const begin = (data: Started, at: EventPlace): Finding[] => {
-      attempts++;
-      const findings = stepFindings(data, numbering, at);
-      if (running) findings.push(violation(at, `model attempt ${running.data.attempt} had not ended`));
-      if (data.attempt !== numbering.attempt + 1)
-        findings.push(violation(at, `model attempt ${data.attempt} follows ${numbering.attempt}`));
-      const { attempt, turnId, step, tryNumber } = data;
-      Object.assign(numbering, { attempt, turnId, step, tryNumber, answered: false });
-      running = { data, at };
-      return findings;
-    };
-    const end = (data: Ended, at: EventPlace, answered: boolean): Finding[] => {
-      const begun = running?.data;
-      running = undefined;
-      numbering.answered = answered;
-      if (begun?.attempt !== data.attempt)
-        return [violation(at, `model attempt ${data.attempt} ended without having begun, or twice`)];
-      const findings = frameFindings(data, at);
-      return sameCall(begun, data)
-        ? findings
-        : [...findings, violation(at, `model attempt ${data.attempt} ended as another call than it began`)];
-    };
-    const endTurn = (turnId: string, at: EventPlace): Finding[] => {
-      if (numbering.turnId !== turnId) numbering.attempt++;
-      numbering.turnId = null;
-      return running
-        ? [violation(at, `turn ${turnId} ended before model attempt ${running.data.attempt}`)]
-        : [];
-    };
-    const see = (at: EventPlace, event: SessionEvent): Finding[] => {
-      switch (event.type) {
-        case 'ModelCallStarted':
-          return begin(event.data, at);
-        case 'ModelCallCompleted':
-        case 'ModelCallAborted':
-          return end(event.data, at, event.type === 'ModelCallCompleted');
-        case 'TurnCompleted':
-        case 'TurnFailed':
-        case 'TurnCancelled':
-          return endTurn(event.data.turnId, at);
-        default:
-          return [];
-      }
-    };
-    return {
-      see: ({ place, content }) => see(place, content),
-      end: () => (running ? [open(running.at, `model attempt ${running.data.attempt} has not ended`)] : []),
-      count: () => attempts,
-    };
-  },
+  start: () => new AttemptRun(),
 };

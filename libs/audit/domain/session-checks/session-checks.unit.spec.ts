@@ -25,9 +25,8 @@ import {
 } from '../audit-examples.spec.js';
 import type { SessionCheck } from '../audit-check.js';
 import { modelAttemptsAreNumbered } from './model-attempts.js';
-import { leaseEpochsGrow, sessionsBeginOnce } from './session-streams.js';
+import { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-order.js';
 import { toolCallsHaveOneOutcome } from './tool-calls.js';
-import { turnsEndOnce } from './turns.js';
 
 const run = (check: SessionCheck, ...events: SessionEvent[]) => findingsOf(check, place(events));
 const begun = [sessionStarted(), turnRequested()];
@@ -41,7 +40,7 @@ describe('a clean session', () => {
     modelAttemptsAreNumbered,
     sessionsBeginOnce,
     leaseEpochsGrow,
-  ])('breaks nothing: $name', (check) => expect(run(check, ...cleanSession())).toEqual([]));
+  ])('passes $name', (check) => expect(run(check, ...cleanSession())).toEqual([]));
 
   it('is counted', () => {
     const counts = [turnsEndOnce, toolCallsHaveOneOutcome, modelAttemptsAreNumbered, sessionsBeginOnce].map(
@@ -55,16 +54,16 @@ describe('a clean session', () => {
   });
 });
 
-describe('turns-end-once names', () => {
-  it('a turn that is still running, as open', () =>
+describe('turns-end-once', () => {
+  it('reports a running turn as open', () =>
     expect(run(turnsEndOnce, ...begun)).toEqual([`open 2 turn ${TURN} has not ended`]));
 
   it.each([
     ['a second end', [...answered, turnCompleted(), turnCancelled()], `violation 6 turn ${TURN} ended twice`],
     [
-      'an end without a beginning',
+      'an end without a request',
       [sessionStarted(), turnCompleted()],
-      `violation 2 turn ${TURN} ended without having been accepted`,
+      `violation 2 turn ${TURN} ended but was never accepted`,
     ],
     [
       'a turn accepted twice',
@@ -77,7 +76,7 @@ describe('turns-end-once names', () => {
       `violation 6 ModelCallStarted of turn ${TURN} came after its end`,
     ],
     [
-      'work of a turn that nobody accepted',
+      'work of a turn that was not accepted',
       [sessionStarted(), callStarted(1)],
       `violation 2 ModelCallStarted names turn ${TURN}, which was not accepted`,
     ],
@@ -90,23 +89,23 @@ describe('turns-end-once names', () => {
         turnCompleted(),
         turnCompleted(SECOND),
       ],
-      `violation 4 ModelCallStarted of turn ${SECOND} came while an earlier turn was not at its end`,
+      `violation 4 ModelCallStarted of turn ${SECOND} came before the end of an earlier turn`,
     ],
     [
-      'a start after a cancel',
+      'a start after a cancellation',
       [...begun, cancelRequested(), callStarted(1), turnCancelled()],
-      `violation 4 ModelCallStarted of turn ${TURN} came after it was asked to be cancelled`,
+      `violation 4 ModelCallStarted of turn ${TURN} came after the request to cancel it`,
     ],
     [
-      'a cancel of nothing',
+      'a cancellation of an unknown turn',
       [sessionStarted(), cancelRequested()],
-      `violation 2 turn ${TURN} was cancelled without having been accepted`,
+      `violation 2 turn ${TURN} was cancelled but never accepted`,
     ],
-  ])('%s', (_, events, finding) => expect(run(turnsEndOnce, ...events)).toEqual([finding]));
+  ])('reports %s', (_, events, finding) => expect(run(turnsEndOnce, ...events)).toEqual([finding]));
 });
 
-describe('tool-calls-have-one-outcome names', () => {
-  it('nothing where a try that reached no tool is followed by another', () => {
+describe('tool-calls-have-one-outcome', () => {
+  it('accepts a retry of a try that reached no tool', () => {
     const tries = [
       toolClaimed(),
       toolDeferred('unsent'),
@@ -117,7 +116,7 @@ describe('tool-calls-have-one-outcome names', () => {
     expect(run(toolCallsHaveOneOutcome, ...asked, onceRequested(), ...tries, toolCompleted())).toEqual([]);
   });
 
-  it('a call that is at work, as open', () =>
+  it('reports a running call as open', () =>
     expect(run(toolCallsHaveOneOutcome, ...asked, toolRequested())).toEqual([
       `open 5 tool call ${CALL_ID} has no outcome yet`,
     ]));
@@ -139,9 +138,9 @@ describe('tool-calls-have-one-outcome names', () => {
       `violation 7 tool call ${CALL_ID} was requested twice`,
     ],
     [
-      'a call that no model asked for',
+      'a call that is in no response of a model',
       [...answered, toolRequested(), toolCompleted()],
-      `violation 5 tool call ${CALL_ID} was not asked for by model attempt 1`,
+      `violation 5 tool call ${CALL_ID} is not in the response of model attempt 1`,
     ],
     [
       'a model call before the outcome',
@@ -154,35 +153,37 @@ describe('tool-calls-have-one-outcome names', () => {
       `violation 6 turn ${TURN} ended before tool call ${CALL_ID} had its outcome`,
     ],
     [
-      'one that was made without a claim',
+      'a call without a claim',
       [...asked, onceRequested(), toolCompleted()],
       `violation 6 tool call ${CALL_ID} was made without a claim`,
     ],
     [
-      'one that was claimed twice',
+      'a call that was claimed twice',
       [...asked, onceRequested(), toolClaimed(), toolClaimed(2), toolCompleted()],
       `violation 7 tool call ${CALL_ID} is claimed twice for one try`,
     ],
     [
-      'one that may have run, and is made again all the same',
+      'a repetition of a call that may have run',
       [...asked, onceRequested(), toolClaimed(), toolDeferred('lost')],
-      `violation 7 tool call ${CALL_ID} may have run, and is to be made again all the same`,
+      `violation 7 tool call ${CALL_ID} may have run, but is to be repeated`,
     ],
     [
-      'one that is made more often than its tool allows',
+      'more tries than the tool allows',
       [...asked, toolRequested(), ...Array.from({ length: 3 }, () => toolDeferred('lost'))],
       `violation 8 tool call ${CALL_ID} is to be made more than 3 times`,
     ],
     [
-      'one that was claimed after its outcome',
+      'a claim after the outcome',
       [...asked, onceRequested(), toolClaimed(), toolCompleted(), toolClaimed(2)],
-      `violation 8 tool call ${CALL_ID} is claimed, but waits for no outcome`,
+      `violation 8 tool call ${CALL_ID} is claimed without an open request`,
     ],
-  ])('%s', (_, events, finding) => expect(run(toolCallsHaveOneOutcome, ...events)).toContain(finding));
+  ])('reports %s', (_, events, finding) =>
+    expect(run(toolCallsHaveOneOutcome, ...events)).toContain(finding),
+  );
 });
 
-describe('model-attempts-are-numbered names', () => {
-  it('an attempt that is at work, as open', () =>
+describe('model-attempts-are-numbered', () => {
+  it('reports a running attempt as open', () =>
     expect(run(modelAttemptsAreNumbered, ...begun, callStarted(1))).toEqual([
       'open 3 model attempt 1 has not ended',
     ]));
@@ -195,19 +196,19 @@ describe('model-attempts-are-numbered names', () => {
       'violation 5 model attempt 1 follows 1',
     ],
     [
-      'an attempt that began before the last one had ended',
+      'an attempt that began before the end of the last one',
       [...begun, callStarted(1), callStarted(2, { tryNumber: 2 }), callCompleted(2)],
       'violation 4 model attempt 1 had not ended',
     ],
     [
       'a second end',
       [...answered, callCompleted(1)],
-      'violation 5 model attempt 1 ended without having begun, or twice',
+      'violation 5 model attempt 1 ended without a start, or twice',
     ],
     [
       'an end as another call',
       [...begun, callStarted(1), callCompleted(1, { model: 'other' })],
-      'violation 4 model attempt 1 ended as another call than it began',
+      'violation 4 model attempt 1 ended as another call than it started',
     ],
     [
       'a retry that is numbered as a first try',
@@ -229,10 +230,12 @@ describe('model-attempts-are-numbered names', () => {
       [...begun, callStarted(1), turnCompleted(), callCompleted(1)],
       `violation 4 turn ${TURN} ended before model attempt 1`,
     ],
-  ])('%s', (_, events, finding) => expect(run(modelAttemptsAreNumbered, ...events)).toEqual([finding]));
+  ])('reports %s', (_, events, finding) =>
+    expect(run(modelAttemptsAreNumbered, ...events)).toEqual([finding]),
+  );
 });
 
-describe('sessions-begin-once names', () => {
+describe('sessions-begin-once', () => {
   it.each([
     [
       'a session that did not begin',
@@ -240,23 +243,23 @@ describe('sessions-begin-once names', () => {
       'violation 1 TurnRequested came before SessionStarted',
     ],
     ['a session that began twice', [...begun, sessionStarted()], 'violation 3 the session began twice'],
-  ])('%s', (_, events, finding) => expect(run(sessionsBeginOnce, ...events)).toEqual([finding]));
+  ])('reports %s', (_, events, finding) => expect(run(sessionsBeginOnce, ...events)).toEqual([finding]));
 
-  it('a session under another name', () => {
+  it('reports a session under another name', () => {
     const [first] = place([sessionStarted()]);
     const moved = { ...first!, place: { ...first!.place, streamId: `session-${uuid(5)}` } };
     expect(findingsOf(sessionsBeginOnce, [moved])).toHaveLength(1);
   });
 });
 
-describe('lease-epochs-grow names', () => {
+describe('lease-epochs-grow', () => {
   const under = (...epochs: (number | undefined)[]) =>
     findingsOf(
       leaseEpochsGrow,
       place(epochs.map(() => turnRequested())).map((event, i) => ({ ...event, epoch: epochs[i] })),
     );
 
-  it('nothing while drivers follow each other', () => expect(under(1, 1, undefined, 2, 5)).toEqual([]));
-  it('a driver that appended after its successor', () =>
+  it('accepts drivers that follow each other', () => expect(under(1, 1, undefined, 2, 5)).toEqual([]));
+  it('reports a driver that appended after its successor', () =>
     expect(under(1, 2, 1)).toEqual(['violation 3 epoch 1 appended after epoch 2']));
 });

@@ -1,117 +1,138 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
-import { open, violation } from '../audit-check.js';
-import type { EventPlace, Finding, SessionCheck } from '../audit-check.js';
+import {
+  type CheckRun,
+  type EventPlace,
+  type Finding,
+  open,
+  type Parsed,
+  violation,
+} from '../audit-check.js';
+import type { SessionCheck } from '../audit-check.js';
 
 type Requested = SessionEventOf<'ToolCallRequested'>['data'];
 type Deferred = SessionEventOf<'ToolCallDeferred'>['data'];
 type Outcome = SessionEventOf<'ToolCallCompleted' | 'ToolCallFailed' | 'ToolCallUnknown'>;
 
-interface Waiting {
-  readonly turnId: string;
+/** A requested tool call without an outcome. */
+interface OpenCall {
   readonly at: EventPlace;
-  /** Whether the tool may only be reached after a claim. */
-  readonly claims: boolean;
-  claimed: boolean;
-  readonly idempotent: boolean;
-  /** Tries that may have reached the tool, and more of which are to come. */
-  repeated: number;
+  /** True if the tool may be called only after a claim. */
+  readonly needsClaim: boolean;
+  isClaimed: boolean;
+  readonly isIdempotent: boolean;
+  /** Number of deferred tries that may have reached the tool. */
+  deferredTries: number;
   readonly maxAttempts: number;
 }
 
-/** Of an idempotent tool that declares nothing. */
+/** Maximum number of tries of an idempotent tool that declares none. */
 const DEFAULT_ATTEMPTS = 3;
 
-/** Every tool call that was requested has exactly one outcome, after the request and before the next model call; what must be claimed first was. */
+class ToolCallRun implements CheckRun<Parsed<SessionEvent>> {
+  /** Calls in the newest response of a model. */
+  private newest: { readonly attempt: number; readonly callIds: ReadonlySet<string> } = {
+    attempt: 0,
+    callIds: new Set(),
+  };
+  private readonly openCalls = new Map<string, OpenCall>();
+  private readonly settled = new Set<string>();
+  private calls = 0;
+
+  see({ place, content: event }: Parsed<SessionEvent>): Finding[] {
+    switch (event.type) {
+      case 'ModelCallStarted':
+        return this.requireNoOpenCall(`model attempt ${event.data.attempt} began`, place);
+      case 'ModelCallCompleted': {
+        const { attempt, toolCalls } = event.data;
+        this.newest = { attempt, callIds: new Set(toolCalls.map(({ callId }) => callId)) };
+        return [];
+      }
+      case 'ToolCallRequested':
+        return this.request(event.data, place);
+      case 'ToolCallClaimed':
+        return this.claim(event.data.callId, place);
+      case 'ToolCallDeferred':
+        return this.defer(event.data, place);
+      case 'ToolCallCompleted':
+      case 'ToolCallFailed':
+      case 'ToolCallUnknown':
+        return this.settle(event, place);
+      case 'TurnCompleted':
+      case 'TurnFailed':
+      case 'TurnCancelled':
+        return this.requireNoOpenCall(`turn ${event.data.turnId} ended`, place);
+      default:
+        return [];
+    }
+  }
+
+  end(): Finding[] {
+    return [...this.openCalls].map(([callId, { at }]) => open(at, `tool call ${callId} has no outcome yet`));
+  }
+
+  count(): number {
+    return this.calls;
+  }
+
+  private request(data: Requested, at: EventPlace): Finding[] {
+    const { callId, attempt, claims: needsClaim = false, idempotent: isIdempotent, retry } = data;
+    if (this.openCalls.has(callId) || this.settled.has(callId))
+      return [violation(at, `tool call ${callId} was requested twice`)];
+    const maxAttempts = retry?.maxAttempts ?? DEFAULT_ATTEMPTS;
+    const call = { at, needsClaim, isClaimed: false, isIdempotent, deferredTries: 0, maxAttempts };
+    this.openCalls.set(callId, call);
+    this.calls++;
+    return attempt === this.newest.attempt && this.newest.callIds.has(callId)
+      ? []
+      : [violation(at, `tool call ${callId} is not in the response of model attempt ${attempt}`)];
+  }
+
+  private claim(callId: string, at: EventPlace): Finding[] {
+    const call = this.openCalls.get(callId);
+    if (!call) return [violation(at, `tool call ${callId} is claimed without an open request`)];
+    if (call.isClaimed) return [violation(at, `tool call ${callId} is claimed twice for one try`)];
+    call.isClaimed = true;
+    return [];
+  }
+
+  private defer({ callId, reason }: Deferred, at: EventPlace): Finding[] {
+    const call = this.openCalls.get(callId);
+    if (!call) return [violation(at, `tool call ${callId} is deferred without an open request`)];
+    call.isClaimed = false;
+    if (reason === 'unsent') return [];
+    call.deferredTries++;
+    if (!call.isIdempotent) return [violation(at, `tool call ${callId} may have run, but is to be repeated`)];
+    return call.deferredTries < call.maxAttempts
+      ? []
+      : [violation(at, `tool call ${callId} is to be made more than ${call.maxAttempts} times`)];
+  }
+
+  private settle({ type, data: { callId } }: Outcome, at: EventPlace): Finding[] {
+    if (this.settled.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
+    this.settled.add(callId);
+    const call = this.openCalls.get(callId);
+    if (!call) return [violation(at, `tool call ${callId} has an outcome and no request`)];
+    this.openCalls.delete(callId);
+    // A failed call may have ended before it reached its tool.
+    return call.needsClaim && !call.isClaimed && type !== 'ToolCallFailed'
+      ? [violation(at, `tool call ${callId} was made without a claim`)]
+      : [];
+  }
+
+  private requireNoOpenCall(event: string, at: EventPlace): Finding[] {
+    return [...this.openCalls.keys()].map((callId) =>
+      violation(at, `${event} before tool call ${callId} had its outcome`),
+    );
+  }
+}
+
+/**
+ * Checks that each requested tool call has one outcome before the next model call, and its claim.
+ */
 export const toolCallsHaveOneOutcome: SessionCheck = {
   name: 'tool-calls-have-one-outcome',
   about:
-    'every requested tool call was asked for by a model and has exactly one outcome, before the next model call',
+    'every requested tool call comes from a model’s response and has exactly one outcome, before the next model call',
   counts: 'tool calls',
-  start: () => {
-    /** What the newest answer of a model asked for. */
-    let asked: { attempt: number; callIds: ReadonlySet<string> } = { attempt: 0, callIds: new Set() };
-    const waiting = new Map<string, Waiting>();
-    const done = new Set<string>();
-    let calls = 0;
-
-    const request = (data: Requested, at: EventPlace): Finding[] => {
-      const { callId, turnId, attempt, claims = false, idempotent, retry } = data;
-      if (waiting.has(callId) || done.has(callId))
-        return [violation(at, `tool call ${callId} was requested twice`)];
-      const maxAttempts = retry?.maxAttempts ?? DEFAULT_ATTEMPTS;
-      waiting.set(callId, { turnId, at, claims, claimed: false, idempotent, repeated: 0, maxAttempts });
-      calls++;
-      return attempt === asked.attempt && asked.callIds.has(callId)
-        ? []
-        : [violation(at, `tool call ${callId} was not asked for by model attempt ${attempt}`)];
-    };
-    const claim = (callId: string, at: EventPlace): Finding[] => {
-      const call = waiting.get(callId);
-      if (!call) return [violation(at, `tool call ${callId} is claimed, but waits for no outcome`)];
-      if (call.claimed) return [violation(at, `tool call ${callId} is claimed twice for one try`)];
-      call.claimed = true;
-      return [];
-    };
-    const defer = ({ callId, reason }: Deferred, at: EventPlace): Finding[] => {
-      const call = waiting.get(callId);
-      if (!call) return [violation(at, `tool call ${callId} is put off, but waits for no outcome`)];
-      call.claimed = false;
-      if (reason === 'unsent') return [];
-      call.repeated++;
-      if (!call.idempotent)
-        return [violation(at, `tool call ${callId} may have run, and is to be made again all the same`)];
-      return call.repeated < call.maxAttempts
-        ? []
-        : [violation(at, `tool call ${callId} is to be made more than ${call.maxAttempts} times`)];
-    };
-    const settle = ({ type, data: { callId } }: Outcome, at: EventPlace): Finding[] => {
-      if (done.has(callId)) return [violation(at, `tool call ${callId} has a second outcome`)];
-      done.add(callId);
-      const call = waiting.get(callId);
-      if (!call) return [violation(at, `tool call ${callId} has an outcome and no request`)];
-      waiting.delete(callId);
-      // One that failed may have reached nobody.
-      return call.claims && !call.claimed && type !== 'ToolCallFailed'
-        ? [violation(at, `tool call ${callId} was made without a claim`)]
-        : [];
-    };
-    const nothingWaits = (what: string, at: EventPlace): Finding[] =>
-      [...waiting.keys()].map((callId) =>
-        violation(at, `${what} before tool call ${callId} had its outcome`),
-      );
-
-    const see = (place: EventPlace, event: SessionEvent): Finding[] => {
-      switch (event.type) {
-        case 'ModelCallStarted':
-          return nothingWaits(`model attempt ${event.data.attempt} began`, place);
-        case 'ModelCallCompleted':
-          asked = {
-            attempt: event.data.attempt,
-            callIds: new Set(event.data.toolCalls.map(({ callId }) => callId)),
-          };
-          return [];
-        case 'ToolCallRequested':
-          return request(event.data, place);
-        case 'ToolCallClaimed':
-          return claim(event.data.callId, place);
-        case 'ToolCallDeferred':
-          return defer(event.data, place);
-        case 'ToolCallCompleted':
-        case 'ToolCallFailed':
-        case 'ToolCallUnknown':
-          return settle(event, place);
-        case 'TurnCompleted':
-        case 'TurnFailed':
-        case 'TurnCancelled':
-          return nothingWaits(`turn ${event.data.turnId} ended`, place);
-        default:
-          return [];
-      }
-    };
-    return {
-      see: ({ place, content }) => see(place, content),
-      end: () => [...waiting].map(([callId, { at }]) => open(at, `tool call ${callId} has no outcome yet`)),
-      count: () => calls,
-    };
-  },
+  start: () => new ToolCallRun(),
 };

@@ -19,7 +19,7 @@ let link: NatsLink;
 let relay: Relay;
 let temporal: TemporalLink;
 let connection: Connection;
-/** Of this spec alone, on the server that all specs share; nobody takes its tasks. */
+/** Task queue of this spec on the shared server; no worker polls it. */
 let taskQueue: string;
 
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([connection.close(), temporal.close()]);
 });
-// Before the world ends its pools: hooks run in the order in which they were given.
+// Runs before the world ends its pools: hooks run in the order of their registration.
 afterEach(async () => {
   await relay.stop();
   await link.drain();
@@ -47,7 +47,7 @@ beforeEach(async () => {
 
 const head = async (): Promise<number> =>
   Number((await admin.query<{ head: string }>('select max(position) as head from events')).rows[0]?.head);
-/** 0 until the relay has made the stream. */
+/** Returns 0 until the relay has created the stream. */
 const lastSequence = async (): Promise<number> => {
   const { streams } = await openJetStreamManager(link.connection);
   return streams.info('EVENTS').then(
@@ -71,8 +71,8 @@ const look = async (strictQuiesced = false) => {
   };
 };
 
-describe('JetStream beside the log', () => {
-  it('is equal after turns, and says how much was compared', async () => {
+describe('JetStream compared with the log', () => {
+  it('is equal after turns and reports the number of messages', async () => {
     await playTurn();
     await playTurn();
     await relayed();
@@ -81,7 +81,7 @@ describe('JetStream beside the log', () => {
     expect(checked['relay-equals-the-log']).toBe(await head());
   });
 
-  it('is behind, which is open, and broken once nothing is at work', async () => {
+  it('is open while it is behind, and a violation in a strict audit', async () => {
     await playTurn();
     await relayed();
     await relay.stop();
@@ -93,7 +93,7 @@ describe('JetStream beside the log', () => {
     expect((await look(true)).broken).toEqual(['relay-equals-the-log']);
   });
 
-  it('holds another event in the place of one, which is named', async () => {
+  it('is reported for another event at a position', async () => {
     const { stream } = await playTurn();
     await relayed();
     await relay.stop();
@@ -110,18 +110,18 @@ describe('JetStream beside the log', () => {
     expect(reports[0]?.first).toMatchObject({ position: 2, streamId: stream, eventId: events[1]?.eventId });
   });
 
-  it('tells more than the log holds, as after a restore', async () => {
+  it('is reported for events that are not in the log, as after a restore', async () => {
     await playTurn();
     await relayed();
     await relay.stop();
     await jetstream(link.connection).publish('evt.default.session.Tested', 'phantom');
     expect(await look()).toMatchObject({
       broken: ['relay-equals-the-log'],
-      said: [expect.stringContaining('it tells what is not in the log')],
+      said: [expect.stringContaining('it has events that are not in the log')],
     });
   });
 
-  it('has a consumer that has not taken everything', async () => {
+  it('is open while a consumer has events left', async () => {
     await playTurn();
     await relayed();
     const manager = await openJetStreamManager(link.connection);
@@ -133,7 +133,7 @@ describe('JetStream beside the log', () => {
   });
 });
 
-describe('Temporal beside the log', () => {
+describe('Temporal compared with the log', () => {
   const startRun = async (): Promise<string> => {
     const runId = randomUUID();
     const data = {
@@ -151,7 +151,7 @@ describe('Temporal beside the log', () => {
     return handle;
   };
 
-  it('waits for a run that is open in the log', async () => {
+  it('waits for an open run', async () => {
     const runId = await startRun();
     const handle = await startWorkflow(runId);
     await relayed();
@@ -161,21 +161,21 @@ describe('Temporal beside the log', () => {
     await handle.terminate();
   });
 
-  it('has lost the workflow of a run, which is open until the reconciler has looked', async () => {
+  it('is open without the workflow of a run until the reconciler has had time', async () => {
     const runId = await startRun();
     await relayed();
     expect(await look()).toMatchObject({
       broken: [],
-      said: [`the log has run/${runId} open, and Temporal no workflow for it`],
+      said: [`run/${runId} is open in the log, and Temporal has no workflow for it`],
     });
     expect((await look(true)).broken).toEqual(['workflows-equal-the-log']);
   });
 
-  it('goes on with what has ended', async () => {
+  it('is reported for a workflow whose run has ended', async () => {
     const runId = randomUUID();
     const handle = await startWorkflow(runId);
     expect(await look()).toMatchObject({
-      said: [`workflow run/${runId} is open, and nothing in the log is`],
+      said: [`workflow run/${runId} is open, but its item in the log is not`],
     });
     await handle.terminate();
   });

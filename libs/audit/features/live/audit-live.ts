@@ -2,28 +2,33 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type pg from 'pg';
 import type { Finding } from '@antiphon/audit-domain';
 import type { TemporalLink } from '@antiphon/temporal';
-import { createTally, firstOf } from '../audit-report.js';
-import type { About, AuditReport, CheckReport } from '../audit-report.js';
-import { consumersKeepUp, findLaggards } from './consumers-keep-up.js';
-import { compareRelay, relayEqualsTheLog } from './relay-equals-log.js';
-import { settleWithin } from './settle.js';
+import { type About, type AuditReport, type CheckReport, findFirst, Tally } from '../audit-report.js';
+import {
+  compareRelay,
+  consumersKeepUp,
+  findLaggingConsumers,
+  relayEqualsTheLog,
+} from './jetstream-checks.js';
+import { pollWithin } from './poll-within.js';
 import { compareWorkflows, workflowsEqualTheLog } from './workflows-equal-log.js';
 
 export interface LiveAuditOptions {
   /** Connects as the superuser, or as `antiphon_reader`. */
   readonly pool: pg.Pool;
-  /** With the rights of the operator. */
+  /** Connects with the rights of the operator. */
   readonly nats: NatsConnection;
   readonly temporal: TemporalLink;
-  /** Nothing is at work: what is open counts as broken. */
+  /** Counts open findings as violations. Use it when no work is in progress. */
   readonly strictQuiesced?: boolean;
-  /** Compares messages after this position alone; default all that JetStream keeps. */
+  /** Compares only messages after this position; default all in JetStream. */
   readonly after?: number | null;
-  /** Of the workflows to look at; default all of the namespace. */
+  /** Task queue of the compared workflows; default all of the namespace. */
   readonly taskQueue?: string;
-  /** How long Temporal may lack what the log opens, or hold what it has ended, before that is broken; default 180,000 ms. */
+  /**
+   * Time after which a difference between Temporal and the log is a violation, ms; default 180,000.
+   */
   readonly reconcileMs?: number;
-  /** How long what differs may take to come right, default 10,000 ms. */
+  /** Time within which differences may disappear, ms; default 10,000. */
   readonly patienceMs?: number;
   readonly onProgress?: (step: string) => void;
 }
@@ -33,48 +38,41 @@ interface Found {
   readonly checked: number;
 }
 
-const reportOf = (about: About, strict: boolean, { findings, checked }: Found): CheckReport => {
-  const tally = createTally(about, strict);
+const createCheckReport = (about: About, strict: boolean, { findings, checked }: Found): CheckReport => {
+  const tally = new Tally(about, strict);
   tally.add(findings);
   tally.count(checked);
   return tally.report();
 };
 
 /**
- * What only the running engines can show: that JetStream tells what the log holds and nothing else, that its consumers
- * keep up, and that Temporal waits for what is open in the log. Rejects when an engine cannot be reached.
+ * Compares the running engines with the log. JetStream must hold the log's events and no others,
+ * its consumers must keep up, and Temporal must wait for the open items of the log. Rejects when an
+ * engine cannot be reached.
  */
 export const auditLive = async (options: LiveAuditOptions): Promise<CheckReport[]> => {
-  const {
-    pool,
-    nats,
-    temporal,
-    taskQueue,
-    reconcileMs,
-    after = null,
-    strictQuiesced: strict = false,
-  } = options;
-  const { onProgress = () => undefined, patienceMs = 10_000 } = options;
-  const settled = settleWithin(patienceMs);
+  const { pool, nats, temporal, taskQueue, reconcileMs, after = null } = options;
+  const { strictQuiesced: strict = false, patienceMs = 10_000, onProgress = () => undefined } = options;
+  const poll = pollWithin(patienceMs);
   onProgress('comparing JetStream with the log');
-  const relay = await compareRelay(pool, nats, settled, after);
-  const laggards = await findLaggards(nats, settled);
+  const relay = await compareRelay(pool, nats, poll, after);
+  const consumers = await findLaggingConsumers(nats, poll);
   onProgress('comparing Temporal with the log');
-  const workflows = await compareWorkflows({ pool, temporal, taskQueue, reconcileMs }, settled);
+  const workflows = await compareWorkflows({ pool, temporal, taskQueue, reconcileMs }, poll);
   return [
-    reportOf(relayEqualsTheLog, strict, relay),
-    reportOf(consumersKeepUp, strict, laggards),
-    reportOf(workflowsEqualTheLog, strict, workflows),
+    createCheckReport(relayEqualsTheLog, strict, relay),
+    createCheckReport(consumersKeepUp, strict, consumers),
+    createCheckReport(workflowsEqualTheLog, strict, workflows),
   ];
 };
 
-/** One report of what the log and what the engines showed. */
+/** Combines the report of the log with those of the engines. */
 export const withLive = (report: AuditReport, live: readonly CheckReport[]): AuditReport => {
   const checks = [...report.checks, ...live];
   return {
     ...report,
     checks,
     ok: checks.every(({ violations }) => violations === 0),
-    first: firstOf(checks),
+    first: findFirst(checks),
   };
 };

@@ -6,14 +6,14 @@ import { openTemporal } from '@antiphon/temporal';
 import type { TemporalLink } from '@antiphon/temporal';
 import { until } from '@antiphon/testing';
 import { AT, append, inAuditWorld, reader } from '../audit-world.spec.js';
-import { settleWithin } from './settle.js';
+import { pollWithin } from './poll-within.js';
 import { compareWorkflows } from './workflows-equal-log.js';
 
 const ADDRESS = process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] ?? '';
 const LATER = '2126-01-01T00:00:00.000Z';
 let temporal: TemporalLink;
 let connection: Connection;
-/** Of this spec alone, on the server that all specs share; nobody takes its tasks. */
+/** Task queue of this spec on the shared server; no worker polls it. */
 let taskQueue: string;
 
 beforeAll(async () => {
@@ -30,10 +30,10 @@ afterEach(async () => {
   for (const handle of started.splice(0)) await handle.terminate();
 });
 
-/** `late`: whatever the reconciler should have seen to, it had the time for. */
-const look = async ({ late = false } = {}) => {
+/** Compares once. With `late`, the reconciler has had its time. */
+const compare = async ({ late = false } = {}) => {
   const compared = { pool: reader, temporal, taskQueue, ...(late ? { reconcileMs: 0 } : {}) };
-  const { findings, checked } = await compareWorkflows(compared, settleWithin(200));
+  const { findings, checked } = await compareWorkflows(compared, pollWithin(200));
   const said = (open: boolean) =>
     findings.filter((one) => (one.kind === 'open') === open).map(({ message }) => message);
   return { checked, open: said(true), broken: said(false) };
@@ -69,26 +69,26 @@ const start = async (...ids: string[]): Promise<void> => {
   await until(async () => (await client.workflow.count(query)).count >= ids.length);
 };
 
-describe('Temporal beside approvals and tool calls', () => {
-  it('waits for exactly what is open in the log', async () => {
+describe('Temporal compared with approvals and tool calls', () => {
+  it('waits for exactly the open items of the log', async () => {
     const [asked, deferred, answered, done] = [await ask(), await defer(), await ask(), await defer()];
     await say(answered.stream, 'ApprovalGranted', answered.ids);
     await say(done.stream, 'ToolCallDeferred', { ...done.ids, reason: 'lost', deferredAt: AT, dueAt: AT });
     await say(done.stream, 'ToolCallCompleted', done.ids);
     await start(`approval/${asked.ids.approvalId}`, `tool/${deferred.ids.callId}`);
-    expect(await look()).toEqual(clean(2));
-    expect(await look({ late: true })).toEqual(clean(2));
+    expect(await compare()).toEqual(clean(2));
+    expect(await compare({ late: true })).toEqual(clean(2));
   });
 
   it.each([
     ['approval', ask, ({ ids }: Begun) => ids.approvalId],
     ['tool', defer, ({ ids }: Begun) => ids.callId],
   ] as const)(
-    'has lost the workflow of an %s, which is broken once the reconciler has had its time',
+    'is open without the workflow of an open %s, and a violation later',
     async (kind, make, idOf) => {
-      const message = `the log has ${kind}/${idOf(await make())} open, and Temporal no workflow for it`;
-      expect(await look()).toEqual({ checked: 0, open: [message], broken: [] });
-      expect(await look({ late: true })).toEqual({ checked: 0, open: [], broken: [message] });
+      const message = `${kind}/${idOf(await make())} is open in the log, and Temporal has no workflow for it`;
+      expect(await compare()).toEqual({ checked: 0, open: [message], broken: [] });
+      expect(await compare({ late: true })).toEqual({ checked: 0, open: [], broken: [message] });
     },
   );
 
@@ -97,31 +97,31 @@ describe('Temporal beside approvals and tool calls', () => {
     ['an approval that expired', ask, 'ApprovalExpired', 'approval'],
     ['an approval that was voided', ask, 'ApprovalVoided', 'approval'],
     ['an approval whose turn is cancelled', ask, 'TurnCancelRequested', 'approval'],
-    ['a tool call whose outcome nobody knows', defer, 'ToolCallUnknown', 'tool'],
+    ['a tool call with an unknown outcome', defer, 'ToolCallUnknown', 'tool'],
     ['a tool call whose turn has failed', defer, 'TurnFailed', 'tool'],
-  ] as const)('goes on with %s, which is broken after a while', async (_what, make, end, kind) => {
+  ] as const)('is open for a workflow of %s, and a violation later', async (_what, make, end, kind) => {
     const begun = await make();
     const id = `${kind}/${kind === 'tool' ? begun.ids.callId : begun.ids.approvalId}`;
     await start(id);
-    expect(await look()).toEqual(clean(1));
+    expect(await compare()).toEqual(clean(1));
     await say(begun.stream, end, begun.ids);
-    const message = `workflow ${id} is open, and nothing in the log is`;
-    expect(await look()).toEqual({ checked: 1, open: [message], broken: [] });
-    expect(await look({ late: true })).toEqual({ checked: 1, open: [], broken: [message] });
+    const message = `workflow ${id} is open, but its item in the log is not`;
+    expect(await compare()).toEqual({ checked: 1, open: [message], broken: [] });
+    expect(await compare({ late: true })).toEqual({ checked: 1, open: [], broken: [message] });
   });
 
-  it('may sleep until a try of a call would have been due that is over', async () => {
+  it('may wait until the next try of an ended call was due', async () => {
     const { stream, ids } = await defer(LATER);
     await start(`tool/${ids.callId}`);
     await say(stream, 'ToolCallFailed', ids);
-    expect(await look({ late: true })).toEqual(clean(1));
+    expect(await compare({ late: true })).toEqual(clean(1));
   });
 
-  it('has a workflow for what nobody ever asked for', async () => {
+  it('is reported for a workflow without an item', async () => {
     const id = `approval/${randomUUID()}`;
     await start(id);
-    expect(await look({ late: true })).toMatchObject({
-      broken: [`workflow ${id} is open, and nothing in the log is`],
+    expect(await compare({ late: true })).toMatchObject({
+      broken: [`workflow ${id} is open, but its item in the log is not`],
     });
   });
 });

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { violation } from '@antiphon/audit-domain';
 import type { CommandClaim, Finding } from '@antiphon/audit-domain';
-import { rowsOf } from '../read-log/cursor.js';
+import { readRows } from '../read-log/read-log.js';
 
 interface ClaimRow {
   readonly workspace: string;
@@ -28,39 +28,41 @@ const toClaim = (row: ClaimRow): CommandClaim => ({
   sessionId: row.session_id,
 });
 
-/** Claims of events after a position, in the order of their first ones: `upTo` gives those that begin at a position or before it. */
-export const readClaims = (
-  client: pg.ClientBase,
-  after: number,
-): { upTo(position: number): Promise<CommandClaim[]> } => {
-  const rows = rowsOf<ClaimRow>(client, 'audit_claims', claimsSql(after));
-  let next: CommandClaim | undefined;
-  let started = false;
-  const advance = async (): Promise<void> => {
-    const row = await rows.next();
-    next = row.done === true ? undefined : toClaim(row.value);
-  };
-  return {
-    upTo: async (position) => {
-      if (!started) await advance();
-      started = true;
-      const claims: CommandClaim[] = [];
-      while (next && next.firstPosition <= position) {
-        claims.push(next);
-        await advance();
-      }
-      return claims;
-    },
-  };
-};
+/** Reads the claims of events after a position, in the order of their first positions. */
+export class ClaimReader {
+  private readonly rows: AsyncGenerator<ClaimRow, void, undefined>;
+  private next: CommandClaim | undefined;
+  private hasStarted = false;
 
-const twiceSql = (
+  constructor(client: pg.ClientBase, after: number) {
+    this.rows = readRows<ClaimRow>(client, 'audit_claims', claimsSql(after));
+  }
+
+  /** Returns the next claims whose first position is not after `position`. */
+  async readUpTo(position: number): Promise<CommandClaim[]> {
+    if (!this.hasStarted) await this.advance();
+    this.hasStarted = true;
+    const claims: CommandClaim[] = [];
+    while (this.next && this.next.firstPosition <= position) {
+      claims.push(this.next);
+      await this.advance();
+    }
+    return claims;
+  }
+
+  private async advance(): Promise<void> {
+    const row = await this.rows.next();
+    this.next = row.done === true ? undefined : toClaim(row.value);
+  }
+}
+
+const repeatedTurnsSql = (
   after: number,
 ): string => `select min(position) as position, workspace, max(stream_id) as stream_id, data->>'turnId' as turn_id,
   count(*) as times, (array_agg(event_id order by position desc))[1] as event_id, max(position) as last
   from events where type = 'TurnRequested' and position > ${after} group by workspace, data->>'turnId' having count(*) > 1 order by 1 limit 10`;
 
-interface TwiceRow {
+interface RepeatedTurnRow {
   readonly last: string;
   readonly workspace: string;
   readonly stream_id: string;
@@ -69,9 +71,9 @@ interface TwiceRow {
   readonly times: string;
 }
 
-/** Turns that were accepted more than once anywhere in the log after a position; the database groups them, so nothing is kept here. */
-export const turnsAcceptedTwice = async (client: pg.ClientBase, after: number): Promise<Finding[]> => {
-  const { rows } = await client.query<TwiceRow>(twiceSql(after));
+/** Finds turns that were accepted more than once after a position. The database groups them. */
+export const findRepeatedTurns = async (client: pg.ClientBase, after: number): Promise<Finding[]> => {
+  const { rows } = await client.query<RepeatedTurnRow>(repeatedTurnsSql(after));
   return rows.map((row) =>
     violation(
       {

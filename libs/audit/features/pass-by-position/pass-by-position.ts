@@ -1,44 +1,50 @@
 import type pg from 'pg';
 import {
   admissionsStayWithinLimits,
+  BudgetBook,
   commandsHappenOnce,
   ledgerEqualsUsage,
-  openBudgetBook,
   positionsAreGapless,
 } from '@antiphon/audit-domain';
-import type { BudgetBook, CommandClaim, CommandFact, EventPlace, SavedBook } from '@antiphon/audit-domain';
+import type {
+  CommandClaim,
+  CommandFact,
+  CommandInput,
+  EventPlace,
+  Parsed,
+  SavedBook,
+} from '@antiphon/audit-domain';
+import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent } from '@antiphon/event-store';
-import { createTally, follow } from '../audit-report.js';
-import type { CheckReport } from '../audit-report.js';
-import { rowsOf } from '../read-log/cursor.js';
-import { placeOf, toEvent } from '../read-log/event-rows.js';
-import type { EventRow } from '../read-log/event-rows.js';
-import type { LogBounds } from '../read-log/log-bounds.js';
+import { type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import { isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
-import { readClaims, turnsAcceptedTwice } from './claims.js';
+import { type EventRow, type LogBounds, readRows, toEvent, toPlace } from '../read-log/read-log.js';
+import { ClaimReader, findRepeatedTurns } from './claims.js';
 
-// Content only where a check of this pass needs it: texts and tool results are most of a log.
+/**
+ * Reads data only where a check of this pass needs it: texts and tool results are most of a log.
+ */
 const LOG_SQL = `select position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
   case when category = 'budget' or type in ('ModelCallCompleted', 'ModelCallAborted', 'TurnRequested', 'SessionStarted')
     then data end as data, '{}'::jsonb as metadata, recorded_at, hash
   from events`;
 
-/** Whether the row came with its content. */
-const isRead = ({ data }: RecordedEvent): boolean => (data as RecordedEvent['data'] | null) !== null;
+const hasData = ({ data }: RecordedEvent): boolean => (data as RecordedEvent['data'] | null) !== null;
 
-const factOf = (event: RecordedEvent, place: EventPlace): CommandFact | undefined => {
+const toFact = (event: RecordedEvent, place: EventPlace): CommandFact | undefined => {
   const { type, data } = event;
   if (type === 'TurnRequested') return { place, type, id: String(data['turnId']) };
   return type === 'SessionStarted' ? { place, type, id: String(data['sessionId']) } : undefined;
 };
 
-/** What the checks along the log know at a position, as JSON: a pass that begins there needs nothing before it. */
+/** State of the checks at a position as JSON. A pass that begins there needs no earlier event. */
 export interface PassState {
   readonly book: SavedBook;
   readonly ledger: unknown;
 }
 
-/** Where a pass begins; without one, at the beginning of the log. */
+/** Start of a pass that does not begin at the beginning of the log. */
 export interface PassStart {
   readonly position: number;
   readonly state: PassState;
@@ -47,52 +53,73 @@ export interface PassStart {
 export interface PositionPass {
   readonly reports: CheckReport[];
   readonly state: PassState;
-  /** Every scope's balance at the end of the log, by the audit's own reckoning. */
+  /** Balances of all scopes at the end of the log, as the audit computes them. */
   readonly book: BudgetBook;
   readonly events: number;
 }
 
-/** Everything that is judged along the whole log. */
-const createPositionChecks = (base: number, book: BudgetBook, ledger: unknown, strict: boolean) => {
-  const admissions = admissionsStayWithinLimits(book);
-  const gapless = positionsAreGapless(base);
-  const tallies = {
-    positions: createTally(gapless, strict),
-    commands: createTally(commandsHappenOnce, strict),
-    admissions: createTally(admissions, strict),
-    ledger: createTally(ledgerEqualsUsage, strict),
-  };
-  const positions = follow(gapless, tallies.positions);
-  const commands = follow(commandsHappenOnce, tallies.commands);
-  const usage = follow(ledgerEqualsUsage, tallies.ledger, ledger);
-  const money = [follow(admissions, tallies.admissions), usage];
+/** The checks along the whole log. */
+class PositionChecks {
+  private readonly tallies: readonly Tally[];
+  private readonly positions: CheckRunner<EventPlace>;
+  private readonly commands: CheckRunner<CommandInput>;
+  private readonly commandTally: Tally;
+  private readonly admissions: CheckRunner<Parsed<SessionEvent | BudgetEvent>>;
+  private readonly ledger: CheckRunner<Parsed<SessionEvent | BudgetEvent>>;
 
-  const seeMoney = (event: RecordedEvent, place: EventPlace): void => {
+  constructor(
+    base: number,
+    private readonly book: BudgetBook,
+    ledger: unknown,
+    strict: boolean,
+  ) {
+    const [gapless, admissions] = [positionsAreGapless(base), admissionsStayWithinLimits(book)];
+    const tallies = [gapless, commandsHappenOnce, admissions, ledgerEqualsUsage].map(
+      (check) => new Tally(check, strict),
+    ) as [Tally, Tally, Tally, Tally];
+    this.tallies = tallies;
+    this.commandTally = tallies[1];
+    this.positions = new CheckRunner(gapless, tallies[0]);
+    this.commands = new CheckRunner(commandsHappenOnce, tallies[1]);
+    this.admissions = new CheckRunner(admissions, tallies[2]);
+    this.ledger = new CheckRunner(ledgerEqualsUsage, tallies[3], ledger);
+  }
+
+  see(event: RecordedEvent, claims: readonly CommandClaim[]): void {
+    const place = toPlace(event);
+    this.positions.see(place);
+    this.seeClaims(claims);
+    const fact = toFact(event, place);
+    if (fact) this.commands.see({ kind: 'fact', fact });
+    if (hasData(event)) this.seeMoney(event, place);
+  }
+
+  seeClaims(claims: readonly CommandClaim[]): void {
+    for (const claim of claims) this.commands.see({ kind: 'claim', claim });
+  }
+
+  save(): PassState {
+    return { book: this.book.save(), ledger: this.ledger.save() };
+  }
+
+  async end(client: pg.ClientBase, base: number): Promise<CheckReport[]> {
+    for (const check of [this.positions, this.commands, this.admissions, this.ledger]) check.end();
+    this.commandTally.add(await findRepeatedTurns(client, base));
+    return this.tallies.map((tally) => tally.report());
+  }
+
+  private seeMoney(event: RecordedEvent, place: EventPlace): void {
     const parsed = parseEvent(event);
-    if (parsed.kind !== 'known') return; // said by the pass by stream
+    // The pass by stream reports events that do not match their contracts.
+    if (parsed.kind !== 'known') return;
     const { content } = parsed;
-    if (isSessionEvent(content) || isBudgetEvent(content))
-      for (const check of money) check.see({ place, content, epoch: undefined });
-  };
-  return {
-    commands,
-    tallies,
-    save: (): PassState => ({ book: book.save(), ledger: usage.save() }),
-    see: (event: RecordedEvent, claims: readonly CommandClaim[]): void => {
-      const place = placeOf(event);
-      positions.see(place);
-      for (const claim of claims) commands.see({ kind: 'claim', claim });
-      const fact = factOf(event, place);
-      if (fact) commands.see({ kind: 'fact', fact });
-      if (isRead(event)) seeMoney(event, place);
-    },
-    end: (): void => {
-      for (const check of [positions, commands, ...money]) check.end();
-    },
-  };
-};
+    if (!isSessionEvent(content) && !isBudgetEvent(content)) return;
+    this.admissions.see({ place, content, epoch: undefined });
+    this.ledger.see({ place, content, epoch: undefined });
+  }
+}
 
-/** Reads the log in the order of its positions, from `start` on; it keeps scopes, and what is open. */
+/** Reads the log by position, from `start` on. Keeps balances of scopes and open reservations. */
 export const passByPosition = async (
   client: pg.ClientBase,
   bounds: LogBounds,
@@ -100,24 +127,17 @@ export const passByPosition = async (
   start?: PassStart,
 ): Promise<PositionPass> => {
   const base = start?.position ?? bounds.base;
-  const book = openBudgetBook(start?.state.book);
-  const checks = createPositionChecks(base, book, start?.state.ledger, strict);
-  const claims = readClaims(client, base);
+  const book = new BudgetBook(start?.state.book);
+  const checks = new PositionChecks(base, book, start?.state.ledger, strict);
+  const claims = new ClaimReader(client, base);
   const sql = `${LOG_SQL} where position > ${base} order by position`;
   let events = 0;
-  for await (const row of rowsOf<EventRow>(client, 'audit_log', sql)) {
+  for await (const row of readRows<EventRow>(client, 'audit_log', sql)) {
     const event = toEvent(row);
-    checks.see(event, await claims.upTo(event.position));
+    checks.see(event, await claims.readUpTo(event.position));
     events++;
   }
-  for (const claim of await claims.upTo(Infinity)) checks.commands.see({ kind: 'claim', claim });
+  checks.seeClaims(await claims.readUpTo(Infinity));
   const state = checks.save();
-  checks.end();
-  checks.tallies.commands.add(await turnsAcceptedTwice(client, base));
-  return {
-    reports: Object.values(checks.tallies).map((tally) => tally.report()),
-    state,
-    book,
-    events,
-  };
+  return { reports: await checks.end(client, base), state, book, events };
 };

@@ -11,13 +11,11 @@ import {
   versionsAreContiguous,
   violation,
 } from '@antiphon/audit-domain';
-import type { Finding } from '@antiphon/audit-domain';
+import type { AuditCheck, EventPlace, Finding, Parsed } from '@antiphon/audit-domain';
+import type { RunEvent, SessionEvent } from '@antiphon/contracts/agent';
+import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
-import { createTally, follow } from '../audit-report.js';
-import type { CheckReport, Tally } from '../audit-report.js';
-import { rowsOf } from '../read-log/cursor.js';
-import { EVENT_COLUMNS, placeOf, toEvent } from '../read-log/event-rows.js';
-import type { EventRow } from '../read-log/event-rows.js';
+import { type About, type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import {
   eventsMatchContracts,
   isBudgetEvent,
@@ -25,15 +23,18 @@ import {
   isSessionEvent,
   parseEvent,
 } from '../read-log/parse-event.js';
-import { hashChainsAreWhole } from './hash-chains.js';
-import type { LogBounds } from '../read-log/log-bounds.js';
-import { followRoots, signedRootsMatch } from './signed-roots.js';
-import type { TrustedRoots } from './signed-roots.js';
-import { mergeHeads, streamHeadsMatch } from './stream-heads.js';
+import {
+  EVENT_COLUMNS,
+  type EventRow,
+  type LogBounds,
+  readRows,
+  toEvent,
+  toPlace,
+} from '../read-log/read-log.js';
+import { signedRootsMatch, SignedRootsRun, type TrustedRoots } from './signed-roots.js';
+import { hashChainsAreWhole, HeadMerge, streamHeadsMatch } from './stream-heads.js';
 
-type FollowedRoots = ReturnType<typeof followRoots>;
-
-/** All streams, or, whole, those that something was appended to after a position. */
+/** Selects all streams, or the whole streams that have events after a position. */
 const streamsSql = (after: number | null): string => `select ${EVENT_COLUMNS} from events
   ${after === null ? '' : `where (workspace, stream_id) in (select workspace, stream_id from events where position > ${after})`}
   order by workspace, stream_id, stream_version`;
@@ -47,85 +48,108 @@ const SESSION_CHECKS = [
   leaseEpochsGrow,
 ];
 
-const sameStream = (a: RecordedEvent, b: RecordedEvent): boolean =>
+const isSameStream = (a: RecordedEvent, b: RecordedEvent): boolean =>
   a.workspace === b.workspace && a.streamId === b.streamId;
 
-/** Everything that is judged within one event stream; it keeps the state of one stream at a time. */
-const createStreamChecks = (strict: boolean, roots: FollowedRoots) => {
-  const tallies: Tally[] = [];
-  const tally = (about: Parameters<typeof createTally>[0]): Tally => {
-    const made = createTally(about, strict);
-    tallies.push(made);
-    return made;
-  };
-  const everyEvent = follow(versionsAreContiguous, tally(versionsAreContiguous));
-  const hashes = follow(hashChainsAreWhole, tally(hashChainsAreWhole));
-  const heads = tally(streamHeadsMatch);
-  const signed = tally(signedRootsMatch);
-  signed.count(roots.count);
-  const contracts = tally(eventsMatchContracts);
-  const sessions = SESSION_CHECKS.map((check) => follow(check, tally(check)));
-  const runs = follow(runsFollowTheirGraph, tally(runsFollowTheirGraph));
-  const reservations = follow(reservationsEndOnce, tally(reservationsEndOnce));
+/** The checks within one event stream. Keeps the state of one stream at a time. */
+class StreamChecks {
+  readonly heads: Tally;
+  readonly signed: Tally;
+  private readonly tallies: Tally[] = [];
+  private readonly versions: CheckRunner<EventPlace>;
+  private readonly hashes: CheckRunner<RecordedEvent>;
+  private readonly contracts: Tally;
+  private readonly sessions: readonly CheckRunner<Parsed<SessionEvent>>[];
+  private readonly runs: CheckRunner<Parsed<RunEvent>>;
+  private readonly reservations: CheckRunner<Parsed<BudgetEvent>>;
 
-  const seeContent = (event: RecordedEvent): void => {
+  constructor(
+    strict: boolean,
+    private readonly roots: SignedRootsRun,
+  ) {
+    const addTally = (about: About): Tally => {
+      const tally = new Tally(about, strict);
+      this.tallies.push(tally);
+      return tally;
+    };
+    const start = <Input>(check: AuditCheck<Input>) => new CheckRunner(check, addTally(check));
+    // Reports show the checks in this order.
+    this.versions = start(versionsAreContiguous);
+    this.hashes = start(hashChainsAreWhole);
+    this.heads = addTally(streamHeadsMatch);
+    this.signed = addTally(signedRootsMatch);
+    this.signed.count(roots.count);
+    this.contracts = addTally(eventsMatchContracts);
+    this.sessions = SESSION_CHECKS.map((check) => start(check));
+    this.runs = start(runsFollowTheirGraph);
+    this.reservations = start(reservationsEndOnce);
+  }
+
+  see(event: RecordedEvent): void {
+    this.versions.see(toPlace(event));
+    this.hashes.see(event);
+    this.roots.see(event);
+    this.seeContent(event);
+  }
+
+  endStream(): void {
+    for (const check of [this.versions, this.hashes, ...this.sessions, this.runs, this.reservations])
+      check.end();
+    this.roots.endStream();
+  }
+
+  reports(): CheckReport[] {
+    return this.tallies.map((tally) => tally.report());
+  }
+
+  private seeContent(event: RecordedEvent): void {
     const parsed = parseEvent(event);
-    const place = placeOf(event);
+    const place = toPlace(event);
     if (parsed.kind === 'foreign') return;
-    contracts.count(1);
-    if (parsed.kind === 'malformed')
-      return contracts.add([violation(place, `${event.type}: ${parsed.reason}`)]);
+    this.contracts.count(1);
+    if (parsed.kind === 'malformed') {
+      this.contracts.add([violation(place, `${event.type}: ${parsed.reason}`)]);
+      return;
+    }
     const { content } = parsed;
     const { epoch } = event.metadata;
-    if (isSessionEvent(content)) for (const check of sessions) check.see({ place, content, epoch });
-    else if (isRunEvent(content)) runs.see({ place, content, epoch });
-    else if (isBudgetEvent(content)) reservations.see({ place, content, epoch });
-  };
-  return {
-    heads,
-    signed,
-    see: (event: RecordedEvent): void => {
-      everyEvent.see(placeOf(event));
-      hashes.see(event);
-      roots.see(event);
-      seeContent(event);
-    },
-    endStream: (): void => {
-      for (const check of [everyEvent, hashes, ...sessions, runs, reservations]) check.end();
-      roots.endStream();
-    },
-    reports: () => tallies.map((made) => made.report()),
-  };
-};
+    if (isSessionEvent(content)) for (const check of this.sessions) check.see({ place, content, epoch });
+    else if (isRunEvent(content)) this.runs.see({ place, content, epoch });
+    else if (isBudgetEvent(content)) this.reservations.see({ place, content, epoch });
+  }
+}
 
 export interface StreamPass {
   readonly bounds: LogBounds;
   readonly strict: boolean;
   readonly trusted: TrustedRoots;
-  /** Only streams with events after this position; null for all. What lies before it is held against a signed root. */
+  /**
+   * Reads only streams with events after this position; null for all. A signed root covers the
+   * earlier events.
+   */
   readonly after: number | null;
 }
 
 /** Reads event streams by version, one after another. */
 export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Promise<CheckReport[]> => {
   const { bounds, strict, trusted, after } = pass;
-  const roots = followRoots(trusted, bounds.epoch);
-  const checks = createStreamChecks(strict, roots);
-  const untouched = (head: StreamHead): Finding[] => {
-    roots.untouched(head);
+  const roots = new SignedRootsRun(trusted, bounds.epoch);
+  const checks = new StreamChecks(strict, roots);
+  const addUnreadHead = (head: StreamHead): Finding[] => {
+    roots.addUnreadHead(head);
     return [];
   };
-  const heads = after === null ? mergeHeads(client) : mergeHeads(client, untouched);
+  const heads = after === null ? new HeadMerge(client) : new HeadMerge(client, addUnreadHead);
   let last: RecordedEvent | undefined;
   const endStream = async (ended: RecordedEvent): Promise<void> => {
     checks.heads.count(1);
-    // First the heads before this one: roots take heads in the order of their names.
-    checks.heads.add(await heads.meet(ended));
+    // First the heads before this one, because roots take heads in the order of their names.
+    checks.heads.add(await heads.compareLast(ended));
     checks.endStream();
   };
-  for await (const row of rowsOf<EventRow>(client, 'audit_streams', streamsSql(after))) {
+  for await (const row of readRows<EventRow>(client, 'audit_streams', streamsSql(after))) {
     const event = toEvent(row);
-    if (last && !sameStream(last, event)) await endStream(last);
+    if (last && !isSameStream(last, event)) await endStream(last);
     checks.see(event);
     last = event;
   }

@@ -1,15 +1,34 @@
 import type pg from 'pg';
-import { violation } from '@antiphon/audit-domain';
-import type { Finding } from '@antiphon/audit-domain';
-import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
-import { nowhere } from '../audit-report.js';
-import type { About } from '../audit-report.js';
-import { rowsOf } from '../read-log/cursor.js';
-import { placeOf } from '../read-log/event-rows.js';
+import { type AuditCheck, type Finding, violation } from '@antiphon/audit-domain';
+import { type ChainStart, type RecordedEvent, type StreamHead, verifyChain } from '@antiphon/event-store';
+import { type About, nowhere } from '../audit-report.js';
+import { readRows, toPlace } from '../read-log/read-log.js';
+
+/** Recomputes the hash of every event of a stream from its content and the hash before it. */
+export const hashChainsAreWhole: AuditCheck<RecordedEvent> = {
+  name: 'hash-chains-are-whole',
+  about: 'every event still has the content and the predecessor from which its hash was computed',
+  counts: 'events',
+  start: () => {
+    let previous: ChainStart | undefined;
+    let events = 0;
+    return {
+      see: (event) => {
+        events++;
+        const verdict = verifyChain([event], previous);
+        // Continues from the stored hash, so that later events do not report the same change again.
+        previous = { version: event.streamVersion, hash: event.hash };
+        return verdict.isIntact ? [] : [violation(toPlace(event), verdict.reason)];
+      },
+      end: () => [],
+      count: () => events,
+    };
+  },
+};
 
 export const streamHeadsMatch: About = {
   name: 'stream-heads-match',
-  about: 'every event stream ends where its head says, with the hash that its head says',
+  about: 'every event stream ends at the version and with the hash of its head',
   counts: 'event streams',
 };
 
@@ -23,27 +42,11 @@ interface HeadRow {
 const HEADS_SQL =
   'select workspace, stream_id, version, hash from stream_heads order by workspace, stream_id';
 
-type Name = Pick<RecordedEvent, 'workspace' | 'streamId'>;
+type StreamName = Pick<RecordedEvent, 'workspace' | 'streamId'>;
 
-/** As the database orders them (collation "C"): ids and workspaces are ASCII, so code units do. */
-const precedes = (a: Name, b: Name): boolean =>
+/** Compares names in the order of the database (collation "C"); they are ASCII. */
+const precedes = (a: StreamName, b: StreamName): boolean =>
   a.workspace === b.workspace ? a.streamId < b.streamId : a.workspace < b.workspace;
-
-const nameOf = (row: HeadRow): Name => ({ workspace: row.workspace, streamId: row.stream_id });
-
-const lostStream = ({ workspace, streamId, version }: StreamHead): Finding[] => [
-  violation(nowhere(workspace, streamId), `${streamId} has a head at version ${version} and no events`),
-];
-
-export interface HeadMerge {
-  /** Compares the last event of a stream with its head; streams come in the order of their names. */
-  meet(last: RecordedEvent): Promise<Finding[]>;
-  /** Heads that no stream came for. */
-  end(): Promise<Finding[]>;
-}
-
-/** What is to be said of a head that no stream came for. */
-type Alone = (head: StreamHead) => Finding[];
 
 const toHead = ({ workspace, stream_id: streamId, version, hash }: HeadRow): StreamHead => ({
   workspace,
@@ -52,36 +55,54 @@ const toHead = ({ workspace, stream_id: streamId, version, hash }: HeadRow): Str
   hash: hash.toString('hex'),
 });
 
-/** Walks the heads beside the streams, both in the order of their names. */
-export const mergeHeads = (client: pg.ClientBase, alone: Alone = lostStream): HeadMerge => {
-  const heads = rowsOf<HeadRow>(client, 'audit_heads', HEADS_SQL);
-  let head: HeadRow | undefined;
-  let started = false;
-  const advance = async (): Promise<void> => {
-    const next = await heads.next();
-    head = next.done === true ? undefined : next.value;
-  };
-  const skipTo = async (name: Name | undefined): Promise<Finding[]> => {
-    if (!started) await advance();
-    started = true;
+const reportLostStream = ({ workspace, streamId, version }: StreamHead): Finding[] => [
+  violation(nowhere(workspace, streamId), `${streamId} has a head at version ${version} and no events`),
+];
+
+/** Merges the heads with the streams that are read, both in the order of their names. */
+export class HeadMerge {
+  private readonly rows: AsyncGenerator<HeadRow, void, undefined>;
+  private head: StreamHead | undefined;
+  private hasStarted = false;
+
+  constructor(
+    client: pg.ClientBase,
+    /** Returns the findings for a head whose stream is not read. */
+    private readonly seeUnreadHead: (head: StreamHead) => Finding[] = reportLostStream,
+  ) {
+    this.rows = readRows<HeadRow>(client, 'audit_heads', HEADS_SQL);
+  }
+
+  /** Compares the last event of a stream with its head, after all heads before it. */
+  async compareLast(last: RecordedEvent): Promise<Finding[]> {
+    const findings = await this.skipTo(last);
+    const { head } = this;
+    if (!head || precedes(last, head))
+      return [...findings, violation(toPlace(last), `${last.streamId} has no head`)];
+    await this.advance();
+    if (head.version === last.streamVersion && head.hash === last.hash) return findings;
+    const text = `${last.streamId} ends here; its head has version ${head.version} with another hash or number`;
+    return [...findings, violation(toPlace(last), text)];
+  }
+
+  /** Returns the findings of the heads after the last stream. */
+  end(): Promise<Finding[]> {
+    return this.skipTo(undefined);
+  }
+
+  private async advance(): Promise<void> {
+    const next = await this.rows.next();
+    this.head = next.done === true ? undefined : toHead(next.value);
+  }
+
+  private async skipTo(name: StreamName | undefined): Promise<Finding[]> {
+    if (!this.hasStarted) await this.advance();
+    this.hasStarted = true;
     const findings: Finding[] = [];
-    while (head && (!name || precedes(nameOf(head), name))) {
-      if (Number(head.version) > 0) findings.push(...alone(toHead(head)));
-      await advance();
+    while (this.head && (!name || precedes(this.head, name))) {
+      if (this.head.version > 0) findings.push(...this.seeUnreadHead(this.head));
+      await this.advance();
     }
     return findings;
-  };
-  return {
-    meet: async (last) => {
-      const findings = await skipTo(last);
-      if (!head || precedes(last, nameOf(head)))
-        return [...findings, violation(placeOf(last), `${last.streamId} has no head`)];
-      const { version, hash } = head;
-      await advance();
-      if (Number(version) === last.streamVersion && hash.toString('hex') === last.hash) return findings;
-      const text = `${last.streamId} ends here; its head says version ${version} with another hash or number`;
-      return [...findings, violation(placeOf(last), text)];
-    },
-    end: () => skipTo(undefined),
-  };
-};
+  }
+}

@@ -7,21 +7,21 @@ import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session, run and budget event of a known type has the form that its contract says',
+  about: 'every session, run and budget event of a known type matches its contract',
   counts: 'events',
 };
 
 type Known = SessionEvent | RunEvent | BudgetEvent | SessionKeyBound;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
 
-const typesOf = (schema: typeof SessionEvent | typeof RunEvent | typeof BudgetEvent): ReadonlySet<string> =>
+const listTypes = (schema: typeof SessionEvent | typeof RunEvent | typeof BudgetEvent): ReadonlySet<string> =>
   new Set(schema.options.map((option) => option.shape.type.value));
 
-const SESSION_TYPES = typesOf(SessionEvent);
-const RUN_TYPES = typesOf(RunEvent);
-const BUDGET_TYPES = typesOf(BudgetEvent);
+const SESSION_TYPES = listTypes(SessionEvent);
+const RUN_TYPES = listTypes(RunEvent);
+const BUDGET_TYPES = listTypes(BudgetEvent);
 
-const schemaOf = (event: RecordedEvent): z.ZodType<Known> | undefined => {
+const findSchema = (event: RecordedEvent): z.ZodType<Known> | undefined => {
   if (event.category === 'budget') return BUDGET_TYPES.has(event.type) ? BudgetEvent : undefined;
   if (event.category === 'run') return RUN_TYPES.has(event.type) ? RunEvent : undefined;
   if (event.category !== 'session') return undefined;
@@ -31,13 +31,13 @@ const schemaOf = (event: RecordedEvent): z.ZodType<Known> | undefined => {
 
 export type ParseResult =
   | { readonly kind: 'known'; readonly content: Known }
-  /** A category of which this audit knows nothing, or a type of a newer version. */
+  /** An unknown category, or a type of a newer version. */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'malformed'; readonly reason: string };
 
-/** Parses what the audit knows; never throws. */
+/** Parses an event of a known type. Never throws. */
 export const parseEvent = (event: RecordedEvent): ParseResult => {
-  const schema = schemaOf(event);
+  const schema = findSchema(event);
   if (!schema) return { kind: 'foreign' };
   const { type, schemaVersion, data } = upcast(event);
   const parsed = schema.safeParse({ type, schemaVersion, data });

@@ -25,8 +25,9 @@ const APPENDS_A_BLOCK = 100;
 /** Promised maximum of p50 of an append to the large log, over the small one. */
 const PROMISED_RATIO = 2;
 /**
- * Each round measures the small log twice. The ratio of the two is the noise of the machine, and the bound rises by
- * the upper end of its 95 % interval. Above this cap the machine shows nothing, and the bound stays.
+ * Each round measures the small log twice. The ratio of the two is the noise of the machine, and
+ * the bound rises by the upper end of its 95 % interval. Above this cap the machine shows nothing,
+ * and the bound stays.
  */
 const MAX_ALLOWANCE = 1.3;
 const RULES = [
@@ -41,7 +42,10 @@ interface Grown {
   readonly store: EventStore & { close(): Promise<void> };
 }
 
-/** SQL of a stream id that grows with time, as real ones do: events near in time are near in the index. */
+/**
+ * SQL of a stream id that grows with time, as real ones do: events near in time are near in the
+ * index.
+ */
 const STREAM_ID = `'session-0192f0c1-' || lpad(to_hex(((n - 1) / ${STREAM_LENGTH})::bigint), 12, '0')`;
 
 /** Inserts events without the sequencer, which only the measured appends need. */
@@ -80,7 +84,10 @@ const timeOf = async (work: () => Promise<unknown>): Promise<number> => {
 };
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
-/** Appends one event, to a new stream or to an old one anywhere in the log. Returns the duration, ms. */
+/**
+ * Appends one event, to a new stream or to an old one anywhere in the log. Returns the duration,
+ * ms.
+ */
 const timeAppend = async ({ store, rows }: Grown, seed: number): Promise<number> => {
   const old = Math.floor(((seed * 0.618_033_988_7) % 1) * (rows / STREAM_LENGTH));
   const existing = `session-0192f0c1-${old.toString(16).padStart(12, '0')}`;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RunEvent } from '@antiphon/contracts/agent';
-import type { Parsed } from '../audit-check.js';
-import { TIME, findingsOf, uuid } from '../audit-examples.spec.js';
-import { runsFollowTheirGraph } from './run-order.js';
+import type { Parsed } from './audit-check.js';
+import { TIME, findingsOf, uuid } from './audit-examples.spec.js';
+import { runsFollowTheirGraph } from './run-checks.js';
 
 const RUN = uuid(800);
 const event = <T extends RunEvent['type']>(type: T, data: object = {}): RunEvent =>
@@ -60,12 +60,12 @@ describe('runs-follow-their-graph', () => {
     ],
   ])('finds nothing in a run that %s', (_, events) => expect(find(...events)).toEqual([]));
 
-  it('names one that goes on, as open', () =>
+  it('reports a running one as open', () =>
     expect(find(started(), ready('a'))).toEqual(['open 1 the run has not ended']));
 
   it.each<[string, RunEvent[], string]>([
     [
-      'a task that began before what it needs',
+      'a task that started before a task that it needs',
       [started(), ready('a'), begun('a'), ready('b')],
       'violation 4 TaskReady of b before a had completed',
     ],
@@ -75,9 +75,9 @@ describe('runs-follow-their-graph', () => {
       'violation 5 TaskCompleted of a, which was completed',
     ],
     [
-      'an attempt beyond those allowed',
+      'an attempt beyond the maximum',
       [started(), ready('a'), begun('a', 3)],
-      'violation 3 a was begun 3 times, of 2 allowed',
+      'violation 3 a was started 3 times, of 2 allowed',
     ],
     [
       'an attempt number that was used',
@@ -92,7 +92,7 @@ describe('runs-follow-their-graph', () => {
     ['a second start', [started(), started()], `violation 2 run ${RUN} was started twice`],
     ['an event before the start', [ready('a')], 'violation 1 TaskReady of a run that was not started'],
     [
-      'an end while a task is at work',
+      'an end while a task is running',
       [started(), ready('a'), event('RunFailed', { failedNodes: [] })],
       'violation 3 RunFailed while a had not ended',
     ],
@@ -102,7 +102,7 @@ describe('runs-follow-their-graph', () => {
       'violation 5 RunCompleted without b',
     ],
     [
-      'a failure of what completed',
+      'a failure of a completed run',
       [
         started(),
         ...doneA(),
@@ -114,18 +114,18 @@ describe('runs-follow-their-graph', () => {
       'violation 8 RunFailed of a run whose tasks have all completed',
     ],
     [
-      'a cancel that nobody asked for',
+      'a cancellation without a request',
       [started(), ...doneA(), event('RunCancelled')],
-      'violation 5 RunCancelled without having been asked for',
+      'violation 5 RunCancelled without a request to cancel',
     ],
     [
-      'what comes after the end',
+      'an event after the end',
       [started(), ready('a'), failed('a'), event('RunFailed', { failedNodes: ['a'] }), begun('a')],
       "violation 5 TaskStarted came after the run's end",
     ],
-  ])('names %s', (_, events, finding) => expect(find(...events)).toContain(finding));
+  ])('reports %s', (_, events, finding) => expect(find(...events)).toContain(finding));
 
-  it('names an event in the stream of another run', () =>
+  it('reports an event in the stream of another run', () =>
     expect(find(event('RunStarted', { runId: uuid(801) }))).toEqual([
       `violation 1 RunStarted names run ${uuid(801)}`,
     ]));

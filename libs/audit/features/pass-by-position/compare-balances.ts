@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import { scopeName, violation } from '@antiphon/audit-domain';
 import type { BudgetBook, Finding, ScopeBook } from '@antiphon/audit-domain';
-import { createTally, nowhere } from '../audit-report.js';
-import type { CheckReport } from '../audit-report.js';
-import { rowsOf } from '../read-log/cursor.js';
+import { type CheckReport, nowhere, Tally } from '../audit-report.js';
+import { readRows } from '../read-log/read-log.js';
 
 interface BalanceRow {
   readonly workspace: string;
@@ -17,7 +16,7 @@ interface BalanceRow {
   readonly open_micro_usd: string;
 }
 
-// Beside each balance, what its open reservations add up to.
+/** Selects each balance with the sum of its open reservations. */
 const BALANCES_SQL = `select b.*, coalesce(o.tokens, 0) as open_tokens, coalesce(o.micro_usd, 0) as open_micro_usd
   from budget_balances b left join (
     select r.workspace, k.key, sum((r.reserved->>'tokens')::bigint) as tokens, sum((r.reserved->>'microUsd')::bigint) as micro_usd
@@ -40,44 +39,40 @@ const FIELDS = [
   'frozenBy',
 ] as const;
 
-const differences = (row: ScopeBook, log: ScopeBook): string[] =>
+const listDifferences = (row: ScopeBook, log: ScopeBook): string[] =>
   FIELDS.filter((field) => row[field] !== log[field]).map(
     (field) => `${field} ${row[field]}, the log ${log[field]}`,
   );
 
 const compareRow = (row: BalanceRow, book: BudgetBook): Finding[] => {
   const { workspace, scope_key: key } = row;
-  const found = differences(toBook(row), book.scope(workspace, key));
+  const differences = listDifferences(toBook(row), book.scope(workspace, key));
   const isOpenEqual =
     row.open_tokens === row.reserved_tokens && row.open_micro_usd === row.reserved_micro_usd;
-  const open = isOpenEqual
-    ? []
-    : [`open reservations hold ${row.open_tokens} tokens, the balance ${row.reserved_tokens}`];
-  return [...found, ...open].map((text) =>
-    violation(nowhere(workspace), `the balance of ${key} says ${text}`),
-  );
+  if (!isOpenEqual)
+    differences.push(`open reservations hold ${row.open_tokens} tokens, the balance ${row.reserved_tokens}`);
+  return differences.map((text) => violation(nowhere(workspace), `the balance of ${key} says ${text}`));
 };
 
 const isEmpty = (book: ScopeBook): boolean =>
   FIELDS.every((field) => book[field] === 0 || book[field] === null);
 
-/** Metering's balances, row by row, against the audit's own reckoning of the budget events. */
+const balancesEqualTheLog = {
+  name: 'balances-equal-the-log',
+  about:
+    'every budget balance is the sum of its budget events, and it holds the sum of its open reservations',
+  counts: 'balances',
+};
+
+/** Compares metering's balances, row by row, with the audit's own fold of the budget events. */
 export const compareBalances = async (
   client: pg.ClientBase,
   book: BudgetBook,
   strict: boolean,
 ): Promise<CheckReport> => {
-  const tally = createTally(
-    {
-      name: 'balances-equal-the-log',
-      about:
-        'every budget balance is the sum of its budget events, and what it holds the sum of its open reservations',
-      counts: 'balances',
-    },
-    strict,
-  );
+  const tally = new Tally(balancesEqualTheLog, strict);
   const seen = new Set<string>();
-  for await (const row of rowsOf<BalanceRow>(client, 'audit_balances', BALANCES_SQL)) {
+  for await (const row of readRows<BalanceRow>(client, 'audit_balances', BALANCES_SQL)) {
     seen.add(scopeName(row.workspace, row.scope_key));
     tally.count(1);
     tally.add(compareRow(row, book));

@@ -1,0 +1,142 @@
+import { costMicroUsd } from '@antiphon/kernel';
+import type { SessionEventOf } from '@antiphon/contracts/agent';
+import type { BudgetEventOf } from '@antiphon/contracts/metering';
+import { type EventPlace, type Finding, open, violation } from '../audit-check.js';
+
+export type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
+export type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
+
+/** Charge of a model attempt according to its event in the session. */
+export type ExpectedCharge =
+  | { readonly kind: 'nothing' }
+  | {
+      readonly kind: 'charge';
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+      readonly microUsd: number;
+      readonly estimated: boolean;
+    };
+
+/** A reservation for which an event is still expected. */
+export interface Account {
+  readonly reserved: Reserved;
+  readonly at: EventPlace;
+  /** End of its model attempt, and the charge that follows from it. */
+  end: { readonly at: EventPlace; readonly expected: ExpectedCharge } | null;
+  expired: boolean;
+  /** True once a model attempt with this reservation has started. */
+  begun: boolean;
+}
+
+const computeCharge = (
+  { price }: Reserved,
+  inputTokens: number,
+  outputTokens: number,
+  estimated: boolean,
+): ExpectedCharge => ({
+  kind: 'charge',
+  inputTokens,
+  outputTokens,
+  microUsd: price === null ? 0 : costMicroUsd(price, inputTokens, outputTokens),
+  estimated,
+});
+
+/**
+ * Returns no charge for a call that was not sent, and the charge of its usage if that is known. In
+ * all other cases returns the whole bound as an estimate.
+ */
+export const computeExpectedCharge = (reserved: Reserved, event: CallEnd): ExpectedCharge => {
+  const { usage } = event.data;
+  if (event.type === 'ModelCallAborted' && !event.data.dispatched) return { kind: 'nothing' };
+  return usage === null
+    ? computeCharge(reserved, reserved.inputBound, reserved.outputBound, true)
+    : computeCharge(reserved, usage.inputTokens, usage.outputTokens, usage.estimated);
+};
+
+const describe = (charge: { inputTokens: number; outputTokens: number; microUsd: number }): string =>
+  `${charge.inputTokens} + ${charge.outputTokens} tokens, ${charge.microUsd} micro-USD`;
+
+/** Compares a charge with the usage of its model attempt. */
+export const checkCharge = (
+  charge: BudgetEventOf<'BudgetSettled' | 'BudgetCorrected'>['data'],
+  { end }: Account,
+  at: EventPlace,
+): Finding[] => {
+  if (!end) return [violation(at, 'a charge came before the end of its model attempt')];
+  const { expected } = end;
+  const due = expected.kind === 'nothing' ? { inputTokens: 0, outputTokens: 0, microUsd: 0 } : expected;
+  const isEqual =
+    due.inputTokens === charge.inputTokens &&
+    due.outputTokens === charge.outputTokens &&
+    due.microUsd === charge.microUsd;
+  return isEqual
+    ? []
+    : [violation(at, `charged ${describe(charge)}; the model attempt used ${describe(due)}`)];
+};
+
+export const checkSettlement = (
+  data: BudgetEventOf<'BudgetSettled'>['data'],
+  account: Account,
+  at: EventPlace,
+): Finding[] => {
+  const expected = account.end?.expected;
+  if (expected?.kind === 'nothing') return [violation(at, 'a call that was never sent was charged')];
+  const findings = checkCharge(data, account, at);
+  if (expected && expected.estimated !== data.estimated) {
+    const message = `the charge is marked estimated=${data.estimated}, the usage estimated=${expected.estimated}`;
+    findings.push(violation(at, message));
+  }
+  return findings;
+};
+
+export const checkRelease = ({ end, begun }: Account, at: EventPlace): Finding[] => {
+  // The driver reserved while it committed the start of the attempt, and that commit failed.
+  if (!end && !begun) return [];
+  if (!end) return [violation(at, 'a reservation was released before the end of its model attempt')];
+  return end.expected.kind === 'nothing' ? [] : [violation(at, 'a call that was sent was not charged')];
+};
+
+export const checkExpiry = (
+  data: BudgetEventOf<'BudgetExpired'>['data'],
+  { reserved: { tokens, microUsd } }: Account,
+  at: EventPlace,
+): Finding[] => {
+  if (data.tokens === tokens && data.microUsd === microUsd) return [];
+  const expired = `expired at ${data.tokens} tokens, ${data.microUsd} micro-USD`;
+  return [violation(at, `${expired}; its bound was ${tokens}, ${microUsd}`)];
+};
+
+/** Compares the cost in the session's event with the price of the reservation. */
+export const checkRecordedCost = (
+  event: CallEnd,
+  expected: ExpectedCharge,
+  { price }: Reserved,
+  at: EventPlace,
+): Finding[] => {
+  if (event.type !== 'ModelCallCompleted' || expected.kind === 'nothing') return [];
+  const due = price === null ? null : expected.microUsd;
+  if (event.data.costMicroUsd === due) return [];
+  const message = `the session records a cost of ${event.data.costMicroUsd}; by its price it is ${due}`;
+  return [violation(at, message)];
+};
+
+/** True for a charge of the whole bound: an expired reservation was charged exactly that. */
+const isBound = (expected: ExpectedCharge, { inputBound, outputBound }: Reserved): boolean =>
+  expected.kind === 'charge' &&
+  expected.estimated &&
+  expected.inputTokens === inputBound &&
+  expected.outputTokens === outputBound;
+
+/** Returns an open finding for an account that still waits for its end or its charge. */
+export const findDue = ({ reserved, end, expired, at }: Account): Finding[] => {
+  if (!end) return [open(at, 'the model attempt of this reservation has not ended')];
+  if (expired && isBound(end.expected, reserved)) return [];
+  return [open(end.at, `the end of this model attempt is not ${expired ? 'corrected' : 'settled'} yet`)];
+};
+
+/** True for a call that completed or whose tokens the provider counted. It needs a reservation. */
+export const wasSent = (event: CallEnd): boolean =>
+  event.type === 'ModelCallCompleted' || event.data.usage !== null;
+
+export const wasRefused = (event: CallEnd): boolean =>
+  event.type === 'ModelCallAborted' && event.data.reason === 'budget_refused';

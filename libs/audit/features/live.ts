@@ -1,2 +1,0 @@
-export { auditLive, withLive } from './live/audit-live.js';
-export type { LiveAuditOptions } from './live/audit-live.js';
