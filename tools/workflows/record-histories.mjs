@@ -12,7 +12,7 @@ if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {
 }
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const jest = `${root}node_modules/jest/bin/jest.js`;
-const specs = ['carry-out-run/histories', 'archive-events/archive-old-events'].map(
+const specs = ['runs/histories', 'maintenance/archive-old-events'].map(
   (spec) => `libs/agent/features/${spec}.int.spec.ts`,
 );
 const { status } = spawnSync(
