@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** A span as a collector receives it. */
@@ -103,67 +103,71 @@ const namesOf = ({ resourceMetrics = [] }: Body): string[] =>
 /** Maximum time that a test waits for a span. */
 const DEADLINE_MS = 30_000;
 
-/** Starts a collector for OTLP over HTTP. It stores JSON bodies, and only counts protobuf ones. */
-export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
-  const spans: ReceivedSpan[] = [];
-  const metrics = new Set<string>();
-  const bodies: string[] = [];
-  const contentTypes = new Set<string>();
-  const waiting = new Set<() => void>();
-
-  const receive = (type: string, body: Buffer): void => {
-    contentTypes.add(type);
-    bodies.push(body.toString('utf8'));
-    if (type.startsWith('application/json')) {
-      const parsed = JSON.parse(body.toString('utf8')) as Body;
-      spans.push(...spansOf(parsed));
-      for (const name of namesOf(parsed)) metrics.add(name);
-    }
-    for (const check of waiting) check();
-  };
-  const server = createServer((request, response) => {
+/** A collector for OTLP over HTTP. It stores JSON bodies, and only counts protobuf ones. */
+class Receiver implements OtlpReceiver {
+  url = '';
+  readonly spans: ReceivedSpan[] = [];
+  readonly metrics = new Set<string>();
+  readonly bodies: string[] = [];
+  readonly contentTypes = new Set<string>();
+  private readonly checks = new Set<() => void>();
+  private readonly server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      receive(request.headers['content-type'] ?? '', Buffer.concat(chunks));
+      this.receive(request.headers['content-type'] ?? '', Buffer.concat(chunks).toString('utf8'));
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
 
-  const waitFor: OtlpReceiver['waitFor'] = (what, find) =>
-    new Promise((resolve, reject) => {
+  async listen(): Promise<void> {
+    this.server.listen(0, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.url = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  waitFor<T>(what: string, find: (spans: readonly ReceivedSpan[]) => T | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        waiting.delete(check);
-        reject(
-          new Error(`timed out waiting for ${what}; received ${spans.map(({ name }) => name).join(', ')}`),
-        );
+        this.checks.delete(check);
+        const names = this.spans.map(({ name }) => name).join(', ');
+        reject(new Error(`timed out waiting for ${what}; received ${names}`));
       }, DEADLINE_MS);
       const check = (): void => {
-        const found = find(spans);
+        const found = find(this.spans);
         if (found === undefined) return;
         clearTimeout(timer);
-        waiting.delete(check);
+        this.checks.delete(check);
         resolve(found);
       };
-      waiting.add(check);
+      this.checks.add(check);
       check();
     });
-  return {
-    url: `http://127.0.0.1:${port}`,
-    spans,
-    metrics,
-    bodies,
-    contentTypes,
-    waitFor,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  }
+
+  async close(): Promise<void> {
+    this.server.close();
+    this.server.closeAllConnections();
+    await once(this.server, 'close');
+  }
+
+  private receive(type: string, body: string): void {
+    this.contentTypes.add(type);
+    this.bodies.push(body);
+    if (type.startsWith('application/json')) {
+      const parsed = JSON.parse(body) as Body;
+      this.spans.push(...spansOf(parsed));
+      for (const name of namesOf(parsed)) this.metrics.add(name);
+    }
+    for (const check of this.checks) check();
+  }
+}
+
+/** Starts a collector on a free loopback port. */
+export const startOtlpReceiver = async (): Promise<OtlpReceiver> => {
+  const receiver = new Receiver();
+  await receiver.listen();
+  return receiver;
 };
 
 /**

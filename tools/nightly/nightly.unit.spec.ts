@@ -81,6 +81,11 @@ describe('runPart', () => {
     });
   });
 
+  it('returns the exit code when no test has run', async () => {
+    const script = `console.log('0 passed, 0 failed'); process.exitCode = 2`;
+    expect(await runPart(partOf(script))).toMatchObject({ result: 'failed', note: 'exit code 2' });
+  });
+
   it('ends a part at its time limit, with the processes that it has started', async () => {
     const child = `require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' }); setInterval(() => {}, 1000)`;
     expect(await runPart(partOf(child, 0.02))).toMatchObject({

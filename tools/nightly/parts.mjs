@@ -121,7 +121,7 @@ export const specName = (path) => basename(path, '.nightly.spec.ts');
 const specPart = (path, isQuick) => {
   const name = specName(path);
   const { shows, minutes, env = {}, quick = {}, missing } = SPECS[name] ?? DEFAULT_SPEC;
-  const args = ['tools/bootstrap/test.cjs', '--config', 'jest.nightly.config.mjs', '--runInBand'];
+  const args = ['tools/bootstrap/test.cjs', '--config', 'jest.nightly.config.mjs', '--maxWorkers=1'];
   return {
     ...{ name, shows, minutes, missing },
     args: [...args, '--runTestsByPath', path],

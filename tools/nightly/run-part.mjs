@@ -86,7 +86,7 @@ const runGroup = ({ args, env, minutes }, figuresFile, signal) =>
 const describeEnd = ({ code, output, reason }) => {
   if (reason !== null) return reason;
   const count = COUNT.exec(output);
-  if (count) return count[0];
+  if (count && (code === 0 || count[2] !== '0')) return count[0];
   return code === 0 ? 'completed' : `exit code ${code}`;
 };
 
