@@ -1,5 +1,5 @@
-// Builds the bundled plug-ins, or those whose folders it is given, with npm packages alone: AssemblyScript sources to
-// plugins/dist/<name>.wasm.
+// Compiles the bundled plug-ins, or those in the given folders, from AssemblyScript to
+// plugins/dist/<name>.wasm. It needs only npm packages.
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ const DIST = join(HERE, 'dist');
 const PLUGINS = ['echo', 'calculator', 'http-get'];
 const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
 
-/** A plug-in's sources: of a bundled one beside this script. */
+/** Returns the folder of a plug-in's sources; bundled ones lie next to this script. */
 const assemblyOf = (plugin) => join(plugin.includes('/') ? resolve(plugin) : join(HERE, plugin), 'assembly');
 
 const sourcesOf = async (plugin) => {
@@ -21,7 +21,7 @@ const sourcesOf = async (plugin) => {
   return (await readdir(folder)).sort().map((file) => join(folder, file));
 };
 
-/** What a built file depends on: its sources, the shared ones, this script, and the toolchain's versions. */
+/** Hashes the sources, the shared sources, this script and the toolchain's versions. */
 const stampOf = async (plugin) => {
   const require = createRequire(import.meta.url);
   const toolchain = ['assemblyscript/package.json', '@extism/as-pdk/package.json'].map((id) =>

@@ -150,7 +150,7 @@ describe('what the images hold', () => {
     expect(await gzipSize(join(folder, image))).toBeLessThan(BUDGET_BYTES);
   });
 
-  it('ends, and says why, where nothing is migrated yet, for whoever starts it again', async () => {
+  it('ends with the reason where the database is not migrated yet', async () => {
     await expect(start('memory')).rejects.toThrow(/memory ended with 1: [^]*the service could not start/);
   }, 60_000);
 

@@ -5,13 +5,13 @@ import { projectRoot } from '../bootstrap/project.mjs';
 import { composeEnvironment, kubernetesSecrets, makeSecrets } from './secrets/secrets.mjs';
 
 /*
- *   node tools/deploy/make-secrets.mjs               writes .env for docker compose (never over one that is there)
- *   node tools/deploy/make-secrets.mjs --kubernetes  prints the Secrets of k8s/overlays/local, for `kubectl apply -f -`
+ * Writes .env for docker compose, unless the file exists. With --kubernetes it prints the Secrets
+ * of k8s/overlays/local for `kubectl apply -f -`.
  */
 
 const secrets = makeSecrets(() => randomBytes(24).toString('base64url'));
 
-/** Only this user may read it, and one that is in use is not replaced: the engines keep the old passwords. */
+/** Writes a file of mode 600. Does not replace one, because the engines keep the old passwords. */
 const writeNew = (path, text) => {
   try {
     const file = openSync(path, 'wx', 0o600);
@@ -19,7 +19,7 @@ const writeNew = (path, text) => {
     closeSync(file);
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
-    console.error(`${path} is there already; move it away first if its passwords are not in use`);
+    console.error(`${path} exists. What to do: move it away if its passwords are not in use`);
     process.exit(1);
   }
 };

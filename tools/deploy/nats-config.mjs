@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path';
 import { projectRoot } from '../bootstrap/project.mjs';
 
 /*
- *   node tools/deploy/nats-config.mjs           writes the NATS configuration of the containers, from the compiled code
- *   node tools/deploy/nats-config.mjs --check   exit code 1 when a committed one is another
+ * Writes the NATS configuration of the containers from the compiled code. With --check it writes
+ * nothing, and exits with 1 when a committed file differs.
  */
 
-/** Kustomize reads no file outside of its folder, so there are two copies. */
+/** Two copies, because Kustomize reads no file outside its folder. */
 const FILES = ['deploy/nats.conf', 'k8s/overlays/local/engines/nats.conf'];
 
 const { containerNatsConfig } = await import('@antiphon/stack');
@@ -23,7 +23,7 @@ const stale = FILES.filter((file) => {
 
 if (process.argv.includes('--check')) {
   for (const file of stale)
-    console.error(`${file} is not what permissions.ts says: run node tools/deploy/nats-config.mjs`);
+    console.error(`${file} differs from permissions.ts: run node tools/deploy/nats-config.mjs`);
   process.exitCode = stale.length === 0 ? 0 : 1;
 } else
   for (const file of stale) {

@@ -8,8 +8,8 @@ import { BUDGET_BYTES, gzipSize } from './stage/measure.mjs';
 import { stageImage } from './stage/stage-image.mjs';
 
 /*
- *   node tools/deploy/stage.mjs SERVICE --to FOLDER [--arch x64|arm64]   what the Dockerfile's final stage copies
- *   node tools/deploy/stage.mjs --measure [SERVICE…]                     its size as a gzipped layer, per service
+ * Writes the folder that the Dockerfile's final stage copies. With --measure it prints the size of
+ * each service as a gzipped layer.
  */
 
 const USAGE = `usage: node tools/deploy/stage.mjs SERVICE --to FOLDER [--arch x64|arm64]
@@ -24,7 +24,7 @@ const refuse = (message) => {
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** Prints the size of each; answers whether all of them are within the budget. */
+/** Prints the size of each service, and marks those over the budget. */
 const measureAll = async (names, arch) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-stage-'));
   try {

@@ -13,10 +13,9 @@ import { findOverlays, renderOverlay } from './validate/render-overlays.mjs';
 import { ensureValidators } from './validate/validator-tools.mjs';
 
 /*
- *   npm run validate:deploy                 renders and validates everything under k8s/, docker-compose.yml and deploy/
- *   npm run validate:deploy -- --root DIR   of another clone
- *   npm run validate:deploy -- --tools      only makes the programs that it validates with
- * Exit codes: 0 all good, 1 something is wrong (each with its place), 2 it could not be validated.
+ * `npm run validate:deploy` renders and validates k8s/, docker-compose.yml and deploy/. `--root`
+ * validates another clone. `--tools` only builds the programs that it needs. Exit codes are 0 for
+ * valid files, 1 for problems (each with its place), 2 when the validation could not run.
  */
 
 const checkOverlay = (tools, root, overlay) => {
@@ -59,8 +58,8 @@ const main = async () => {
   const { values } = parseArgs({ options: { root: { type: 'string' }, tools: { type: 'boolean' } } });
   const progress = createProgress((line) => console.log(line));
   const context = { cache: cacheFolder(), env: process.env };
-  const tools = await progress.step('tools: finding or making them', (tell) =>
-    ensureValidators(context, tell),
+  const tools = await progress.step('tools: finding or building them', (detail) =>
+    ensureValidators(context, detail),
   );
   if (values.tools) return;
   const wrong = validateAll(tools, resolve(values.root ?? projectRoot));

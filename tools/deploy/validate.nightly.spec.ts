@@ -11,7 +11,7 @@ import {
 } from './testing/validate-under-test.js';
 import type { Mistake } from './testing/validate-under-test.js';
 
-/** Each hides what comes after it, or is hidden. What hides nothing is in validate.int.spec.ts. */
+/** Mistakes that hide later ones, or are hidden. validate.int.spec.ts plants all others at once. */
 const mistakes: readonly Mistake[] = [
   [
     'a typo in a manifest',

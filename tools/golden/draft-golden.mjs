@@ -3,8 +3,9 @@ import { dirname, join } from 'node:path';
 import { EVENT_CONTRACTS } from '../../libs/contracts/dist/events/index.js';
 
 /*
- * Drafts a golden payload for each event type and form that has none (`npm run golden:events`, after a build), from its
- * contract: look at it, and put in values as they occur. Never writes over one that is there.
+ * Drafts a golden payload from the contract of each event type and form that has none. Run it by
+ * `npm run golden:events` after a build, then replace the values by realistic ones. It replaces no
+ * existing payload.
  */
 const FOLDER = join(import.meta.dirname, '../../libs/contracts/events/golden');
 const UUID = '0192f0c1-7a2b-7c3d-8e4f-000000000001';

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 
 /*
- * Makes the deterministic bundle that the agent's Temporal worker runs, from the compiled package. Built ahead: at run
- * time it would cost a start 1 s and 60 MB, and an image its compilers (docs/adr/0057).
+ * Builds the deterministic bundle that the agent's Temporal worker runs. Bundling at run time would
+ * cost each start 1 s and 60 MB, and an image its compilers (docs/adr/0057).
  */
 const workflows = fileURLToPath(new URL('../../libs/agent/workflows/dist/', import.meta.url));
 const target = `${workflows}bundle.js`;

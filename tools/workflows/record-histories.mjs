@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 /*
- * Records the Temporal histories that the specs replay, from real runs on a real server, under the name given
- * (`npm run record:histories -- 2026-11-22`). Files of older names stay: workflows that began under them must go on.
+ * Records Temporal histories from real runs on a real server, for specs that replay them. The name
+ * is an argument (`npm run record:histories -- 2026-11-22`). Older files stay, because workflows that
+ * began with them must continue.
  */
 const [name] = process.argv.slice(2);
 if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {

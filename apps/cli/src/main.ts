@@ -69,6 +69,12 @@ const reportFailure = async (error: unknown): Promise<number> => {
   return exitCodeOf(error);
 };
 
+// A reader such as `| head` may close its end before all output is written.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
 try {
   await createProgram().parseAsync(process.argv);
 } catch (error) {

@@ -3,11 +3,12 @@ const MAX_LENGTH: i32 = 1000;
 const MAX_DEPTH: i32 = 100;
 
 /**
- * Parses and works out at once, by recursive descent:
+ * Parses and evaluates by recursive descent.
  *   sum = product (("+" | "-") product)*        product = signed (("*" | "/" | "%") signed)*
  *   signed = ("+" | "-") signed | power         power = atom ("^" signed)?
  *   atom = number | "(" sum ")"
- * so -2^2 is -4, 2^-1 is 0.5 and 2^3^2 is 512, as in mathematics.
+ * .
+ * As in mathematics, -2^2 is -4, 2^-1 is 0.5 and 2^3^2 is 512.
  */
 export class Calculation {
   value: f64 = 0;

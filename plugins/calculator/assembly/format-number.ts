@@ -2,8 +2,8 @@ const SIGNIFICANT: i32 = 15;
 const MAX_EXACT: f64 = 9007199254740991;
 
 /**
- * A number as people write it: integers whole while they are exact, others to 15 significant digits, which hides
- * that 0.1 + 0.2 is 0.30000000000000004 in binary; what is too large to be exact says so by its exponent.
+ * Formats a number for people. Exact integers have all digits, other numbers 15 significant ones,
+ * which hides that 0.1 + 0.2 is 0.30000000000000004 in binary. Larger numbers have an exponent.
  */
 export function formatNumber(value: f64): string {
   if (value == 0) return '0';

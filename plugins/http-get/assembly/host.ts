@@ -1,4 +1,4 @@
-// What this plug-in asks of its host beyond the development kit. Decorators of functions are AssemblyScript's own.
+// Imports from the host beyond the development kit. AssemblyScript has decorators of functions.
 @external("extism:host/env", "http_request")
 export declare function http_request(request: u64, body: u64): u64;
 @external("extism:host/env", "http_status_code")

@@ -1,4 +1,4 @@
-/** A JSON string literal of a text in UTF-8, as UTF-8; in linear time, whatever its size. */
+/** Returns the JSON string literal of a UTF-8 text, as UTF-8, in linear time. */
 export function quote(text: Uint8Array): Uint8Array {
   let size = 2;
   for (let i = 0; i < text.length; i++) size += escapedSize(text[i]);
@@ -92,7 +92,7 @@ export class StringField {
   }
 
   private readString(): string {
-    // A string is never longer than its literal: one buffer, whatever it holds.
+    // A string is never longer than its literal: one buffer is enough.
     const units = new StaticArray<u16>(this.text.length - this.at);
     let length = 0;
     for (this.at++; this.at < this.text.length; this.at++) {

@@ -1,7 +1,7 @@
 import { Host } from '@extism/as-pdk';
 import { quote } from './json';
 
-/** Answers a tool call: `content` (UTF-8) for the model, and whether it says that the call failed. */
+/** Returns the result of a tool call: `content` (UTF-8) for the model, and a failure flag. */
 export function answer(content: Uint8Array, isError: bool): i32 {
   const head = utf8('{"content":');
   const body = quote(content);

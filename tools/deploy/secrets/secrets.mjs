@@ -4,8 +4,8 @@ const NATS_USERS = ['operator', ...SERVICES];
 const byName = (names, make) => Object.fromEntries(names.map((name) => [name, make()]));
 
 /**
- * Everything secret of one installation; what `npm start` makes for a home.
- * @param {() => string} random letters, digits, `-` and `_` only: they go into URLs as they are
+ * Generates the secrets of one installation, like `npm start` for a home. `random` returns letters,
+ * digits, `-` and `_` only, because URLs contain them unescaped.
  */
 export const makeSecrets = (random) => ({
   token: `antiphon_${random()}`,
@@ -16,7 +16,7 @@ export const makeSecrets = (random) => ({
 
 const variable = (name, what) => `ANTIPHON_${name.toUpperCase()}_${what}_PASSWORD`;
 
-/** Every variable that docker-compose.yml asks for. */
+/** Returns the variables of docker-compose.yml. */
 export const composeVariables = ({ token, owner, database, nats }) => ({
   ANTIPHON_GATEWAY_TOKEN: token,
   ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
@@ -31,7 +31,7 @@ export const composeEnvironment = (secrets) =>
 
 const POSTGRES = 'postgres.antiphon.svc:5432/antiphon';
 
-/** By name: the Secrets that k8s/base and k8s/overlays/local refer to, with their keys. */
+/** Returns the Secrets that k8s/base and k8s/overlays/local refer to, by name, with their keys. */
 export const secretData = ({ token, owner, database, nats }) => ({
   ...Object.fromEntries(
     SERVICES.map((name) => [
@@ -51,7 +51,7 @@ export const secretData = ({ token, owner, database, nats }) => ({
   'antiphon-nats': Object.fromEntries(NATS_USERS.map((name) => [`${name}-password`, nats[name]])),
 });
 
-/** JSON is YAML: one document a Secret. */
+/** Renders one YAML document per Secret, as JSON. */
 export const kubernetesSecrets = (secrets) =>
   Object.entries(secretData(secrets))
     .map(([name, stringData]) => ({

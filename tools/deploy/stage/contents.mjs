@@ -1,19 +1,20 @@
-/*
- * What the image of each service holds. The Dockerfile's final stage copies what `stage.mjs` makes of this table and
- * nothing else, and the figures in docs/deployment.md are measured on the same folder: they cannot drift apart.
- */
+// Contents of each service's image. The Dockerfile's final stage copies the folder that stage.mjs
+// makes from this table, and docs/deployment.md has figures of the same folder.
 
 /**
- * `main`: the compiled program. `files`: what it reads beside its code, from the root of the project, built before.
- * `resolves`: packages of ours that it finds by name without importing them, such as the workflow bundle.
- * `leavesOut`: packages that code within reach names but this service never loads (they are imported where needed).
- * @typedef {{main: string, files?: readonly string[], resolves?: readonly string[], leavesOut?: readonly string[]}} Contents
+ * Contents of one image.
+ * @typedef {object} Contents
+ * @property {string} main the compiled program
+ * @property {readonly string[]} [files] built files that it reads, relative to the project
+ * @property {readonly string[]} [resolves] own packages that it finds by name without an import
+ * @property {readonly string[]} [leavesOut] packages that its code names and this service never
+ * loads
  */
 
-/** The health of Temporal is asked by the services that work with it; the others never load its client. */
+/** Only services that use Temporal check its health; the others never load its client. */
 const WITHOUT_TEMPORAL = ['@temporalio/client'];
 
-/** Temporal's worker bundles workflows with these when it is given sources; here it is given a bundle. */
+/** Bundlers of Temporal's worker for workflow sources; this project passes a bundle. */
 const WITHOUT_BUNDLING = ['@swc/core', 'swc-loader', 'terser-webpack-plugin'];
 
 /** @type {Readonly<Record<string, Contents>>} */
@@ -27,14 +28,14 @@ export const IMAGES = {
   sandbox: { main: 'apps/sandbox/dist/main.js', files: ['plugins/dist'], leavesOut: WITHOUT_TEMPORAL },
   metering: { main: 'apps/metering/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
   memory: { main: 'apps/memory/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
-  // `antiphon …`, for the machine or the cluster where the rest runs.
+  // `antiphon …` next to the services.
   cli: { main: 'apps/cli/dist/main.js' },
   migrate: { main: 'tools/stack/dist/deploy/migrate-main.js', files: ['prisma/migrations'] },
 };
 
 export const IMAGE_NAMES = Object.keys(IMAGES);
 
-/** What no process reads at run time. */
+/** Files that no process reads at run time. */
 const NEVER_READ = /(\.map|\.(d\.)?[cm]?ts|\.tsx|\.flow|\.md|\.markdown|\.tsbuildinfo|\.stamp)$/i;
 const TOP_LEVEL_NEVER_READ =
   /^(test|tests|__tests__|docs?|examples?|benchmarks?|coverage|\.github|\.vscode)(\/|$)/;
@@ -42,19 +43,18 @@ const TOP_LEVEL_NEVER_READ =
 /** The vendor's name of a platform in the folders of `@temporalio/core-bridge/releases`. */
 const RUST_PLATFORM = { x64: 'x86_64-unknown-linux-gnu', arm64: 'aarch64-unknown-linux-gnu' };
 
-/** Rules for one package: true for a file that goes with it. Paths are relative to the package. */
+/**
+ * Rules for one package, which return true for a staged file. Paths are relative to the package.
+ */
 const OWN_RULES = {
-  // 137 MB for five platforms, and the Rust source of it.
+  // Has 137 MB for five platforms, and the Rust source.
   '@temporalio/core-bridge': (path, arch) =>
     path.startsWith('releases/')
       ? path.startsWith(`releases/${RUST_PLATFORM[arch]}/`)
       : !/^(sdk-core|src|ts|bridge-macros|scripts)\/|^Cargo\./.test(path),
 };
 
-/**
- * Whether a file of a package is staged.
- * @param {string} packageName @param {string} path relative to the package, with `/` @param {'x64' | 'arm64'} arch
- */
+/** Returns true if a package's file is staged. `path` is relative to the package, with `/`. */
 export const isStaged = (packageName, path, arch) =>
   !NEVER_READ.test(path) &&
   !TOP_LEVEL_NEVER_READ.test(path) &&

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createGzip } from 'node:zlib';
 
-/** As of a release of the seeds' kind: a service is under it, or docs/deployment.md says why not. */
+/** Maximum size of a service's layer, bytes; docs/deployment.md explains each exception. */
 export const BUDGET_BYTES = 25_000_000;
 
-/** Bytes of a folder as a gzipped tar, which is how a registry keeps an image's layer. */
+/** Returns the size of a folder as a gzipped tar, the form in which a registry stores a layer. */
 export const gzipSize = async (folder) => {
   const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const exit = once(tar, 'exit');

@@ -2,6 +2,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  readFileSync,
   readdirSync,
   realpathSync,
   rmSync,
@@ -14,7 +15,7 @@ import { tracePackages } from './trace-packages.mjs';
 
 const slashes = (path) => path.split(sep).join('/');
 
-/** Copies a package without what lies in its own `node_modules`: that is staged for itself, or not needed. */
+/** Copies a package without its own `node_modules`, which is staged separately where needed. */
 const copyPackage = (name, from, to, arch) => {
   const source = realpathSync(from);
   cpSync(source, to, {
@@ -23,7 +24,7 @@ const copyPackage = (name, from, to, arch) => {
       const inside = slashes(relative(source, path));
       if (inside === '') return true;
       if (inside.split('/').includes('node_modules')) return false;
-      // Rules speak of files; a folder that stays empty is removed below.
+      // Rules apply to files; an empty folder is removed below.
       if (statSync(path).isDirectory()) return true;
       return isStaged(name, inside, arch);
     },
@@ -40,20 +41,24 @@ const removeEmptyFolders = (folder) => {
   }
 };
 
-/** Of our own packages: the manifest and what was compiled. */
+/** Returns true for a package of plain JavaScript, whose `dist` has only declarations. */
+const isPlainJavaScript = ({ exports: table = {} }) =>
+  Object.values(table).some(({ default: target }) => target?.endsWith('.mjs'));
+
+/** Copies an own package: its manifest, and its compiled files or its plain JavaScript. */
 const copyOwn = (from, to, arch) => {
   const source = realpathSync(from);
   mkdirSync(to, { recursive: true });
   cpSync(join(source, 'package.json'), join(to, 'package.json'));
-  if (existsSync(join(source, 'dist'))) copyPackage('', join(source, 'dist'), join(to, 'dist'), arch);
-  // The bootstrap is plain JavaScript and has nothing to compile.
-  else copyPackage('', source, to, arch);
+  const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
+  if (isPlainJavaScript(manifest)) copyPackage('', source, to, arch);
+  else if (existsSync(join(source, 'dist'))) copyPackage('', join(source, 'dist'), join(to, 'dist'), arch);
 };
 
 const copyFiles = (root, files, target) => {
   for (const path of files) {
     if (!existsSync(join(root, path)))
-      throw new Error(`${path} is not there: build the project first (npm run build:plugins)`);
+      throw new Error(`${path} is missing. What to do: build the project first (npm run build:plugins)`);
     cpSync(join(root, path), join(target, path), {
       recursive: true,
       filter: (file) => !file.endsWith('.stamp'),
@@ -61,14 +66,13 @@ const copyFiles = (root, files, target) => {
   }
 };
 
-/** The folder of the package that a compiled program belongs to. */
+/** Returns the folder of a compiled program's package. */
 const packageOf = (main) => main.split('/dist/')[0] ?? '';
 
 /**
- * Writes into `target` exactly what the image of a service holds: its program, its production dependencies for Linux on
- * `arch`, what it reads beside them, `start.mjs` and `healthcheck.mjs`.
- * @param {{root: string, name: string, target: string, arch: 'x64' | 'arm64'}} options
- * @throws when the project is not built, or a dependency is not installed
+ * Writes the content of a service's image to `target`. It has the program, its production
+ * dependencies for Linux on `arch`, its data files, `start.mjs` and `healthcheck.mjs`. Throws when
+ * the project is not built or a dependency is not installed.
  */
 export const stageImage = ({ root, name, target, arch }) => {
   const { main, files = [], resolves = [], leavesOut } = IMAGES[name];

@@ -3,9 +3,11 @@ import { dirname, join, relative } from 'node:path';
 
 const SPECIFIER = /(\.{1,2}\/[\w./-]+|[@a-z][\w@./-]*)/.source;
 const IMPORT = new RegExp(`(?:\\bfrom\\s*|\\bimport\\s*\\(\\s*|^\\s*import\\s*)['"]${SPECIFIER}['"]`, 'gm');
+/** Matches a line whose JSDoc names a type of another module, which is no import at run time. */
+const JSDOC_IMPORT = /^.*@\w+ \{.*\bimport\('.*$/gm;
 const OWN = '@antiphon/';
 
-/** @returns {{name: string, subpath: string}} of `@scope/name/sub/path` */
+/** Splits `@scope/name/sub/path` into name and subpath. */
 const splitSpecifier = (specifier) => {
   const parts = specifier.split('/');
   const name = parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
@@ -14,7 +16,7 @@ const splitSpecifier = (specifier) => {
 
 const readManifest = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
-/** The folder of a package as Node finds it from another folder, or null. */
+/** Returns the folder of a package as Node resolves it from another folder, or null. */
 export const findPackage = (root, from, name) => {
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);
@@ -23,7 +25,7 @@ export const findPackage = (root, from, name) => {
   }
 };
 
-/** `exports` of our own packages are plain: a name, or a name with one `*`, to `{default}`. */
+/** Resolves an own package's `exports`, which map a name, or one with a `*`, to `{default}`. */
 const resolveOwn = (folder, subpath) => {
   const { exports: table, name } = readManifest(folder);
   const exact = table[subpath];
@@ -37,11 +39,13 @@ const resolveOwn = (folder, subpath) => {
 };
 
 const importsOf = (file) => {
-  if (!existsSync(file)) throw new Error(`${file} is not there: build the project first (npm run build)`);
-  return [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => match[1] ?? '');
+  if (!existsSync(file))
+    throw new Error(`${file} is missing. What to do: build the project first (npm run build)`);
+  const code = readFileSync(file, 'utf8').replaceAll(JSDOC_IMPORT, '');
+  return [...code.matchAll(IMPORT)].map((match) => match[1] ?? '');
 };
 
-/** Whether npm would install a package on this platform. */
+/** Returns true if npm installs a package on this platform. */
 const fits = ({ os, cpu, libc }, arch) =>
   [
     [os, 'linux'],
@@ -59,7 +63,7 @@ const dependenciesOf = (manifest) => {
   return { required, optional };
 };
 
-/** Our own files that a program reaches, and the packages of others that they name. */
+/** Returns the own packages that a program imports, and the external ones that they name. */
 const traceOwn = (root, main, leavesOut) => {
   const ownPackages = new Map();
   const externals = new Set();
@@ -83,7 +87,7 @@ const traceOwn = (root, main, leavesOut) => {
   return { ownPackages, externals };
 };
 
-/** The packages of others with everything that they depend on, as folders relative to the root. */
+/** Returns external packages with all dependencies, as folders relative to the root. */
 const closeOver = (root, externals, arch, leavesOut) => {
   const found = new Map();
   const add = (from, name, required) => {
@@ -108,11 +112,10 @@ const closeOver = (root, externals, arch, leavesOut) => {
 };
 
 /**
- * Which packages a compiled program needs at run time: found by following its imports through our own packages, then
- * the declared dependencies of everybody else's, for Linux and one processor.
- * @returns {{own: Map<string, string>, others: Map<string, string>}} ours: folder by name; others': name by the path
- * under the root, which may be nested in another package's `node_modules`
- * @throws when something is not built or not installed
+ * Finds the packages that a compiled program needs at run time on Linux. Follows its imports
+ * through own packages, then the declared dependencies of external ones. `own` maps a name to its
+ * folder. `others` maps a path under the root, which may be nested, to a name. Throws for missing
+ * packages.
  */
 export const tracePackages = (root, main, { arch, leavesOut = [] }) => {
   const { ownPackages, externals } = traceOwn(root, main, leavesOut);

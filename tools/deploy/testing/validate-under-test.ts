@@ -8,7 +8,7 @@ import { hasValidators } from '../validate/validator-tools.mjs';
 
 const VALIDATE = join(projectRoot, 'tools/deploy/validate.mjs');
 
-/** Go and Python modules are fetched and built the first time: two to three minutes. */
+/** Timeout of the first run, which fetches and builds Go and Python modules. */
 export const UNTIL_BUILT_MS = 900_000;
 
 interface Outcome {
@@ -25,13 +25,13 @@ export const validate = (args: readonly string[], env: NodeJS.ProcessEnv = proce
     });
   });
 
-/** On a machine without Go or Python the rest cannot be shown, and counts as skipped; in CI it must be. */
+/** False skips the rest on a machine without Go or Python. CI never skips it. */
 export const canValidate =
   process.env['CI'] === 'true' ||
   hasValidators(cacheFolder(process.env)) ||
   (findOnPath('go') !== null && findOnPath('python3') !== null);
 
-/** A mistake to plant (`from` becomes `to` in the file at `path`), and what is said of it. */
+/** A mistake to plant (`from` becomes `to` in the file at `path`), and the expected message. */
 export type Mistake = readonly [
   what: string,
   path: string,
@@ -40,13 +40,13 @@ export type Mistake = readonly [
   expected: RegExp,
 ];
 
-/** Copies all that deploys into the folder `root`, over what is there. */
+/** Copies all deployment files into the folder `root`, and replaces existing ones. */
 export const copyDeployment = (root: string): void => {
   for (const path of ['k8s', 'deploy', 'docker-compose.yml'])
     cpSync(join(projectRoot, path), join(root, path), { recursive: true, force: true });
 };
 
-/** Changes one place of a file of the copy; the text must be there. */
+/** Changes one place in a copied file, which must contain the text. */
 export const plant = (root: string, [, path, from, to]: Mistake): void => {
   const before = readFileSync(join(root, path), 'utf8');
   const after = before.replace(from, to);

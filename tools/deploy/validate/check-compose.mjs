@@ -6,13 +6,15 @@ const FILE = 'docker-compose.yml';
 const ENGINES = ['postgres', 'nats', 'temporal'];
 const PUBLISHED = ['gateway', 'temporal'];
 
-/** Runs to its end; who needs it waits for that, and nobody asks for its health. */
+/**
+ * Returns true for a service that runs to its end, for which others wait; it has no health check.
+ */
 const isJob = (name, services) =>
   Object.values(services).some(
     ({ depends_on: needs }) => needs?.[name]?.condition === 'service_completed_successfully',
   );
 
-/** Started by hand, and gone when it has done its work. */
+/** Returns true for a service that an operator starts by hand. */
 const isTool = ({ profiles }) => asList(profiles).includes('tools');
 
 const isHealthChecked = ({ healthcheck }) =>
@@ -23,7 +25,7 @@ const isHealthChecked = ({ healthcheck }) =>
 
 const isOurs = ({ build }) => build?.dockerfile?.endsWith('deploy/Dockerfile') ?? false;
 
-/** Each rule answers what is wrong with a service, or nothing. */
+/** Rules that return a problem of a service, or a falsy value. */
 const RULES = [
   (service, name, all) =>
     !isJob(name, all) && !isTool(service) && !isHealthChecked(service) && 'has no health check',
@@ -60,7 +62,7 @@ const RULES = [
   ({ volumes }, name) =>
     ENGINES.includes(name) &&
     !asList(volumes).some(({ type }) => type === 'volume') &&
-    'keeps its data in no volume',
+    'stores its data in no volume',
 ];
 
 const checkModel = ({ services = {} }) => [
@@ -74,7 +76,7 @@ const checkModel = ({ services = {} }) => [
   ),
 ];
 
-/** Reads docker-compose.yml as Compose would (schema, interpolation, consistency), then holds it against our own rules. */
+/** Validates docker-compose.yml as Compose does, then by the project's own rules. */
 export const checkCompose = (composeCheck, root) => {
   const env = { PATH: process.env.PATH, ...composeVariables(makeSecrets(() => 'only-for-validation')) };
   const run = spawnSync(composeCheck, [FILE], { cwd: root, encoding: 'utf8', env });

@@ -9,7 +9,7 @@ const WEB = 443;
 /** Where a collector of traces listens (OTLP over HTTP). */
 const OTLP = 4318;
 
-/** Ports that a pod must get out to, by its name; what it does not need it must not have (but for the web). */
+/** Ports that a pod must reach, by its name. Except for the web, all others must be closed. */
 const NEEDS = {
   gateway: [NATS, POSTGRESQL, DNS, OTLP],
   agent: [NATS, POSTGRESQL, TEMPORAL, DNS, WEB, OTLP],
@@ -37,7 +37,7 @@ const checkPod = (overlay, policies, { kind, name, labels }) => {
   const own = policies.filter(({ spec }) => selects(spec.podSelector, labels));
   const wanted = NEEDS[name];
   if (wanted === undefined)
-    return [problem(place, 'nobody has said what it may talk to (tools/deploy/validate/check-network.mjs)')];
+    return [problem(place, 'tools/deploy/validate/check-network.mjs does not list its ports')];
   const open = new Set(portsOf(own.flatMap(({ spec }) => asList(spec.egress))));
   return [
     ...wanted
@@ -49,7 +49,7 @@ const checkPod = (overlay, policies, { kind, name, labels }) => {
   ];
 };
 
-/** A selector that picks nobody is a policy that does nothing, mostly by a typo. */
+/** Reports a selector that matches no pod, mostly because of a typo. */
 const checkSelectors = (overlay, policies, workloads) =>
   policies.flatMap((policy) => {
     const place = `${overlay}: NetworkPolicy ${policy.metadata.name}`;
@@ -65,9 +65,9 @@ const checkSelectors = (overlay, policies, workloads) =>
 const checkOpenRules = (overlay, policies) =>
   policies
     .filter(({ spec }) => asList(spec.ingress).some(({ from }) => from === undefined || from.length === 0))
-    .map(({ metadata }) => problem(`${overlay}: NetworkPolicy ${metadata.name}`, 'lets in everybody'));
+    .map(({ metadata }) => problem(`${overlay}: NetworkPolicy ${metadata.name}`, 'allows every source'));
 
-/** Default-deny, and for each pod exactly the ways out that it needs; the gateway can be reached. */
+/** Checks for a default deny, exactly the needed ports of each pod, and a reachable gateway. */
 export const checkNetwork = (overlay, documents) => {
   const policies = documents.filter(({ kind }) => kind === 'NetworkPolicy');
   const workloads = workloadsOf(documents);
@@ -82,8 +82,8 @@ export const checkNetwork = (overlay, documents) => {
   return [
     ...(policies.some(isDefaultDeny)
       ? []
-      : [problem(overlay, 'there is no NetworkPolicy that denies everything to everybody')]),
-    ...(reached ? [] : [problem(overlay, 'no network policy lets anybody in to the gateway')]),
+      : [problem(overlay, 'there is no NetworkPolicy that denies all traffic')]),
+    ...(reached ? [] : [problem(overlay, 'no network policy allows traffic to the gateway')]),
     ...workloads.flatMap((workload) => checkPod(overlay, policies, workload)),
     ...checkSelectors(overlay, policies, workloads),
     ...checkOpenRules(overlay, policies),

@@ -1,13 +1,15 @@
 import { asList, problem } from './problem.mjs';
 import { containersOf, workloadsOf } from './workloads.mjs';
 
-/** Volumes of the restricted profile, less those that nobody here has a use for. */
+/** Volumes of the restricted profile that this project uses. */
 const VOLUME_KINDS = ['configMap', 'secret', 'emptyDir', 'projected', 'persistentVolumeClaim', 'downwardAPI'];
 const SECRET_NAME = /(PASSWORD|TOKEN|SECRET|_KEY|DATABASE_URL)$/;
 
 const SECCOMP = ['RuntimeDefault', 'Localhost'];
 
-/** Each rule answers what is wrong, or nothing: first for a pod, then for each of its containers. */
+/**
+ * Each rule answers what is wrong, or nothing: first for a pod, then for each of its containers.
+ */
 const POD_RULES = [
   ({ hostNetwork, hostPID, hostIPC }) =>
     (hostNetwork || hostPID || hostIPC) && 'shares a namespace with its host',
@@ -63,7 +65,7 @@ const CONTAINER_RULES = [
 
 const isAsked = (probe, path) => probe?.httpGet?.path === path;
 
-/** What runs on is asked for its health; our services at the addresses that tell the truth about it. */
+/** Reports missing probes, and probes of own services at other addresses than their health. */
 const probeProblems = (container, isService) => [
   ...['startupProbe', 'livenessProbe', 'readinessProbe']
     .filter((name) => container[name] === undefined)
@@ -89,7 +91,7 @@ const checkWorkload = (overlay, { kind, name, labels, pod, runsOn }) => {
   return [...ofPod, ...ofContainers].map((message) => problem(place, message));
 };
 
-/** Our own rules for pods: the restricted profile and a little more, limits, probes, images, no secret in a manifest. */
+/** Checks pods for the restricted profile, limits, probes, image tags and secrets in a manifest. */
 export const checkPods = (overlay, documents) => {
   const namespace = documents.find(({ kind }) => kind === 'Namespace');
   const enforced = namespace?.metadata?.labels?.['pod-security.kubernetes.io/enforce'];

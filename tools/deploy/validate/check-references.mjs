@@ -88,7 +88,7 @@ const checkComplete = (overlay, workloads) => [
     : [problem(overlay, 'there is no migration Job')]),
 ];
 
-/** What the documents of an overlay say of each other: names, keys, selectors and ports that must be there. */
+/** Checks the references between an overlay's documents, by names, keys, selectors and ports. */
 export const checkReferences = (overlay, documents) => {
   const workloads = workloadsOf(documents);
   return [

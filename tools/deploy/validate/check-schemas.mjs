@@ -21,7 +21,7 @@ const readFailures = (overlay, names, version, output) =>
     problem(`${overlay}: ${names.get(file) ?? file}`, `Kubernetes ${version}: ${message}`),
   );
 
-/** Validates each document against the schemas of Kubernetes, strictly: a field that is unknown there is an error. */
+/** Validates each document against the schemas of Kubernetes; an unknown field is an error. */
 export const checkSchemas = (python, overlay, documents) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-manifests-'));
   const names = new Map();

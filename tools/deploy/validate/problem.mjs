@@ -3,5 +3,5 @@ export const problem = (place, message) => ({ place, message });
 
 export const asList = (value) => (Array.isArray(value) ? value : []);
 
-/** What a document is called in messages: `overlays/local: Deployment agent`. */
+/** Names a document in messages, such as `Deployment agent`. */
 export const nameOf = ({ kind, metadata }) => `${kind} ${metadata?.name}`;

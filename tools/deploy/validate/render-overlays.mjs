@@ -15,10 +15,7 @@ export const findOverlays = (root) => {
     .sort();
 };
 
-/**
- * Renders an overlay as `kubectl apply -k` would.
- * @returns {{documents: object[], problems: {place: string, message: string}[]}}
- */
+/** Renders an overlay as `kubectl apply -k` does. Returns its documents, or the problems. */
 export const renderOverlay = (kustomize, root, overlay) => {
   const run = spawnSync(kustomize, ['build', overlay], {
     cwd: root,

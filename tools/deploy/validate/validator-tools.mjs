@@ -42,7 +42,9 @@ const assertInstalled = (env) => {
   throw unavailable(missing.map(([what]) => what).join('; '), missing.map(([, toDo]) => toDo).join('; '));
 };
 
-/** Folders have the name of what they were made from, so that a raised version is another folder. */
+/**
+ * Folders have the name of what they were made from, so that a raised version is another folder.
+ */
 const toolsFolder = (cache) => {
   const hash = createHash('sha256').update(`${process.platform}-${process.arch}\0`);
   for (const file of PIN_FILES) hash.update(readFileSync(join(PINS, file))).update('\0');
@@ -98,7 +100,7 @@ const programsIn = (folder) => ({
 const READY = 'ready';
 const isReady = (folder) => existsSync(join(folder, READY));
 
-/** A venv knows its own path, so it is made in place; the programs come by one rename, and the mark last of all. */
+/** Builds the programs in place, because a venv contains its own path. Writes the mark last. */
 const fill = async (folder, context, onProgress) => {
   assertInstalled(context.env);
   rmSync(folder, { recursive: true, force: true });
@@ -114,11 +116,8 @@ const fill = async (folder, context, onProgress) => {
 export const hasValidators = (cache) => isReady(toolsFolder(cache));
 
 /**
- * The programs that validate, from the cache; built and installed there when they are not (two to three minutes, once).
- * @param {{cache: string, env: NodeJS.ProcessEnv, signal?: AbortSignal}} context
- * @param {(text: string) => void} onProgress
- * @returns {Promise<{kustomize: string, composeCheck: string, python: string}>}
- * @throws {UserError} with exit code 2, which says what to install, when they cannot be had
+ * Returns the validators from the cache. Builds them once where they are missing, in two to three
+ * minutes. Throws a UserError with exit code 2 when Go or Python is missing.
  */
 export const ensureValidators = async (context, onProgress = () => {}) => {
   const folder = toolsFolder(context.cache);
@@ -130,7 +129,7 @@ export const ensureValidators = async (context, onProgress = () => {}) => {
     onWait: ({ pid }) => onProgress(`waiting for process ${pid}, which is making them`),
   });
   try {
-    // Somebody else may have made them while we waited.
+    // Another process may have built them during the wait.
     if (!isReady(folder)) await fill(folder, { ...context, adopt: lock.adopt }, onProgress);
     return programsIn(folder);
   } finally {

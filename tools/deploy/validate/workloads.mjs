@@ -2,7 +2,7 @@ import { asList } from './problem.mjs';
 
 const WORKLOADS = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob', 'Pod'];
 
-/** The pods that a set of documents would make: who makes them, with what labels and what specification. */
+/** Returns the pods of a set of documents with their workload, labels and specification. */
 export const workloadsOf = (documents) =>
   documents
     .filter(({ kind }) => WORKLOADS.includes(kind))
@@ -24,6 +24,6 @@ export const containersOf = (pod) => [
   ...asList(pod.ephemeralContainers),
 ];
 
-/** Whether a label selector picks these labels; expressions are not used here, and refused by the caller. */
+/** Returns true if a label selector matches. The caller refuses expressions, which are not used. */
 export const selects = (selector, labels) =>
   Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value);

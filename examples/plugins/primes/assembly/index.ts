@@ -2,8 +2,8 @@ import { Host } from '@extism/as-pdk';
 import { StringField } from '../../../../plugins/shared/assembly/json';
 import { answerText } from '../../../../plugins/shared/assembly/result';
 
-// Counting takes as long as the number is large: half a second is enough for most, and what was slow once, because the
-// machine was busy, may be quick the next time.
+// The time grows with the number. Half a second is enough for most numbers, and a retry helps when
+// the machine was busy.
 export function describe(): i32 {
   Host.outputString(
     '{"description":"Counts the prime numbers below a number.",' +
