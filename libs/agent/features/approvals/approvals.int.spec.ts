@@ -214,7 +214,7 @@ describe('an answer', () => {
     const agent = start();
     const { sessionId, approvalId } = await waits(agent);
     agent.kill();
-    await world.bury(agent);
+    await world.handleExit(agent);
     const later = world.process({ config, clock: { now: () => Date.now() + DAY_MS } });
     await expect(answer(later, approvalId, 'approve')).rejects.toMatchObject({
       code: 'APPROVAL.CLOSED',
@@ -231,7 +231,7 @@ describe('a turn that waits', () => {
     const one = start();
     const { sessionId, approvalId } = await waits(one);
     one.kill();
-    await world.bury(one);
+    await world.handleExit(one);
     const two = start();
     const before = await world.types(sessionId);
     const owner = async (): Promise<string | undefined> => {
@@ -250,9 +250,9 @@ describe('a turn that waits', () => {
     const one = start();
     const { sessionId, approvalId } = await waits(one);
     one.kill();
-    await world.bury(one);
+    await world.handleExit(one);
     const life: { process: TestProcess | null } = { process: null };
-    const mortal = world.process({
+    const killable = world.process({
       config,
       store: {
         ...world.store,
@@ -263,10 +263,10 @@ describe('a turn that waits', () => {
         },
       },
     });
-    life.process = mortal;
-    answer(mortal, approvalId, 'approve').catch(() => undefined);
+    life.process = killable;
+    answer(killable, approvalId, 'approve').catch(() => undefined);
     await until(async () => (await world.types(sessionId)).includes('ApprovalGranted'));
-    await world.bury(mortal);
+    await world.handleExit(killable);
     start();
     const events = await world.ended(sessionId);
     expect(events.at(-2)?.data['text']).toBe('{"n":0}');

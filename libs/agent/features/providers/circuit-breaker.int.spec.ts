@@ -133,7 +133,7 @@ describe('a trial call', () => {
     await submitTo(one, { address: newAddress() });
     await until(() => callsTo('first') === before + 1);
     one.kill();
-    await world.bury(one);
+    await world.handleExit(one);
     world.model.reply = async () => says('again');
     const other = start();
     await until(() => other.runtime.openCircuits()[0]?.state === 'probing');

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import { framesOf, initialCursor, isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { ModelFailure } from '@antiphon/agent-domain';
 import type { RecordedEvent } from '@antiphon/event-store';
@@ -9,7 +9,6 @@ import {
   newAddress,
   submitTo,
   testConfig,
-  TURN_ENDS,
   until,
   WORKSPACE,
 } from '../testing/agent-world.js';
@@ -68,7 +67,7 @@ const createCrew = () => {
     const [gone] = crew.splice(index, 1, start());
     gone?.kill();
     // A supervisor detects some deaths; others show only when their leases expire.
-    if (gone && choose(4) > 0) await world.bury(gone);
+    if (gone && choose(4) > 0) await world.handleExit(gone);
   };
   return { any, die };
 };
@@ -98,17 +97,22 @@ const talk = async (crew: ReturnType<typeof createCrew>): Promise<string> => {
   return sessionId;
 };
 
-const count = (events: readonly RecordedEvent[], type: RegExp, key: string): Map<unknown, number> => {
+const count = (
+  events: readonly RecordedEvent[],
+  type: RegExp | ((type: string) => boolean),
+  key: string,
+): Map<unknown, number> => {
   const counts = new Map<unknown, number>();
+  const matches = (name: string): boolean => (type instanceof RegExp ? type.test(name) : type(name));
   for (const event of events)
-    if (type.test(event.type)) counts.set(event.data[key], (counts.get(event.data[key]) ?? 0) + 1);
+    if (matches(event.type)) counts.set(event.data[key], (counts.get(event.data[key]) ?? 0) + 1);
   return counts;
 };
 
 const expectLaws = (events: readonly RecordedEvent[]): void => {
   const requested = count(events, /^TurnRequested$/, 'turnId');
   expect(requested.size).toBe(TURNS);
-  expect(count(events, TURN_ENDS, 'turnId')).toEqual(requested);
+  expect(count(events, isTurnEnd, 'turnId')).toEqual(requested);
   expect(count(events, /^ToolCall(Completed|Failed|Unknown)$/, 'callId')).toEqual(
     count(events, /^ToolCallRequested$/, 'callId'),
   );
@@ -142,7 +146,7 @@ describe('sessions whose processes die repeatedly', () => {
       await crew.die();
     }
     const sessions = await done;
-    for (const sessionId of sessions) expectLaws(await untilOver(sessionId));
+    for (const sessionId of sessions) expectLaws(await waitUntilOver(sessionId));
     const unsafe = world.responders.asked.tool
       .filter(({ name }) => name === 'unsafe')
       .map(({ callId }) => callId);
@@ -150,9 +154,9 @@ describe('sessions whose processes die repeatedly', () => {
   });
 });
 
-const untilOver = (sessionId: string): Promise<RecordedEvent[]> =>
+const waitUntilOver = (sessionId: string): Promise<RecordedEvent[]> =>
   until(async () => {
     const events = await world.events(sessionId);
-    const open = count(events, /^TurnRequested$/, 'turnId').size - count(events, TURN_ENDS, 'turnId').size;
+    const open = count(events, /^TurnRequested$/, 'turnId').size - count(events, isTurnEnd, 'turnId').size;
     return open === 0 && events;
   }, 60_000);

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { framesOf, initialCursor } from '@antiphon/contracts/agent';
+import { framesOf, initialCursor, isTurnEnd } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { TURN_FAILPOINTS } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
-import { createAgentWorld, newAddress, submitTo, TURN_ENDS } from '../testing/agent-world.js';
+import { createAgentWorld, newAddress, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
 import { asksFor, streams } from '../testing/test-model.js';
@@ -29,13 +29,13 @@ const oneTool: Reply = (request, sink, call) =>
     : Promise.resolve(asksFor({ name: 'echo', input: { a: 1 } }));
 
 /** Starts a process that dies when it passes a failpoint for the nth time. */
-const mortalAt = (point: TurnFailpoint, nth: number): { process: TestProcess; died: Promise<void> } => {
-  let passed = 0;
+const killableAt = (point: TurnFailpoint, nth: number): { process: TestProcess; died: Promise<void> } => {
+  let passes = 0;
   let dead: () => void = () => undefined;
   const died = new Promise<void>((resolve) => (dead = resolve));
   const process: TestProcess = world.process({
     failpoint: async (name) => {
-      if (name !== point || ++passed < nth) return;
+      if (name !== point || ++passes < nth) return;
       process.kill();
       dead();
       await new Promise(() => undefined);
@@ -48,7 +48,7 @@ const countOf = (events: readonly { type: string }[], type: string | RegExp): nu
   events.filter((event) => (typeof type === 'string' ? event.type === type : type.test(event.type))).length;
 
 const expectWhole = (events: Awaited<ReturnType<AgentWorld['events']>>): void => {
-  expect(countOf(events, TURN_ENDS)).toBe(1);
+  expect(events.filter(({ type }) => isTurnEnd(type)).length).toBe(1);
   expect(events.at(-1)?.type).toBe('TurnCompleted');
   expect(countOf(events, 'ToolCallRequested')).toBe(countOf(events, /^ToolCall(Completed|Failed|Unknown)$/));
   expect(countOf(events, 'ModelCallStarted')).toBe(countOf(events, /^ModelCall(Completed|Aborted)$/));
@@ -70,7 +70,7 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
   (point) => {
     it.each([1, 2])('at pass %d is followed by a driver that finishes the turn', async (nth) => {
       world.responders.tools = [echoTool(true)];
-      const { process, died } = mortalAt(point, nth);
+      const { process, died } = killableAt(point, nth);
       const submitted = submitTo(process, { address: newAddress() });
       // Points that a turn passes only once cannot kill a second driver.
       const first = await Promise.race([
@@ -78,7 +78,7 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
         submitted.then(({ sessionId }) => world.ended(sessionId)),
       ]);
       if (first === 'died') {
-        await world.bury(process);
+        await world.handleExit(process);
         world.process();
       }
       const sessionId = await sessionOf(submitted);
@@ -92,10 +92,10 @@ describe.each(TURN_FAILPOINTS.filter((name) => name !== BEFORE_ACCEPTED))(
 
     it('does not repeat a tool that may have run', async () => {
       world.responders.tools = [echoTool(false)];
-      const { process, died } = mortalAt(point, 1);
+      const { process, died } = killableAt(point, 1);
       const submitted = submitTo(process, { address: newAddress() });
       await died;
-      await world.bury(process);
+      await world.handleExit(process);
       world.process();
       const events = await world.ended(await sessionOf(submitted));
       expectWhole(events);
@@ -125,7 +125,7 @@ const sessionOf = async (submitted: Promise<{ sessionId: string }>): Promise<str
 
 describe('a process that dies before it accepts a turn', () => {
   it('leaves no turn in the log', async () => {
-    const { process, died } = mortalAt(BEFORE_ACCEPTED, 1);
+    const { process, died } = killableAt(BEFORE_ACCEPTED, 1);
     const head = await world.store.headPosition();
     void submitTo(process, { address: newAddress() });
     await died;

@@ -41,7 +41,7 @@ describe('a turn that is cancelled after its driver was lost', () => {
       await until(() => live.some(({ data }) => data === delta));
     }
     one.kill();
-    await world.bury(one);
+    await world.handleExit(one);
 
     // No process drives the session, so the cancel is recorded before a next attempt can start.
     const other = world.process({ times: { leaseMs: 3_000, sweepMs: 3_600_000 } });

@@ -113,9 +113,9 @@ export class SessionLease {
 
 /**
  * Passes frames on ahead of their event, as long as no other process can hold the session. A
- * process that was suspended during a response finds the rest of it in its socket when it resumes,
- * and another process may drive the session by then. Frames that cannot be sent wait until the
- * lease is confirmed, or until the commit of their event sends all that were not sent.
+ * process that was suspended during a response finds the rest of it in its socket when it resumes.
+ * Another process may drive the session by then. Frames that cannot be sent wait until the lease is
+ * confirmed, or until the commit of their event sends all unsent ones.
  */
 export class LeaseGate {
   private pending: Frame[] = [];

@@ -102,7 +102,7 @@ describe('a driver that was suspended while another took over', () => {
     const [sleeperSays, sleeperAnswers] = [say, answer];
     world.model.reply = streams('quick');
     world.process();
-    await world.bury(asleep);
+    await world.handleExit(asleep);
     await world.ended(sessionId);
     await until(() => frames.some(({ event }) => event === 'done'));
 
@@ -130,7 +130,7 @@ describe('a driver that was suspended while another took over', () => {
     const one = world.process();
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);
-    await world.bury(one);
+    await world.handleExit(one);
     const taken = await world.leases.acquire(WORKSPACE, sessionLease(sessionId), 'other', 5_000);
     expect(taken).toMatchObject({ acquired: true, lease: { epoch: 2 } });
     const { acceptedOffset } = await submitTo(one, { sessionId });
@@ -152,7 +152,7 @@ describe('a process that shuts down', () => {
     expect((await world.types(sessionId)).at(-1)).toBe('TurnCompleted');
   });
 
-  it('stops a turn that does not end in time, stores its text and hands it over', async () => {
+  it('stops a turn at its deadline, stores its text and hands it over', async () => {
     world.model.reply = hangs('half');
     const one = world.process({ times: { leaseMs: 3_000, drainMs: 100 } });
     const { sessionId } = await submitTo(one, { address: newAddress() });
@@ -186,7 +186,7 @@ describe('a process that shuts down', () => {
     await submitTo(one, { sessionId }, 'second');
     await until(() => world.model.requests.length === 1);
     one.kill();
-    await world.bury(one);
+    await world.handleExit(one);
     world.model.reply = streams('again');
     world.process();
     const events = await world.ended(sessionId, 2);

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { LiveFrame, liveSubject, sessionStream } from '@antiphon/contracts/agent';
+import { LiveFrame, isTurnEnd, liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import type { AntiphonConfig, AgentConfig } from '@antiphon/config';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
@@ -11,15 +11,13 @@ import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { AgentRuntime } from '../agent-runtime.js';
 import type { AgentRuntimeOptions } from '../agent-runtime.js';
-import { isolatedLink } from './isolated-link.js';
-import { createLife, mortal } from './mortal.js';
+import { createLife, isolatedLink, killable } from './process-isolation.js';
 import { createResponders } from './responders.js';
 import type { Responders } from './responders.js';
 import { createTestModel } from './test-model.js';
 import type { TestModel } from './test-model.js';
 
 export const WORKSPACE = 'default';
-export const TURN_ENDS = /^Turn(Completed|Failed|Cancelled)$/;
 
 const AGENT: AgentConfig = {
   id: 'main',
@@ -61,44 +59,31 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   warnings: [],
 });
 
-/** One agent process of a test world; `kill` is as `kill -9`: no goodbye, no lease given back. */
+/** One agent process of a test world. */
 export interface TestProcess {
   readonly runtime: AgentRuntime;
   readonly owner: string;
   readonly model: TestModel;
+  /** Ends the process as `kill -9` does: without a drain, and without releasing a lease. */
   kill(): void;
 }
 
-export interface AgentWorld {
-  readonly store: EventStore & EventStorePg;
-  readonly leases: LeaseStore;
-  readonly pool: pg.Pool;
-  readonly nats: NatsLink;
-  readonly responders: Responders;
-  readonly model: TestModel;
-  /** Codes of the requests of any process that failed, e.g. `MESSAGING.NO_RESPONDERS`. */
-  readonly refused: string[];
-  /** Frames in the order in which they arrived, from the moment that a session is watched. */
-  watch(sessionId: string): LiveFrame[];
-  process(options?: Partial<AgentRuntimeOptions>): TestProcess;
-  events(sessionId: string): Promise<RecordedEvent[]>;
-  types(sessionId: string): Promise<string[]>;
-  /** The events of a session once so many of its turns have ended. */
-  ended(sessionId: string, turns?: number): Promise<RecordedEvent[]>;
-  /** What the supervisor does when it sees a process die. */
-  bury(process: TestProcess): Promise<void>;
-  /** Ends the processes that are still alive, as SIGTERM does. */
-  stopAll(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** What `createTestDatabase` of `@antiphon/testing` makes; closing the world drops it. */
+/** Database of a test world, as `createTestDatabase` of `@antiphon/testing` creates it. */
 export interface WorldDatabase {
   urlFor(role: 'agent'): string;
   drop(): Promise<void>;
 }
 
-const noting = (client: RequestClient, refused: string[]): RequestClient => ({
+interface WorldParts {
+  readonly database: WorldDatabase;
+  readonly pool: pg.Pool;
+  readonly link: NatsLink;
+  readonly nats: NatsLink;
+  readonly store: EventStore & EventStorePg;
+  readonly leases: LeaseStore;
+}
+
+const recordErrors = (client: RequestClient, refused: string[]): RequestClient => ({
   request: (contract, payload, options) =>
     client.request(contract, payload, options).catch((error: unknown) => {
       if (isAppError(error)) refused.push(error.code);
@@ -106,34 +91,50 @@ const noting = (client: RequestClient, refused: string[]): RequestClient => ({
     }),
 });
 
-/**
- * Real PostgreSQL and NATS, one agent process or several, and the other services as the spec wants
- * them.
- */
-export const createAgentWorld = async (database: WorldDatabase, natsUrl: string): Promise<AgentWorld> => {
-  const pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec', max: 12 });
-  const link = await connectNats({ url: natsUrl, service: 'agent', logger: silentLogger });
-  const nats = isolatedLink(link, `spec-${randomBytes(4).toString('hex')}`);
-  const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) });
-  const leases = createLeaseStore(pool);
-  const responders = createResponders(nats);
-  await responders.startSandbox();
-  const model = createTestModel();
-  const refused: string[] = [];
-  const alive = new Set<AgentRuntime>();
-  let count = 0;
+/** One or several agent processes with real PostgreSQL and NATS, and scripted other services. */
+export class AgentWorld {
+  readonly store: EventStore & EventStorePg;
+  readonly leases: LeaseStore;
+  readonly pool: pg.Pool;
+  readonly nats: NatsLink;
+  readonly responders: Responders;
+  readonly model = createTestModel();
+  /** Error codes of the failed requests of all processes, such as `MESSAGING.NO_RESPONDERS`. */
+  readonly refused: string[] = [];
+  private readonly alive = new Set<AgentRuntime>();
+  private count = 0;
 
-  const startProcess: AgentWorld['process'] = (options = {}) => {
+  constructor(private readonly parts: WorldParts) {
+    const { store, leases, pool, nats } = parts;
+    this.store = store;
+    this.leases = leases;
+    this.pool = pool;
+    this.nats = nats;
+    this.responders = createResponders(nats);
+  }
+
+  /** Collects the frames of a session from now on, in the order of their arrival. */
+  watch(sessionId: string): LiveFrame[] {
+    const frames: LiveFrame[] = [];
+    this.nats.connection.subscribe(liveSubject(WORKSPACE, sessionId), {
+      callback: (_error, message) => void frames.push(LiveFrame.parse(message.json())),
+    });
+    return frames;
+  }
+
+  /** Starts an agent process. */
+  process(options: Partial<AgentRuntimeOptions> = {}): TestProcess {
+    const { store, leases, pool, nats, model, refused } = this;
     const life = createLife();
-    const owner = `agent-spec-${++count}-${randomBytes(3).toString('hex')}`;
+    const owner = `agent-spec-${++this.count}-${randomBytes(3).toString('hex')}`;
     const runtime = new AgentRuntime({
       config: testConfig(),
-      store: mortal(life, store),
-      leases: mortal(life, leases),
-      pool: mortal(life, pool),
+      store: killable(life, store),
+      leases: killable(life, leases),
+      pool: killable(life, pool),
       nats: { ...nats, isConnected: () => !life.dead && nats.isConnected() },
-      requests: mortal(life, noting(createRequestClient(nats), refused)),
-      models: mortal(life, options.models ?? model),
+      requests: killable(life, recordErrors(createRequestClient(nats), refused)),
+      models: killable(life, options.models ?? model),
       logger: silentLogger,
       clock: systemClock,
       ids: uuidIds,
@@ -143,57 +144,64 @@ export const createAgentWorld = async (database: WorldDatabase, natsUrl: string)
       ...options,
     });
     void runtime.start();
-    alive.add(runtime);
-    const kill = () => {
+    this.alive.add(runtime);
+    const kill = (): void => {
       life.kill();
-      alive.delete(runtime);
+      this.alive.delete(runtime);
     };
     return { runtime, owner, model, kill };
-  };
+  }
 
-  const stopAll = async (): Promise<void> => {
-    await Promise.all([...alive].map((runtime) => runtime.stop()));
-    alive.clear();
-  };
-  const events = (sessionId: string) => store.readStream(WORKSPACE, sessionStream(sessionId));
+  events(sessionId: string): Promise<RecordedEvent[]> {
+    return this.store.readStream(WORKSPACE, sessionStream(sessionId));
+  }
 
-  return {
-    store,
-    leases,
-    pool,
-    nats,
-    responders,
-    model,
-    refused,
-    watch: (sessionId) => {
-      const frames: LiveFrame[] = [];
-      nats.connection.subscribe(liveSubject(WORKSPACE, sessionId), {
-        callback: (_error, message) => void frames.push(LiveFrame.parse(message.json())),
-      });
-      return frames;
-    },
-    process: startProcess,
-    events,
-    types: async (sessionId) => (await events(sessionId)).map(({ type }) => type),
-    ended: (sessionId, turns = 1) =>
-      until(async () => {
-        const all = await events(sessionId);
-        return all.filter(({ type }) => TURN_ENDS.test(type)).length >= turns && all;
-      }),
-    bury: async ({ owner }) => void (await leases.releaseOwner(owner)),
-    stopAll,
-    close: async () => {
-      await stopAll();
-      responders.close();
-      await store.close();
-      await link.drain();
-      await pool.end();
-      await database.drop();
-    },
-  };
+  async types(sessionId: string): Promise<string[]> {
+    return (await this.events(sessionId)).map(({ type }) => type);
+  }
+
+  /** Returns the events of a session once that many of its turns have ended. */
+  ended(sessionId: string, turns = 1): Promise<RecordedEvent[]> {
+    return until(async () => {
+      const all = await this.events(sessionId);
+      return all.filter(({ type }) => isTurnEnd(type)).length >= turns && all;
+    });
+  }
+
+  /** Releases the leases of a dead process, as the supervisor does. */
+  async handleExit({ owner }: TestProcess): Promise<void> {
+    await this.leases.releaseOwner(owner);
+  }
+
+  /** Stops the processes that are alive, as SIGTERM does. */
+  async stopAll(): Promise<void> {
+    await Promise.all([...this.alive].map((runtime) => runtime.stop()));
+    this.alive.clear();
+  }
+
+  /** Stops the processes and drops the database. */
+  async close(): Promise<void> {
+    const { link, database } = this.parts;
+    await this.stopAll();
+    this.responders.close();
+    await this.store.close();
+    await link.drain();
+    await this.pool.end();
+    await database.drop();
+  }
+}
+
+export const createAgentWorld = async (database: WorldDatabase, natsUrl: string): Promise<AgentWorld> => {
+  const pool = createPool({ url: database.urlFor('agent'), applicationName: 'agent-spec', max: 12 });
+  const link = await connectNats({ url: natsUrl, service: 'agent', logger: silentLogger });
+  const nats = isolatedLink(link, `spec-${randomBytes(4).toString('hex')}`);
+  const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) });
+  const world = new AgentWorld({ database, pool, link, nats, store, leases: createLeaseStore(pool) });
+  await world.responders.startSandbox();
+  return world;
 };
 
-/** A place where a conversation begins, another one each time. */
+/** Returns a new address without a session. */
 export const newAddress = (agentId = 'main') => ({
   agentId,
   channel: 'ws',
@@ -201,7 +209,7 @@ export const newAddress = (agentId = 'main') => ({
   peer: randomUUID(),
 });
 
-/** Submits to a process as its clients do. */
+/** Submits a turn to a process, as a client does. */
 export const submitTo = (
   { runtime }: TestProcess,
   target: Parameters<AgentRuntime['submitTurn']>[0]['target'],
@@ -209,16 +217,16 @@ export const submitTo = (
   more: { idempotencyKey?: string } = {},
 ) => runtime.submitTurn({ workspace: WORKSPACE, target, content, caller: 'spec', ...more });
 
-/** Waits for a fact: asks again until it is there. */
+/** Polls until `read` returns a value. */
 export const until = async <T>(
-  look: () => T | Promise<T>,
+  read: () => T | Promise<T>,
   timeoutMs = 10_000,
 ): Promise<Exclude<T, false | null | undefined>> => {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
-    const seen = await look();
+    const seen = await read();
     if (seen) return seen as Exclude<T, false | null | undefined>;
-    if (performance.now() > deadline) throw new Error(`it did not come about: ${look.toString()}`);
+    if (performance.now() > deadline) throw new Error(`not reached in ${timeoutMs} ms: ${read.toString()}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 };

@@ -11,7 +11,7 @@ import { isAppError } from '@antiphon/kernel';
 type In<C extends RequestContract<z.ZodType, z.ZodType>> = z.output<C['request']>;
 type Out<C extends RequestContract<z.ZodType, z.ZodType>> = z.input<C['reply']>;
 
-/** The services that the agent asks, as a spec wants them to answer; each request is kept. */
+/** Scripted services that the agent requests. Each request is recorded. */
 export interface Responders {
   readonly asked: {
     readonly assemble: In<typeof assembleContext>[];
@@ -24,10 +24,10 @@ export interface Responders {
   reserve: (request: In<typeof reserveBudget>) => Promise<Out<typeof reserveBudget>>;
   tool: (request: In<typeof callTool>) => Promise<Out<typeof callTool>>;
   healthy: () => Promise<Out<ReturnType<typeof healthContract>>>;
-  /** Null: this sandbox process does not know the call, and is silent. */
+  /** Returns null when this sandbox process does not know the call, and sends no reply. */
   find: (request: In<typeof findCall>) => Promise<Out<typeof findCall> | null>;
   tools: ToolDescription[];
-  /** No sandbox process is there any more; what it was doing is never answered. */
+  /** Stops the sandbox without a reply to its pending calls. */
   stopSandbox(): Promise<void>;
   startSandbox(): Promise<void>;
   close(): void;
@@ -39,7 +39,7 @@ export const echoTool = (
   retry?: ToolDescription['retry'],
 ): ToolDescription => ({
   name,
-  description: 'answers its input',
+  description: 'returns its input',
   inputSchema: { type: 'object' },
   idempotent,
   ...(retry ? { retry } : {}),
@@ -47,84 +47,99 @@ export const echoTool = (
   grants: [],
 });
 
-export const createResponders = (link: NatsLink): Responders => {
-  const { connection } = link;
-  const serve = <Request extends z.ZodType, Reply extends z.ZodType>(
-    contract: RequestContract<Request, Reply>,
-    answer: (request: z.output<Request>) => Promise<z.input<Reply> | null>,
-  ) =>
-    connection.subscribe(contract.subject, {
-      callback: (_error, message) => {
-        const request = contract.request.parse(message.json());
-        answer(request).then(
-          (result) => result !== null && message.respond(JSON.stringify({ ok: true, result })),
-          (error: unknown) => {
-            if (!isAppError(error)) throw error;
-            const { kind, code, message: text, data } = error;
-            message.respond(JSON.stringify({ ok: false, error: { kind, code, message: text, data } }));
-          },
-        );
-      },
-    });
-  let sandbox: { unsubscribe(): void }[] = [];
+type Script = Omit<Responders, 'stopSandbox' | 'startSandbox' | 'close'>;
 
+interface Subscription {
+  unsubscribe(): void;
+}
+
+/** Subscribes a scripted service. It sends no reply to a request whose result is null. */
+const serve = <Request extends z.ZodType, Reply extends z.ZodType>(
+  { connection }: NatsLink,
+  contract: RequestContract<Request, Reply>,
+  answer: (request: z.output<Request>) => Promise<z.input<Reply> | null>,
+): Subscription =>
+  connection.subscribe(contract.subject, {
+    callback: (_error, message) => {
+      const request = contract.request.parse(message.json());
+      answer(request).then(
+        (result) => result !== null && message.respond(JSON.stringify({ ok: true, result })),
+        (error: unknown) => {
+          if (!isAppError(error)) throw error;
+          const { kind, code, message: text, data } = error;
+          message.respond(JSON.stringify({ ok: false, error: { kind, code, message: text, data } }));
+        },
+      );
+    },
+  });
+
+const defaultScript = (): Script => ({
+  asked: { assemble: [], reserve: [], settle: [], tool: [] },
+  assemble: async ({ atLeast }) => ({ soul: null, facts: [], tokens: 0, version: atLeast }),
+  believed: async () => ({ facts: [] }),
+  reserve: async ({ reservationId, maxOutputTokens }) => ({
+    granted: true,
+    reservationId,
+    maxOutputTokens,
+    price: { inputMicroUsdPerMtok: 1_000_000, outputMicroUsdPerMtok: 2_000_000 },
+  }),
+  tool: async ({ input }) => ({
+    outcome: 'completed',
+    content: JSON.stringify(input),
+    isError: false,
+    moduleDigest: 'digest',
+    durationMs: 1,
+  }),
+  healthy: async () => ({
+    ...{ service: 'sandbox' as const, healthy: true, version: '0' },
+    ...{ pid: 1, uptimeMs: 1, checks: [] },
+  }),
+  find: async () => ({ state: 'running' as const }),
+  tools: [echoTool(true)],
+});
+
+const serveSandbox = (link: NatsLink, script: Script): Subscription[] => [
+  serve(link, listTools, async () => ({ tools: script.tools })),
+  serve(link, callTool, (request) => {
+    script.asked.tool.push(request);
+    return script.tool(request);
+  }),
+  serve(link, findCall, (request) => script.find(request)),
+  serve(link, healthContract('sandbox'), () => script.healthy()),
+];
+
+const serveOthers = (link: NatsLink, script: Script): Subscription[] => [
+  serve(link, assembleContext, (request) => {
+    script.asked.assemble.push(request);
+    return script.assemble(request);
+  }),
+  serve(link, believedFacts, (request) => script.believed(request)),
+  serve(link, reserveBudget, (request) => {
+    script.asked.reserve.push(request);
+    return script.reserve(request);
+  }),
+  serve(link, settleBudget, async (request) => {
+    script.asked.settle.push(request);
+    return { status: 'settled' as const };
+  }),
+];
+
+export const createResponders = (link: NatsLink): Responders => {
+  let sandbox: Subscription[] = [];
   const responders: Responders = {
-    asked: { assemble: [], reserve: [], settle: [], tool: [] },
-    assemble: async ({ atLeast }) => ({ soul: null, facts: [], tokens: 0, version: atLeast }),
-    believed: async () => ({ facts: [] }),
-    reserve: async ({ reservationId, maxOutputTokens }) => ({
-      granted: true,
-      reservationId,
-      maxOutputTokens,
-      price: { inputMicroUsdPerMtok: 1_000_000, outputMicroUsdPerMtok: 2_000_000 },
-    }),
-    tool: async ({ input }) => ({
-      outcome: 'completed',
-      content: JSON.stringify(input),
-      isError: false,
-      moduleDigest: 'digest',
-      durationMs: 1,
-    }),
-    healthy: async () => ({
-      ...{ service: 'sandbox' as const, healthy: true, version: '0' },
-      ...{ pid: 1, uptimeMs: 1, checks: [] },
-    }),
-    find: async () => ({ state: 'running' as const }),
-    tools: [echoTool(true)],
+    ...defaultScript(),
     startSandbox: async () => {
-      sandbox = [
-        serve(listTools, async () => ({ tools: responders.tools })),
-        serve(callTool, (request) => {
-          responders.asked.tool.push(request);
-          return responders.tool(request);
-        }),
-        serve(findCall, (request) => responders.find(request)),
-        serve(healthContract('sandbox'), () => responders.healthy()),
-      ];
-      await connection.flush();
+      sandbox = serveSandbox(link, responders);
+      await link.connection.flush();
     },
     stopSandbox: async () => {
       for (const subscription of sandbox.splice(0)) subscription.unsubscribe();
-      await connection.flush();
+      await link.connection.flush();
     },
     close: () => {
       for (const subscription of [...sandbox, ...others]) subscription.unsubscribe();
     },
   };
-  const others = [
-    serve(assembleContext, (request) => {
-      responders.asked.assemble.push(request);
-      return responders.assemble(request);
-    }),
-    serve(believedFacts, (request) => responders.believed(request)),
-    serve(reserveBudget, (request) => {
-      responders.asked.reserve.push(request);
-      return responders.reserve(request);
-    }),
-    serve(settleBudget, async (request) => {
-      responders.asked.settle.push(request);
-      return { status: 'settled' as const };
-    }),
-  ];
+  const others = serveOthers(link, responders);
   return responders;
 };

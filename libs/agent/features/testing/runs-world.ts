@@ -27,57 +27,53 @@ export interface RunsProcess extends TestProcess {
   stop(): Promise<void>;
 }
 
-export interface RunsWorld {
-  readonly agents: AgentWorld;
-  readonly temporal: Client;
-  readonly taskQueue: string;
-  process(
-    options?: Partial<RunWorkerOptions> & { readonly config?: AntiphonConfig },
-    runtime?: Pick<Partial<AgentRuntimeOptions>, 'times'>,
-  ): RunsProcess;
-  /** Starts a definition in that process. Returns the run's id. */
-  start(process: RunsProcess, source: string, inputs?: Record<string, string>): Promise<string>;
-  view(process: RunsProcess, runId: string): Promise<RunView>;
-  /** Waits for the end of a run. */
-  ended(process: RunsProcess, runId: string): Promise<RunView>;
-  close(): Promise<void>;
-}
-
 const OPEN: ReadonlySet<string> = new Set(['running', 'cancelling']);
 const AGENTS = ['main', 'second'];
 const TOOLS = ['echo', 'once', 'quick', 'patient'];
 
-/** Creates an agent world with a Temporal server. Its own task queue separates specs. */
-export const createRunsWorld = async (
-  database: WorldDatabase,
-  natsUrl: string,
-  temporalAddress: string,
-): Promise<RunsWorld> => {
-  const agents = await createAgentWorld(database, natsUrl);
-  const connection = await Connection.connect({ address: temporalAddress });
-  const temporal = new Client({ connection, namespace: 'antiphon' });
-  const taskQueue = `spec-${randomBytes(4).toString('hex')}`;
-  const alive = new Set<RunsProcess>();
-  const [agent] = testConfig().agents;
-  const config = { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id, tools: TOOLS })) };
+const SCHEDULES = [
+  'reconcile-runs',
+  'sweep-turns',
+  'expire-reservations',
+  'roll-budget-periods',
+  'archive-old-events',
+];
 
-  const startProcess: RunsWorld['process'] = ({ config: own = config, ...options } = {}, runtime = {}) => {
-    const { store, pool, nats } = agents;
+const configOf = (): AntiphonConfig => {
+  const [agent] = testConfig().agents;
+  return { ...testConfig(), agents: AGENTS.map((id) => ({ ...agent!, id, tools: TOOLS })) };
+};
+
+/** An agent world with a Temporal server. Its own task queue separates specs. */
+export class RunsWorld {
+  readonly temporal: Client;
+  readonly taskQueue = `spec-${randomBytes(4).toString('hex')}`;
+  private readonly alive = new Set<RunsProcess>();
+
+  constructor(
+    readonly agents: AgentWorld,
+    private readonly connection: Connection,
+    private readonly temporalAddress: string,
+  ) {
+    this.temporal = new Client({ connection, namespace: 'antiphon' });
+  }
+
+  /** Starts an agent process with a Temporal worker. */
+  process(
+    {
+      config = configOf(),
+      ...options
+    }: Partial<RunWorkerOptions> & { readonly config?: AntiphonConfig } = {},
+    runtime: Pick<Partial<AgentRuntimeOptions>, 'times'> = {},
+  ): RunsProcess {
+    const { store, pool, nats } = this.agents;
     const platform = {
-      config: own,
-      store,
-      pool,
-      nats,
-      logger: silentLogger,
-      clock: systemClock,
-      ids: uuidIds,
+      ...{ config, store, pool, nats },
+      ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
     };
     const turnEnds = new TurnEndWatcher(platform);
-    const process = agents.process({
-      ...runtime,
-      config: own,
-      turnEnded: (sessionId) => turnEnds.notify(sessionId),
-    });
+    const turnEnded = (sessionId: string): void => turnEnds.notify(sessionId);
+    const process = this.agents.process({ ...runtime, config, turnEnded });
     const services = createRunServices(platform);
     const worker = new RunWorker({
       services,
@@ -85,8 +81,8 @@ export const createRunsWorld = async (
       requests: createRequestClient(nats),
       runtime: process.runtime,
       turnEnds,
-      temporalAddress,
-      taskQueue,
+      temporalAddress: this.temporalAddress,
+      taskQueue: this.taskQueue,
       identity: process.owner,
       ...options,
     });
@@ -99,48 +95,57 @@ export const createRunsWorld = async (
       workflows: new Workflows(services),
       queries: new RunQueries(services),
       stop: async () => {
-        alive.delete(running);
+        this.alive.delete(running);
         await worker.stop();
         await process.runtime.stop();
         turnEnds.close();
       },
     };
-    alive.add(running);
+    this.alive.add(running);
     return running;
-  };
-  const view = ({ queries }: RunsProcess, runId: string) => queries.getRun({ workspace: WORKSPACE, runId });
-  const removeSchedules = async (): Promise<void> => {
-    for (const name of [
-      'reconcile-runs',
-      'sweep-turns',
-      'expire-reservations',
-      'roll-budget-periods',
-      'archive-old-events',
-    ])
-      await temporal.schedule
-        .getHandle(`${taskQueue}/${name}`)
+  }
+
+  /** Starts a definition in that process. Returns the run's id. */
+  async start(
+    { startRun }: RunsProcess,
+    source: string,
+    inputs: Record<string, string> = {},
+  ): Promise<string> {
+    const request = { workspace: WORKSPACE, caller: 'spec', what: { source }, inputs };
+    return (await startRun.handle(request)).runId;
+  }
+
+  view({ queries }: RunsProcess, runId: string): Promise<RunView> {
+    return queries.getRun({ workspace: WORKSPACE, runId });
+  }
+
+  /** Waits for the end of a run. */
+  ended(process: RunsProcess, runId: string): Promise<RunView> {
+    return until(async () => {
+      const seen = await this.view(process, runId);
+      return !OPEN.has(seen.status) && seen;
+    }, 30_000);
+  }
+
+  /** Stops the processes, and deletes the schedules and the database. */
+  async close(): Promise<void> {
+    await Promise.all([...this.alive].map((process) => process.stop()));
+    for (const name of SCHEDULES)
+      await this.temporal.schedule
+        .getHandle(`${this.taskQueue}/${name}`)
         .delete()
         .catch(() => undefined);
-  };
+    await this.connection.close();
+    await this.agents.close();
+  }
+}
 
-  return {
-    agents,
-    temporal,
-    taskQueue,
-    process: startProcess,
-    start: async ({ startRun }, source, inputs = {}) =>
-      (await startRun.handle({ workspace: WORKSPACE, caller: 'spec', what: { source }, inputs })).runId,
-    view,
-    ended: (process, runId) =>
-      until(async () => {
-        const seen = await view(process, runId);
-        return !OPEN.has(seen.status) && seen;
-      }, 30_000),
-    close: async () => {
-      await Promise.all([...alive].map((process) => process.stop()));
-      await removeSchedules();
-      await connection.close();
-      await agents.close();
-    },
-  };
+export const createRunsWorld = async (
+  database: WorldDatabase,
+  natsUrl: string,
+  temporalAddress: string,
+): Promise<RunsWorld> => {
+  const agents = await createAgentWorld(database, natsUrl);
+  const connection = await Connection.connect({ address: temporalAddress });
+  return new RunsWorld(agents, connection, temporalAddress);
 };

@@ -3,7 +3,7 @@ import { ModelFailure } from '@antiphon/agent-domain';
 
 export type Reply = (request: ModelRequest, sink: ModelSink, call: number) => Promise<ModelAnswer>;
 
-/** A model that answers as a spec says, and keeps what it was asked. */
+/** A scripted model that records its requests. */
 export interface TestModel extends ModelPort {
   readonly requests: ModelRequest[];
   reply: Reply;
@@ -39,7 +39,7 @@ export const streams =
     return says(deltas.join(''));
   };
 
-/** Writes a beginning and then nothing, until it is told to stop. */
+/** Streams `beginning` and then hangs until its signal aborts. */
 export const hangs =
   (beginning = '', begun: () => void = () => undefined): Reply =>
   (request, sink) =>

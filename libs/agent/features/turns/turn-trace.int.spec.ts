@@ -60,7 +60,7 @@ describe('a turn that two processes drove', () => {
     );
     await died;
     world.process();
-    await world.bury(first);
+    await world.handleExit(first);
     await world.ended(submitted.sessionId);
 
     const turn = await receiver.waitFor('the span of the turn', (spans) =>
