@@ -92,7 +92,7 @@ describe('a driver that was suspended while another took over', () => {
       sink.onText('slow ');
       return new Promise((resolve) => (answer = resolve));
     };
-    // It renews no lease and polls no session, as if it were suspended: it does not notice the loss.
+    // It renews no lease and polls no session, as if suspended, so it does not notice the loss.
     const asleep = world.process({ times: { leaseMs: 3_600_000, pollMs: 3_600_000 } });
     const { sessionId } = await submitTo(asleep, { address: newAddress() });
     await until(() => world.model.requests.length === 1);
@@ -201,7 +201,7 @@ describe('an accepted turn without a driver', () => {
     await world.ended(sessionId);
     await one.runtime.stop();
     const turnId = randomUUID();
-    const data = { turnId, content: 'is anybody there', requestedAt: new Date().toISOString() };
+    const data = { turnId, content: 'is the agent there', requestedAt: new Date().toISOString() };
     const requested: NewEvent = {
       ...{ eventId: randomUUID(), type: 'TurnRequested', schemaVersion: 1, data },
       metadata: { correlationId: 'spec', service: 'agent' },
