@@ -1,21 +1,23 @@
-// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts and *.int.spec.ts).
+// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts and
+// *.int.spec.ts).
 import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { budgetStream } from '@antiphon/contracts/metering';
-import type { ReserveBudgetRequest } from '@antiphon/contracts/metering';
+import type { ReserveBudgetRequest, SettleBudgetRequest } from '@antiphon/contracts/metering';
 import type { JsonObject } from '@antiphon/kernel';
 import { createLogger, uuidIds } from '@antiphon/observability';
 import type { BudgetLimits, PriceOf } from '@antiphon/metering-domain';
 import { createTestDatabase } from '@antiphon/testing';
-import { createEndReservations } from './end-reservations/end-reservations.js';
-import { createLedger } from './keep-ledger/ledger.js';
-import type { LedgerOptions } from './keep-ledger/ledger.js';
-import { createReadBudgets } from './read-budgets/read-budgets.js';
-import { createReserveBudget } from './reserve-budget/reserve-budget.js';
-import { createSettleBudget } from './settle-budget/settle-budget.js';
+import { createEndReservations } from './reservations/end-reservations.js';
+import { createLedger } from './ledger/ledger.js';
+import type { LedgerOptions } from './ledger/ledger.js';
+import { ReadBudgets } from './budgets/read-budgets.handler.js';
+import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
+import { ReserveBudget } from './reservations/reserve-budget.handler.js';
+import { SettleBudget } from './reservations/settle-budget.handler.js';
 
 export const WORKSPACE = 'default';
 export const NO_LIMITS: BudgetLimits = {
@@ -34,7 +36,10 @@ export interface ProcessOptions {
   readonly wrapPool?: (pool: ReturnType<typeof createPool>) => ReturnType<typeof createPool>;
 }
 
-/** A database with any number of metering "processes" on it, each with its own pool, store and queue. */
+/**
+ * A database with any number of metering "processes" on it, each with its own pool, store and
+ * queue.
+ */
 export const openMetering = async () => {
   const database = await createTestDatabase();
   const clock = { time: Date.parse('2026-11-21T10:00:00.000Z'), now: () => clock.time };
@@ -63,14 +68,18 @@ export const openMetering = async () => {
       await store.close();
       await own.end();
     });
+    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limits);
+    const settleBudget = new SettleBudget(ledger, endReservations);
+    const readBudgets = new ReadBudgets(pool, clock, limits);
     return {
       ledger,
       pool,
       store,
       endReservations,
-      reserve: createReserveBudget({ ledger, endReservations, clock, limits }),
-      settle: createSettleBudget(ledger, endReservations),
-      read: createReadBudgets(pool, clock, limits),
+      settleBudget,
+      reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
+      settle: async (settlement: SettleBudgetRequest) => (await settleBudget.handle(settlement)).status,
+      read: async (query: ReadBudgetsQuery) => (await readBudgets.handle(query)).scopes,
     };
   };
 

@@ -41,7 +41,7 @@ afterAll(async () => {
   await Promise.all([metering.close(), server.remove()]);
 });
 
-it('answers reserve, settle, read and unfreeze as the service does', async () => {
+it('serves reserve, settle, read and unfreeze requests', async () => {
   const request = metering.request({ expiresAt: new Date(Date.now() + 60_000).toISOString() });
   const { reservationId, sessionId } = request;
   await expect(client.request(reserveBudget, request)).resolves.toMatchObject({

@@ -1,37 +1,29 @@
-import { Module } from '@nestjs/common';
-import type { Provider } from '@nestjs/common';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@nestjs/common';
 import type pg from 'pg';
 import { findPrice } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
+import { createConsumerHost } from '@antiphon/messaging';
+import type { ConsumerHost, NatsLink } from '@antiphon/messaging';
 import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
-import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER } from '@antiphon/service-host';
-import { createEndReservations } from './end-reservations/end-reservations.js';
-import type { EndReservations } from './end-reservations/end-reservations.js';
-import { createLedger } from './keep-ledger/ledger.js';
-import type { BudgetLedger } from './keep-ledger/ledger.js';
-import { MeteringLifecycle } from './metering.lifecycle.js';
-import { ReadBudgetsController } from './read-budgets/read-budgets.controller.js';
-import { createReadBudgets } from './read-budgets/read-budgets.js';
-import { ReserveBudgetController } from './reserve-budget/reserve-budget.controller.js';
-import { createReserveBudget } from './reserve-budget/reserve-budget.js';
-import { SettleBudgetController } from './settle-budget/settle-budget.controller.js';
-import { createSettleBudget } from './settle-budget/settle-budget.js';
-import { createRollPeriods } from './sweep-budgets/roll-periods.js';
-import { SweepBudgetsController } from './sweep-budgets/sweep-budgets.controller.js';
-import {
-  BUDGET_LEDGER,
-  END_RESERVATIONS,
-  READ_BUDGETS,
-  RESERVE_BUDGET,
-  ROLL_PERIODS,
-  SETTLE_BUDGET,
-} from './tokens.js';
-import { UnfreezeScopeController } from './unfreeze-scope/unfreeze-scope.controller.js';
+import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
+import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
+import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
+import { createLedger } from './ledger/ledger.js';
+import type { BudgetLedger } from './ledger/ledger.js';
+import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
+import { createEndReservations } from './reservations/end-reservations.js';
+import type { EndReservations } from './reservations/end-reservations.js';
+import { ReservationSweep } from './reservations/reservation-sweep.js';
+import { ReserveBudget } from './reservations/reserve-budget.handler.js';
+import { SettleBudget, settleCalls } from './reservations/settle-budget.handler.js';
 
-/** Prices as the configuration knows them, without the names that they were found by. */
+const SWEEP_EVERY_MS = 15_000;
+
+/** Returns the price look-up of a configuration, without the names of its entries. */
 export const pricesOf =
   (config: AntiphonConfig): PriceOf =>
   (provider, model) => {
@@ -40,6 +32,12 @@ export const pricesOf =
     const { inputMicroUsdPerMtok, outputMicroUsdPerMtok } = found;
     return { inputMicroUsdPerMtok, outputMicroUsdPerMtok };
   };
+
+const limitsProvider: Provider = {
+  provide: BUDGET_LIMITS,
+  inject: [CONFIG],
+  useFactory: ({ budgets }: AntiphonConfig) => budgets,
+};
 
 const ledgerProvider: Provider = {
   provide: BUDGET_LEDGER,
@@ -55,55 +53,62 @@ const ledgerProvider: Provider = {
     createLedger({ pool, store, clock, ids, logger, limits: config.budgets, priceOf: pricesOf(config) }),
 };
 
-const endProvider: Provider = {
+const endReservationsProvider: Provider = {
   provide: END_RESERVATIONS,
   inject: [DATABASE_POOL, EVENT_STORE, CLOCK, BUDGET_LEDGER],
   useFactory: (pool: pg.Pool, store: EventStore, clock: Clock, ledger: BudgetLedger) =>
     createEndReservations({ pool, store, clock, ledger }),
 };
 
-const reserveProvider: Provider = {
-  provide: RESERVE_BUDGET,
-  inject: [BUDGET_LEDGER, END_RESERVATIONS, CLOCK, CONFIG],
-  useFactory: (
-    ledger: BudgetLedger,
-    endReservations: EndReservations,
-    clock: Clock,
-    config: AntiphonConfig,
-  ) => createReserveBudget({ ledger, endReservations, clock, limits: config.budgets }),
-};
+/** Starts metering's background work, and stops it before the ledger. */
+@Injectable()
+export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #sweep: ReservationSweep;
+  readonly #consumers: ConsumerHost;
+  #stopObserving: () => void = () => undefined;
 
-const readProvider: Provider = {
-  provide: READ_BUDGETS,
-  inject: [DATABASE_POOL, CLOCK, CONFIG],
-  useFactory: (pool: pg.Pool, clock: Clock, config: AntiphonConfig) =>
-    createReadBudgets(pool, clock, config.budgets),
-};
+  constructor(
+    @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
+    @Inject(SettleBudget) private readonly settleBudget: SettleBudget,
+    @Inject(ReadBudgets) private readonly readBudgets: ReadBudgets,
+    @Inject(END_RESERVATIONS) endReservations: EndReservations,
+    @Inject(NATS) link: NatsLink,
+    @Inject(LOGGER) logger: Logger,
+  ) {
+    this.#sweep = new ReservationSweep(endReservations, logger, SWEEP_EVERY_MS);
+    this.#consumers = createConsumerHost({ link, logger });
+  }
 
-const rollProvider: Provider = {
-  provide: ROLL_PERIODS,
-  inject: [DATABASE_POOL, CLOCK, CONFIG, END_RESERVATIONS],
-  useFactory: (pool: pg.Pool, clock: Clock, config: AntiphonConfig, endReservations: EndReservations) =>
-    createRollPeriods({ pool, clock, limits: config.budgets, endReservations }),
-};
+  onApplicationBootstrap(): void {
+    this.#consumers.run(settleCalls, this.settleBudget);
+    this.#sweep.start();
+    this.#stopObserving = observeBudgets(this.readBudgets);
+  }
 
-/** Metering: admits model calls within their budgets and charges what they used, once each. */
+  async onApplicationShutdown(): Promise<void> {
+    this.#stopObserving();
+    await Promise.all([this.#consumers.stop(), this.#sweep.stop()]);
+    await this.ledger.close();
+  }
+}
+
+/** Admits model calls within their budgets and charges their usage once. */
 @Module({
   controllers: [
-    ReserveBudgetController,
-    SettleBudgetController,
-    ReadBudgetsController,
-    UnfreezeScopeController,
-    SweepBudgetsController,
+    ReserveBudget,
+    SettleBudget,
+    ReadBudgets,
+    UnfreezeBudget,
+    ExpireReservations,
+    RollBudgetPeriods,
   ],
   providers: [
+    limitsProvider,
     ledgerProvider,
-    endProvider,
-    reserveProvider,
-    readProvider,
-    rollProvider,
-    { provide: SETTLE_BUDGET, inject: [BUDGET_LEDGER, END_RESERVATIONS], useFactory: createSettleBudget },
+    endReservationsProvider,
     MeteringLifecycle,
+    SettleBudget,
+    ReadBudgets,
   ],
 })
 export class MeteringModule {}

@@ -1,5 +1,5 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
-import { applyBudgetEvents } from './rebuild-balances/rebuild-balances.js';
+import { applyBudgetEvents } from './ledger/rebuild-balances.js';
 
 /** The ledger. Each admission writes it in the transaction that appends its events. */
 export const budgetLedger: ProjectionDefinition = {

@@ -1,0 +1,64 @@
+import type { BudgetScope, ScopeKind } from '@antiphon/contracts/metering';
+
+/** The limits of `[budgets]`: tokens and integer micro-USD, null for none. */
+export interface BudgetLimits {
+  readonly session: number | null;
+  readonly daily: number | null;
+  readonly monthly: number | null;
+  readonly sessionMicroUsd: number | null;
+  readonly dailyMicroUsd: number | null;
+  readonly monthlyMicroUsd: number | null;
+}
+
+export const sessionScopeKey = (sessionId: string): string => `session/${sessionId}`;
+
+const utcDay = (now: string): string => now.slice(0, 10);
+const utcMonth = (now: string): string => now.slice(0, 7);
+
+/** Returns the day and month scopes at `now` (ISO 8601, UTC), with their limits. */
+export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[] => [
+  {
+    kind: 'day',
+    key: `day/${utcDay(now)}`,
+    limitTokens: limits.daily,
+    limitMicroUsd: limits.dailyMicroUsd,
+  },
+  {
+    kind: 'month',
+    key: `month/${utcMonth(now)}`,
+    limitTokens: limits.monthly,
+    limitMicroUsd: limits.monthlyMicroUsd,
+  },
+];
+
+/**
+ * Returns every scope of a call, narrowest first. The time of the reservation fixes the periods: a
+ * call that ends after midnight belongs to the day of its admission.
+ */
+export const scopesAt = (limits: BudgetLimits, sessionId: string, now: string): BudgetScope[] => [
+  {
+    kind: 'session',
+    key: sessionScopeKey(sessionId),
+    limitTokens: limits.session,
+    limitMicroUsd: limits.sessionMicroUsd,
+  },
+  ...periodScopesAt(limits, now),
+];
+
+const MONTH_LENGTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const isLeap = (year: number): boolean => (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+const daysIn = (year: number, month: number): number =>
+  month === 2 && isLeap(year) ? 29 : (MONTH_LENGTHS[month - 1] ?? 31);
+const midnight = (year: number, month: number, day: number): string =>
+  `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}T00:00:00.000Z`;
+
+/** Returns the time when a scope resets (ISO 8601, UTC), or null for a session. */
+export const resetsAt = (kind: ScopeKind, key: string): string | null => {
+  if (kind === 'session') return null;
+  const [year = 0, month = 1, day = 1] = key
+    .slice(key.indexOf('/') + 1)
+    .split('-')
+    .map(Number);
+  if (kind === 'day' && day < daysIn(year, month)) return midnight(year, month, day + 1);
+  return month < 12 ? midnight(year, month + 1, 1) : midnight(year + 1, 1, 1);
+};

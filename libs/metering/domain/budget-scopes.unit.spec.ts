@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { resetsAt, scopesAt } from '@antiphon/metering-domain';
+
+const limits = {
+  session: 10,
+  daily: 20,
+  monthly: null,
+  sessionMicroUsd: null,
+  dailyMicroUsd: 5,
+  monthlyMicroUsd: 6,
+};
+
+describe('scopesAt', () => {
+  it('names session, day and month, each with its own limits', () =>
+    expect(scopesAt(limits, 's1', '2026-11-21T23:59:59.999Z')).toEqual([
+      { kind: 'session', key: 'session/s1', limitTokens: 10, limitMicroUsd: null },
+      { kind: 'day', key: 'day/2026-11-21', limitTokens: 20, limitMicroUsd: 5 },
+      { kind: 'month', key: 'month/2026-11', limitTokens: null, limitMicroUsd: 6 },
+    ]));
+
+  it('rolls day and month at midnight UTC', () =>
+    expect(scopesAt(limits, 's1', '2026-12-01T00:00:00.000Z').map(({ key }) => key)).toEqual([
+      'session/s1',
+      'day/2026-12-01',
+      'month/2026-12',
+    ]));
+});
+
+describe('resetsAt', () => {
+  it.each([
+    ['day', 'day/2026-11-21', '2026-11-22T00:00:00.000Z'],
+    ['day', 'day/2026-12-31', '2027-01-01T00:00:00.000Z'],
+    ['day', 'day/2028-02-28', '2028-02-29T00:00:00.000Z'],
+    ['day', 'day/2027-02-28', '2027-03-01T00:00:00.000Z'],
+    ['month', 'month/2026-11', '2026-12-01T00:00:00.000Z'],
+    ['month', 'month/2026-12', '2027-01-01T00:00:00.000Z'],
+  ] as const)('a %s (%s) ends at %s', (kind, key, end) => expect(resetsAt(kind, key)).toBe(end));
+
+  it('a session never resets', () => expect(resetsAt('session', 'session/s1')).toBeNull());
+
+  it('agrees with the calendar on any day', () =>
+    fc.assert(
+      fc.property(
+        fc.date({ min: new Date('2000-01-01'), max: new Date('2199-12-31'), noInvalidDate: true }),
+        (date) => {
+          const day = date.toISOString().slice(0, 10);
+          const next = new Date(Date.parse(`${day}T00:00:00.000Z`) + 86_400_000).toISOString();
+          expect(resetsAt('day', `day/${day}`)).toBe(next);
+        },
+      ),
+    ));
+});

@@ -1,0 +1,159 @@
+import type { BudgetEvent, BudgetEventOf, CallOutcome } from '@antiphon/contracts/metering';
+import { assertNever, conflict, costMicroUsd, rejected } from '@antiphon/kernel';
+import type { Decider } from '@antiphon/kernel';
+import { amountOf } from './balance.js';
+
+type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
+type Ended = 'settled' | 'released' | 'expired_estimated';
+
+/** State of a reservation: `reserved`, then one of three ends. `version` is that of its stream. */
+export type Reservation =
+  | { readonly status: 'none'; readonly version: 0 }
+  | { readonly status: 'reserved'; readonly reserved: Reserved; readonly version: number }
+  | {
+      readonly status: Ended;
+      readonly reserved: Reserved;
+      readonly version: number;
+      /** Amount charged to its scopes. */
+      readonly charged: { readonly tokens: number; readonly microUsd: number };
+      /** True once the usage of an expired reservation was learnt. */
+      readonly corrected: boolean;
+    };
+
+/** Times are ISO 8601. */
+export type ReservationCommand =
+  | { readonly type: 'Reserve'; readonly reserved: Reserved }
+  | { readonly type: 'Settle'; readonly outcome: CallOutcome; readonly now: string }
+  | { readonly type: 'Expire'; readonly now: string };
+
+const event = <T extends BudgetEvent['type']>(type: T, data: BudgetEventOf<T>['data']): BudgetEvent =>
+  ({ type, schemaVersion: 1, data }) as BudgetEvent;
+
+const reserve = (state: Reservation, reserved: Reserved): BudgetEvent[] => {
+  if (state.status !== 'none')
+    throw conflict('METERING.RESERVATION_EXISTS', `reservation ${reserved.reservationId} was made already`);
+  return [event('BudgetReserved', reserved)];
+};
+
+type Charge = { readonly inputTokens: number; readonly outputTokens: number; readonly microUsd: number };
+
+const chargeFor = (reserved: Reserved, inputTokens: number, outputTokens: number): Charge => ({
+  inputTokens,
+  outputTokens,
+  microUsd: reserved.price === null ? 0 : costMicroUsd(reserved.price, inputTokens, outputTokens),
+});
+
+const settleAs = (reserved: Reserved, charge: Charge, estimated: boolean, now: string): BudgetEvent[] => [
+  event('BudgetSettled', { reservationId: reserved.reservationId, ...charge, estimated, settledAt: now }),
+];
+
+const settleOpen = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
+  switch (outcome.kind) {
+    case 'used': {
+      const charge = chargeFor(reserved, outcome.inputTokens, outcome.outputTokens);
+      return settleAs(reserved, charge, outcome.estimated, now);
+    }
+    case 'unknown': // The call may have been billed in full, so the whole bound is charged.
+      return settleAs(reserved, chargeFor(reserved, reserved.inputBound, reserved.outputBound), true, now);
+    case 'not_dispatched':
+      return [
+        event('BudgetReleased', {
+          reservationId: reserved.reservationId,
+          reason: outcome.reason,
+          releasedAt: now,
+        }),
+      ];
+    default:
+      return assertNever(outcome);
+  }
+};
+
+/** Replaces the estimate of an expired reservation once. `unknown` adds nothing to the estimate. */
+const correct = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
+  if (outcome.kind === 'unknown') return [];
+  const charge =
+    outcome.kind === 'used'
+      ? chargeFor(reserved, outcome.inputTokens, outcome.outputTokens)
+      : chargeFor(reserved, 0, 0);
+  return [event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now })];
+};
+
+const settle = (state: Reservation, outcome: CallOutcome, now: string): BudgetEvent[] => {
+  switch (state.status) {
+    case 'none':
+      return []; // nothing was reserved, so there is nothing to end
+    case 'reserved':
+      return settleOpen(state.reserved, outcome, now);
+    case 'expired_estimated':
+      return state.corrected ? [] : correct(state.reserved, outcome, now);
+    case 'settled':
+    case 'released':
+      return []; // a repeat adds no fact
+    default:
+      return assertNever(state);
+  }
+};
+
+const expire = (state: Reservation, now: string): BudgetEvent[] => {
+  if (state.status !== 'reserved') return [];
+  const { reservationId, tokens, microUsd, expiresAt } = state.reserved;
+  if (now < expiresAt)
+    throw rejected('METERING.NOT_EXPIRED', `reservation ${reservationId} holds until ${expiresAt}`);
+  return [event('BudgetExpired', { reservationId, tokens, microUsd, expiredAt: now })];
+};
+
+const decide = (command: ReservationCommand, state: Reservation): BudgetEvent[] => {
+  switch (command.type) {
+    case 'Reserve':
+      return reserve(state, command.reserved);
+    case 'Settle':
+      return settle(state, command.outcome, command.now);
+    case 'Expire':
+      return expire(state, command.now);
+    default:
+      return assertNever(command);
+  }
+};
+
+const ended = (
+  state: Reservation,
+  status: Ended,
+  charged: { tokens: number; microUsd: number },
+  corrected = false,
+): Reservation =>
+  state.status === 'none'
+    ? state // an end without a start, which the audit reports
+    : { status, reserved: state.reserved, version: state.version + 1, charged, corrected };
+
+const evolve = (state: Reservation, happened: BudgetEvent): Reservation => {
+  switch (happened.type) {
+    case 'BudgetReserved':
+      return { status: 'reserved', reserved: happened.data, version: 1 };
+    case 'BudgetSettled':
+      return ended(state, 'settled', amountOf(happened.data));
+    case 'BudgetReleased':
+      return ended(state, 'released', { tokens: 0, microUsd: 0 });
+    case 'BudgetExpired':
+      return ended(state, 'expired_estimated', {
+        tokens: happened.data.tokens,
+        microUsd: happened.data.microUsd,
+      });
+    case 'BudgetCorrected':
+      return ended(state, 'expired_estimated', amountOf(happened.data), true);
+    case 'BudgetScopeFrozen':
+    case 'BudgetScopeUnfrozen':
+      return state.status === 'none' ? state : { ...state, version: state.version + 1 };
+    default:
+      return assertNever(happened);
+  }
+};
+
+/**
+ * Decides the lifecycle of one reservation. Errors: `METERING.RESERVATION_EXISTS`,
+ * `METERING.NOT_EXPIRED`.
+ */
+export const reservationDecider: Decider<Reservation, ReservationCommand, BudgetEvent> = {
+  initialState: () => ({ status: 'none', version: 0 }),
+  decide,
+  evolve,
+};

@@ -1,0 +1,89 @@
+import { Controller, Inject } from '@nestjs/common';
+import type pg from 'pg';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { readBudgets } from '@antiphon/contracts/metering';
+import type { ScopeUsage } from '@antiphon/contracts/metering';
+import { translateDatabaseError } from '@antiphon/database';
+import { isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { emptyBalance, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
+import type { BudgetLimits } from '@antiphon/metering-domain';
+import { observeGauges } from '@antiphon/observability';
+import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
+import { readBalances } from '../ledger/ledger-rows.js';
+import { BUDGET_LIMITS } from '../metering.tokens.js';
+
+export interface ReadBudgetsQuery {
+  readonly workspace: string;
+  readonly sessionId?: string | undefined;
+}
+
+/**
+ * Returns limits, reservations and spending of the current day and month, and of a session if one
+ * is named.
+ */
+@Controller()
+export class ReadBudgets {
+  constructor(
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
+  ) {}
+
+  @HandleRequest(readBudgets)
+  async handle({ workspace, sessionId }: ReadBudgetsQuery): Promise<{ scopes: ScopeUsage[] }> {
+    const now = isoTime(this.clock);
+    const scopes =
+      sessionId === undefined
+        ? periodScopesAt(this.limits, now)
+        : scopesAt(this.limits, sessionId.toLowerCase(), now);
+    const keys = scopes.map(({ key }) => key);
+    const balances = await readBalances(this.pool, workspace, keys).catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
+    return {
+      scopes: scopes.map((scope) => {
+        const { frozenBy, ...amounts } = balances.get(scope.key) ?? emptyBalance;
+        return { ...scope, ...amounts, frozen: frozenBy !== null };
+      }),
+    };
+  }
+}
+
+type Gauge = 'antiphon_budget_tokens' | 'antiphon_budget_usd' | 'antiphon_budget_frozen';
+type Report = (name: Gauge, value: number, labels: Readonly<Record<string, string>>) => void;
+
+const reportScope = (scope: ScopeUsage, report: Report): void => {
+  const { kind } = scope;
+  const amounts: readonly (readonly [Gauge, string, number | null, number])[] = [
+    ['antiphon_budget_tokens', 'reserved', scope.reservedTokens, 1],
+    ['antiphon_budget_tokens', 'settled', scope.settledTokens, 1],
+    ['antiphon_budget_tokens', 'limit', scope.limitTokens, 1],
+    ['antiphon_budget_usd', 'reserved', scope.reservedMicroUsd, 1e6],
+    ['antiphon_budget_usd', 'settled', scope.settledMicroUsd, 1e6],
+    ['antiphon_budget_usd', 'limit', scope.limitMicroUsd, 1e6],
+  ];
+  for (const [name, state, amount, unit] of amounts)
+    if (amount !== null) report(name, amount / unit, { scope: kind, state });
+  report('antiphon_budget_frozen', scope.frozen ? 1 : 0, { scope: kind });
+};
+
+/**
+ * Reports the budgets of the current day and month whenever metrics are read. Sessions are too many
+ * for labels. Returns a function that stops the reports.
+ */
+export const observeBudgets = (budgets: Pick<ReadBudgets, 'handle'>): (() => void) =>
+  observeGauges<Gauge>(
+    {
+      antiphon_budget_tokens:
+        'Tokens of the current day and month: reserved, settled, and the limit if there is one',
+      antiphon_budget_usd:
+        'US dollars of the current day and month: reserved, settled, and the limit if there is one',
+      antiphon_budget_frozen: '1 while a scope is frozen by a charge over its bound, else 0',
+    },
+    async (report) => {
+      const { scopes } = await budgets.handle({ workspace: DEFAULT_WORKSPACE });
+      for (const scope of scopes) reportScope(scope, report);
+    },
+  );

@@ -1,0 +1,130 @@
+import type pg from 'pg';
+import { borrowClient, isConnectionLost, translateDatabaseError } from '@antiphon/database';
+import { appendSql } from '@antiphon/event-store';
+import { failpoint } from '@antiphon/kernel';
+import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
+import { decideAll, groupByReservation, toAppendRequest, toLedgerWrite } from './ledger-batch.js';
+import type { LedgerWork } from './ledger-batch.js';
+import { LedgerCache } from './ledger-cache.js';
+import type { LedgerState } from './ledger-rows.js';
+import { COMMIT_PARAMETERS, FIRST_AFTER_COMMIT, commitValues } from './ledger-sql.js';
+import { runLedgerBatch } from './ledger-transaction.js';
+import type { LedgerTransactionDeps } from './ledger-transaction.js';
+
+// The append reads a column of the commit, so it runs after it and only if the commit returns a
+// row.
+const COMMIT_SQL = `select budget_appended(a.outcomes) from budget_commit(${COMMIT_PARAMETERS}) as c (careful),
+  lateral ${appendSql(FIRST_AFTER_COMMIT, 'c.careful')} a`;
+
+/**
+ * Returns true if the reservation has ended for good, so that the rows could not change the
+ * decision.
+ */
+const isRepeat = (decision: LedgerDecision): boolean =>
+  !('error' in decision) &&
+  decision.events.length === 0 &&
+  decision.answer.type === 'Settle' &&
+  (decision.answer.status === 'settled' || decision.answer.status === 'released');
+
+/**
+ * Runs a statement. Returns false if it returns no row or fails. Rejects if the connection broke,
+ * because it is unknown then whether the statement was committed.
+ */
+const returnsRow = async (pool: pg.Pool, query: pg.QueryConfig): Promise<boolean> => {
+  const { client, release } = await borrowClient(pool).catch((error: unknown) => {
+    throw translateDatabaseError(error);
+  });
+  try {
+    const { rows } = await client.query(query);
+    release();
+    return rows.length > 0;
+  } catch (error) {
+    const lost = isConnectionLost(error);
+    release(lost ? (error as Error) : undefined);
+    if (lost) throw translateDatabaseError(error);
+    return false;
+  }
+};
+
+/**
+ * `uncached`: the cache cannot decide. `stale`: the rows have changed, or the log refused the
+ * batch.
+ */
+type CachedResult = readonly LedgerDecision[] | 'uncached' | 'stale';
+
+/**
+ * Commits a batch that was decided on cached rows, in one statement, if the rows still have the
+ * cached values. Otherwise nothing was written, and the batch must be decided on the rows.
+ */
+const commitCached = async (
+  { pool, store, ids }: LedgerTransactionDeps,
+  state: LedgerState,
+  works: readonly LedgerWork[],
+  rules: LedgerRules,
+): Promise<CachedResult> => {
+  const decisions = decideAll(state, works, rules);
+  const groups = groupByReservation(works, decisions);
+  if (groups.length === 0) return decisions.every(isRepeat) ? decisions : 'uncached';
+  const appended = store.appendParams(groups.map((group) => toAppendRequest(group, ids)));
+  const values = [...commitValues(state, toLedgerWrite(state, works, decisions, groups)), ...appended];
+  return (await returnsRow(pool, { name: 'budget_commit', text: COMMIT_SQL, values })) ? decisions : 'stale';
+};
+
+/** Stale results in a row after which another process is assumed to write the same balances. */
+const MAX_STALE = 2;
+/** Batches that then read the rows first. */
+const READ_FIRST = 8;
+
+/**
+ * Runs batches one after another. While this process alone writes its balances, a batch is decided
+ * on the cache and takes one round trip. Otherwise a transaction reads the rows first
+ * (docs/adr/0040).
+ */
+export class BatchRunner {
+  readonly #cache = new LedgerCache();
+  #staleInRow = 0;
+  #readFirst = 0;
+
+  constructor(private readonly deps: LedgerTransactionDeps) {}
+
+  async run(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+    await failpoint('metering.batch.taken');
+    const decisions = await this.#decide(works, rules);
+    await failpoint('metering.batch.committed');
+    return decisions;
+  }
+
+  async #decide(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+    try {
+      const decided = await this.#tryCached(works, rules);
+      if (typeof decided !== 'string') return decided;
+      return await runLedgerBatch(this.deps, works, rules, (...committed) => this.#cache.store(...committed));
+    } catch (error) {
+      // It may be unknown whether the batch was committed.
+      this.#cache.clear();
+      throw error;
+    }
+  }
+
+  async #tryCached(works: readonly LedgerWork[], rules: LedgerRules): Promise<CachedResult> {
+    if (this.#readFirst > 0) {
+      this.#readFirst -= 1;
+      return 'uncached';
+    }
+    const decided = await this.#commitCached(works, rules);
+    if (decided !== 'uncached') this.#staleInRow = decided === 'stale' ? this.#staleInRow + 1 : 0;
+    if (this.#staleInRow >= MAX_STALE) this.#readFirst = READ_FIRST;
+    return decided;
+  }
+
+  async #commitCached(works: readonly LedgerWork[], rules: LedgerRules): Promise<CachedResult> {
+    const state = this.#cache.read(works, rules);
+    if (state === null) return 'uncached';
+    const decided = await commitCached(this.deps, state, works, rules);
+    if (typeof decided === 'string') return decided;
+    this.#cache.store(state, works, decided);
+    if (decided.some((decision) => 'events' in decision && decision.events.length > 0))
+      this.deps.store.notifyAppended();
+    return decided;
+  }
+}

@@ -1,0 +1,87 @@
+import { upcast } from '@antiphon/contracts/events';
+import { BudgetEvent } from '@antiphon/contracts/metering';
+import { inTransaction } from '@antiphon/database';
+import { createLogReader } from '@antiphon/event-store';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { ledgerFrom } from '@antiphon/metering-domain';
+import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
+import type pg from 'pg';
+import { lockLedger } from './ledger-rows.js';
+import type { ReservationName, ScopeName } from './ledger-rows.js';
+import { writeLedger } from './ledger-sql.js';
+
+interface Fact {
+  readonly workspace: string;
+  readonly event: BudgetEvent;
+}
+
+const PAGE = 1_000;
+
+const namesOf = (facts: readonly Fact[]): ReservationName[] => [
+  ...new Map(
+    facts.map(({ workspace, event }) => {
+      const id = event.data.reservationId;
+      return [`${workspace} ${id}`, { workspace, id }];
+    }),
+  ).values(),
+];
+
+/** Returns the scopes that a page names first. Rows name those of older reservations. */
+const scopesOf = (facts: readonly Fact[]): ScopeName[] =>
+  facts.flatMap(({ workspace, event }) =>
+    event.type === 'BudgetReserved' ? event.data.scopes.map(({ key }) => ({ workspace, key })) : [],
+  );
+
+const applyPage = async (client: pg.ClientBase, facts: readonly Fact[]): Promise<void> => {
+  const names = namesOf(facts);
+  const state = await lockLedger(client, scopesOf(facts), names);
+  const ledgers = new Map<string, Ledger>();
+  const changes: (BalanceChange & { workspace: string })[] = [];
+  for (const { workspace, event } of facts) {
+    const ledger = ledgers.get(workspace) ?? ledgerFrom(state.get(workspace));
+    ledgers.set(workspace, ledger);
+    changes.push(...ledger.put(event).map((change) => ({ ...change, workspace })));
+  }
+  const reservations = names.flatMap(({ workspace, id }) => {
+    const after = ledgers.get(workspace)?.reservation(id);
+    const isNew = !state.get(workspace)?.reservations.has(id);
+    return after === undefined || after.status === 'none' ? [] : [{ workspace, id, state: after, isNew }];
+  });
+  await writeLedger(client, { changes, reservations });
+};
+
+const factOf = (event: RecordedEvent): Fact => ({
+  workspace: event.workspace,
+  event: BudgetEvent.parse(upcast(event)),
+});
+
+/** Applies budget events to balances and reservations, in the caller's transaction. */
+export const applyBudgetEvents = async (
+  client: pg.ClientBase,
+  events: readonly RecordedEvent[],
+): Promise<void> => {
+  if (events.length > 0) await applyPage(client, events.map(factOf));
+};
+
+/**
+ * Rebuilds balances and reservations from the budget events, in one transaction with bounded
+ * memory. Readers see the old rows until it commits. Admissions wait, or are refused as transient
+ * after the lock timeout. Returns the number of events.
+ */
+export const rebuildBalances = (pool: pg.Pool): Promise<number> =>
+  inTransaction(pool, async (client) => {
+    await client.query('lock table budget_balances, budget_reservations in exclusive mode');
+    await client.query('delete from budget_balances');
+    await client.query('delete from budget_reservations');
+    const log = createLogReader(client);
+    let read = 0;
+    let after = 0;
+    for (;;) {
+      const page = await log.readLog({ after, limit: PAGE, categories: ['budget'] });
+      const last = page.at(-1);
+      if (!last) return read;
+      await applyBudgetEvents(client, page);
+      after = last.position;
+      read += page.length;
+    }
+  });

@@ -1,0 +1,145 @@
+import { ModelCallAborted, ModelCallCompleted, sessionStream } from '@antiphon/contracts/agent';
+import type { SessionEventOf } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import type { CallOutcome } from '@antiphon/contracts/metering';
+import { translateDatabaseError } from '@antiphon/database';
+import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import type pg from 'pg';
+
+export type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
+
+/** Returns the outcome of a model attempt for its reservation. */
+export const outcomeOfCall = (event: CallEnd): CallOutcome => {
+  if (event.type === 'ModelCallCompleted') return { kind: 'used', ...event.data.usage };
+  const { dispatched, reason, usage } = event.data;
+  if (!dispatched) return { kind: 'not_dispatched', reason };
+  // Usage reported by the provider is charged, also for a failed call.
+  return usage === null ? { kind: 'unknown' } : { kind: 'used', ...usage };
+};
+
+export interface OpenRow extends OpenReservation {
+  readonly expired: boolean;
+}
+
+interface Row {
+  readonly workspace: string;
+  readonly reservation_id: string;
+  readonly session_id: string;
+  readonly attempt: number;
+  readonly expired: boolean;
+}
+
+const COLUMNS = 'workspace, reservation_id, session_id, attempt';
+const OF_SCOPE_SQL = `select ${COLUMNS}, open_until <= $4::timestamptz as expired from budget_reservations
+  where workspace = $1 and open_until is not null and $2 = any (scope_keys) order by open_until limit $3`;
+const ONE_SQL = `select ${COLUMNS}, false as expired from budget_reservations
+  where workspace = $1 and reservation_id = $2 and open_until is not null`;
+const LONGEST_SQL = `(select ${COLUMNS}, true as expired from budget_reservations
+    where open_until <= $1::timestamptz order by open_until limit $2)
+  union all
+  (select ${COLUMNS}, false from budget_reservations
+    where open_until > $1::timestamptz order by open_until limit $3)`;
+
+const read = async (pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<OpenRow[]> => {
+  try {
+    const { rows } = await pool.query<Row>({ name, text, values });
+    return rows.map((row) => ({
+      workspace: row.workspace,
+      reservationId: row.reservation_id,
+      sessionId: row.session_id,
+      attempt: row.attempt,
+      expired: row.expired,
+    }));
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+/** Returns the open reservations of a scope, oldest expiry first. `now` is ISO 8601. */
+export const openInScope = (
+  pool: pg.Pool,
+  workspace: string,
+  scopeKey: string,
+  now: string,
+  limit: number,
+): Promise<OpenRow[]> => read(pool, 'budget_open_in_scope', OF_SCOPE_SQL, [workspace, scopeKey, limit, now]);
+
+/** Returns the open reservations of all workspaces: expired ones, and those that expire soonest. */
+export const openLongest = (
+  pool: pg.Pool,
+  now: string,
+  expired: number,
+  others: number,
+): Promise<OpenRow[]> => read(pool, 'budget_open_longest', LONGEST_SQL, [now, expired, others]);
+
+/** Returns a reservation if it is open. */
+export const openOne = async (
+  pool: pg.Pool,
+  workspace: string,
+  reservationId: string,
+): Promise<OpenRow | undefined> =>
+  (await read(pool, 'budget_open_one', ONE_SQL, [workspace, reservationId]))[0];
+
+export interface OpenReservation {
+  readonly workspace: string;
+  readonly reservationId: string;
+  readonly sessionId: string;
+  readonly attempt: number;
+}
+
+const PAGE = 64;
+
+const attemptOf = ({ data }: RecordedEvent): number | undefined =>
+  typeof data['attempt'] === 'number' ? data['attempt'] : undefined;
+
+const isEndOf = (event: RecordedEvent, reservationId: string): boolean =>
+  (event.type === 'ModelCallCompleted' || event.type === 'ModelCallAborted') &&
+  event.data['reservationId'] === reservationId;
+
+const parse = (recorded: RecordedEvent): CallOutcome => {
+  const event = upcast(recorded);
+  return outcomeOfCall(
+    event.type === 'ModelCallCompleted' ? ModelCallCompleted.parse(event) : ModelCallAborted.parse(event),
+  );
+};
+
+/**
+ * Returns the state at the attempt's start. Attempts only grow, so no earlier event can be its end.
+ */
+const stateAtStart = (
+  event: RecordedEvent,
+  { reservationId, attempt }: OpenReservation,
+): CallState | undefined => {
+  const own = attemptOf(event);
+  if (own === attempt && event.type === 'ModelCallStarted')
+    return event.data['reservationId'] === reservationId ? 'running' : 'superseded';
+  return own !== undefined && own < attempt ? 'never_started' : undefined;
+};
+
+/**
+ * `never_started`: no call in the log cites the reservation, which was requested during the commit
+ * of the start. `superseded`: no call will cite it, because its attempt started with another
+ * reservation.
+ */
+export type CallState = 'running' | 'never_started' | 'superseded';
+
+/** Searches the session's event stream, newest first, for the end of a reservation's attempt. */
+export const findOutcome = async (
+  store: EventStore,
+  open: OpenReservation,
+): Promise<CallOutcome | CallState> => {
+  const { workspace, reservationId, sessionId } = open;
+  const stream = sessionStream(sessionId);
+  let below = (await store.streamVersion(workspace, stream)) + 1;
+  while (below > 1) {
+    const fromVersion = Math.max(1, below - PAGE);
+    const page = await store.readStream(workspace, stream, { fromVersion, limit: below - fromVersion });
+    for (const event of page.toReversed()) {
+      if (isEndOf(event, reservationId)) return parse(event);
+      const state = stateAtStart(event, open);
+      if (state) return state;
+    }
+    below = fromVersion;
+  }
+  return 'never_started';
+};

@@ -1,0 +1,66 @@
+import { Controller, Inject } from '@nestjs/common';
+import { reserveBudget } from '@antiphon/contracts/metering';
+import type { ReserveBudgetReply, ReserveBudgetRequest, ScopeKind } from '@antiphon/contracts/metering';
+import { isoTime } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { scopesAt } from '@antiphon/metering-domain';
+import type { BudgetLimits } from '@antiphon/metering-domain';
+import { defineCounter } from '@antiphon/observability';
+import { CLOCK } from '@antiphon/service-host';
+import type { BudgetLedger } from '../ledger/ledger.js';
+import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from '../metering.tokens.js';
+import type { EndReservations } from './end-reservations.js';
+
+const refusals = defineCounter(
+  'antiphon_budget_refusals',
+  'Model calls that were refused for their budget, by reason and kind of scope',
+);
+
+const countRefusal = (reply: ReserveBudgetReply): ReserveBudgetReply => {
+  if (!reply.granted) refusals.add(1, { reason: reply.reason ?? 'over_limit', scope: reply.scope });
+  return reply;
+};
+
+/** Normalizes ids and times, because row keys are compared as text. */
+const normalize = (request: ReserveBudgetRequest): ReserveBudgetRequest => ({
+  ...request,
+  reservationId: request.reservationId.toLowerCase(),
+  sessionId: request.sessionId.toLowerCase(),
+  turnId: request.turnId.toLowerCase(),
+  expiresAt: new Date(request.expiresAt).toISOString(),
+});
+
+/** Reserves the bound of a model attempt in every scope, or refuses. */
+@Controller()
+export class ReserveBudget {
+  constructor(
+    @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
+    @Inject(END_RESERVATIONS) private readonly endReservations: EndReservations,
+    @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
+  ) {}
+
+  /**
+   * Before it refuses, metering settles calls of that scope that have ended in the log. So a call
+   * that has just finished does not block the next one.
+   */
+  @HandleRequest(reserveBudget)
+  async handle(received: ReserveBudgetRequest): Promise<ReserveBudgetReply> {
+    const request = normalize(received);
+    const checkedScopes = new Set<string>();
+    for (;;) {
+      const { reply } = await this.ledger.submit(request.workspace, { type: 'Reserve', request });
+      if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
+      const scopeKey = this.#scopeKeyOf(request, reply.scope);
+      // Each scope is checked once: reservations that remain open belong to running calls.
+      if (scopeKey === undefined || checkedScopes.has(scopeKey)) return countRefusal(reply);
+      checkedScopes.add(scopeKey);
+      if ((await this.endReservations.inScope(request.workspace, scopeKey)) === 0) return countRefusal(reply);
+    }
+  }
+
+  #scopeKeyOf({ sessionId }: ReserveBudgetRequest, kind: ScopeKind): string | undefined {
+    return scopesAt(this.limits, sessionId, isoTime(this.clock)).find((scope) => scope.kind === kind)?.key;
+  }
+}
