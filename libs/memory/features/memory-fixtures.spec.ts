@@ -1,4 +1,4 @@
-// Shared by the specs of this folder; not a test itself (those are *.unit.spec.ts and *.int.spec.ts).
+// Fixtures of the specs of this folder; not a test itself.
 import { randomUUID } from 'node:crypto';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
@@ -16,7 +16,7 @@ export interface Conversation {
   readonly sessionKey: string;
 }
 
-/** A database with the agent's event store on one side and memory's pool on the other. */
+/** Opens a database with the agent's event store and memory's pool. */
 export const openMemory = async () => {
   const database = await createTestDatabase();
   const agentPool = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
@@ -54,7 +54,7 @@ export const openMemory = async () => {
     return { sessionId, sessionKey };
   };
 
-  /** One whole turn; answers the stream's version behind it. */
+  /** Appends one complete turn; returns the stream's version after it. */
   const say = async ({ sessionId }: Conversation, content: string): Promise<number> => {
     const turnId = randomUUID();
     return append(sessionId, [
@@ -63,7 +63,7 @@ export const openMemory = async () => {
     ]);
   };
 
-  /** Brings the projection up to the log, `batchSize` events a transaction. */
+  /** Runs the projection up to the log's head, `batchSize` events a transaction. */
   const project = async (batchSize = 100): Promise<void> => {
     const projection = runProjection({
       pool,

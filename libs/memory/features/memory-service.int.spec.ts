@@ -75,7 +75,7 @@ describe('the memory service', () => {
     });
   });
 
-  it('keeps its rows up with the log', async () => {
+  it('projects the log to its rows', async () => {
     const talk = await begin();
     await memory.say(talk, 'my name is Ada');
     const projected = async () =>
@@ -87,7 +87,7 @@ describe('the memory service', () => {
     expect(checks).toContainEqual(expect.objectContaining({ name: 'projection', healthy: true }));
   });
 
-  it('answers with its error where there is no such session', () =>
+  it('replies with an error for an unknown session', () =>
     expect(
       requests.request(queryFacts, { workspace: WORKSPACE, sessionId: randomUUID() }),
     ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.SESSION_UNKNOWN' }));

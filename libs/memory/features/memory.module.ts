@@ -1,23 +1,22 @@
-import { Module } from '@nestjs/common';
-import type { Provider } from '@nestjs/common';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@nestjs/common';
 import type pg from 'pg';
 import type { AntiphonConfig } from '@antiphon/config';
+import { runProjection } from '@antiphon/event-store';
+import type { RunningProjection } from '@antiphon/event-store';
+import { transient } from '@antiphon/kernel';
+import { onLogNotification } from '@antiphon/messaging';
+import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
-import { CONFIG, DATABASE_POOL, HEALTH, LOGGER } from '@antiphon/service-host';
+import { CONFIG, DATABASE_POOL, HEALTH, LOGGER, NATS } from '@antiphon/service-host';
 import type { HealthRegistry } from '@antiphon/service-host';
-import { AssembleContextController } from './assemble-context/assemble-context.controller.js';
-import { createAssembleContext } from './assemble-context/assemble-context.js';
-import type { AssembleContext } from './assemble-context/assemble-context.js';
-import { BelievedFactsController } from './believed-facts/believed-facts.controller.js';
-import { createBelievedFacts } from './believed-facts/believed-facts.js';
-import { MemoryLifecycle } from './memory.lifecycle.js';
-import { openIdentityBook } from './load-souls/identity-book.js';
-import type { IdentityBook } from './load-souls/identity-book.js';
-import { QueryFactsController } from './query-facts/query-facts.controller.js';
-import { createQueryFacts } from './query-facts/query-facts.js';
-import { createRecallFacts } from './recall-facts/recall-facts.js';
-import type { RecallFacts } from './recall-facts/recall-facts.js';
-import { ASSEMBLE_CONTEXT, BELIEVED_FACTS, IDENTITY_BOOK, QUERY_FACTS, RECALL_FACTS } from './tokens.js';
+import { AssembleContext } from './context/assemble-context.handler.js';
+import { BelievedFacts } from './context/believed-facts.handler.js';
+import { QueryFacts } from './context/query-facts.handler.js';
+import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
+import { IDENTITY_BOOK, openIdentityBook } from './identity/identity-book.js';
+import type { IdentityBook } from './identity/identity-book.js';
+import { memoryFacts } from './projections.js';
 
 const identityProvider: Provider = {
   provide: IDENTITY_BOOK,
@@ -36,38 +35,46 @@ const identityProvider: Provider = {
 const recallProvider: Provider = {
   provide: RECALL_FACTS,
   inject: [DATABASE_POOL],
-  useFactory: (pool: pg.Pool): RecallFacts => createRecallFacts(pool),
+  useFactory: createRecallFacts,
 };
 
-const assembleProvider: Provider = {
-  provide: ASSEMBLE_CONTEXT,
-  inject: [RECALL_FACTS, IDENTITY_BOOK, CONFIG],
-  useFactory: (recallFacts: RecallFacts, identities: IdentityBook, config: AntiphonConfig): AssembleContext =>
-    createAssembleContext({ recallFacts, identities, config }),
-};
+/** Runs the projection of facts for the lifetime of the service. */
+@Injectable()
+class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
+  #projection: RunningProjection | undefined;
 
-const queryProvider: Provider = {
-  provide: QUERY_FACTS,
-  inject: [RECALL_FACTS],
-  useFactory: createQueryFacts,
-};
+  constructor(
+    @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
+    @Inject(NATS) private readonly nats: NatsLink,
+    @Inject(HEALTH) private readonly health: HealthRegistry,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
 
-const believedProvider: Provider = {
-  provide: BELIEVED_FACTS,
-  inject: [DATABASE_POOL],
-  useFactory: createBelievedFacts,
-};
+  onApplicationBootstrap(): void {
+    const projection = runProjection({
+      ...memoryFacts,
+      pool: this.pool,
+      logger: this.logger,
+      subscribe: (wake) => onLogNotification(this.nats, wake),
+    });
+    this.#projection = projection;
+    this.health.addCheck('projection', () => {
+      const { position, isFailing } = projection.status();
+      if (isFailing) throw transient('MEMORY.PROJECTION_FAILING', 'the projection cannot follow the log');
+      return Promise.resolve(`position ${position}`);
+    });
+  }
 
-/** Memory: what was told and who an agent is, put before a model within a budget of tokens. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.#projection?.stop();
+  }
+}
+
+/**
+ * Memory: facts from conversations and the agents' identities, for contexts within a token budget.
+ */
 @Module({
-  controllers: [AssembleContextController, QueryFactsController, BelievedFactsController],
-  providers: [
-    identityProvider,
-    recallProvider,
-    assembleProvider,
-    queryProvider,
-    believedProvider,
-    MemoryLifecycle,
-  ],
+  controllers: [AssembleContext, QueryFacts, BelievedFacts],
+  providers: [identityProvider, recallProvider, MemoryLifecycle],
 })
 export class MemoryModule {}

@@ -2,7 +2,7 @@ import type { ProjectionDefinition } from '@antiphon/event-store';
 import { applySessionEvents } from './projections/apply-session-events.js';
 import { PROJECTION_NAME } from './projections/session-memory.events.js';
 
-/** Sessions and facts, which contexts and recall are made of. */
+/** Projection of sessions and facts, for contexts and recall. */
 export const memoryFacts: ProjectionDefinition = {
   name: PROJECTION_NAME,
   service: 'memory',

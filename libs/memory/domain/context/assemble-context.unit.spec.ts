@@ -28,7 +28,7 @@ const predicates = (query: string, budgetTokens = 4_000): string[] =>
   assemble(query, budgetTokens).facts.map(({ predicate }) => predicate);
 
 describe('a context', () => {
-  it('has every fact when all fit, newest first where the query says nothing', () =>
+  it('has all facts when they fit, newest first without a relevant query', () =>
     expect(predicates('hello')).toEqual(['cat', 'favorite color', 'lives in', 'name']));
 
   it.each([
@@ -40,15 +40,15 @@ describe('a context', () => {
     ['tell me about Turing', 'cat'],
   ])('%s: puts %s first', (query, predicate) => expect(predicates(query)[0]).toBe(predicate));
 
-  it('keeps what matters when not all fit', () =>
+  it('has the relevant facts when not all fit', () =>
     expect(predicates('where do I live?', 70)).toEqual(['lives in']));
 
-  it('has the soul whole and counted once', () => expect(assemble('x', 4_000).soul).toEqual(soul));
+  it('has the complete soul, counted once', () => expect(assemble('x', 4_000).soul).toEqual(soul));
 
-  it('is empty rather than over its budget', () =>
+  it('is empty when nothing fits the budget', () =>
     expect(assemble('x', 1)).toEqual({ soul: null, facts: [], tokens: 0 }));
 
-  it('never exceeds its budget, and counts at least what its parts cost', () =>
+  it('never exceeds its budget and counts at least the cost of its parts', () =>
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 400 }),
@@ -72,7 +72,7 @@ describe('a soul', () => {
     expect(long?.text.startsWith(`${fitted?.text}\n`)).toBe(true);
   });
 
-  it('that says nothing is none', () => expect(toSoul(' \r\n ')).toBeNull());
+  it('is null for a blank document', () => expect(toSoul(' \r\n ')).toBeNull());
 });
 
 describe('estimateTokens', () => {

@@ -1,10 +1,9 @@
-import { LIVES_IN, headAt } from './statement-head.js';
-import { objectAt } from './statement-object.js';
+import { LIVES_IN, headAt, objectAt } from './statement-parts.js';
 import { tokenize } from './tokenize.js';
 import type { Token } from './tokenize.js';
 import { HEDGES, HYPOTHETICALS, NEGATIONS, PASSIVES, QUESTION_STARTS, REPORTS, SPEAKER } from './words.js';
 
-/** Something that the speaker said about themselves. */
+/** A statement of the speaker about themselves. */
 export interface Statement {
   readonly subject: 'user';
   readonly predicate: string;
@@ -21,7 +20,9 @@ const JOINING_WORDS: ReadonlySet<string> = new Set(['and', 'but', 'so', 'or', 'b
 const endsClause = ({ kind, lower }: Token): boolean =>
   (kind !== 'word' && kind !== 'quote') || (kind === 'word' && JOINING_WORDS.has(lower));
 
-/** For each token, whether the clause that it stands in ends with a question mark; one pass from the end. */
+/**
+ * Returns for each token whether its clause ends with a question mark, in one pass from the end.
+ */
 const questionsAhead = (tokens: readonly Token[]): readonly boolean[] => {
   const asked: boolean[] = new Array<boolean>(tokens.length + 1).fill(false);
   for (let i = tokens.length - 1; i >= 0; i--) {
@@ -32,16 +33,19 @@ const questionsAhead = (tokens: readonly Token[]): readonly boolean[] => {
   return asked;
 };
 
-/** `I told you …` is the speaker's own word; `I was told …` and `she said …` are not. */
+/**
+ * Returns whether a report is of another person: `she said …`, `I was told …`, but not `I told you
+ * …`.
+ */
 const isHearsay = (words: readonly string[], at: number): boolean =>
   PASSIVES.has(words[at - 1] ?? '') || !words.slice(0, at).some((word) => SPEAKER.has(word));
 
-/** How far what stands before a statement in its clause lets it count: as said, as unsure, or not at all. */
-const standing = (words: readonly string[]): 'said' | 'hedged' | 'not said' => {
+/** Classifies a statement by the words before it in its clause. */
+const classify = (words: readonly string[]): 'said' | 'hedged' | 'not said' => {
   if (QUESTION_STARTS.has(words[0] ?? '')) return 'not said';
   let hedged = false;
   for (const [at, word] of words.entries()) {
-    // "Don't forget my name is Ada" tells it.
+    // "Don't forget my name is Ada" is a statement.
     const denied = NEGATIONS.has(word) && words[at + 1] !== 'forget';
     if (denied || HYPOTHETICALS.has(word) || (REPORTS.has(word) && isHearsay(words, at))) return 'not said';
     hedged ||= HEDGES.has(word);
@@ -54,7 +58,7 @@ const statement = (predicate: string, object: string, hedged: boolean): Statemen
   return { subject: 'user', predicate, object, confidence: hedged ? CONFIDENCE.hedged : sure };
 };
 
-/** The longest stretch of words before a statement that is looked at. */
+/** Maximum number of words read before a statement. */
 const MAX_LEAD = 12;
 
 interface Found {
@@ -72,15 +76,15 @@ const readAt = (
   const object = head === null ? null : objectAt(tokens, head);
   if (head === null || object === null) return null;
   const lead = tokens.slice(Math.max(clauseAt, at - MAX_LEAD), at).map(({ lower }) => lower);
-  const state = asked[object.end] ? 'not said' : standing(lead);
+  const state = asked[object.end] ? 'not said' : classify(lead);
   const said = state === 'not said' ? null : statement(head.predicate, object.text, state === 'hedged');
   return { statement: said, end: object.end };
 };
 
 /**
- * What a message tells about its speaker, in order: `my name is X`, `I live in X`, `my X is Y` and close variants.
- * Questions, denials, suppositions, other people's words and quoted text tell nothing. Reads the first
- * `MAX_SCANNED` characters, in linear time, and finds at most `MAX_STATEMENTS`.
+ * Extracts a message's statements about its speaker, in order: `my name is X`, `I live in X`, `my X
+ * is Y` and close variants. Skips questions, denials, suppositions, reports and quoted text. Reads
+ * the first `MAX_SCANNED` characters in linear time and returns at most `MAX_STATEMENTS`.
  */
 export const extractStatements = (message: string): Statement[] => {
   const tokens = tokenize(message);

@@ -5,7 +5,7 @@ import { MAX_STATEMENTS, extractStatements } from '@antiphon/memory-domain';
 const told = (text: string): string[] =>
   extractStatements(text).map(({ predicate, object }) => `${predicate}: ${object}`);
 
-describe('the patterns of the seeds', () => {
+describe('the statement patterns', () => {
   it.each([
     ['my name is Ada', 'name: Ada'],
     ['My name is Ada Lovelace.', 'name: Ada Lovelace'],
@@ -38,9 +38,9 @@ describe('the patterns of the seeds', () => {
     ['my budget is 1,000.50 euros', 'budget: 1,000.50 euros'],
     ['my name is Зоя', 'name: Зоя'],
     ["my code word is 'plum 47'.", 'code word: plum 47'],
-  ])('%j tells %j', (text, fact) => expect(told(text)).toEqual([fact]));
+  ])('extract from %j: %j', (text, fact) => expect(told(text)).toEqual([fact]));
 
-  it('may occur several times in one message', () => {
+  it('match several times in one message', () => {
     expect(told('My name is Ada and I live in London, and my cat is Turing.')).toEqual([
       'name: Ada',
       'lives in: London',
@@ -50,7 +50,7 @@ describe('the patterns of the seeds', () => {
     expect(told('My name is Ada.\nI live in London\n- my cat is Turing')).toHaveLength(3);
   });
 
-  it('go on past "and" when no new clause begins', () =>
+  it('continue after "and" when no new clause starts', () =>
     expect(told('my favorite band is Earth and Fire and I like it')).toEqual([
       'favorite band: Earth and Fire',
     ]));
@@ -60,13 +60,13 @@ describe('the patterns of the seeds', () => {
     (text) => expect(told(text)).toEqual(['name: Ada']),
   );
 
-  it('are less certain when the speaker is', () => {
+  it('have a lower confidence for an uncertain speaker', () => {
     expect(extractStatements('my name is Ada')[0]?.confidence).toBe(0.9);
     expect(extractStatements('I think my size is 38')[0]?.confidence).toBe(0.5);
   });
 });
 
-describe('what tells nothing', () => {
+describe('no statement is extracted from', () => {
   it.each([
     'what is my name?',
     'Do you know what my name is?',
@@ -101,7 +101,7 @@ describe('what tells nothing', () => {
     'your name is Ada',
   ])('%j', (text) => expect(told(text)).toEqual([]));
 
-  it('is more than a fact can be', () => expect(told(`my story is ${'long '.repeat(40)}`)).toEqual([]));
+  it('an object that is too long', () => expect(told(`my story is ${'long '.repeat(40)}`)).toEqual([]));
 });
 
 describe('hostile text', () => {
@@ -116,13 +116,13 @@ describe('hostile text', () => {
     [`my name is ${', A'.repeat(100_000)}`],
     ['not '.repeat(100_000) + 'my name is Ada'],
     ['.'.repeat(300_000)],
-  ])('is read in bounded time (%#)', (text) => {
+  ])('is processed in bounded time (%#)', (text) => {
     const start = performance.now();
     expect(extractStatements(text).length).toBeLessThanOrEqual(MAX_STATEMENTS);
     expect(performance.now() - start).toBeLessThan(500);
   });
 
-  it('gives statements whose parts are bounded and not empty', () => {
+  it('gives statements with bounded and non-empty parts', () => {
     const word = fc.constantFrom(
       'my',
       'name',

@@ -1,26 +1,33 @@
 import type { Fact } from '@antiphon/contracts/memory';
 import { extractStatements } from './extract-statements.js';
-import { isActive, topicOf } from './fact.js';
-import type { FactIds } from './fact.js';
 
-/** A fact that a session was begun with. */
+/** Returns a fact's identity: at most one fact of a subject and predicate is in force. */
+export const topicOf = ({ subject, predicate }: Pick<Fact, 'subject' | 'predicate'>): string =>
+  JSON.stringify([subject, predicate]);
+
+export const isActive = ({ supersededAt }: Pick<Fact, 'supersededAt'>): boolean => supersededAt === null;
+
+/** Makes the UUID of the nth fact of an event, the same in every rebuild. */
+export type FactIds = (sourceEventId: string, n: number) => string;
+
+/** A fact that a session started with. */
 export type Inherited = Omit<Fact, 'factId' | 'supersededAt'>;
 
-/** Something that a user said: a `TurnRequested` as memory sees it; or what a fork takes along. */
+/** A user's message (`TurnRequested`), or the facts that a fork inherits. */
 export interface Said {
   readonly eventId: string;
   readonly text: string;
   /** ISO 8601. */
   readonly at: string;
-  /** Of a fork: what was believed when it was cut. */
+  /** Facts of the original session at the fork's position. */
   readonly inherited?: readonly Inherited[];
 }
 
 const sameObject = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
 /**
- * The facts after something was said, oldest first. A statement about a known subject and predicate supersedes the
- * fact in force, which stays in the list; one that says the same again changes nothing.
+ * Returns the facts after a message, oldest first. A statement about a known subject and predicate
+ * supersedes the fact in force, which stays in the list. A repeated statement changes nothing.
  */
 export const learnFacts = (
   facts: readonly Fact[],

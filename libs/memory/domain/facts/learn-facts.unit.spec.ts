@@ -6,7 +6,7 @@ import { isActive, learnFacts, topicOf } from '@antiphon/memory-domain';
 import type { FactIds, Said } from '@antiphon/memory-domain';
 
 const eventId = (n: number): string => `0198a000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
-/** As unique as the test needs: the event's last digits, then n's. */
+/** Makes ids unique enough for the test: the event's last digits, then n's. */
 const factId: FactIds = (source, n) =>
   `${source.slice(0, 24)}${source.slice(26)}${n.toString(16).padStart(2, '0')}`;
 const said = (n: number, text: string): Said => ({
@@ -20,7 +20,7 @@ const shown = (facts: readonly Fact[]): string[] =>
   facts.map((fact) => `${fact.predicate}: ${fact.object}${isActive(fact) ? '' : ' (superseded)'}`);
 
 describe('learning', () => {
-  it('names subject, time, source and how certain it is', () =>
+  it('records subject, time, source and confidence', () =>
     expect(given('my name is Ada')).toEqual([
       {
         factId: factId(eventId(0), 0),
@@ -43,20 +43,20 @@ describe('learning', () => {
   it('learns nothing from a repetition', () =>
     expect(given('my name is Ada', 'my name is ADA')).toHaveLength(1));
 
-  it('may go back to what held before', () =>
+  it('can return to an earlier object', () =>
     expect(shown(given('I live in Rome', 'I live in Oslo', 'I live in Rome'))).toEqual([
       'lives in: Rome (superseded)',
       'lives in: Oslo (superseded)',
       'lives in: Rome',
     ]));
 
-  it('corrects itself within one message', () =>
+  it('supersedes a fact within one message', () =>
     expect(shown(given('My name is Ada. No, my name is Eve.'))).toEqual([
       'name: Ada (superseded)',
       'name: Eve',
     ]));
 
-  it('does not change what it was given', () => {
+  it('does not modify its input', () => {
     const before = given('I live in Rome');
     const copy = structuredClone(before);
     learnFacts(before, said(9, 'I live in Oslo'), factId);
@@ -64,7 +64,7 @@ describe('learning', () => {
   });
 });
 
-describe('whatever is said', () => {
+describe('for any messages', () => {
   const text = fc
     .tuple(
       fc.constantFrom('my name is', 'I live in', 'my cat is', 'is my name'),
@@ -86,7 +86,7 @@ describe('whatever is said', () => {
       }),
     ));
 
-  it('the same words give the same facts, with ids of their own that the contract accepts', () =>
+  it('equal messages give equal facts with unique, valid ids', () =>
     fc.assert(
       fc.property(talk, (texts) => {
         const facts = given(...texts);

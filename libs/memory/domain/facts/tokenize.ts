@@ -1,11 +1,16 @@
-/** `stop` and `question` end a sentence, `comma` and `break` a clause; a `quote` holds someone's literal words. */
+/**
+ * A word, a quoted passage or a mark: `stop` and `question` end a sentence, `comma` and `break` a
+ * clause.
+ */
 export interface Token {
   readonly kind: 'word' | 'quote' | 'comma' | 'break' | 'stop' | 'question';
   readonly text: string;
   readonly lower: string;
 }
 
-/** More than this is a pasted document rather than something told. In UTF-16 units. */
+/**
+ * Maximum text read, UTF-16 units: a longer message is a pasted document rather than a statement.
+ */
 export const MAX_SCANNED = 16_384;
 const MAX_QUOTE = 500;
 
@@ -46,7 +51,7 @@ const LOWER = /\p{Ll}/u;
 
 const token = (kind: Token['kind'], text: string): Token => ({ kind, text, lower: text.toLowerCase() });
 
-/** Lines that repeat somebody else's words, and code. */
+/** Removes block quotes and code. */
 const withoutQuotedLines = (text: string): string => {
   let fenced = false;
   return text
@@ -63,7 +68,10 @@ const withoutQuotedLines = (text: string): string => {
 const straighten = (text: string): string =>
   text.replaceAll(/[\u2018\u2019\u02bc]/g, "'").replaceAll(/[\u201c\u201d\u201e\u00ab\u00bb]/g, '"');
 
-/** Whether the mark at `at` belongs to the word around it: `3.5`, `ada@example.org`, `1,000`, `5:30`. */
+/**
+ * Returns whether the mark at `at` belongs to the word around it: `3.5`, `ada@example.org`,
+ * `1,000`, `5:30`.
+ */
 const joins = (text: string, at: number): boolean => {
   const mark = text[at] ?? '';
   const before = text[at - 1] ?? '';
@@ -93,7 +101,9 @@ const quoteEnd = (text: string, start: number): number => {
 
 const DECORATION: ReadonlySet<string> = new Set(['*', '_', '~', "'"]);
 
-/** A word without what Markdown or a writer put around it. By hand: a pattern for this takes quadratic time. */
+/**
+ * Removes Markdown decoration around a word. A regular expression for this takes quadratic time.
+ */
 const plain = (word: string): string => {
   let start = 0;
   let end = word.length;
@@ -102,7 +112,7 @@ const plain = (word: string): string => {
   return word.slice(start, end);
 };
 
-/** Where the token at `at` ends, and the token, unless it is a blank or a stray mark. */
+/** Reads the token at `at` and its end; the token is null for a blank or a stray mark. */
 const nextToken = (text: string, at: number): { end: number; token: Token | null } => {
   const c = text[at] ?? '';
   const mark = MARKS[c];
@@ -121,8 +131,8 @@ const nextToken = (text: string, at: number): { end: number; token: Token | null
 };
 
 /**
- * The words of a message and what divides them, in time linear in its length. Block quotes and code fences are left
- * out, quoted passages are one token each: what is repeated is not told.
+ * Splits a message into tokens, in linear time. Block quotes and code fences are left out and a
+ * quoted passage is one token, because they repeat other texts.
  */
 export const tokenize = (message: string): Token[] => {
   const text = straighten(withoutQuotedLines(message.slice(0, MAX_SCANNED)));

@@ -1,4 +1,4 @@
-import { estimateTokens } from '../context/estimate-tokens.js';
+import { estimateTokens } from '../context/soul.js';
 import type { Soul } from '../context/soul.js';
 import { IDENTITY_FILES } from './identity-document.js';
 import type { IdentityDocument, IdentityFile } from './identity-document.js';
@@ -7,22 +7,22 @@ import type { IdentityConflict, MergedDocument } from './merge-documents.js';
 import { parseDocument, unclosedFence } from './parse-document.js';
 
 /**
- * Some 500 tokens of prose: the estimate counts three bytes a token, English has about four, and what is asked for
- * is a page that leaves the context to the conversation.
+ * Maximum tokens of a soul: about 500 real tokens of English prose, because the estimate counts
+ * three bytes a token and English has about four.
  */
 export const MAX_SOUL_TOKENS = 700;
-/** Of all documents together: what memory may put into a context by default holds some facts beside it. */
+/** Maximum tokens of all documents, which leaves room for facts in the default memory budget. */
 export const MAX_IDENTITY_TOKENS = 1_500;
 
-/** A document that was cut, and how much of it is there. */
+/** A document that was cut, with the sizes before and after. */
 export interface ClippedDocument {
   readonly file: IdentityFile;
   readonly keptTokens: number;
-  readonly ofTokens: number;
+  readonly totalTokens: number;
 }
 
 export interface CompiledIdentity {
-  /** What stands first in every context; null when the documents say nothing. */
+  /** Start of every context; null when all documents are blank. */
   readonly packet: Soul | null;
   readonly conflicts: readonly IdentityConflict[];
   readonly clipped: readonly ClippedDocument[];
@@ -32,7 +32,7 @@ export interface CompiledIdentity {
 const BYTES_PER_TOKEN = 3;
 const LAST_HIGH_SURROGATE = /[\ud800-\udbff]$/;
 
-/** The longest beginning of a text within so many tokens: whole lines, or a part of the first one. */
+/** Cuts a text to at most `tokens`: to whole lines, or to a part of the first line. */
 const beginningOf = (text: string, tokens: number): string => {
   if (tokens <= 0) return '';
   let cut = text.slice(0, tokens * BYTES_PER_TOKEN);
@@ -41,7 +41,7 @@ const beginningOf = (text: string, tokens: number): string => {
   return line > 0 ? cut.slice(0, line).trimEnd() : cut.replace(LAST_HIGH_SURROGATE, '');
 };
 
-/** Room for the note, and for the end of a code fence that the cut left open. */
+/** Tokens reserved for the note and for closing a code fence. */
 const NOTE_TOKENS = 32;
 
 const clip = (file: IdentityFile, text: string, tokens: number): { text: string; keptTokens: number } => {
@@ -64,18 +64,18 @@ const fit = (documents: readonly MergedDocument[]): Pick<CompiledIdentity, 'pack
     const before = packet === '' ? '' : packet + SEPARATOR;
     const left = MAX_IDENTITY_TOKENS - estimateTokens(before);
     const room = file === 'SOUL.md' ? Math.min(MAX_SOUL_TOKENS, left) : left;
-    const ofTokens = estimateTokens(text);
-    const fitted = ofTokens <= room ? { text, keptTokens: ofTokens } : clip(file, text, room);
-    if (fitted.keptTokens < ofTokens) clipped.push({ file, keptTokens: fitted.keptTokens, ofTokens });
+    const totalTokens = estimateTokens(text);
+    const fitted = totalTokens <= room ? { text, keptTokens: totalTokens } : clip(file, text, room);
+    if (fitted.keptTokens < totalTokens) clipped.push({ file, keptTokens: fitted.keptTokens, totalTokens });
     if (fitted.text !== '') packet = before + fitted.text;
   }
   return { packet: packet === '' ? null : { text: packet, tokens: estimateTokens(packet) }, clipped };
 };
 
 /**
- * Compiles an agent's documents into the one packet that its context begins with: merged by precedence
- * (SOUL > AGENT > IDENTITY > USER), bounded, its tokens counted once. The same documents give the same bytes,
- * in whatever order they come.
+ * Compiles an agent's documents into the packet that starts its contexts. They are merged by
+ * precedence (SOUL > AGENT > IDENTITY > USER) and bounded. The same documents give the same bytes
+ * in any order.
  */
 export const compileIdentity = (documents: readonly IdentityDocument[]): CompiledIdentity => {
   const parsed = IDENTITY_FILES.flatMap((file) => documents.filter((document) => document.file === file)).map(

@@ -29,7 +29,7 @@ describe('an identity', () => {
     });
   });
 
-  it('has its documents in the order of their precedence, each said to be what it is', () =>
+  it('has its documents in the order of precedence, each with its title', () =>
     expect(
       packetOf({
         user: 'She writes Rust.',
@@ -41,7 +41,7 @@ describe('an identity', () => {
       'You are kind.\n\n# Agent\n\nYou review code.\n\n# Identity\n\nA lighthouse.\n\n# User\n\nShe writes Rust.',
     ));
 
-  it('takes a section from the first document that has it, and says which one lost', () => {
+  it('takes a section from the first document and reports the overridden one', () => {
     const { packet, conflicts } = compile({
       user: '# User\n\n## tone:\n\nShout.\n\n## Work\n\nRust.',
       soul: '# Soul\n\n## Tone\n\nSpeak softly.',
@@ -66,7 +66,7 @@ describe('an identity', () => {
     expect(conflicts).toEqual([{ section: 'role', key: null, kept: winner, dropped: loser }]);
   });
 
-  it('merges keys one by one where a section has nothing else', () => {
+  it('merges single keys where a section has only keys', () => {
     const { packet, conflicts } = compile({
       soul: '## Basics\n\n- **Name:** Ada\n- Language: English',
       identity: '## Basics\n\n- name: Bob\n- **Emoji**: a wave\n- Language:   English',
@@ -77,7 +77,7 @@ describe('an identity', () => {
     expect(conflicts).toEqual([{ section: 'basics', key: 'name', kept: 'SOUL.md', dropped: 'IDENTITY.md' }]);
   });
 
-  it('merges front matter as keys, with what belongs to each', () => {
+  it('merges front matter as keys with their lines', () => {
     const { packet, conflicts, problems } = compile({
       soul: '---\nname: Ada\n# a comment\ntraits:\n  - kind\n  - brief\n---\n\nYou are Ada.',
       user: '---\nname: Bob\ncity: Oslo\n---\n',
@@ -89,18 +89,18 @@ describe('an identity', () => {
     expect(problems).toEqual([]);
   });
 
-  it('finds what one document says twice', () =>
+  it('reports a repetition within one document', () =>
     expect(compile({ soul: '# Rules\n\nOne.\n\n# Rules\n\nTwo.' }).conflicts).toEqual([
       { section: 'rules', key: null, kept: 'SOUL.md', dropped: 'SOUL.md' },
     ]));
 
-  it('says once what two documents agree on', () => {
+  it('contains once what two documents agree on', () => {
     const { packet, conflicts } = compile({ soul: '## Tone\n\nSoft.', agent: '## Tone\n\n  Soft.  \n' });
     expect(packet?.text).toBe('## Tone\n\nSoft.');
     expect(conflicts).toEqual([]);
   });
 
-  it('tells sections of one name apart by what they stand under', () => {
+  it('distinguishes sections of one name by their parent headings', () => {
     const { conflicts } = compile({
       soul: '## Work\n\n### Tone\n\nDry.\n\n## Home\n\n### Tone\n\nWarm.',
       user: '## Work\n\n### Tone\n\nLoud.',
@@ -108,7 +108,7 @@ describe('an identity', () => {
     expect(conflicts).toEqual([{ section: 'work / tone', key: null, kept: 'SOUL.md', dropped: 'USER.md' }]);
   });
 
-  it('takes no comment in a code block for a heading, and closes a block that does not end', () => {
+  it('ignores headings in code blocks and closes an open block', () => {
     const { packet, conflicts, problems } = compile({
       soul: 'Run:\n\n```sh\n# Tone\nls\n',
       user: '## Tone\n\nSoft.',
@@ -128,7 +128,7 @@ describe('an identity', () => {
   it.each([
     ['---\nname: Ada\nYou are Ada.', 'does not end'],
     ['---\nname: Ada\nYou are Ada.\n---\n', 'is not `key: value` lines'],
-  ])('takes front matter that cannot be read as text: %j', (soul, problem) =>
+  ])('treats unreadable front matter as text: %j', (soul, problem) =>
     expect(compile({ soul })).toMatchObject({
       packet: { text: expect.stringContaining('Ada') },
       problems: [{ file: 'SOUL.md', problem: expect.stringContaining(problem) }],
@@ -140,13 +140,13 @@ describe('an identity', () => {
     (texts) => expect(compile(texts)).toMatchObject({ packet: null, conflicts: [] }),
   );
 
-  it('clips what is too long at a line, and says so in the packet', () => {
+  it('clips long documents at a line and notes it in the packet', () => {
     const soul = Array.from({ length: 400 }, (_, n) => `- rule number ${n}`).join('\n');
     const { packet, clipped } = compile({ soul, user: 'She writes Rust.' });
     const [clip] = clipped;
-    expect(clip).toMatchObject({ file: 'SOUL.md', ofTokens: estimateTokens(soul) });
+    expect(clip).toMatchObject({ file: 'SOUL.md', totalTokens: estimateTokens(soul) });
     expect(packet?.text).toContain(
-      `[SOUL.md is clipped here: ${clip?.keptTokens} of ${clip?.ofTokens} tokens]`,
+      `[SOUL.md is clipped here: ${clip?.keptTokens} of ${clip?.totalTokens} tokens]`,
     );
     expect(packet?.text).toMatch(/rule number \d+\n\n\[SOUL.*\n\n# User\n\nShe writes Rust\.$/);
     expect(packet?.tokens).toBeLessThanOrEqual(MAX_SOUL_TOKENS + 20);
@@ -159,20 +159,20 @@ describe('an identity', () => {
     ['fences without end', '```\n~~~\n'.repeat(20_000)],
     ['front matter without end', `---\n${'a: b\n'.repeat(40_000)}`],
     ['keys without end', '- a: b\n- c: d\n'.repeat(15_000)],
-  ])('is compiled in good time from %s', (_what, text) => {
+  ])('is compiled within the time limit from %s', (_what, text) => {
     const started = performance.now();
     expect(compile({ soul: text, user: text }).packet?.tokens ?? 0).toBeLessThanOrEqual(MAX_IDENTITY_TOKENS);
     expect(performance.now() - started).toBeLessThan(3_000);
   });
 
-  it('clips one endless line without cutting a character in two', () => {
+  it('clips one long line between characters', () => {
     const { packet } = compile({ soul: '😀'.repeat(5_000) });
     expect(packet?.text.isWellFormed()).toBe(true);
     expect(packet?.tokens).toBeLessThanOrEqual(MAX_SOUL_TOKENS);
   });
 });
 
-describe('whatever the documents are', () => {
+describe('for any documents', () => {
   const line = fc.oneof(
     fc.constantFrom(
       '# A',
@@ -195,7 +195,7 @@ describe('whatever the documents are', () => {
     .tuple(...IDENTITY_FILES.map((file) => fc.option(text.map((content) => ({ file, text: content })))))
     .map((some) => some.filter((document) => document !== null));
 
-  it('the packet has the same bytes in whatever order they come, and again when compiled again', () =>
+  it('the packet has the same bytes in any order and at each compilation', () =>
     fc.assert(
       fc.property(documents, fc.infiniteStream(fc.nat()), (some, dice) => {
         const keys = new Map(some.map((document) => [document, dice.next().value as number]));
@@ -204,7 +204,7 @@ describe('whatever the documents are', () => {
       }),
     ));
 
-  it('the packet is bounded, well-formed, and its tokens are counted', () =>
+  it('the packet is bounded and well-formed, and its tokens are counted', () =>
     fc.assert(
       fc.property(documents, fc.integer({ min: 1, max: 200 }), (some, times) => {
         const long = some.map(({ file, text: content }) => ({ file, text: content.repeat(times) }));
@@ -215,7 +215,7 @@ describe('whatever the documents are', () => {
       }),
     ));
 
-  it('a document never changes what those before it say', () =>
+  it('a document never changes earlier ones', () =>
     fc.assert(
       fc.property(text, text, (soul, user) => {
         const alone = packetOf({ soul });

@@ -1,63 +1,62 @@
-import type { IdentityFile } from './identity-document.js';
-import { readEntries } from './key-lines.js';
-import type { Entry } from './key-lines.js';
+import { readEntries } from './identity-document.js';
+import type { Entry, IdentityFile } from './identity-document.js';
 import type { ParsedDocument, Section } from './parse-document.js';
 
-/** The same section or key, said differently twice: what was kept, and what was left out. */
+/** A section or key that two documents define differently. */
 export interface IdentityConflict {
-  /** Its headings from the top, ` / ` between them; empty for what stands under none. */
+  /** Its headings from the top, separated by ` / `; empty for text without a heading. */
   readonly section: string;
-  /** Null when it is the whole section's text. */
+  /** Null for the whole section's text. */
   readonly key: string | null;
   readonly kept: IdentityFile;
   readonly dropped: IdentityFile;
 }
 
-/** What is left of a document beside those before it; `text` is empty when nothing is. */
+/** A document without the parts that earlier ones define; its `text` may be empty. */
 export interface MergedDocument {
   readonly file: IdentityFile;
   readonly text: string;
 }
 
-interface Said<T> {
-  readonly by: IdentityFile;
-  readonly what: T;
+interface Definition {
+  readonly file: IdentityFile;
+  readonly text: string;
 }
 interface Known {
-  readonly body: Said<string>;
-  /** Null where the first to write this section wrote more than `key: value` lines. */
-  readonly entries: Map<string, Said<string>> | null;
+  readonly body: Definition;
+  /** Null where the section's first document has more than `key: value` lines in it. */
+  readonly entries: Map<string, Definition> | null;
 }
 
 const ROOT = '[]';
 const bodyOf = (lines: readonly string[]): string => lines.join('\n').trim();
 const sameText = (a: string, b: string): boolean => a.replace(/\s+/g, ' ') === b.replace(/\s+/g, ' ');
 
-/** Everything that the documents so far have said, by section and key. */
-const createLedger = () => {
+/** Records the sections and keys of the documents so far. */
+const createMergeState = () => {
   const sections = new Map<string, Known>();
-  const rootEntries = new Map<string, Said<string>>();
+  const rootEntries = new Map<string, Definition>();
   const conflicts: IdentityConflict[] = [];
 
   const keepEntries = (
     entries: readonly Entry[],
-    known: Map<string, Said<string>>,
+    known: Map<string, Definition>,
     path: readonly string[],
     file: IdentityFile,
   ): string[] =>
     entries.flatMap(({ key, lines }) => {
-      const what = bodyOf(lines);
+      const text = bodyOf(lines);
       const earlier = known.get(key);
       if (!earlier) {
-        known.set(key, { by: file, what });
+        known.set(key, { file, text });
         return [...lines];
       }
-      if (!sameText(earlier.what, what))
-        conflicts.push({ section: path.join(' / '), key, kept: earlier.by, dropped: file });
+      if (!sameText(earlier.text, text))
+        conflicts.push({ section: path.join(' / '), key, kept: earlier.file, dropped: file });
       return [];
     });
 
-  /** The lines of a section that are its document's to say. */
+  /** Returns the lines of a section that no earlier document defines. */
   const keep = ({ path, lines }: Section, file: IdentityFile): readonly string[] => {
     const body = bodyOf(lines);
     const id = JSON.stringify(path);
@@ -66,13 +65,13 @@ const createLedger = () => {
     if (id === ROOT) return entries ? keepEntries(entries, rootEntries, path, file) : lines;
     const known = sections.get(id);
     if (!known) {
-      const own = entries ? new Map<string, Said<string>>() : null;
-      sections.set(id, { body: { by: file, what: body }, entries: own });
+      const own = entries ? new Map<string, Definition>() : null;
+      sections.set(id, { body: { file, text: body }, entries: own });
       return entries && own ? restoreBlanks(lines, keepEntries(entries, own, path, file)) : lines;
     }
     if (entries && known.entries) return keepEntries(entries, known.entries, path, file);
-    if (!sameText(known.body.what, body))
-      conflicts.push({ section: path.join(' / '), key: null, kept: known.body.by, dropped: file });
+    if (!sameText(known.body.text, body))
+      conflicts.push({ section: path.join(' / '), key: null, kept: known.body.file, dropped: file });
     return [];
   };
   const keepFront = (front: readonly Entry[], file: IdentityFile): string[] =>
@@ -80,7 +79,7 @@ const createLedger = () => {
   return { conflicts, keep, keepFront };
 };
 
-/** Nothing was left out: then blank lines stay where they were, too. */
+/** Restores blank lines where no line was left out. */
 const restoreBlanks = (lines: readonly string[], kept: readonly string[]): readonly string[] =>
   kept.length === lines.filter((line) => line.trim() !== '').length ? lines : kept;
 
@@ -93,7 +92,7 @@ const isBlank = (lines: readonly string[]): boolean => bodyOf(lines) === '';
 const isUnder = (inner: Section, outer: Section): boolean =>
   inner.level > outer.level && outer.path.every((name, index) => inner.path[index] === name);
 
-/** Headings over nothing are left out; so is a title, once nothing stands under it. */
+/** Removes headings, and a title, without content below. */
 const withoutEmpty = (kept: readonly Kept[]): readonly Kept[] => {
   const useful: Kept[] = [];
   for (let at = kept.length - 1; at >= 0; at--) {
@@ -119,16 +118,16 @@ const NAMES: Readonly<Record<IdentityFile, string>> = {
 };
 
 /**
- * Merges documents, the first of which has the last word: a section, or a `key: value` line, that was said before is
- * left out of those after it. What differs is a conflict, named once; what says the same is just not said twice.
+ * Merges documents by precedence: a section or `key: value` line of an earlier document is left out
+ * of later ones. A difference is reported once as a conflict; an equal text is just not repeated.
  */
 export const mergeDocuments = (
   documents: readonly ParsedDocument[],
 ): { readonly documents: readonly MergedDocument[]; readonly conflicts: readonly IdentityConflict[] } => {
-  const ledger = createLedger();
+  const state = createMergeState();
   const merged = documents.map(({ file, front, sections, hasTitle }) => {
-    const head = ledger.keepFront(front, file);
-    const kept = sections.map((section) => ({ section, lines: ledger.keep(section, file) }));
+    const head = state.keepFront(front, file);
+    const kept = sections.map((section) => ({ section, lines: state.keep(section, file) }));
     const body = withoutEmpty(kept)
       .map(textOf)
       .join('\n')
@@ -137,5 +136,5 @@ export const mergeDocuments = (
     const text = [head.join('\n'), body].filter((part) => part !== '').join('\n\n');
     return { file, text: text === '' || hasTitle ? text : `${NAMES[file]}${text}` };
   });
-  return { documents: merged, conflicts: ledger.conflicts };
+  return { documents: merged, conflicts: state.conflicts };
 };

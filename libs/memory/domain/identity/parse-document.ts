@@ -1,14 +1,12 @@
-import { normalizeDocument, normalizeName } from './identity-document.js';
-import type { IdentityDocument, IdentityFile } from './identity-document.js';
-import { readFrontMatter } from './key-lines.js';
-import type { Entry } from './key-lines.js';
+import { normalizeDocument, normalizeName, readFrontMatter } from './identity-document.js';
+import type { Entry, IdentityDocument, IdentityFile } from './identity-document.js';
 
-/** A heading and what stands under it up to the next one, its lines as they are. */
+/** A heading and its lines up to the next heading. */
 export interface Section {
   readonly heading: readonly string[];
-  /** Of the heading, 1 to 6; 0 without one. */
+  /** Level of the heading, 1 to 6; 0 without one. */
   readonly level: number;
-  /** Normalised headings from the top; empty for what stands under no heading but the document's title. */
+  /** Normalised headings from the top; empty for text under the document's title or none. */
   readonly path: readonly string[];
   readonly lines: readonly string[];
 }
@@ -18,7 +16,7 @@ export interface ParsedDocument {
   readonly front: readonly Entry[];
   readonly sections: readonly Section[];
   readonly hasTitle: boolean;
-  /** What is odd about it, one sentence each. */
+  /** Problems of its form, one sentence each. */
   readonly problems: readonly string[];
 }
 
@@ -43,7 +41,7 @@ const headingAt = (lines: readonly string[], at: number): Heading | null => {
   return { level: under[1] ? 1 : 2, text: line, lines: [line, lines[at + 1] ?? ''] };
 };
 
-/** Follows code fences line by line; within one, `open` is what closes it. */
+/** Tracks code fences line by line; within one, `open` returns its closing mark. */
 const createFences = () => {
   let open: string | null = null;
   return {
@@ -57,7 +55,7 @@ const createFences = () => {
   };
 };
 
-/** What has to be added to a text so that its last code fence ends with it; null when none is open. */
+/** Returns the mark that closes the last code fence of a text; null when none is open. */
 export const unclosedFence = (text: string): string | null => {
   const fences = createFences();
   text.split('\n').forEach(fences.step);
@@ -86,7 +84,7 @@ const cutAtHeadings = (lines: readonly string[]): Part[] => {
   return parts;
 };
 
-/** The document's name, not a section: the only heading of the first level, if it comes first and names no section itself. */
+/** Returns the document's title: the only first-level heading, if it is first and no section. */
 const titleOf = (parts: readonly Part[], file: IdentityFile): Heading | null => {
   const headings = parts.flatMap(({ heading }) => heading ?? []);
   const [first, ...others] = headings;
@@ -106,7 +104,7 @@ const toSections = (parts: readonly Part[], title: Heading | null): Section[] =>
   });
 };
 
-/** Reads the outline of a Markdown document. Every text is one; what is odd about it is said. */
+/** Parses the outline of a Markdown document. Every text is valid; problems are listed. */
 export const parseDocument = ({ file, text }: IdentityDocument): ParsedDocument => {
   const problems: string[] = [];
   let lines = normalizeDocument(text).split('\n');

@@ -24,7 +24,7 @@ const SENTENCES = [
   'hello',
 ];
 
-/** The fold of the whole log in plain code, by session key. */
+/** Folds the whole log in plain code, by session key. */
 const foldLog = async (): Promise<Map<string, readonly Fact[]>> => {
   const events = await memory.store.readLog({ after: 0, limit: 100_000 });
   const keys = new Map<string, string>();
@@ -51,7 +51,7 @@ const recallAll = async (talk: Conversation): Promise<readonly Fact[]> => {
 describe('the projection', () => {
   afterEach(() => memory.project());
 
-  it('equals the fold of the log, in batches of any size, and again after a rebuild', async () => {
+  it('equals the fold of the log for any batch size and after a rebuild', async () => {
     const said = fc.array(fc.tuple(fc.nat(2), fc.constantFrom(...SENTENCES)), {
       minLength: 1,
       maxLength: 12,
@@ -72,7 +72,7 @@ describe('the projection', () => {
     );
   }, 60_000);
 
-  it('lets two sessions of one key learn into the same facts, in the order of the log', async () => {
+  it('merges the facts of two sessions of one key in the order of the log', async () => {
     const one = await memory.begin(`main:cli:me:${randomUUID()}`);
     const two = await memory.begin(one.sessionKey, one.sessionId);
     await memory.say(two, 'I live in Rome');
@@ -86,7 +86,7 @@ describe('the projection', () => {
     );
   });
 
-  it('ignores streams and events that tell nothing, and keeps count of versions', async () => {
+  it('ignores streams and events without facts and records versions', async () => {
     const talk = await memory.begin(`main:cli:me:${randomUUID()}`);
     const version = await memory.say(talk, 'what is my name?');
     await memory.project();
@@ -96,19 +96,19 @@ describe('the projection', () => {
     );
   });
 
-  it('folds a key anew when a part of it comes late, as a parked stream does', async () => {
+  it('folds a key again when a parked stream is replayed late', async () => {
     const one = await memory.begin(`main:cli:me:${randomUUID()}`);
     const two = await memory.begin(one.sessionKey, one.sessionId);
     const before = await memory.store.headPosition();
     await memory.say(one, 'I live in Oslo and my cat is Turing');
     await memory.say(two, 'I live in Rome');
     const events = await memory.store.readLog({ after: before, limit: 100 });
-    const ofOne = events.filter(({ streamId }) => streamId === `session-${one.sessionId}`);
+    const eventsOfOne = events.filter(({ streamId }) => streamId === `session-${one.sessionId}`);
     await memory.project();
     const inOrder = await recallAll(two);
-    // As if the first session had been parked meanwhile.
+    // As if the first session had been parked.
     await memory.pool.query("delete from memory_facts where object in ('Oslo', 'Turing')");
-    await inTransaction(memory.pool, (client) => applySessionEvents(client, ofOne));
+    await inTransaction(memory.pool, (client) => applySessionEvents(client, eventsOfOne));
     expect(await recallAll(two)).toEqual(inOrder);
     expect(inOrder.map(({ object, supersededAt }) => [object, supersededAt === null])).toEqual([
       ['Oslo', false],
@@ -117,7 +117,7 @@ describe('the projection', () => {
     ]);
   });
 
-  it('refuses an event that is not what its contract says', async () => {
+  it('rejects an event that breaks its contract', async () => {
     const talk = await memory.begin(`main:cli:me:${randomUUID()}`);
     await memory.project();
     const [event] = await memory.store.readLog({ after: 0, limit: 1 });

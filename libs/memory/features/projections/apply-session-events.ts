@@ -1,9 +1,89 @@
 import type pg from 'pg';
-import type { RecordedEvent } from '@antiphon/event-store';
-import { deleteFacts, readActive, readKeys, writeFacts, writeSessions } from './memory-rows.js';
+import { notFound, type JsonObject } from '@antiphon/kernel';
 import { foldLearnings, planBatch, scopedId } from './plan-batch.js';
 import type { FactChanges, Learning, Scoped } from './plan-batch.js';
-import { readLateKeys, readSaid } from './refold-keys.js';
+import { keyHashOf, toSaid } from './session-memory.events.js';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { deleteFacts, readActive, readKeys, writeFacts, writeSessions } from './memory-rows.js';
+
+const LAST_LEARNED = `select wanted.ord, max(f.position) as position
+  from unnest($1::text[], $2::bytea[]) with ordinality as wanted (workspace, key_hash, ord)
+  join memory_facts f on f.workspace = wanted.workspace and f.key_hash = wanted.key_hash
+  group by wanted.ord`;
+
+/** Reads the messages of these keys' sessions, each session up to its projected version. */
+const SAID = `select s.workspace, s.session_id, s.session_key, e.position, e.event_id, e.type, e.schema_version, e.data
+  from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
+  join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
+  join events e on e.workspace = s.workspace and e.stream_id = 'session-' || s.session_id
+    and e.stream_version <= s.version and e.type in ('TurnRequested', 'SessionForked')
+  order by e.position`;
+
+const ARCHIVED = `select a.stream_id
+  from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
+  join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
+  join archived_streams a on a.workspace = s.workspace and a.stream_id = 'session-' || s.session_id limit 1`;
+
+const parameters = (keys: readonly Scoped[]): unknown[] => [
+  keys.map(({ workspace }) => workspace),
+  keys.map(({ id }) => keyHashOf(id)),
+];
+
+/** Returns the keys that have facts of a later position than the messages to learn now. */
+export const readLateKeys = async (
+  client: pg.ClientBase,
+  keys: readonly Scoped[],
+  learnings: readonly Learning[],
+  keyOf: ReadonlyMap<string, Scoped>,
+): Promise<readonly Scoped[]> => {
+  const query = { name: 'memory_last_learned', text: LAST_LEARNED, values: parameters(keys) };
+  const { rows } = await client.query<{ ord: string; position: string }>(query);
+  const last = new Map(
+    rows.map(({ ord, position }) => [scopedId(keys[Number(ord) - 1] as Scoped), Number(position)]),
+  );
+  const late = learnings.flatMap(({ session, position }) => {
+    const key = keyOf.get(scopedId(session));
+    return key !== undefined && position < (last.get(scopedId(key)) ?? 0) ? [scopedId(key)] : [];
+  });
+  return keys.filter((key) => late.includes(scopedId(key)));
+};
+
+interface SaidRow {
+  readonly workspace: string;
+  readonly session_id: string;
+  readonly session_key: string;
+  readonly position: string;
+  readonly event_id: string;
+  readonly type: string;
+  readonly schema_version: number;
+  readonly data: JsonObject;
+}
+
+/** Reads all messages under these keys, in the log's order, with the key of each session. */
+export const readSaid = async (
+  client: pg.ClientBase,
+  keys: readonly Scoped[],
+): Promise<readonly (Learning & { readonly key: Scoped })[]> => {
+  const [archived] = (await client.query<{ stream_id: string }>(ARCHIVED, parameters(keys))).rows;
+  // A fold without the archived events would lose their facts.
+  if (archived)
+    throw notFound(
+      'LOG.ARCHIVED',
+      `events of ${archived.stream_id} were archived; restore them to learn from them again`,
+    );
+  const { rows } = await client.query<SaidRow>(SAID, parameters(keys));
+  return rows.map((row) => ({
+    session: { workspace: row.workspace, id: row.session_id },
+    key: { workspace: row.workspace, id: row.session_key },
+    position: Number(row.position),
+    said: toSaid({
+      eventId: row.event_id,
+      type: row.type,
+      schemaVersion: row.schema_version,
+      data: row.data,
+    }),
+  }));
+};
 
 const distinct = (all: Iterable<Scoped>): readonly Scoped[] => [
   ...new Map([...all].map((one) => [scopedId(one), one])).values(),
@@ -11,7 +91,10 @@ const distinct = (all: Iterable<Scoped>): readonly Scoped[] => [
 
 type KeyOf = ReadonlyMap<string, Scoped>;
 
-/** Facts follow the log's order. What comes late (a stream that was parked) makes its key fold anew. */
+/**
+ * Folds the keys again from the log: an event of a parked stream comes late, and facts follow the
+ * log's order.
+ */
 const refold = async (client: pg.ClientBase, late: readonly Scoped[], keyOf: KeyOf): Promise<FactChanges> => {
   const said = await readSaid(client, late);
   await deleteFacts(client, late);
@@ -35,8 +118,8 @@ const learn = async (client: pg.ClientBase, learnings: readonly Learning[]): Pro
 };
 
 /**
- * Brings memory's rows up to a batch of the log, in the caller's transaction, which also moves the checkpoint.
- * Events come in order of position and once each, except for a stream that was parked, whose rest comes late.
+ * Applies a batch of the log to memory's rows, in the caller's transaction, which also moves the
+ * checkpoint. Events arrive in order of position and once each, except those of a parked stream.
  */
 export const applySessionEvents = async (
   client: pg.ClientBase,

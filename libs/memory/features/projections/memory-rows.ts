@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Fact } from '@antiphon/contracts/memory';
-import { FACT_COLUMNS, keyHashOf, toFact } from './fact-rows.js';
-import type { FactRow } from './fact-rows.js';
+import { FACT_COLUMNS, keyHashOf, toFact } from './session-memory.events.js';
+import type { FactRow } from './session-memory.events.js';
 import { scopedId } from './plan-batch.js';
 import type { BatchPlan, FactChanges, Scoped } from './plan-batch.js';
 
@@ -32,23 +32,23 @@ const INSERT_FACTS = `insert into memory_facts (workspace, key_hash, position, o
   select * from unnest($1::text[], $2::bytea[], $3::bigint[], $4::int[], $5::uuid[], $6::text[], $7::text[],
     $8::text[], $9::float8[], $10::timestamptz[], $11::timestamptz[], $12::uuid[])`;
 
-/** Inserts the sessions that began, and takes note of how far each one is projected. */
+/** Inserts the started sessions and updates the projected version of each session. */
 export const writeSessions = async (
   client: pg.ClientBase,
   { started, versions }: BatchPlan,
 ): Promise<void> => {
-  const begun = [...started.values()].map(({ session, data }) => ({ ...session, ...data }));
-  if (begun.length > 0)
+  const startedSessions = [...started.values()].map(({ session, data }) => ({ ...session, ...data }));
+  if (startedSessions.length > 0)
     await client.query({
       name: 'memory_insert_sessions',
       text: INSERT_SESSIONS,
       values: [
-        begun.map(({ workspace }) => workspace),
-        begun.map(({ id }) => id),
-        begun.map(({ sessionKey }) => sessionKey),
-        begun.map(({ sessionKey }) => keyHashOf(sessionKey)),
-        begun.map(({ agentId }) => agentId),
-        begun.map(() => 0),
+        startedSessions.map(({ workspace }) => workspace),
+        startedSessions.map(({ id }) => id),
+        startedSessions.map(({ sessionKey }) => sessionKey),
+        startedSessions.map(({ sessionKey }) => keyHashOf(sessionKey)),
+        startedSessions.map(({ agentId }) => agentId),
+        startedSessions.map(() => 0),
       ],
     });
   const seen = [...versions.values()];
@@ -64,7 +64,7 @@ export const writeSessions = async (
   });
 };
 
-/** The session key of each session that has a row, by the session's scoped id. */
+/** Reads the key of each session that has a row, by the session's scoped id. */
 export const readKeys = async (
   client: pg.ClientBase,
   sessions: readonly Scoped[],
@@ -82,7 +82,10 @@ export const readKeys = async (
   );
 };
 
-/** The facts in force of each session key, in the order in which they were learned, by the key's scoped id. */
+/**
+ * Reads the facts in force of each key, in the order in which they were learned, by the key's
+ * scoped id.
+ */
 export const readActive = async (
   client: pg.ClientBase,
   keys: readonly Scoped[],
@@ -140,13 +143,13 @@ const insertFacts = async (client: pg.ClientBase, learned: FactChanges['learned'
   });
 };
 
-/** Before the facts of these keys are folded anew. */
+/** Deletes the facts of these keys before they are folded again. */
 export const deleteFacts = async (client: pg.ClientBase, keys: readonly Scoped[]): Promise<void> => {
   const values = [keys.map(({ workspace }) => workspace), keys.map(({ id }) => keyHashOf(id))];
   await client.query({ name: 'memory_delete_facts', text: DELETE_FACTS, values });
 };
 
-/** Supersedes before it inserts: the index allows one fact of a topic at any time. */
+/** Supersedes facts, then inserts: the index allows one fact of a topic at any time. */
 export const writeFacts = async (
   client: pg.ClientBase,
   { superseded, learned }: FactChanges,

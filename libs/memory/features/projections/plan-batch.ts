@@ -4,7 +4,7 @@ import type { RecordedEvent } from '@antiphon/event-store';
 import { extractStatements, learnFacts } from '@antiphon/memory-domain';
 import type { Said } from '@antiphon/memory-domain';
 import { bug } from '@antiphon/kernel';
-import type { PlacedFact } from './fact-rows.js';
+import type { PlacedFact } from './session-memory.events.js';
 import { LEARNED_TYPES, factIds, sessionIdOf, toSaid, toStarted } from './session-memory.events.js';
 
 /** A session or a session key within its workspace. */
@@ -14,25 +14,28 @@ export interface Scoped {
 }
 export const scopedId = ({ workspace, id }: Scoped): string => `${workspace} ${id}`;
 
-/** A message, and where it was said. */
+/** A message with its session and position. */
 export interface Learning {
   readonly session: Scoped;
   readonly position: number;
   readonly said: Said;
 }
 
-/** What a batch of the log means for memory, before any row is read. */
+/** Changes of memory by a batch of the log, before any row is read. */
 export interface BatchPlan {
   readonly started: ReadonlyMap<
     string,
     { readonly session: Scoped; readonly data: SessionEventOf<'SessionStarted'>['data'] }
   >;
   readonly versions: ReadonlyMap<string, { readonly session: Scoped; readonly version: number }>;
-  /** Only messages that tell something. */
+  /** Messages that contain a statement. */
   readonly learnings: readonly Learning[];
 }
 
-/** Sorts out a batch, in order of position. Most messages tell no fact, so that most batches read no row at all. */
+/**
+ * Plans a batch, in order of position. Most messages contain no statement, so most batches read no
+ * rows.
+ */
 export const planBatch = (events: readonly RecordedEvent[]): BatchPlan => {
   const started = new Map<string, { session: Scoped; data: SessionEventOf<'SessionStarted'>['data'] }>();
   const versions = new Map<string, { session: Scoped; version: number }>();
@@ -45,15 +48,15 @@ export const planBatch = (events: readonly RecordedEvent[]): BatchPlan => {
     if (event.type === 'SessionStarted') started.set(scopedId(session), { session, data: toStarted(event) });
     if (!LEARNED_TYPES.includes(event.type)) continue;
     const said = toSaid(event);
-    const tells = (said.inherited?.length ?? 0) > 0 || extractStatements(said.text).length > 0;
-    if (tells) learnings.push({ session, position: event.position, said });
+    const hasStatements = (said.inherited?.length ?? 0) > 0 || extractStatements(said.text).length > 0;
+    if (hasStatements) learnings.push({ session, position: event.position, said });
   }
   return { started, versions, learnings };
 };
 
 export interface FactChanges {
   readonly learned: readonly (PlacedFact & { readonly key: Scoped })[];
-  /** Rows that were there before. */
+  /** Facts of existing rows. */
   readonly superseded: readonly {
     readonly workspace: string;
     readonly factId: string;
@@ -62,8 +65,8 @@ export interface FactChanges {
 }
 
 /**
- * Folds what was said onto the facts in force of each key. `keyOf` knows each session's key, by its scoped id;
- * `active` has the facts of each key, by the key's scoped id.
+ * Folds messages onto the facts in force of each key. `keyOf` maps a session's scoped id to its
+ * key, `active` a key's scoped id to its facts.
  */
 export const foldLearnings = (
   learnings: readonly Learning[],
@@ -75,7 +78,7 @@ export const foldLearnings = (
   for (const { session, position, said } of learnings) {
     const key = keyOf.get(scopedId(session));
     if (key === undefined)
-      throw bug('MEMORY.UNKNOWN_SESSION', `the session ${session.id} said something before it started`);
+      throw bug('MEMORY.UNKNOWN_SESSION', `the session ${session.id} has a message before its start`);
     const before = facts.get(scopedId(key)) ?? [];
     const after = learnFacts(before, said, factIds);
     after.slice(before.length).forEach((fact, ordinal) => learned.push({ key, fact, position, ordinal }));
@@ -84,7 +87,7 @@ export const foldLearnings = (
   return settle(learned, facts, active);
 };
 
-/** A fact learned and superseded in the same batch is written once, as it stands at the end. */
+/** Combines the changes: a fact learned and superseded in one batch is written once. */
 const settle = (
   learned: readonly (PlacedFact & { key: Scoped })[],
   facts: ReadonlyMap<string, readonly Fact[]>,

@@ -1,11 +1,14 @@
 import { constants } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
-import { isAbsolute, relative, sep } from 'node:path';
+import { isAbsolute, join, relative, sep } from 'node:path';
+import type { AgentConfig } from '@antiphon/config';
+import { IDENTITY_FILES } from '@antiphon/memory-domain';
+import type { IdentityFile } from '@antiphon/memory-domain';
 
-/** An identity document is a page, not a book: more than this is refused. */
+/** Maximum size of an identity document; a larger one is refused. */
 export const MAX_DOCUMENT_BYTES = 256 * 1024;
 
-/** Where a document is, and the folder that a link of it may not leave; without one it may lead anywhere. */
+/** Path of a document, and the folder that its links may not leave; null allows any target. */
 export interface DocumentPlace {
   readonly path: string;
   readonly within: string | null;
@@ -26,21 +29,21 @@ const codeOf = (error: unknown): string => {
 const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
 
 const isWithin = (folder: string, path: string): boolean => {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const rest = relative(folder, path);
+  return rest !== '..' && !rest.startsWith(`..${sep}`) && !isAbsolute(rest);
 };
 
 const decode = (bytes: Buffer): string | null => {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return null; // the caller says so in its own words
+    return null; // the caller reports it
   }
 };
 
-/** The file may grow while it is read: what is read is bounded, not what its size was. */
+/** Reads a file up to the maximum size; the limit holds for a file that grows while it is read. */
 const readBounded = async (path: string): Promise<ReadDocument> => {
-  // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+  // Without O_NONBLOCK, opening a pipe without a writer would block.
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   if (!(await file.stat()).isFile()) return unusable('it is not a regular file');
   const buffer = Buffer.alloc(MAX_DOCUMENT_BYTES + 1);
@@ -52,7 +55,7 @@ const readBounded = async (path: string): Promise<ReadDocument> => {
   return text === null ? unusable('it is not UTF-8 text') : { status: 'read', text };
 };
 
-/** Reads one document; what is wrong with it is an answer, never an error. */
+/** Reads one document; a problem is returned as a status, never thrown. */
 export const readDocument = async ({ path, within }: DocumentPlace): Promise<ReadDocument> => {
   try {
     const real = await realpath(path);
@@ -65,9 +68,9 @@ export const readDocument = async ({ path, within }: DocumentPlace): Promise<Rea
 };
 
 /**
- * What changes when a file's content may have changed, for the price of a `stat`: where it is, its size, and the time of
- * its last change, which nobody can set. A change that came within `SETTLE_MS` of the look may be followed by another in the same
- * tick of the file system's clock, so such a signature is never taken for known.
+ * Signature of a file by `stat`: inode, size and times, among them the time of the last change,
+ * which no program can set. A change within `SETTLE_MS` may be followed by another in the same tick
+ * of the file system's clock. Such a signature is not `settled`, and the file is read again.
  */
 export interface DocumentSignature {
   readonly text: string;
@@ -76,7 +79,9 @@ export interface DocumentSignature {
 
 const SETTLE_MS = 1_000;
 
-/** `now`: milliseconds since the epoch, of the machine's own clock, which the file system's times are of. */
+/**
+ * Signs a document; `now` is the machine's clock, ms since the epoch, as used by its file system.
+ */
 export const signDocument = async ({ path }: DocumentPlace, now: number): Promise<DocumentSignature> => {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await stat(path, { bigint: true });
@@ -86,3 +91,20 @@ export const signDocument = async ({ path }: DocumentPlace, now: number): Promis
     return { text: codeOf(error), settled: true };
   }
 };
+
+export type IdentifiedAgent = Pick<AgentConfig, 'id' | 'name' | 'soulPath' | 'identityDir'>;
+
+/** A document of an agent's configuration. */
+export interface IdentitySource extends DocumentPlace {
+  readonly file: IdentityFile;
+}
+
+/**
+ * Lists an agent's documents. `soul_path` replaces the folder's SOUL.md, and its links may lead
+ * anywhere.
+ */
+export const sourcesOf = ({ soulPath, identityDir }: IdentifiedAgent): IdentitySource[] =>
+  IDENTITY_FILES.flatMap((file): IdentitySource[] => {
+    if (file === 'SOUL.md' && soulPath !== null) return [{ file, path: soulPath, within: null }];
+    return identityDir === null ? [] : [{ file, path: join(identityDir, file), within: identityDir }];
+  });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Fact } from '@antiphon/contracts/memory';
-import type { RecallQuestion } from '@antiphon/memory-features';
+import type { SessionQuestion } from '@antiphon/memory-features';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
 
@@ -14,7 +14,7 @@ afterAll(() => memory.close());
 const key = (): string => `main:cli:me:${randomUUID()}`;
 const shown = (facts: readonly Fact[]): string[] =>
   facts.map(({ predicate, object }) => `${predicate}: ${object}`);
-const ask = ({ sessionId, sessionKey }: Conversation, more: Partial<RecallQuestion> = {}) =>
+const ask = ({ sessionId, sessionKey }: Conversation, more: Partial<SessionQuestion> = {}) =>
   memory.recallFacts({
     workspace: WORKSPACE,
     sessionId,
@@ -24,8 +24,8 @@ const ask = ({ sessionId, sessionKey }: Conversation, more: Partial<RecallQuesti
     ...more,
   });
 
-describe('recalling with a projection that is up to date', () => {
-  it('knows what is in force, and all there was when asked for it', async () => {
+describe('recall with an up-to-date projection', () => {
+  it('returns the facts in force, and superseded ones on request', async () => {
     const talk = await memory.begin(key());
     await memory.say(talk, 'My name is Ada and I live in London');
     const version = await memory.say(talk, 'I live in Paris now');
@@ -37,7 +37,7 @@ describe('recalling with a projection that is up to date', () => {
     expect(shown(all.facts)).toEqual(['name: Ada', 'lives in: London', 'lives in: Paris']);
   });
 
-  it('keeps keys and workspaces apart', async () => {
+  it('separates keys and workspaces', async () => {
     const mine = await memory.begin(key());
     const other = await memory.begin(key());
     await memory.say(mine, 'my name is Ada');
@@ -46,7 +46,7 @@ describe('recalling with a projection that is up to date', () => {
     expect((await ask({ ...mine, sessionId: randomUUID() }, { workspace: 'elsewhere' })).facts).toEqual([]);
   });
 
-  it('takes keys of any length', async () => {
+  it('accepts keys of any length', async () => {
     const talk = await memory.begin(`main:${'%E2%82%AC'.repeat(600)}:a:b`);
     await memory.say(talk, 'my name is Ada');
     await memory.project();
@@ -54,8 +54,8 @@ describe('recalling with a projection that is up to date', () => {
   });
 });
 
-describe('recalling while the projection lags', () => {
-  it('reads the rest of the stream itself and folds it on top', async () => {
+describe('recall while the projection lags', () => {
+  it('folds the later events of the stream onto the rows', async () => {
     const talk = await memory.begin(key());
     await memory.say(talk, 'my name is Ada. I live in London');
     await memory.project();
@@ -65,7 +65,7 @@ describe('recalling while the projection lags', () => {
     expect(shown(facts)).toEqual(['name: Ada', 'lives in: Paris', 'cat: Turing']);
   });
 
-  it('answers the same before and after the projection has caught up, ids included', async () => {
+  it('returns the same facts and ids before and after the projection catches up', async () => {
     const talk = await memory.begin(key());
     const version = await memory.say(
       talk,
@@ -76,7 +76,7 @@ describe('recalling while the projection lags', () => {
     expect(await ask(talk, { atLeast: version, includeSuperseded: true })).toEqual(before);
   });
 
-  it('carries facts over `/new` although it knows neither session', async () => {
+  it('carries facts over `/new` when neither session is projected', async () => {
     const first = await memory.begin(key());
     await memory.say(first, 'my name is Ada');
     const second = await memory.begin(first.sessionKey, first.sessionId);
@@ -88,7 +88,7 @@ describe('recalling while the projection lags', () => {
     expect(shown((await ask(third, { atLeast: version })).facts)).toEqual(['name: Ada', 'cat: Turing']);
   });
 
-  it('carries the projected half and the other half of an earlier session', async () => {
+  it('carries both halves of an earlier session that is projected in part', async () => {
     const first = await memory.begin(key());
     await memory.say(first, 'my name is Ada');
     await memory.project();
@@ -97,7 +97,7 @@ describe('recalling while the projection lags', () => {
     expect(shown((await ask(second, { atLeast: 1 })).facts)).toEqual(['name: Eve']);
   });
 
-  it('does not pretend to have seen a version that has not been committed', async () => {
+  it('rejects a version that is not committed', async () => {
     const talk = await memory.begin(key());
     await expect(ask(talk, { atLeast: 2 })).rejects.toMatchObject({
       kind: 'transient',
@@ -106,7 +106,7 @@ describe('recalling while the projection lags', () => {
     });
   });
 
-  it('knows what the key knows for a session that is about to begin', async () => {
+  it('returns the facts of the key for a session about to start', async () => {
     const talk = await memory.begin(key());
     await memory.say(talk, 'my name is Ada');
     await memory.project();
@@ -115,8 +115,8 @@ describe('recalling while the projection lags', () => {
   });
 });
 
-describe('recalling without a key', () => {
-  it('finds it in the rows, or in the stream of a session that they do not know yet', async () => {
+describe('recall without a key', () => {
+  it('finds the key in the rows, or in the stream of a session without rows', async () => {
     const first = await memory.begin(key());
     await memory.say(first, 'my name is Ada');
     await memory.project();
@@ -126,7 +126,7 @@ describe('recalling without a key', () => {
     expect(shown((await ask({ ...second }, question as never)).facts)).toEqual(['name: Ada']);
   });
 
-  it('fails for a session that does not exist', () =>
+  it('rejects an unknown session', () =>
     expect(
       memory.recallFacts({
         workspace: WORKSPACE,

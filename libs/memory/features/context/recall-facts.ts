@@ -4,20 +4,19 @@ import { notFound, transient } from '@antiphon/kernel';
 import { isActive, learnFacts } from '@antiphon/memory-domain';
 import { LEARNED_TYPES, factIds, toSaid, toStarted } from '../projections/session-memory.events.js';
 import type { SessionRecord } from '../projections/session-memory.events.js';
-import { readRows } from './read-rows.js';
-import type { RememberedRows, SessionQuestion } from './read-rows.js';
-import { readTail } from './read-tail.js';
+import { readRows, readTail } from './recall-rows.js';
+import type { RememberedRows, SessionQuestion } from './recall-rows.js';
 
-export type RecallQuestion = SessionQuestion;
+export type { SessionQuestion } from './recall-rows.js';
 
 export interface Recalled {
-  /** In the order in which they were learned. */
+  /** Facts in the order in which they were learned. */
   readonly facts: readonly Fact[];
-  /** The version that they have seen. */
+  /** Version of the session's stream that the facts include. */
   readonly version: number;
 }
 
-/** Sessions of a key that a request looks back through while the projection knows none of them. */
+/** Maximum earlier sessions of a key that a request reads while the projection has none of them. */
 const MAX_SESSIONS_BACK = 8;
 
 const startOf = (events: readonly SessionRecord[]): ReturnType<typeof toStarted> | null => {
@@ -26,8 +25,9 @@ const startOf = (events: readonly SessionRecord[]): ReturnType<typeof toStarted>
 };
 
 /**
- * What earlier sessions of the key said behind the checkpoint. The projection follows the log's order: once it knows
- * a session, it knows all that was said before that session began, so this is asked for new sessions only.
+ * Reads events of the key's earlier sessions after the checkpoint. The projection follows the log's
+ * order: once it has a session, it has everything before it. So this is needed for new sessions
+ * only.
  */
 const readEarlier = async (
   pool: pg.Pool,
@@ -49,7 +49,7 @@ const fold = (facts: readonly Fact[], events: readonly SessionRecord[]): readonl
     .filter(({ type }) => LEARNED_TYPES.includes(type))
     .reduce((known, event) => learnFacts(known, toSaid(event), factIds), facts);
 
-/** The facts of the rows with what the stream has behind them folded on top. */
+/** Folds the stream's later events onto the facts of the rows. */
 const catchUp = async (
   pool: pg.Pool,
   workspace: string,
@@ -64,7 +64,7 @@ const catchUp = async (
 const unknownSession = (sessionId: string): Error =>
   notFound('MEMORY.SESSION_UNKNOWN', `there is no session ${sessionId}`);
 
-/** The rows of a session; of one that they do not know yet, its stream says the key. */
+/** Reads the rows of a session. For a session that has none yet, its stream provides the key. */
 const readKnown = async (pool: pg.Pool, question: SessionQuestion): Promise<RememberedRows> => {
   const rows = await readRows(pool, question);
   if (rows.version > 0 || question.sessionKey !== null) return rows;
@@ -73,13 +73,18 @@ const readKnown = async (pool: pg.Pool, question: SessionQuestion): Promise<Reme
   return readRows(pool, { ...question, sessionKey: start.sessionKey });
 };
 
-export type RecallFacts = (question: RecallQuestion) => Promise<Recalled>;
+/** Nest token of RecallFacts. */
+export const RECALL_FACTS = Symbol('RECALL_FACTS');
+
+export type RecallFacts = (question: SessionQuestion) => Promise<Recalled>;
 
 /**
- * What is known in a session, at `atLeast` or later. Where the projection lags, the rest is read from the session's
- * event stream and folded on top: nobody waits. A session that is about to begin (its key given, `atLeast` 0) knows
- * what its key knows. Throws `MEMORY.SESSION_UNKNOWN` (not found) for a session without key and stream,
- * `MEMORY.VERSION_AHEAD` (transient) when the stream has not got that far: its append has not been committed.
+ * Recalls the facts of a session, at `atLeast` or later. Where the projection lags, later events
+ * are read from the session's stream and folded on top, without a wait. A session about to start
+ * (key given, `atLeast` 0) has the facts of its key.
+ *
+ * Throws `MEMORY.SESSION_UNKNOWN` (not found) for a session without key and stream, and
+ * `MEMORY.VERSION_AHEAD` (transient) when the append of that version is not committed yet.
  */
 export const createRecallFacts =
   (pool: pg.Pool): RecallFacts =>
@@ -89,7 +94,7 @@ export const createRecallFacts =
     if (rows.tail === null) return { facts: rows.facts, version: rows.version };
     const { head, events } = rows.tail;
     if (atLeast !== 'newest' && head < atLeast)
-      throw transient('MEMORY.VERSION_AHEAD', 'the session has not got to this version yet', {
+      throw transient('MEMORY.VERSION_AHEAD', 'the session has not reached this version yet', {
         data: { sessionId, version: head, atLeast },
       });
     const facts = await catchUp(pool, workspace, rows, events);

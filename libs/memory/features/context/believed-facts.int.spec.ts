@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { createBelievedFacts } from '@antiphon/memory-features';
+import { BelievedFacts } from '@antiphon/memory-features';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { MemoryFixture } from '../memory-fixtures.spec.js';
 
@@ -15,15 +15,15 @@ const recall = async (sessionId: string, sessionKey: string, atLeast: number) =>
   return (await memory.recallFacts(question)).facts;
 };
 
-describe('what was believed at a position', () => {
-  it('is what was learned by then, superseded since or not; a fork knows it, and goes on from it', async () => {
-    const believed = createBelievedFacts(memory.pool);
+describe('BelievedFacts', () => {
+  it('returns the facts in force at a position, which a fork inherits', async () => {
+    const believed = new BelievedFacts(memory.pool);
     const talk = await memory.begin(`main:cli:me:${randomUUID()}`);
     await memory.say(talk, 'my favorite color is teal. I live in Oslo');
     const position = await memory.store.headPosition();
     await memory.say(talk, 'my favorite color is red');
     await memory.project();
-    const { facts } = await believed({ workspace: WORKSPACE, sessionKey: talk.sessionKey, position });
+    const { facts } = await believed.handle({ workspace: WORKSPACE, sessionKey: talk.sessionKey, position });
     expect(facts.map(({ object, supersededAt }) => [object, supersededAt])).toEqual([
       ['teal', null],
       ['Oslo', null],
@@ -47,14 +47,14 @@ describe('what was believed at a position', () => {
     expect(early.map(({ object, sourceEventId }) => ({ object, sourceEventId }))).toEqual(
       facts.map(({ object, sourceEventId }) => ({ object, sourceEventId })),
     );
-    // The fork learns for itself: neither knows what the other is told now.
+    // The fork and the original learn separately from here.
     await memory.say(fork, 'I live in Rome');
     await memory.project();
     const objects = async (talking: typeof talk) =>
       (await recall(talking.sessionId, talking.sessionKey, 1)).map(({ object }) => object).sort();
     expect(await objects(fork)).toEqual(['Rome', 'teal']);
     expect(await objects(talk)).toEqual(['Oslo', 'red']);
-    // A rebuild from nothing gives the same rows.
+    // A rebuild gives the same rows.
     const rows = await memory.rows();
     await memory.forget();
     await memory.project();

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext as contract } from '@antiphon/contracts/memory';
-import { createAssembleContext, createQueryFacts, openIdentityBook } from '@antiphon/memory-features';
-import type { AssembleDeps } from '@antiphon/memory-features';
+import { AssembleContext, QueryFacts, openIdentityBook } from '@antiphon/memory-features';
 import { createLogger } from '@antiphon/observability';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
 
-const config: AssembleDeps['config'] = {
+const config: ConstructorParameters<typeof AssembleContext>[2] = {
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
 };
@@ -36,13 +35,11 @@ const agents = () => [
   { id: 'odd', name: 'Odd', identityDir: null, soulPath: folder },
   { id: 'plain', name: 'Plain', identityDir: null, soulPath: null },
 ];
-const open = async (some: Partial<AssembleDeps> = {}) =>
-  createAssembleContext({
-    recallFacts: memory.recallFacts,
-    identities: await openIdentityBook(agents(), logger),
-    config,
-    ...some,
-  });
+const open = async (settings = config) => {
+  const book = await openIdentityBook(agents(), logger);
+  const handler = new AssembleContext(memory.recallFacts, book, settings);
+  return (asked: Parameters<AssembleContext['handle']>[0]) => handler.handle(asked);
+};
 const request = (
   { sessionId, sessionKey }: Conversation,
   atLeast: number,
@@ -60,7 +57,7 @@ const request = (
 const begin = () => memory.begin(`main:cli:me:${randomUUID()}`);
 
 describe('a context after fifty turns', () => {
-  it('has the fact of turn 5 within its budget, whether or not the projection is there yet', async () => {
+  it('has the fact of turn 5 within its budget, with and without the projection', async () => {
     const assemble = await open();
     const talk = await begin();
     let version = 0;
@@ -83,7 +80,7 @@ describe('a context after fifty turns', () => {
     expect(upToDate.tokens).toBeLessThan(200);
   });
 
-  it('stays within its budget however much was told, with what matters in it', async () => {
+  it('stays within its budget with many facts and has the relevant ones', async () => {
     const assemble = await open();
     const talk = await begin();
     for (let n = 0; n < 120; n++)
@@ -99,7 +96,7 @@ describe('a context after fifty turns', () => {
 });
 
 describe('a soul', () => {
-  it('that is missing or unusable is a warning, and the name alone', async () => {
+  it('is the name alone, with a warning, when its document is missing or unusable', async () => {
     const assemble = await open();
     const talk = await begin();
     for (const [agent, text] of [
@@ -115,18 +112,18 @@ describe('a soul', () => {
 });
 
 describe('switches', () => {
-  it('semantic_enabled = false: the soul alone', async () => {
+  it('return the soul alone for semantic_enabled = false', async () => {
     const talk = await begin();
     const version = await memory.say(talk, 'my name is Ada');
     const off = { ...config, memory: { ...config.memory, semanticEnabled: false } };
-    const reply = await (await open({ config: off }))(request(talk, version, 'x'));
+    const reply = await (await open(off))(request(talk, version, 'x'));
     expect(reply).toMatchObject({ facts: [], version, soul: { text: expect.stringContaining('kind') } });
   });
 
-  it('memory_v1 = false: nothing', async () => {
+  it('return an empty context for memory_v1 = false', async () => {
     const talk = await begin();
     const off = { ...config, features: { ...config.features, memoryV1: false } };
-    expect(await (await open({ config: off }))(request(talk, 1, 'x'))).toEqual({
+    expect(await (await open(off))(request(talk, 1, 'x'))).toEqual({
       soul: null,
       facts: [],
       tokens: 0,
@@ -135,15 +132,15 @@ describe('switches', () => {
   });
 });
 
-describe('asking for facts', () => {
-  it('gives the newest first, up to the limit, superseded ones when wanted', async () => {
-    const query = createQueryFacts(memory.recallFacts);
+describe('QueryFacts', () => {
+  it('returns the newest facts first, up to the limit, superseded ones on request', async () => {
+    const query = new QueryFacts(memory.recallFacts);
     const talk = await begin();
     await memory.say(talk, 'my name is Ada. I live in Oslo');
     await memory.project();
     await memory.say(talk, 'I live in Rome');
     const ask = async (includeSuperseded: boolean, limit = 100) => {
-      const { facts } = await query({
+      const { facts } = await query.handle({
         workspace: WORKSPACE,
         sessionId: talk.sessionId,
         includeSuperseded,

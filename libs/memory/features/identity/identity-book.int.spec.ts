@@ -32,12 +32,12 @@ const writeAll = () => {
 const open = (more: { soulPath?: string | null; identityDir?: string | null } = {}, now?: () => number) =>
   openIdentityBook([{ id: 'main', name: 'Ada', soulPath: null, identityDir: folder, ...more }], logger, now);
 const warnings = () => lines.filter(({ level }) => level === 'warn');
-const conflicts = () => lines.filter(({ message }) => message.includes('disagree'));
-const compiled = () => lines.filter(({ message }) => message.includes('is compiled'));
+const conflicts = () => lines.filter(({ message }) => message === 'identity documents conflict');
+const compiled = () => lines.filter(({ message }) => message === 'agent identity compiled');
 const soulOf = async (book: Awaited<ReturnType<typeof open>>) => (await book.soulOf('main'))?.text;
 
 describe("an agent's documents", () => {
-  it('become one packet, the same for every process, each conflict one log line', async () => {
+  it('become one packet, equal in every process, with a log line for each conflict', async () => {
     writeAll();
     const [one, other] = [await open(), await open()];
     const text = '## Tone\n\nSoft.\n\n# Agent\n\n## Job\n\nReviewer.\n\n# Identity\n\nName: Ada';
@@ -58,7 +58,7 @@ describe("an agent's documents", () => {
     expect(warnings()).toHaveLength(4);
   });
 
-  it('are not reported again as long as they are the same', async () => {
+  it('are reported once while unchanged', async () => {
     writeAll();
     const book = await open();
     await Promise.all(Array.from({ length: 20 }, () => book.soulOf('main')));
@@ -68,7 +68,7 @@ describe("an agent's documents", () => {
     expect(conflicts()).toHaveLength(2);
   });
 
-  it('that are missing are one warning', async () => {
+  it('cause one warning when some are missing', async () => {
     write('SOUL.md', 'You are kind.');
     expect(await soulOf(await open())).toBe('You are kind.');
     expect(warnings()).toMatchObject([
@@ -76,7 +76,7 @@ describe("an agent's documents", () => {
     ]);
   });
 
-  it('that stay missing are not warned of at every edit', async () => {
+  it('cause no further warning at an edit when some stay missing', async () => {
     write('SOUL.md', 'one');
     const book = await open();
     write('SOUL.md', 'two');
@@ -88,12 +88,12 @@ describe("an agent's documents", () => {
     expect(warnings().at(-1)).toMatchObject({ missing: [join(folder, 'SOUL.md')] });
   });
 
-  it.each([['ada'], ['nowhere']])('that are all missing leave the name: %s', async (name) => {
+  it.each([['ada'], ['nowhere']])('leave the name when all are missing: %s', async (name) => {
     expect(await soulOf(await open({ identityDir: join(root, name) }))).toBe('You are Ada.');
     expect(warnings()).toHaveLength(1);
   });
 
-  it('may have the soul elsewhere', async () => {
+  it('may have the soul in another file', async () => {
     writeAll();
     writeFileSync(join(root, 'other.md'), 'You are bold.');
     expect(await soulOf(await open({ soulPath: join(root, 'other.md') }))).toMatch(
@@ -101,7 +101,7 @@ describe("an agent's documents", () => {
     );
   });
 
-  it('are none where none are configured', async () => {
+  it('are none without configuration', async () => {
     const book = await open({ identityDir: null });
     expect([await book.soulOf('main'), await book.soulOf('nobody'), lines]).toEqual([null, null, []]);
   });
@@ -117,7 +117,7 @@ describe('an edit', () => {
     }
   });
 
-  it('of the same length at the same time shows, too', async () => {
+  it('of the same length and time shows in the next context', async () => {
     const at = new Date('2026-01-01T00:00:00Z');
     write('SOUL.md', 'one');
     utimesSync(join(folder, 'SOUL.md'), at, at);
@@ -129,7 +129,7 @@ describe('an edit', () => {
     expect(await soulOf(book)).toBe('two');
   });
 
-  it('that takes a document away leaves the others, and one that brings it back is seen', async () => {
+  it('that removes or restores a document shows in the next context', async () => {
     writeAll();
     const book = await open();
     rmSync(join(folder, 'SOUL.md'));
@@ -154,7 +154,7 @@ describe('a hostile document', () => {
       },
       'leads out of',
     ],
-  ])('that is %s is left out with one warning', async (_what, plant, reason) => {
+  ])('that is %s is skipped with one warning', async (_what, plant, reason) => {
     writeAll();
     rmSync(join(folder, 'USER.md'));
     plant();
@@ -174,7 +174,7 @@ describe('a hostile document', () => {
     expect(await soulOf(await open())).toBe('Mounted.');
   });
 
-  it('of the largest size is clipped, in good time', async () => {
+  it('of the maximum size is clipped within the time limit', async () => {
     write('SOUL.md', '# a\n- k: v\n'.repeat(MAX_DOCUMENT_BYTES / 11 - 1));
     write('USER.md', '-'.repeat(MAX_DOCUMENT_BYTES));
     const started = performance.now();
