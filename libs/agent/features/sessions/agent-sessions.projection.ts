@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { isTurnEnd } from '@antiphon/contracts/agent';
 import { translateDatabaseError } from '@antiphon/database';
 import type { RecordedEvent } from '@antiphon/event-store';
 
@@ -34,16 +35,15 @@ const CHANGES: Readonly<Record<string, (change: SessionChange, data: RecordedEve
     change.turns++;
     change.openTurns++;
   },
-  TurnCompleted: (change) => void change.openTurns--,
-  TurnFailed: (change) => void change.openTurns--,
-  TurnCancelled: (change) => void change.openTurns--,
 };
+
+const endTurn = (change: SessionChange): void => void change.openTurns--;
 
 /** Returns the changes of a batch, one for each session in it. Pure. */
 export const sessionChanges = (events: readonly RecordedEvent[]): readonly Readonly<SessionChange>[] => {
   const changes = new Map<string, SessionChange>();
   for (const event of events) {
-    const apply = CHANGES[event.type];
+    const apply = isTurnEnd(event.type) ? endTurn : CHANGES[event.type];
     if (!apply) continue;
     const key = `${event.workspace}/${event.streamId}`;
     const change = changes.get(key) ?? emptyChange(event);

@@ -4,25 +4,17 @@ import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { approvalDigestOf, moduleOf, ruleFor } from '../approvals/approval-rules.js';
+import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { approvalIdOf } from '../derived-ids.js';
 import { retryTransient } from './step-context.js';
 import type { StepContext, StepOf } from './step-context.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
 
-/** An approval that a turn has requested. */
-export interface RequestedApproval {
-  readonly workspace: string;
-  readonly sessionId: string;
-  readonly agentId: string;
-  readonly approvalId: string;
-  readonly open: boolean;
-}
-
 export interface ApprovalDeps extends PolicyDeps {
   readonly logger: Logger;
   /** Called after the commit with each approval that is requested or closed in this process. */
-  readonly onApprovalChange: (approval: RequestedApproval) => void;
+  readonly onApprovalChange: (change: ApprovalChange) => void;
 }
 
 type ApprovalRequest = Extract<SessionCommand, { type: 'RequestApprovals' }>['data']['approvals'][number];
