@@ -1,5 +1,5 @@
-// Compiles the bundled plug-ins, or those in the given folders, from AssemblyScript to
-// plugins/dist/<name>.wasm. It needs only npm packages.
+// Builds the bundled plug-ins, or those in the given folders, from AssemblyScript sources to
+// plugins/dist/<name>.wasm. Needs npm packages only.
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, readFile, readdir, rename, writeFile } from 'node:fs/promises';
@@ -13,23 +13,26 @@ const DIST = join(HERE, 'dist');
 const PLUGINS = ['echo', 'calculator', 'http-get'];
 const OPTIONS = ['-O3', '--noAssert', '--runtime', 'stub', '--maximumMemory', '256'];
 
-/** Returns the folder of a plug-in's sources; bundled ones lie next to this script. */
-const assemblyOf = (plugin) => join(plugin.includes('/') ? resolve(plugin) : join(HERE, plugin), 'assembly');
+/** Returns the folder of a plug-in's sources; a bundled one is next to this script. */
+const assemblyFolder = (plugin) =>
+  join(plugin.includes('/') ? resolve(plugin) : join(HERE, plugin), 'assembly');
 
-const sourcesOf = async (plugin) => {
-  const folder = assemblyOf(plugin);
+const listSources = async (plugin) => {
+  const folder = assemblyFolder(plugin);
   return (await readdir(folder)).sort().map((file) => join(folder, file));
 };
 
-/** Hashes the sources, the shared sources, this script and the toolchain's versions. */
-const stampOf = async (plugin) => {
+/**
+ * Hashes a built file's inputs: its sources, shared ones, this script and the toolchain's versions.
+ */
+const computeStamp = async (plugin) => {
   const require = createRequire(import.meta.url);
   const toolchain = ['assemblyscript/package.json', '@extism/as-pdk/package.json'].map((id) =>
     require.resolve(id),
   );
   const files = [
-    ...(await sourcesOf(plugin)),
-    ...(await sourcesOf('shared')),
+    ...(await listSources(plugin)),
+    ...(await listSources('shared')),
     fileURLToPath(import.meta.url),
     ...toolchain,
   ];
@@ -52,8 +55,8 @@ const isFresh = async (name, stamp) => {
 const compile = async (plugin) => {
   const name = basename(plugin);
   const { default: asc } = await import('assemblyscript/asc');
-  const entry = relative(ROOT, join(assemblyOf(plugin), 'index.ts'));
-  // Written aside and renamed, so that a build that is killed leaves no half module behind.
+  const entry = relative(ROOT, join(assemblyFolder(plugin), 'index.ts'));
+  // Written under another name and renamed, so that a killed build leaves no partial module.
   const partial = join(DIST, `${name}.${process.pid}.partial.wasm`);
   const args = [entry, '--baseDir', ROOT, '--outFile', relative(ROOT, partial), ...OPTIONS];
   const { error, stderr } = await asc.main(args);
@@ -61,12 +64,12 @@ const compile = async (plugin) => {
   await rename(partial, join(DIST, `${name}.wasm`));
 };
 
-/** Builds what is not up to date; answers the folder with the modules. */
+/** Builds plug-ins that are out of date. Returns the folder with the modules. */
 export const buildPlugins = async (plugins = PLUGINS) => {
   await mkdir(DIST, { recursive: true });
   for (const plugin of plugins) {
     const name = basename(plugin);
-    const stamp = await stampOf(plugin);
+    const stamp = await computeStamp(plugin);
     if (await isFresh(name, stamp)) continue;
     await compile(plugin);
     await writeFile(join(DIST, `${name}.stamp`), stamp);

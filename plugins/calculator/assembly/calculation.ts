@@ -1,18 +1,23 @@
 const MAX_LENGTH: i32 = 1000;
-/** Parentheses, signs and powers within each other: the parser calls itself for each. */
+/** Maximum nesting of parentheses, signs and powers, each of which is a recursive call. */
 const MAX_DEPTH: i32 = 100;
 
 /**
- * Parses and evaluates by recursive descent.
- *   sum = product (("+" | "-") product)*        product = signed (("*" | "/" | "%") signed)*
- *   signed = ("+" | "-") signed | power         power = atom ("^" signed)?
- *   atom = number | "(" sum ")"
- * .
+ * Parses and evaluates an expression by recursive descent, with this grammar:
+ *
+ * ```
+ * sum = product (("+" | "-") product)*
+ * product = signed (("*" | "/" | "%") signed)*
+ * signed = ("+" | "-") signed | power
+ * power = atom ("^" signed)?
+ * atom = number | "(" sum ")"
+ * ```
+ *
  * As in mathematics, -2^2 is -4, 2^-1 is 0.5 and 2^3^2 is 512.
  */
 export class Calculation {
   value: f64 = 0;
-  /** Why there is no value, else empty; the first reason stays. */
+  /** First error, or empty. */
   error: string = '';
   private at: i32 = 0;
   private depth: i32 = 0;
@@ -144,7 +149,9 @@ export class Calculation {
     return F64.parseFloat(this.text.substring(start, this.at));
   }
 
-  /** `e3`, `E-3`: only when digits follow, or the letter is not part of the number. */
+  /**
+   * Skips an exponent such as `e3` or `E-3`. Without digits, the letter is not part of the number.
+   */
   private exponent(): void {
     const start = this.at;
     if (start >= this.text.length || (this.text.charCodeAt(start) | 0x20) != 0x65) return;

@@ -2,8 +2,8 @@ const SIGNIFICANT: i32 = 15;
 const MAX_EXACT: f64 = 9007199254740991;
 
 /**
- * Formats a number for people. Exact integers have all digits, other numbers 15 significant ones,
- * which hides that 0.1 + 0.2 is 0.30000000000000004 in binary. Larger numbers have an exponent.
+ * Formats a number: an exact integer in full, others to 15 significant digits. That hides that
+ * 0.1 + 0.2 is 0.30000000000000004 in binary. A number too large to be exact gets an exponent.
  */
 export function formatNumber(value: f64): string {
   if (value == 0) return '0';
@@ -15,7 +15,7 @@ export function formatNumber(value: f64): string {
   return size > MAX_EXACT ? scientific(text) : trimZeros(roundTo(text, SIGNIFICANT));
 }
 
-/** `-123456789012345678.0` as `-1.23456789012346e+17`. */
+/** Formats `-123456789012345678.0` as `-1.23456789012346e+17`. */
 function scientific(text: string): string {
   const sign = text.charCodeAt(0) == 0x2d ? '-' : '';
   const point = text.indexOf('.');
@@ -24,7 +24,7 @@ function scientific(text: string): string {
   return sign + trimZeros(mantissa) + 'e+' + (digits.length - 1).toString();
 }
 
-/** Rounds decimal digits half up, as text: no second rounding in binary. */
+/** Rounds decimal digits half up, as text, which avoids a second rounding in binary. */
 function roundTo(text: string, significant: i32): string {
   const digits: i32[] = [];
   let point = -1;

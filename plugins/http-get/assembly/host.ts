@@ -1,4 +1,5 @@
-// Imports from the host beyond the development kit. AssemblyScript has decorators of functions.
+// Host functions that the development kit does not declare. Function decorators are a feature of
+// AssemblyScript.
 @external("extism:host/env", "http_request")
 export declare function http_request(request: u64, body: u64): u64;
 @external("extism:host/env", "http_status_code")

@@ -1,4 +1,4 @@
-/** Returns the JSON string literal of a UTF-8 text, as UTF-8, in linear time. */
+/** Returns a UTF-8 text as a JSON string literal in UTF-8, in linear time. */
 export function quote(text: Uint8Array): Uint8Array {
   let size = 2;
   for (let i = 0; i < text.length; i++) size += escapedSize(text[i]);
@@ -28,12 +28,12 @@ function escapedSize(c: u8): i32 {
 
 const MAX_DEPTH: i32 = 64;
 
-/** Finds one string among the keys of a JSON object, which it reads strictly, in one pass. */
+/** Finds the string value of one key. Parses the JSON object strictly, in one pass. */
 export class StringField {
   /** The value, when `found`. */
   value: string = '';
   found: bool = false;
-  /** Why the text could not be read, else empty. */
+  /** First error, or empty. */
   error: string = '';
   private at: i32 = 0;
 
@@ -44,8 +44,8 @@ export class StringField {
     this.readObject();
   }
 
-  private fail(what: string): bool {
-    if (this.error == '') this.error = what + ' at character ' + this.at.toString();
+  private fail(problem: string): bool {
+    if (this.error == '') this.error = problem + ' at character ' + this.at.toString();
     return false;
   }
 
@@ -92,7 +92,7 @@ export class StringField {
   }
 
   private readString(): string {
-    // A string is never longer than its literal: one buffer is enough.
+    // A string is never longer than its literal, so one buffer is enough.
     const units = new StaticArray<u16>(this.text.length - this.at);
     let length = 0;
     for (this.at++; this.at < this.text.length; this.at++) {
@@ -127,7 +127,7 @@ export class StringField {
     return code;
   }
 
-  /** Steps over any value by counting brackets: what is in it does not matter here. */
+  /** Skips a value by counting brackets. */
   private skipValue(): bool {
     let depth = 0;
     do {

@@ -1,8 +1,10 @@
 import { Host } from '@extism/as-pdk';
 import { quote } from './json';
 
-/** Returns the result of a tool call: `content` (UTF-8) for the model, and a failure flag. */
-export function answer(content: Uint8Array, isError: bool): i32 {
+/**
+ * Outputs the result of a tool call: `content` (UTF-8) for the model, and whether it is an error.
+ */
+export function respond(content: Uint8Array, isError: bool): i32 {
   const head = utf8('{"content":');
   const body = quote(content);
   const tail = utf8(isError ? ',"is_error":true}' : ',"is_error":false}');
@@ -14,8 +16,8 @@ export function answer(content: Uint8Array, isError: bool): i32 {
   return 0;
 }
 
-export function answerText(content: string, isError: bool): i32 {
-  return answer(utf8(content), isError);
+export function respondText(content: string, isError: bool): i32 {
+  return respond(utf8(content), isError);
 }
 
 function utf8(text: string): Uint8Array {

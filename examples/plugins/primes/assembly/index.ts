@@ -1,9 +1,9 @@
 import { Host } from '@extism/as-pdk';
 import { StringField } from '../../../../plugins/shared/assembly/json';
-import { answerText } from '../../../../plugins/shared/assembly/result';
+import { respondText } from '../../../../plugins/shared/assembly/result';
 
-// The time grows with the number. Half a second is enough for most numbers, and a retry helps when
-// the machine was busy.
+// Counting takes longer for larger numbers. Half a second is enough for most, and a retry helps
+// when the machine was busy.
 export function describe(): i32 {
   Host.outputString(
     '{"description":"Counts the prime numbers below a number.",' +
@@ -17,9 +17,9 @@ export function describe(): i32 {
 
 export function handle_tool_call(): i32 {
   const input = new StringField(String.UTF8.decode(Host.input().buffer), 'below');
-  if (input.error != '') return answerText('the input is not a JSON object: ' + input.error, true);
-  if (!input.found) return answerText('the input must be {"below":"…"} with a number as a string', true);
-  return answerText(countPrimes(U64.parseInt(input.value)).toString(), false);
+  if (input.error != '') return respondText('the input is not a JSON object: ' + input.error, true);
+  if (!input.found) return respondText('the input must be {"below":"…"} with a number as a string', true);
+  return respondText(countPrimes(U64.parseInt(input.value)).toString(), false);
 }
 
 function countPrimes(below: u64): u64 {
