@@ -1,9 +1,10 @@
-// What a tool call costs inside the sandbox service, in real cells, beside bare V8 instances of the same module in this process.
+// Measures a tool call inside the sandbox service, in real cells. Compares it with bare V8
+// instances of the same module in this process.
 import { readFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createSandbox, raiseWall } from '@antiphon/sandbox-features';
+import { CallTool, createSandbox, startIsolation } from '@antiphon/sandbox-features';
 import { silentLogger } from '@antiphon/observability';
 import { summarize } from '../lib/stats.mjs';
 
@@ -23,8 +24,8 @@ const repeat = async (n, once) => {
   return summarize(samples);
 };
 
-/** From request to reply inside the service: fence, call id, queue, pipe, fresh instance, pipe, reading the result. */
-const roundTrip = (sandbox, { tool, input }, n) => {
+/** Measures from request to reply: fence, call id, queue, pipe, fresh instance, pipe and result. */
+const roundTrip = (callTool, { tool, input }, n) => {
   const sessionId = randomUUID();
   return repeat(n, async (i) => {
     const callId = randomUUID();
@@ -38,20 +39,20 @@ const roundTrip = (sandbox, { tool, input }, n) => {
       input,
     };
     const from = performance.now();
-    const reply = await sandbox.calls.call(request);
+    const reply = await callTool.handle(request);
     const ms = performance.now() - from;
     if (reply.outcome !== 'completed' || reply.isError) throw new Error(`call ${i} of ${tool} failed`);
     return ms;
   });
 };
 
-/** The instance alone, timed by the cell itself. */
+/** Measures the instantiation alone, timed by the cell. */
 const instantiation = async (cell, bytes, n) => {
   const listener = { onLog: () => {}, onFlood: () => {}, onSuppressed: () => {} };
-  const ask = (question, body) => cell.ask({ question, body, timeoutMs: 5_000, listener });
-  await ask({ type: 'load', digest: 'bench' }, bytes);
+  const execute = (operation, body) => cell.execute({ operation, body, timeoutMs: 5_000, listener });
+  await execute({ type: 'load', digest: 'bench' }, bytes);
   const call = { type: 'call', digest: 'bench', entry: 'describe' };
-  return repeat(n, async () => (await ask(call, Buffer.alloc(0))).reply.instantiateMs);
+  return repeat(n, async () => (await execute(call, Buffer.alloc(0))).reply.instantiateMs);
 };
 
 const bareInstances = (bytes, n) => {
@@ -66,7 +67,7 @@ const bareInstances = (bytes, n) => {
   });
 };
 
-/** A process for each call, which is what a pool of warm ones saves: from `spawn` to ready. */
+/** Measures the start of a cell, from `spawn` to ready: the cost that a warm pool saves. */
 const coldCells = async (open) => {
   const samples = [];
   for (let i = 0; i < 20; i += 1) {
@@ -79,25 +80,26 @@ const coldCells = async (open) => {
   return summarize(samples);
 };
 
-/** Milliseconds. */
+/** Returns figures in milliseconds. */
 export const benchSandbox = async ({ quick }) => {
   const n = quick ? 2_000 : 10_000;
   const rows = [];
   const sandbox = await createSandbox({ bundledDirectory: PLUGINS, plugins: [], logger: silentLogger });
-  const wall = await raiseWall({ memoryMb: 16, cpuSeconds: 600 }, silentLogger);
+  const isolation = await startIsolation({ memoryMb: 16, cpuSeconds: 600 }, silentLogger);
+  const callTool = new CallTool(sandbox);
   try {
     for (const subject of TOOLS) {
       const { tool } = subject;
       const bytes = readFileSync(join(PLUGINS, `${tool}.wasm`));
       rows.push({ tool, what: 'bare V8 instance, in process', ms: await bareInstances(bytes, n) });
-      rows.push({ tool, what: 'instance in a cell', ms: await instantiation(wall.first, bytes, n) });
-      rows.push({ tool, what: 'call, whole round trip', ms: await roundTrip(sandbox, subject, n) });
+      rows.push({ tool, what: 'instance in a cell', ms: await instantiation(isolation.first, bytes, n) });
+      rows.push({ tool, what: 'call, whole round trip', ms: await roundTrip(callTool, subject, n) });
     }
-    rows.push({ tool: '–', what: 'a cell, from spawn to ready', ms: await coldCells(wall.open) });
+    rows.push({ tool: '–', what: 'a cell, from spawn to ready', ms: await coldCells(isolation.open) });
   } finally {
-    wall.first.kill();
-    await wall.first.ended;
-    await Promise.all([wall.close(), sandbox.close()]);
+    isolation.first.kill();
+    await isolation.first.ended;
+    await Promise.all([isolation.close(), sandbox.close()]);
   }
   return { layers: sandbox.layers, rows };
 };

@@ -1,13 +1,22 @@
-export { ABORT, EXTISM_FUNCTIONS, EXTISM_MODULE, HTTP_FUNCTIONS } from './module-gate/extism-imports.js';
-export type { GateCode } from './module-gate/byte-reader.js';
-export { MAX_MODULE_BYTES, MAX_TABLE_ENTRIES, judgeModule } from './module-gate/judge-module.js';
-export type { GateLimits, PluginKind, Verdict } from './module-gate/judge-module.js';
-export { ungrantable } from './plugin/grants.js';
-export { parseDescription, undescribed } from './plugin/plugin-description.js';
-export type { DescriptionResult, PluginDescription } from './plugin/plugin-description.js';
-export { TOOL_FAILURES, failed, outcomeOf } from './tool-result/tool-outcome.js';
-export type { RunEnd, ToolFailure, ToolOutcome } from './tool-result/tool-outcome.js';
-export { isPublicAddress } from './egress/public-address.js';
-export { readHttpRequest, textCharset, vetUrl } from './egress/vet-url.js';
-export type { RequestVerdict, UrlVerdict, VettedUrl } from './egress/vet-url.js';
-export { grantedHosts } from './plugin/grants.js';
+export { isPublicAddress, parseHttpRequest, textCharset, vetUrl } from './egress.js';
+export type { RequestVerdict, UrlVerdict, VettedUrl } from './egress.js';
+export type { RejectionCode } from './module-validator/byte-reader.js';
+export {
+  ABORT,
+  EXTISM_FUNCTIONS,
+  EXTISM_MODULE,
+  HTTP_FUNCTIONS,
+  MAX_MODULE_BYTES,
+  MAX_TABLE_ENTRIES,
+  validateModule,
+} from './module-validator/validate-module.js';
+export type { ModuleLimits, ModuleVerdict, PluginKind } from './module-validator/validate-module.js';
+export {
+  defaultDescription,
+  explainUngrantable,
+  grantedHosts,
+  parseDescription,
+} from './plugin-description.js';
+export type { DescriptionResult, PluginDescription } from './plugin-description.js';
+export { TOOL_FAILURES, toToolOutcome, toolFailed } from './tool-outcome.js';
+export type { RunEnd, ToolFailure, ToolOutcome } from './tool-outcome.js';

@@ -10,7 +10,7 @@ const TIMEOUT_MS = 400;
 const MEMORY_MB = 16;
 const onLinux = process.platform === 'linux' ? it : it.skip;
 
-// The cases of the corpus, surface `wasm`, on real cells; after each, the next call must work.
+// Runs hostile modules in real cells. After each, the next call must succeed.
 describe('hostile plug-ins', () => {
   let box: TestSandbox;
 
@@ -61,7 +61,7 @@ describe('hostile plug-ins', () => {
     await box.close();
   });
 
-  describe('are refused at load', () => {
+  describe('refused at load', () => {
     it.each([
       ['not-wasm', /bad magic/],
       ['start-loop', /instantiate timeout/],
@@ -73,7 +73,7 @@ describe('hostile plug-ins', () => {
       ['no-export', /handle_tool_call missing/],
       ['bad-describe', /describe\(\) did not answer a JSON object/],
       ['describe-loop', /describe\(\) timeout/],
-    ])('%s', async (name, reason) => {
+    ])('%s is listed as rejected', async (name, reason) => {
       expect(box.view(name)).toMatchObject({
         status: 'rejected',
         tools: [],
@@ -85,7 +85,7 @@ describe('hostile plug-ins', () => {
     });
   });
 
-  describe('fail their own call', () => {
+  describe('failing their own call', () => {
     it.each([
       ['loop', 'TOOL.TIMEOUT', `within ${TIMEOUT_MS} ms`],
       ['memory-grow', 'TOOL.MEMORY', 'memory_limit'],
@@ -96,7 +96,7 @@ describe('hostile plug-ins', () => {
       ['output-flood-caught', 'TOOL.OUTPUT', 'output_limit'],
       ['not-json', 'TOOL.OUTPUT', 'invalid_output: 3 bytes that are not UTF-8, base64 //4A'],
       ['log-forever', 'TOOL.TIMEOUT', 'timeout'],
-    ])('%s', async (name, code, text) => {
+    ])('%s fails with %s', async (name, code, text) => {
       const reply = await box.call(name);
       expect(reply).toMatchObject({ outcome: 'failed', code, message: expect.stringContaining(text) });
       expect(reply.durationMs).toBeLessThan(TIMEOUT_MS + 500);
@@ -106,7 +106,7 @@ describe('hostile plug-ins', () => {
       ['table-grow', 'status -1'],
       ['status', 'status 3'],
       ['sets-error', 'broken'],
-    ])('%s, by its own account', async (name, content) => {
+    ])('%s returns an error of its own', async (name, content) => {
       const reply = await box.call(name);
       expect(reply).toMatchObject({
         outcome: 'completed',
@@ -116,19 +116,19 @@ describe('hostile plug-ins', () => {
     });
   });
 
-  it('find nothing that a prototype has under config_get', async () =>
+  it('config_get returns no property of a prototype', async () =>
     expect(await box.call('config-proto')).toMatchObject({ outcome: 'completed', isError: false }));
 
-  it('are told the key of their call, the same each time that it is made', async () => {
+  it('config_get returns the idempotency key of the call', async () => {
     const callId = '0192f0c1-7a2b-7c3d-8e4f-000000000001';
     expect(await box.call('says-key', {}, { callId })).toMatchObject({ content: callId });
   });
 
-  it('remember nothing from one call to the next', async () => {
+  it('each call starts without state of earlier calls', async () => {
     for (let i = 0; i < 6; i++) expect(await box.call('memo')).toMatchObject({ content: 'fresh' });
   });
 
-  it('log at a bounded rate, and the log says what was left out', async () => {
+  it('logging is rate limited and suppressed lines are counted', async () => {
     const before = box.log.length;
     const context = contextFrom('agent', { correlationId: 'req-1' });
     const reply = await runWithContext(context, () => box.call('log-flood'));
@@ -139,12 +139,12 @@ describe('hostile plug-ins', () => {
     expect(new Set(lines.map((entry) => entry['correlationId']))).toEqual(new Set(['req-1']));
   });
 
-  onLinux('stay within their memory', async () => {
-    await until(() => box.sandbox.stats().cells === 2); // a cell that still starts is small
+  onLinux('cells stay within their memory limit', async () => {
+    await until(() => box.sandbox.pool.stats().cells === 2); // a starting cell has little memory
     const idle = Math.max(...cells().map((pid) => residentMb(pid)));
     for (let i = 0; i < 20; i++)
       for (const name of ['memory-fill', 'memory-grow', 'table-grow', 'output-flood']) await box.call(name);
-    // A cell may have been replaced meanwhile: what counts is what each that is there has ever needed.
+    // Calls may have replaced a cell, so the peaks of the current cells count.
     const peaks = cells().map((pid) => residentMb(pid, 'peak'));
     expect(Math.max(...peaks) - idle).toBeLessThan(MEMORY_MB + 32);
   });

@@ -1,5 +1,6 @@
-export { raiseWall } from './cell/raise-wall.js';
-export type { RaisedWall } from './cell/raise-wall.js';
+export { CallTool } from './calls/call-tool.handler.js';
+export { startIsolation } from './cell/isolation.js';
+export type { RunningIsolation } from './cell/isolation.js';
 export { createSandbox } from './sandbox.js';
 export type { Sandbox, SandboxOptions } from './sandbox.js';
 export { SandboxModule } from './sandbox.module.js';

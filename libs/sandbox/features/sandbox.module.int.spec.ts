@@ -82,7 +82,7 @@ describe('the sandbox service', () => {
     ...more,
   });
 
-  it('starts with plug-ins that are missing or no WebAssembly, and lists them so', async () => {
+  it('starts with missing and invalid plug-ins and lists them', async () => {
     const { plugins } = await client.request(listPlugins, { workspace });
     expect(plugins.map(({ name, status }) => [name, status])).toEqual([
       ['echo', 'loaded'],
@@ -93,11 +93,11 @@ describe('the sandbox service', () => {
       ['gone', 'missing'],
     ]);
     expect(log).toContainEqual(
-      expect.objectContaining({ level: 'warn', plugin: 'gone', message: 'a plug-in is missing' }),
+      expect.objectContaining({ level: 'warn', plugin: 'gone', message: 'plugin missing' }),
     );
   });
 
-  it('lists the tools that can be called', async () => {
+  it('lists the callable tools', async () => {
     const { tools } = await client.request(listTools, { workspace });
     expect(tools.map(({ name }) => name)).toEqual(['echo', 'calculator', 'http-get', 'loop']);
   });
@@ -107,7 +107,7 @@ describe('the sandbox service', () => {
     expect(reply).toMatchObject({ outcome: 'completed', content: '42', isError: false });
   });
 
-  it('refuses a driver that another has replaced', async () => {
+  it('refuses a replaced driver', async () => {
     const sessionId = randomUUID();
     await client.request(callTool, request('echo', { sessionId, epoch: 7 }));
     await expect(client.request(callTool, request('echo', { sessionId, epoch: 6 }))).rejects.toMatchObject({
@@ -116,12 +116,12 @@ describe('the sandbox service', () => {
     });
   });
 
-  it('carries the largest answer that a tool may give', async () => {
+  it('returns the largest result of a tool', async () => {
     const reply = await client.request(callTool, request('echo', { input: 'x'.repeat(1_000_000) }));
     expect(reply).toMatchObject({ outcome: 'completed', isError: false });
   });
 
-  it('hears that nobody waits any more', async () => {
+  it('ends a call on a cancel message', async () => {
     const call = request('loop');
     const reply = client.request(callTool, call);
     const { sessionId, callId, epoch } = call;
@@ -135,7 +135,7 @@ describe('the sandbox service', () => {
     expect(await reply).toMatchObject({ outcome: 'failed', code: 'TOOL.CANCELLED' });
   });
 
-  it('says where a call is, beside another process that never heard of it', async () => {
+  it('finds a call while another process does not know it', async () => {
     other = await startIn(folder);
     const call = request('loop');
     const { sessionId, callId, epoch } = call;
@@ -150,7 +150,7 @@ describe('the sandbox service', () => {
     expect(await find()).toEqual({ state: 'ended', reply: ended });
   });
 
-  it('reports its cells, layers and plug-ins', async () => {
+  it('reports cells, layers and plug-ins as health', async () => {
     const report = await client.request(healthContract('sandbox'), {});
     expect(report.checks).toContainEqual(expect.objectContaining({ name: 'cells', healthy: true }));
     expect(report.facts).toMatchObject({

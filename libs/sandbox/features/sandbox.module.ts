@@ -1,55 +1,67 @@
-import { Inject, Module } from '@nestjs/common';
+import { Controller, Inject, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationShutdown } from '@nestjs/common';
 import type { AntiphonConfig } from '@antiphon/config';
+import { listPlugins, listTools } from '@antiphon/contracts/sandbox';
+import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
+import { transient } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { CONFIG, HEALTH, LOGGER } from '@antiphon/service-host';
 import type { HealthRegistry } from '@antiphon/service-host';
-import { transient } from '@antiphon/kernel';
-import { CallToolController } from './call-tool/call-tool.controller.js';
-import { CancelCallListener } from './cancel-call/cancel-call.listener.js';
-import { FindCallListener } from './find-call/find-call.listener.js';
-import { ListPluginsController } from './list-plugins/list-plugins.controller.js';
-import { ListToolsController } from './list-tools/list-tools.controller.js';
+import { CallNotificationsListener } from './calls/call-notifications.listener.js';
+import { CallTool } from './calls/call-tool.handler.js';
 import { SANDBOX, createSandbox } from './sandbox.js';
 import type { Sandbox } from './sandbox.js';
 
-const reportHealth = (sandbox: Sandbox, health: HealthRegistry): void => {
+/** Handles `cmd.sandbox.plugin.list` and `cmd.sandbox.tool.list`. */
+@Controller()
+export class ListPlugins {
+  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+
+  @HandleRequest(listPlugins)
+  list(): { plugins: PluginView[] } {
+    return { plugins: [...this.sandbox.plugins] };
+  }
+
+  @HandleRequest(listTools)
+  listTools(): { tools: ToolDescription[] } {
+    return { tools: [...this.sandbox.tools] };
+  }
+}
+
+const reportHealth = ({ pool, layers, plugins }: Sandbox, health: HealthRegistry): void => {
   health.addCheck('cells', () => {
-    const { cells } = sandbox.stats();
+    const { cells } = pool.stats();
     return cells > 0
       ? Promise.resolve(`${cells} open`)
       : Promise.reject(transient('SANDBOX.NO_CELLS', 'no cell is open'));
   });
-  health.addFact('layers', () => [...sandbox.layers]);
-  health.addFact('plugins', () => sandbox.plugins.map(({ name, status }) => ({ name, status })));
+  health.addFact('layers', () => [...layers]);
+  health.addFact('plugins', () => plugins.map(({ name, status }) => ({ name, status })));
 };
 
-/** Tools in WebAssembly: loads the plug-ins, keeps their cells, and answers `cmd.sandbox.*`. */
+/** Loads the WebAssembly plug-ins, holds their cells and handles `cmd.sandbox.*`. */
 @Module({})
 export class SandboxModule implements OnApplicationShutdown {
   constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
 
-  /** `bundledDirectory`: absolute path of the folder where `npm run build:plugins` leaves its modules. */
+  /** `bundledDirectory` is the absolute path of the folder that `npm run build:plugins` writes. */
   static withBundled(bundledDirectory: string): DynamicModule {
+    const startSandbox = async (
+      { plugins }: AntiphonConfig,
+      logger: Logger,
+      health: HealthRegistry,
+    ): Promise<Sandbox> => {
+      const sandbox = await createSandbox({ bundledDirectory, plugins, logger });
+      reportHealth(sandbox, health);
+      return sandbox;
+    };
     return {
       module: SandboxModule,
-      controllers: [CallToolController, ListToolsController, ListPluginsController],
+      controllers: [CallTool, ListPlugins],
       providers: [
-        CancelCallListener,
-        FindCallListener,
-        {
-          provide: SANDBOX,
-          inject: [CONFIG, LOGGER, HEALTH],
-          useFactory: async (
-            config: AntiphonConfig,
-            logger: Logger,
-            health: HealthRegistry,
-          ): Promise<Sandbox> => {
-            const sandbox = await createSandbox({ bundledDirectory, plugins: config.plugins, logger });
-            reportHealth(sandbox, health);
-            return sandbox;
-          },
-        },
+        CallNotificationsListener,
+        { provide: SANDBOX, inject: [CONFIG, LOGGER, HEALTH], useFactory: startSandbox },
       ],
     };
   }

@@ -2,19 +2,17 @@ import { availableParallelism } from 'node:os';
 import type { PluginConfig } from '@antiphon/config';
 import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
-import { createCallTool } from './call-tool/call-tool.handler.js';
-import type { CallTool } from './call-tool/call-tool.handler.js';
-import { raiseWall } from './cell/raise-wall.js';
-import type { Layer } from './cell/wall.js';
-import { systemEgress } from './http/egress.port.js';
-import type { EgressPorts } from './http/egress.port.js';
-import { createVettedClient } from './http/vetted-client.js';
-import { grantsOf, loadPlugins } from './plugins/load-plugins.js';
+import { CallRegistry } from './calls/call-registry.js';
+import { startIsolation } from './cell/isolation.js';
+import type { Layer } from './cell/isolation.js';
+import { systemEgress } from './http/fetch-page.js';
+import type { EgressPorts } from './http/fetch-page.js';
+import { VettedClient } from './http/vetted-client.js';
+import { loadPlugins, sortedGrants } from './plugins/load-plugins.js';
 import type { LoadedPlugin, PluginEntry } from './plugins/load-plugins.js';
-import { pluginSources } from './plugins/plugin-source.js';
-import { createTrialBench } from './plugins/trial-bench.js';
-import { createCellPool } from './pool/cell-pool.js';
-import type { PoolStats } from './pool/cell-pool.js';
+import { PluginProbe } from './plugins/plugin-probe.js';
+import { listPluginSources } from './plugins/plugin-source.js';
+import { CellPool } from './pool/cell-pool.js';
 import { RETIRE_AFTER_MS } from './pool/cell-slot.js';
 
 /** Nest's token for the `Sandbox` of this process. */
@@ -25,21 +23,24 @@ export interface SandboxOptions {
   readonly bundledDirectory: string;
   readonly plugins: readonly PluginConfig[];
   readonly logger: Logger;
-  /** Cells; default: one for each core, from 2 to 8. */
+  /** Number of cells; by default one for each core, from 2 to 8. */
   readonly cells?: number;
-  /** Calls that may wait for a cell, default 256. */
+  /** Maximum number of calls that wait for a cell; by default 256. */
   readonly maxQueued?: number;
-  /** The way out for plug-ins' pages, default the machine's; which addresses are allowed is not its to say. */
+  /** Network port for plug-ins' pages; by default the machine's. Allows no further addresses. */
   readonly egress?: EgressPorts;
 }
 
-/** Everything that runs plug-ins in this process. */
+/** Plug-ins of this process, and the cells that run them. */
 export interface Sandbox {
-  readonly calls: CallTool;
+  readonly entries: readonly PluginEntry[];
   readonly tools: readonly ToolDescription[];
   readonly plugins: readonly PluginView[];
+  readonly calls: CallRegistry;
+  readonly pool: CellPool;
+  readonly http: VettedClient;
   readonly layers: readonly Layer[];
-  readonly stats: () => PoolStats;
+  readonly logger: Logger;
   readonly close: () => Promise<void>;
 }
 
@@ -47,12 +48,12 @@ const MIN_CELLS = 2;
 const MAX_CELLS = 8;
 const MAX_QUEUED = 256;
 const MAX_WAIT_MS = 10_000;
-/** A cell's helper threads compile and collect garbage on the same account as its plug-ins. */
+/** Allowance for a cell's helper threads, which share its processor time with plug-ins. */
 const CPU_FACTOR = 4;
 
 const defaultCells = (): number => Math.min(MAX_CELLS, Math.max(MIN_CELLS, availableParallelism()));
 
-const toolOf = (plugin: LoadedPlugin): ToolDescription => {
+const toToolDescription = (plugin: LoadedPlugin): ToolDescription => {
   const { source, image, policy } = plugin;
   const { description, inputSchema, idempotent } = plugin.description;
   return {
@@ -60,52 +61,54 @@ const toolOf = (plugin: LoadedPlugin): ToolDescription => {
     ...(policy.retry ? { retry: policy.retry } : {}),
     timeoutMs: policy.timeoutMs,
     moduleDigest: image.digest,
-    grants: grantsOf(plugin),
+    grants: sortedGrants(plugin),
   } as ToolDescription;
 };
 
-const toolsOf = (entries: readonly PluginEntry[]): ToolDescription[] =>
-  entries.flatMap(({ plugin }) => (plugin?.source.kind === 'tool' ? [toolOf(plugin)] : []));
+const listToolDescriptions = (entries: readonly PluginEntry[]): ToolDescription[] =>
+  entries.flatMap(({ plugin }) => (plugin?.source.kind === 'tool' ? [toToolDescription(plugin)] : []));
 
-const limitsOf = (sources: readonly { readonly memoryMb: number; readonly timeoutMs: number }[]) => {
-  const longest = Math.max(...sources.map(({ timeoutMs }) => timeoutMs));
+const isolationLimits = (sources: readonly { readonly memoryMb: number; readonly timeoutMs: number }[]) => {
+  const longestMs = Math.max(...sources.map(({ timeoutMs }) => timeoutMs));
   return {
     memoryMb: Math.max(...sources.map(({ memoryMb }) => memoryMb)),
-    cpuSeconds: Math.ceil(((RETIRE_AFTER_MS + longest) * CPU_FACTOR) / 1_000),
+    cpuSeconds: Math.ceil(((RETIRE_AFTER_MS + longestMs) * CPU_FACTOR) / 1_000),
   };
 };
 
-/** Puts up the wall, loads every plug-in behind it and warms the cells; rejects only when no cell starts at all. */
+/**
+ * Starts the isolation, loads all plug-ins in it and warms the cells. Rejects when no cell starts.
+ */
 export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> => {
-  const { logger, cells = defaultCells(), maxQueued = MAX_QUEUED } = options;
-  const sources = pluginSources(options.bundledDirectory, options.plugins);
-  const wall = await raiseWall(limitsOf(sources), logger);
-  const bench = createTrialBench(wall.open, wall.first);
-  const entries = await loadPlugins(sources, bench, logger);
-  const images = entries.flatMap(({ plugin }) => (plugin === null ? [] : [plugin.image]));
-  const first = bench.release();
-  await bench.close();
-  const pool = createCellPool({
-    open: wall.open,
-    ...(first === null ? {} : { first }),
+  const { logger, cells = defaultCells(), maxQueued = MAX_QUEUED, egress = systemEgress } = options;
+  const sources = listPluginSources(options.bundledDirectory, options.plugins);
+  const isolation = await startIsolation(isolationLimits(sources), logger);
+  const probe = new PluginProbe(isolation.open, isolation.first);
+  const entries = await loadPlugins(sources, probe, logger);
+  const first = probe.release() ?? undefined;
+  await probe.close();
+  const pool = new CellPool({
+    open: isolation.open,
+    first,
     size: cells,
     maxQueued,
     maxWaitMs: MAX_WAIT_MS,
-    images,
+    images: entries.flatMap(({ plugin }) => (plugin === null ? [] : [plugin.image])),
     logger,
   });
-  const egress = options.egress ?? systemEgress;
-  const http = createVettedClient({ egress, logger, now: () => performance.now() });
   await pool.warm;
   return {
-    calls: createCallTool({ entries, pool, http, logger }),
-    tools: toolsOf(entries),
+    entries,
+    tools: listToolDescriptions(entries),
     plugins: entries.map(({ view }) => view),
-    layers: wall.layers,
-    stats: pool.stats,
+    calls: new CallRegistry(),
+    pool,
+    http: new VettedClient({ egress, logger, now: () => performance.now() }),
+    layers: isolation.layers,
+    logger,
     close: async () => {
       await pool.close();
-      await wall.close();
+      await isolation.close();
     },
   };
 };

@@ -1,11 +1,11 @@
 /*
- * The program of a cell. Its text and that of extism-kernel.ts are handed to the child on the command line
- * (cell-program.ts): the child's user may not be able to read this folder, and gets no right to read any file.
- * It blocks on its pipe instead of running an event loop: one request at a time, and nothing else can happen.
+ * The program of a cell. The service joins it with block-memory.ts and extism-kernel.ts and passes
+ * the text on the command line (see isolation.ts), because the child may read no file. The cell
+ * blocks on its pipe instead of running an event loop, so it handles one request at a time.
  */
 import { readSync, writeSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { createKernel } from './extism-kernel.js';
+import { ExtismKernel } from './extism-kernel.js';
 import type { CellFacts, CellReply, CellRequest, LogLine } from './protocol.js';
 
 interface Instance {
@@ -25,20 +25,20 @@ const STDOUT = 1;
 const HEADER_BYTES = 8;
 const MAX_LOG_LINES = 20;
 const MAX_MESSAGE = 500;
-/** The same as in wall.ts. */
+/** The same as in isolation.ts. */
 const CELL_USER = 65_533;
-const NOTHING = new Uint8Array(0);
+const EMPTY_BODY = new Uint8Array(0);
 const GARBAGE_BYTES = 12 * 1024 * 1024;
 
 const modules = new Map<string, object>();
-const kernel = createKernel();
+const kernel = new ExtismKernel();
 let exports: Instance['exports'] = {};
 
 const readFully = (length: number): Buffer => {
   const buffer = Buffer.allocUnsafe(length);
   for (let at = 0; at < length;) {
     const read = readSync(STDIN, buffer, at, length - at, null);
-    if (read === 0) process.exit(0); // the service is gone
+    if (read === 0) process.exit(0); // the service has closed the pipe
     at += read;
   }
   return buffer;
@@ -48,7 +48,7 @@ const writeFully = (bytes: Uint8Array): void => {
   for (let at = 0; at < bytes.length;) at += writeSync(STDOUT, bytes, at);
 };
 
-const send = (reply: CellReply, body: Uint8Array = NOTHING): void => {
+const send = (reply: CellReply, body: Uint8Array = EMPTY_BODY): void => {
   const json = Buffer.from(JSON.stringify(reply));
   const header = Buffer.allocUnsafe(HEADER_BYTES);
   header.writeUInt32LE(json.length, 0);
@@ -62,18 +62,19 @@ const receive = (): { request: CellRequest; body: Uint8Array } => {
   return { request, body: readFully(header.readUInt32LE(4)) };
 };
 
-/** Asks the service for a page and blocks until the answer is there: the deadline of the call is the service's. */
-const askHttp = (id: number) => (request: string) => {
+/** Requests a page from the service and blocks for the response. The service holds the deadline. */
+const requestPage = (id: number) => (request: string) => {
   send({ type: 'http', id, request });
-  const { request: answer, body } = receive();
-  if (answer.type !== 'http-answer' || answer.id !== id) throw new Error('the service broke the protocol');
-  return { head: answer.answer, body };
+  const { request: response, body } = receive();
+  if (response.type !== 'http-answer' || response.id !== id)
+    throw new Error('the service broke the protocol');
+  return { head: response.answer, body };
 };
 
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
 
-/** Reads a string of AssemblyScript's: UTF-16, its length in bytes in the four bytes before it. */
+/** Reads an AssemblyScript string: UTF-16, with its length in bytes in the four bytes before it. */
 const readAbortText = (memory: unknown, pointer: number): string => {
   const buffer = (memory as { buffer?: unknown } | undefined)?.buffer;
   if (!(buffer instanceof ArrayBuffer) || pointer < 4 || pointer > buffer.byteLength) return '';
@@ -82,12 +83,13 @@ const readAbortText = (memory: unknown, pointer: number): string => {
   return new TextDecoder('utf-16le').decode(buffer.slice(pointer, end));
 };
 
-const abortOf = (memory: () => unknown) => (message: number, file: number, line: number, column: number) => {
-  const where = `${readAbortText(memory(), file >>> 0)}:${line >>> 0}:${column >>> 0}`;
-  throw new Error(`abort: ${readAbortText(memory(), message >>> 0)} at ${where}`);
-};
+const createAbort =
+  (memory: () => unknown) => (message: number, file: number, line: number, column: number) => {
+    const where = `${readAbortText(memory(), file >>> 0)}:${line >>> 0}:${column >>> 0}`;
+    throw new Error(`abort: ${readAbortText(memory(), message >>> 0)} at ${where}`);
+  };
 
-/** Says what kind of end an exception is; a stack that ran out is told apart by V8's text alone. */
+/** Maps an exception to an end. Only V8's message identifies an exhausted stack. */
 const classify = (error: unknown): Ended => {
   const message = messageOf(error);
   if (error instanceof RangeError && message.includes('call stack'))
@@ -98,17 +100,19 @@ const classify = (error: unknown): Ended => {
   return { end: 'trapped', message };
 };
 
-const run = (exported: unknown): number => {
+const callExport = (exported: unknown): number => {
   const status: unknown = typeof exported === 'function' ? exported() : undefined;
   return typeof status === 'number' ? status : 0;
 };
 
 const imports = {
   'extism:host/env': kernel.functions,
-  env: { abort: abortOf(() => exports['memory']) },
+  env: { abort: createAbort(() => exports['memory']) },
 };
 
-/** A fresh instance on the kernel's fresh state: nothing of an earlier call is reachable from it. */
+/**
+ * Creates a fresh instance on the kernel's fresh state; no data of an earlier call is reachable.
+ */
 const instantiate = (module: object): number => {
   exports = {};
   const started = performance.now();
@@ -116,7 +120,7 @@ const instantiate = (module: object): number => {
   return performance.now() - started;
 };
 
-const logger = (id: number) => {
+const createCallLog = (id: number) => {
   let lines = 0;
   const log = (line: LogLine): void => {
     lines += 1;
@@ -129,13 +133,13 @@ const logger = (id: number) => {
 const call = ({ id, digest, entry, settings }: CallRequest, input: Uint8Array): void => {
   const module = modules.get(digest);
   if (module === undefined) throw new Error('the module was not loaded');
-  const { log, suppressed } = logger(id);
-  kernel.begin(input, log, { http: askHttp(id), settings: settings ?? {} });
+  const { log, suppressed } = createCallLog(id);
+  kernel.begin(input, log, { http: requestPage(id), settings: settings ?? {} });
   const end = (ended: Ended): void => send({ type: 'ended', id, ...ended, suppressed: suppressed() });
   try {
     const instantiateMs = instantiate(module);
-    run(exports['_initialize']); // the reactor convention of TinyGo and others
-    const status = run(exports[entry]);
+    callExport(exports['_initialize']); // reactor convention of TinyGo and others
+    const status = callExport(exports[entry]);
     const { output, error, violation } = kernel.result();
     if (violation !== null) return end(violation);
     const reply = { id, status, instantiateMs, suppressed: suppressed() };
@@ -143,7 +147,7 @@ const call = ({ id, digest, entry, settings }: CallRequest, input: Uint8Array): 
   } catch (error) {
     end(kernel.result().violation ?? classify(error));
   } finally {
-    exports = {}; // the instance's memory can be collected while the cell waits
+    exports = {}; // lets the collector free the instance's memory while the cell waits
   }
 };
 
@@ -152,7 +156,7 @@ const load = ({ id, digest }: LoadRequest, bytes: Uint8Array): void => {
     const started = performance.now();
     const module = new WebAssembly.Module(bytes);
     const compileMs = performance.now() - started;
-    kernel.begin(NOTHING, () => undefined);
+    kernel.begin(EMPTY_BODY, () => undefined);
     const instantiateMs = instantiate(module);
     modules.set(digest, module);
     send({ type: 'loaded', id, compileMs, instantiateMs });
@@ -161,28 +165,29 @@ const load = ({ id, digest }: LoadRequest, bytes: Uint8Array): void => {
   }
 };
 
-/** As root without a tool that changed the user before: the last moment to do it is now. */
-const leaveRoot = (): void => {
+/** Changes the user of a cell that still runs as root, before any plug-in runs. */
+const dropRoot = (): void => {
   if (process.getuid?.() !== 0) return;
   try {
     process.setgroups?.([]);
     process.setgid?.(CELL_USER);
     process.setuid?.(CELL_USER);
   } catch {
-    // Without the capability to do so; `ready` says which user it is, and the service reports it.
+    // Without the capability to do so: `ready` contains the user, and the service reports it.
   }
 };
 
-const facts = (): CellFacts => ({
+const collectFacts = (): CellFacts => ({
   uid: process.getuid?.() ?? null,
   interfaces: Object.keys(networkInterfaces()),
-  // Without the permission model there is no `process.permission`, and files are open to this process.
+  // `process.permission` is missing without the permission model, and files are accessible then.
   fileAccess: process.permission?.has('fs.read') ?? true,
 });
 
 /**
- * Dead instances keep their memory until it is collected, and V8 would let many of them pile up. So the cell collects
- * by itself, after an answer, when nobody waits for it.
+ * Creates a function that collects garbage when resident memory has grown. Dead instances hold
+ * their memory until a collection, and V8 would let many pile up. The cell calls it after a reply,
+ * when no call waits.
  */
 const createCollector = (): (() => void) => {
   const { gc } = globalThis;
@@ -191,7 +196,7 @@ const createCollector = (): (() => void) => {
   return () => {
     if (gc === undefined || resident() < limit) return;
     gc();
-    // The pages of a dead memory are given back by a helper thread, for which only the next collection waits.
+    // A helper thread frees the pages of a dead memory; only the next collection waits for it.
     if (resident() >= limit) gc();
     limit = Math.max(limit, resident() + GARBAGE_BYTES / 2);
   };
@@ -199,9 +204,9 @@ const createCollector = (): (() => void) => {
 
 /** Serves requests until the pipe closes. */
 export const serve = (): void => {
-  leaveRoot();
+  dropRoot();
   const collect = createCollector();
-  send({ type: 'ready', facts: facts() });
+  send({ type: 'ready', facts: collectFacts() });
   for (;;) {
     const { request, body } = receive();
     if (request.type === 'load') load(request, body);

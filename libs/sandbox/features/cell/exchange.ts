@@ -1,24 +1,30 @@
-import type { ReplyFrame } from './frame-codec.js';
-import type { CallSettings, CellReply, CellRequest, HttpAnswerHead, LogLine } from './protocol.js';
+import type {
+  CallSettings,
+  CellReply,
+  CellRequest,
+  HttpResponseHead,
+  LogLine,
+  ReplyFrame,
+} from './protocol.js';
 
-type Final = Extract<CellReply, { type: 'loaded' | 'refused' | 'returned' | 'ended' }>;
+type FinalReply = Extract<CellReply, { type: 'loaded' | 'refused' | 'returned' | 'ended' }>;
 
-/** How a request to a cell ended; after `timeout` and `died` the cell is gone. */
+/** End of a request to a cell; after `timeout` and `died` the cell is unusable. */
 export type CellEnd =
-  | { readonly reply: Final; readonly body: Uint8Array }
+  | { readonly reply: FinalReply; readonly body: Uint8Array }
   | { readonly reply: { readonly type: 'timeout' }; readonly body: null }
   | { readonly reply: { readonly type: 'died'; readonly message: string }; readonly body: null };
 
 export interface CellListener {
   readonly onLog: (line: LogLine) => void;
-  /** The plug-in logs more than a call may. */
+  /** Called once when a call exceeds its limit of log lines. */
   readonly onFlood: () => void;
-  /** How many lines a call that has ended had too many. */
+  /** Called after a call with the number of lines over its limit. */
   readonly onSuppressed: (lines: number) => void;
 }
 
 /** A request before the exchange has numbered it. */
-export type CellQuestion =
+export type CellOperation =
   | { readonly type: 'load'; readonly digest: string }
   | {
       readonly type: 'call';
@@ -27,111 +33,123 @@ export type CellQuestion =
       readonly settings?: CallSettings;
     };
 
-export interface HttpAnswer {
-  readonly head: HttpAnswerHead;
+export interface HttpResponse {
+  readonly head: HttpResponseHead;
   readonly body: Uint8Array;
 }
-/** Gets a page for the call that runs, within what its plug-in may; never rejects. Aborted when the call has ended. */
-export type ServeHttp = (request: string, signal: AbortSignal) => Promise<HttpAnswer>;
 
-export interface CellRun {
-  readonly question: CellQuestion;
+/**
+ * Fetches a page for the running call, within its plug-in's grants. Never rejects. `signal` aborts
+ * when the call has ended.
+ */
+export type ServeHttp = (request: string, signal: AbortSignal) => Promise<HttpResponse>;
+
+export interface CellCommand {
+  readonly operation: CellOperation;
   readonly body: Uint8Array;
+  /** Deadline, ms. At the deadline the process is killed. */
   readonly timeoutMs: number;
   readonly listener: CellListener;
-  /** Absent where a plug-in may not ask for pages at all. */
+  /** Absent when the plug-in may not request pages. */
   readonly http?: ServeHttp;
 }
 
-/** The one open request of a cell: it ends by an answer, by its deadline or with the process, whichever is first. */
-export interface Exchange {
-  readonly ask: (run: CellRun) => Promise<CellEnd>;
-  readonly receive: (frame: ReplyFrame) => void;
-  /** The process is gone: the open request and all later ones end so. */
-  readonly close: (message: string) => void;
-  /** Ends the process too. */
-  readonly kill: (message: string) => void;
-  readonly usable: () => boolean;
+export interface CellTransport {
+  readonly write: (request: CellRequest, body: Uint8Array) => void;
+  readonly killProcess: () => void;
 }
 
 interface OpenRequest {
   readonly id: number;
-  readonly run: CellRun;
+  readonly command: CellCommand;
   readonly finish: (end: CellEnd) => void;
   /** Aborted when the request has ended. */
-  readonly over: AbortController;
-  /** A cell that waits for a page can ask for no other. */
-  asking: boolean;
+  readonly ended: AbortController;
+  /** True while the cell waits for a page: it cannot request a second one. */
+  isFetching: boolean;
 }
 
-const NO_HTTP: HttpAnswer = {
+const NO_HTTP: HttpResponse = {
   head: { end: 'refused', reason: 'http: the plug-in has no capability http:HOST' },
   body: new Uint8Array(0),
 };
 
-export const createExchange = (
-  write: (request: CellRequest, body: Uint8Array) => void,
-  killProcess: () => void,
-): Exchange => {
-  let open: OpenRequest | null = null;
-  let closed: string | null = null;
-  let lastId = 0;
-  const died = (message: string): CellEnd => ({ reply: { type: 'died', message }, body: null });
-  const finish = (end: CellEnd): void => {
-    const request = open;
-    open = null;
-    request?.over.abort();
+const diedEnd = (message: string): CellEnd => ({ reply: { type: 'died', message }, body: null });
+
+/**
+ * The one open request of a cell. It ends with a reply, at its deadline or with the process,
+ * whichever is first.
+ */
+export class CellExchange {
+  private open: OpenRequest | null = null;
+  private closedReason: string | null = null;
+  private lastId = 0;
+
+  constructor(private readonly transport: CellTransport) {}
+
+  get isUsable(): boolean {
+    return this.closedReason === null;
+  }
+
+  execute(command: CellCommand): Promise<CellEnd> {
+    if (this.closedReason !== null) return Promise.resolve(diedEnd(this.closedReason));
+    return new Promise((resolve) => {
+      const id = (this.lastId += 1);
+      const timer = setTimeout(() => this.expire(), command.timeoutMs);
+      const finish = (end: CellEnd): void => {
+        clearTimeout(timer);
+        resolve(end);
+      };
+      this.open = { id, command, finish, ended: new AbortController(), isFetching: false };
+      this.transport.write({ ...command.operation, id }, command.body);
+    });
+  }
+
+  /** Handles a frame from the cell. Ignores frames of requests that have ended. */
+  receive({ reply, body }: ReplyFrame): void {
+    const { open } = this;
+    if (reply.type === 'ready' || open === null || reply.id !== open.id) return;
+    const { listener } = open.command;
+    if (reply.type === 'log') listener.onLog(reply.line);
+    else if (reply.type === 'flood') listener.onFlood();
+    else if (reply.type === 'http') void this.fetch(open, reply.request);
+    else {
+      if ('suppressed' in reply && reply.suppressed > 0) listener.onSuppressed(reply.suppressed);
+      this.finish({ reply, body });
+    }
+  }
+
+  /** Ends the open request and all later ones, because the process has exited. */
+  close(reason: string): void {
+    this.closedReason ??= reason;
+    this.finish(diedEnd(this.closedReason));
+  }
+
+  kill(reason: string): void {
+    this.transport.killProcess();
+    this.close(reason);
+  }
+
+  private finish(end: CellEnd): void {
+    const request = this.open;
+    this.open = null;
+    request?.ended.abort();
     request?.finish(end);
-  };
-  const expire = (): void => {
-    closed ??= 'killed at a deadline';
-    killProcess();
-    finish({ reply: { type: 'timeout' }, body: null });
-  };
+  }
 
-  const close = (message: string): void => {
-    closed ??= message;
-    finish(died(closed));
-  };
+  private expire(): void {
+    this.closedReason ??= 'killed at a deadline';
+    this.transport.killProcess();
+    this.finish({ reply: { type: 'timeout' }, body: null });
+  }
 
-  const kill = (message: string): void => {
-    killProcess();
-    close(message);
-  };
-  const serve = async (asker: OpenRequest, request: string): Promise<void> => {
-    if (asker.asking) return kill('it broke the protocol: it asked for two pages at once');
-    asker.asking = true;
-    const { head, body } = (await asker.run.http?.(request, asker.over.signal)) ?? NO_HTTP;
-    asker.asking = false;
-    // A call that has ended meanwhile, or its cell, reads no answer any more.
-    if (open === asker) write({ type: 'http-answer', id: asker.id, answer: head }, body);
-  };
-
-  return {
-    ask: (run) =>
-      new Promise((resolve) => {
-        if (closed !== null) return resolve(died(closed));
-        const id = (lastId += 1);
-        const timer = setTimeout(expire, run.timeoutMs);
-        const settle = (end: CellEnd): void => {
-          clearTimeout(timer);
-          resolve(end);
-        };
-        open = { id, run, finish: settle, over: new AbortController(), asking: false };
-        write({ ...run.question, id }, run.body);
-      }),
-    receive: ({ reply, body }) => {
-      if (reply.type === 'ready' || open === null || reply.id !== open.id) return;
-      if (reply.type === 'log') open.run.listener.onLog(reply.line);
-      else if (reply.type === 'flood') open.run.listener.onFlood();
-      else if (reply.type === 'http') void serve(open, reply.request);
-      else {
-        if ('suppressed' in reply && reply.suppressed > 0) open.run.listener.onSuppressed(reply.suppressed);
-        finish({ reply, body });
-      }
-    },
-    close,
-    kill,
-    usable: () => closed === null,
-  };
-};
+  private async fetch(request: OpenRequest, text: string): Promise<void> {
+    if (request.isFetching) return this.kill('it broke the protocol: it asked for two pages at once');
+    request.isFetching = true;
+    const { head, body } = (await request.command.http?.(text, request.ended.signal)) ?? NO_HTTP;
+    request.isFetching = false;
+    // A call that ended during the fetch, or whose cell is gone, reads no response.
+    if (this.open === request)
+      this.transport.write({ type: 'http-answer', id: request.id, answer: head }, body);
+  }
+}

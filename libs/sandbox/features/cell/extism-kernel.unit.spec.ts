@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { EXTISM_FUNCTIONS, HTTP_FUNCTIONS } from '@antiphon/sandbox-domain';
-import { createKernel } from './extism-kernel.js';
+import { ExtismKernel } from './extism-kernel.js';
 import type { LogLine } from './protocol.js';
 
 const MIB = 1024 * 1024;
 type Functions = Record<string, (...args: (bigint | number)[]) => bigint>;
 
 const begin = (input = '') => {
-  const kernel = createKernel();
+  const kernel = new ExtismKernel();
   const lines: LogLine[] = [];
   const log = (line: LogLine) => void lines.push(line);
   kernel.begin(new TextEncoder().encode(input), log);
@@ -22,13 +22,13 @@ const begin = (input = '') => {
   return { kernel, call, put, lines, output, log };
 };
 
-describe("Extism's kernel", () => {
-  it('serves every function that the gate grants, and no other', () =>
-    expect(Object.keys(createKernel().functions).sort()).toEqual(
+describe('ExtismKernel', () => {
+  it('implements exactly the functions that the validator grants', () =>
+    expect(Object.keys(new ExtismKernel().functions).sort()).toEqual(
       Object.keys({ ...EXTISM_FUNCTIONS, ...HTTP_FUNCTIONS }).sort(),
     ));
 
-  it('hands over the input, by byte and by word, and zeros beyond it', () => {
+  it('returns the input by byte and by u64, and zeros beyond it', () => {
     const { call } = begin('ABCDEFGHI');
     expect(call['input_length']!()).toBe(9n);
     expect([0n, 8n, 9n, -1n].map((at) => call['input_load_u8']!(at))).toEqual([0x41, 0x49, 0, 0]);
@@ -37,7 +37,7 @@ describe("Extism's kernel", () => {
     expect(call['load_u8']!(call['input_offset']!())).toBe(0x41);
   });
 
-  it('takes the output that is set last', () => {
+  it('returns the output that was set last', () => {
     const { call, put, output } = begin();
     const first = put('first');
     call['output_set']!(first, 5n);
@@ -48,7 +48,7 @@ describe("Extism's kernel", () => {
     expect(output()).toBe('');
   });
 
-  it('ignores what lies out of bounds', () => {
+  it('ignores offsets out of bounds', () => {
     const { call, put, output } = begin();
     call['output_set']!(put('kept'), 4n);
     for (const at of [0n, 3n, 1n << 40n, -8n]) {
@@ -63,7 +63,7 @@ describe("Extism's kernel", () => {
     expect(output()).toBe('kept');
   });
 
-  it('keeps an error until it is taken back', () => {
+  it('returns an error until it is cleared', () => {
     const { kernel, call, put } = begin();
     call['error_set']!(put('broken'));
     expect(new TextDecoder().decode(kernel.result().error!)).toBe('broken');
@@ -71,7 +71,7 @@ describe("Extism's kernel", () => {
     expect(kernel.result().error).toBeNull();
   });
 
-  it('keeps variables within a call, and finds none that a prototype has', () => {
+  it('stores variables within a call and finds none of a prototype', () => {
     const { call, put } = begin();
     call['var_set']!(put('k'), put('value'));
     const found = call['var_get']!(put('k'));
@@ -83,7 +83,7 @@ describe("Extism's kernel", () => {
     expect(call['config_get']!(put('idempotency_key'))).toBe(0n);
   });
 
-  it('forgets everything with the next call', () => {
+  it('clears all state for the next call', () => {
     const { kernel, call, put, log } = begin('secret');
     call['var_set']!(put('k'), put('value'));
     call['output_set']!(put('out'), 3n);
@@ -95,7 +95,7 @@ describe("Extism's kernel", () => {
     for (let at = 32n; at < 65_536n; at += 8n) expect(call['load_u64']!(at)).toBe(0n);
   });
 
-  it('frees in the order of a stack, so that a million log lines need one block', () => {
+  it('reuses one block for all log lines', () => {
     const { call, put, lines } = begin();
     const first = put('a line');
     call['log_info']!(first);
@@ -105,7 +105,7 @@ describe("Extism's kernel", () => {
     expect(lines[0]).toEqual({ level: 'info', text: 'a line' });
   });
 
-  it('cuts a long log line', () => {
+  it('truncates a long log line', () => {
     const { call, put, lines } = begin();
     call['log_error']!(put('x'.repeat(5_000)));
     expect(lines[0]?.text).toHaveLength(1_024);
@@ -130,7 +130,7 @@ describe("Extism's kernel", () => {
         for (const name of [8, 16, 24]) call['var_set']!(call['alloc']!(BigInt(name)), value);
       },
     ],
-  ] as const)('breaks off at %s, and remembers it whatever the plug-in does about it', (_, end, act) => {
+  ] as const)('throws at %s and records the violation', (_, end, act) => {
     const { kernel, call } = begin();
     expect(() => act(call)).toThrow();
     expect(kernel.result().violation).toMatchObject({ end });

@@ -4,17 +4,17 @@ import type { Cell } from './cell-process.js';
 import type { CellEnd, CellListener, ServeHttp } from './exchange.js';
 import type { CallSettings } from './protocol.js';
 
-/** A module that passed the gate, as cells are given it. */
+/** A module that passed validation, as loaded into cells. */
 export interface ModuleImage {
-  /** SHA-256 of the file, hex. */
+  /** SHA-256 of the module's file, hex. */
   readonly digest: string;
   readonly bytes: Uint8Array;
 }
 
 export interface CellJob {
-  /** Name of the plug-in; jobs of one plug-in never take every cell. */
+  /** Name of the plug-in; jobs of one plug-in never occupy all cells. */
   readonly plugin: string;
-  /** Whose job it is: those of one plug-in take turns. */
+  /** Session of the job; sessions that use one plug-in take turns. */
   readonly session?: string;
   readonly image: ModuleImage;
   /** The export to call. */
@@ -24,11 +24,11 @@ export interface CellJob {
   readonly timeoutMs: number;
   readonly listener: CellListener;
   readonly http?: ServeHttp;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the caller no longer waits for the result. */
   readonly signal?: AbortSignal;
 }
 
-/** The longest that compiling and one trial instantiation of a module may take, in ms. */
+/** Timeout of compiling a module and instantiating it once, ms. */
 export const LOAD_TIMEOUT_MS = 2_000;
 
 const SILENT: CellListener = {
@@ -37,7 +37,7 @@ const SILENT: CellListener = {
   onSuppressed: () => undefined,
 };
 
-const endOf = (run: CellEnd, timeoutMs: number): RunEnd => {
+const toRunEnd = (run: CellEnd, timeoutMs: number): RunEnd => {
   const { reply } = run;
   switch (reply.type) {
     case 'returned': {
@@ -60,46 +60,43 @@ const endOf = (run: CellEnd, timeoutMs: number): RunEnd => {
     case 'refused':
       return { end: 'trapped', message: reply.message };
     case 'loaded':
-      return { end: 'died', message: 'it answered another question' };
+      return { end: 'died', message: 'it replied to another request' };
   }
 };
 
-/** Compiles a module in a cell and instantiates it once; null when that worked. */
+/** Compiles a module in a cell and instantiates it once. Returns the failure, or null. */
 export const loadInCell = async (
   cell: Cell,
   { digest, bytes }: ModuleImage,
   timeoutMs: number = LOAD_TIMEOUT_MS,
 ): Promise<RunEnd | null> => {
   if (cell.loaded.has(digest)) return null;
-  const end = await cell.ask({
-    question: { type: 'load', digest },
+  const end = await cell.execute({
+    operation: { type: 'load', digest },
     body: bytes,
     timeoutMs,
     listener: SILENT,
   });
-  if (end.reply.type !== 'loaded') return endOf(end, timeoutMs);
+  if (end.reply.type !== 'loaded') return toRunEnd(end, timeoutMs);
   cell.loaded.add(digest);
   return null;
 };
 
-/** Calls one export in a fresh instance, loading the module first where the cell does not have it yet. */
+/** Calls one export in a fresh instance. Loads the module first if the cell has not loaded it. */
 export const runInCell = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
   const { image, entry, input, settings = {}, timeoutMs, listener, http } = job;
-  const obstacle = await loadInCell(cell, image);
-  if (obstacle !== null) return obstacle;
-  const question = { type: 'call', digest: image.digest, entry, settings } as const;
-  return endOf(
-    await cell.ask({ question, body: input, timeoutMs, listener, ...(http ? { http } : {}) }),
-    timeoutMs,
-  );
+  const failure = await loadInCell(cell, image);
+  if (failure !== null) return failure;
+  const operation = { type: 'call', digest: image.digest, entry, settings } as const;
+  return toRunEnd(await cell.execute({ operation, body: input, timeoutMs, listener, http }), timeoutMs);
 };
 
-/** `runInCell`, but a signal that is aborted meanwhile ends the cell and the call at once. */
-export const runUntilAborted = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
+/** Runs a job like `runInCell`; an abort of its signal kills the cell and ends the job at once. */
+export const runAbortable = async (cell: Cell, job: CellJob): Promise<RunEnd> => {
   const { signal } = job;
   if (signal?.aborted) return { end: 'cancelled' };
   signal?.addEventListener('abort', cell.kill);
   const end = await runInCell(cell, job);
   signal?.removeEventListener('abort', cell.kill);
-  return signal?.aborted && !cell.usable() ? { end: 'cancelled' } : end;
+  return signal?.aborted && !cell.isUsable() ? { end: 'cancelled' } : end;
 };

@@ -5,24 +5,25 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { bundledPlugins, startSandbox } from '../testing/sandbox.fixture.spec.js';
 import type { TestSandbox } from '../testing/sandbox.fixture.spec.js';
-import { systemEgress } from './egress.port.js';
-import type { DialTarget, EgressPorts } from './egress.port.js';
-import { createVettedClient } from './vetted-client.js';
-import { MAX_PAGE_BYTES } from './get-page.js';
+import { MAX_PAGE_BYTES, systemEgress } from './fetch-page.js';
+import type { DialTarget, EgressPorts } from './fetch-page.js';
+import { VettedClient } from './vetted-client.js';
 import { silentLogger } from '@antiphon/observability';
 
 jest.setTimeout(60_000);
 
 const PUBLIC = '93.184.216.34';
 let server: Server;
-let answer: RequestListener;
+let respond: RequestListener;
 let asked: IncomingMessage[];
 let dialled: DialTarget[];
 let resolved: string[];
 let addresses: Record<string, readonly string[]>;
 let box: TestSandbox;
 
-/** Names and the last hop are the spec's; what is allowed is decided by the code under test, on these addresses. */
+/**
+ * Resolves names to the spec's addresses and connects to its server; the code under test vets them.
+ */
 const egress: EgressPorts = {
   resolve: async (host) => {
     resolved.push(host);
@@ -38,7 +39,7 @@ const HOSTS = ['api.example.com', 'other.example.com'];
 beforeAll(async () => {
   server = createServer((request, response) => {
     asked.push(request);
-    answer(request, response);
+    respond(request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const capabilities = HOSTS.map((host) => `http:${host}`);
@@ -57,7 +58,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   [asked, dialled, resolved, addresses] = [[], [], [], {}];
-  answer = (_request, response) => void response.setHeader('content-type', 'text/plain').end('hello');
+  respond = (_request, response) => void response.setHeader('content-type', 'text/plain').end('hello');
 });
 afterEach(() => server.closeAllConnections());
 afterAll(async () => {
@@ -67,10 +68,10 @@ afterAll(async () => {
 
 const get = (url: unknown) => box.call('http-get', { url });
 const page = (body: string | Uint8Array, type = 'text/plain', status = 200): void => {
-  answer = (_request, response) => void response.writeHead(status, { 'content-type': type }).end(body);
+  respond = (_request, response) => void response.writeHead(status, { 'content-type': type }).end(body);
 };
 const redirect = (location: string, status = 302): void => {
-  answer = (request, response) => {
+  respond = (request, response) => {
     if (request.url === '/start') response.writeHead(status, { location }).end();
     else
       response
@@ -96,7 +97,7 @@ describe('http-get without a granted host', () => {
   });
   afterAll(() => bare.close());
 
-  it('is registered without configuration, and refuses every page with what is missing', async () => {
+  it('refuses each page and names the missing capability', async () => {
     expect(bare.view('http-get')).toMatchObject({ status: 'loaded', capabilities: [] });
     expect(await bare.call('http-get', { url: 'https://api.example.com/' })).toMatchObject(
       denied('no host is granted to this plug-in; grant one with capabilities = ["http:HOST"]'),
@@ -107,7 +108,7 @@ describe('http-get without a granted host', () => {
 });
 
 describe('http-get', () => {
-  it('answers the text of a page of a granted host, over the address that was looked up once', async () => {
+  it('returns the text of a page from the address that was resolved once', async () => {
     page('{"a":"é"}', 'application/json');
     const callId = '0192f0c1-7a2b-7c3d-8e4f-000000000001';
     expect(await box.call('http-get', { url: 'https://api.example.com/v1?q=1' }, { callId })).toMatchObject({
@@ -128,12 +129,12 @@ describe('http-get', () => {
     });
   });
 
-  it('answers a page in another charset as text', async () => {
+  it('decodes a page in another charset', async () => {
     page(Uint8Array.of(0x63, 0x61, 0x66, 0xe9), 'text/html; charset=iso-8859-1');
     expect(await get('http://api.example.com/')).toMatchObject(said('café', false));
   });
 
-  it('tells the status of an error', async () => {
+  it('returns the status of an error page', async () => {
     page('no such item', 'text/plain', 404);
     expect(await get('https://api.example.com/')).toMatchObject(said('HTTP 404\n\nno such item'));
   });
@@ -148,7 +149,7 @@ describe('http-get', () => {
     'http://127.0.0.1/',
     'http://169.254.169.254/latest/meta-data/',
     'file:///etc/passwd',
-  ])('does not ask for %s at all', async (url) => {
+  ])('does not request %s', async (url) => {
     expect(await get(url)).toMatchObject({ outcome: 'failed', code: 'TOOL.DENIED' });
     expect([resolved, dialled]).toEqual([[], []]);
   });
@@ -164,17 +165,17 @@ describe('http-get', () => {
     ['fd00:ec2::254'],
     ['224.0.0.1'],
     [PUBLIC, '127.0.0.1'],
-  ])('connects to nothing when a granted name leads to %s', async (...found) => {
+  ])('does not connect when a granted name resolves to %s', async (...found) => {
     addresses['api.example.com'] = found;
     expect(await get('https://api.example.com/')).toMatchObject(denied('not of the public internet'));
     expect(dialled).toEqual([]);
   });
 
-  it('does not look a name up again before it connects', async () => {
+  it('connects to the vetted address without a second lookup', async () => {
     const answers = [[PUBLIC], ['127.0.0.1']];
     const rebinding: EgressPorts = { ...egress, resolve: async () => answers.shift() ?? [] };
-    const client = createVettedClient({ egress: rebinding, logger: silentLogger, now: () => 0 });
-    const serve = client.forCall({
+    const client = new VettedClient({ egress: rebinding, logger: silentLogger, now: () => 0 });
+    const serve = client.serveCall({
       plugin: 'p',
       hosts: new Set(HOSTS),
       timeoutMs: 5_000,
@@ -191,7 +192,7 @@ describe('http-get', () => {
 });
 
 describe('a redirect', () => {
-  it('is followed to another granted host, which is looked up for itself', async () => {
+  it('is followed to another granted host, which is resolved again', async () => {
     redirect('https://other.example.com/end');
     expect(await get('https://api.example.com/start')).toMatchObject(said('at other.example.com/end', false));
     expect(resolved).toEqual(['api.example.com', 'other.example.com']);
@@ -210,29 +211,29 @@ describe('a redirect', () => {
     expect(dialled).toHaveLength(1);
   });
 
-  it('to a granted host that leads inside is refused', async () => {
+  it('to a granted host with a private address is refused', async () => {
     addresses['other.example.com'] = ['192.168.0.1'];
     redirect('https://other.example.com/');
     expect(await get('https://api.example.com/start')).toMatchObject(denied('not of the public internet'));
     expect(dialled).toHaveLength(1);
   });
 
-  it('without an end is refused after the third', async () => {
+  it('is refused after the third', async () => {
     redirect('/start');
     expect(await get('https://api.example.com/start')).toMatchObject(denied('more than 3 redirects'));
     expect(dialled).toHaveLength(4);
   });
 });
 
-describe('a page that is too much', () => {
+describe('a page that cannot be returned', () => {
   it.each([
     ['binary', () => page('x', 'application/octet-stream'), 'is not text'],
-    ['without a type', () => (answer = (_request, response) => void response.end('x')), 'is not text'],
+    ['without a type', () => (respond = (_request, response) => void response.end('x')), 'is not text'],
     ['too large', () => page('x'.repeat(MAX_PAGE_BYTES + 1)), 'bytes'],
     [
-      'too large without saying so',
+      'too large without a content-length',
       () =>
-        (answer = (_request, response) => {
+        (respond = (_request, response) => {
           response.writeHead(200, { 'content-type': 'text/plain' });
           for (let n = 0; n < 6; n++) response.write('x'.repeat(64 * 1024));
           response.end();
@@ -242,7 +243,7 @@ describe('a page that is too much', () => {
     [
       'compressed',
       () =>
-        (answer = (_request, response) =>
+        (respond = (_request, response) =>
           void response
             .writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' })
             .end('x')),
@@ -251,30 +252,30 @@ describe('a page that is too much', () => {
     [
       'with endless headers',
       () =>
-        (answer = (_request, response) =>
+        (respond = (_request, response) =>
           void response.writeHead(200, { 'content-type': 'text/plain', 'x-a': 'x'.repeat(20_000) }).end('x')),
       'HPE_HEADER_OVERFLOW',
     ],
     [
       'cut',
       () =>
-        (answer = (request, response) => {
+        (respond = (request, response) => {
           response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '100' }).write('x');
           setImmediate(() => request.socket.destroy());
         }),
       'could not be had',
     ],
-    ['late', () => (answer = () => undefined), 'in time'],
-  ])('because it is %s is an error that the model is told', async (_what, plant, reason) => {
+    ['late', () => (respond = () => undefined), 'in time'],
+  ])('that is %s is an error result for the model', async (_what, plant, reason) => {
     plant();
     expect(await get('https://api.example.com/')).toMatchObject(said(reason));
   });
 
-  it('is left when the call is cancelled', async () => {
+  it('is aborted when the call is cancelled', async () => {
     let closed: () => void = () => undefined;
     const left = new Promise<void>((resolve) => (closed = resolve));
     const callId = '0198a000-0000-4000-8000-000000000001';
-    answer = (request) => {
+    respond = (request) => {
       request.socket.once('close', () => closed());
       box.cancel(callId);
     };
@@ -283,27 +284,27 @@ describe('a page that is too much', () => {
     await left;
   });
 
-  it('is rationed', async () => {
-    const client = createVettedClient({ egress, logger: silentLogger, now: () => 0 });
+  it('is rate limited by call and by minute', async () => {
+    const client = new VettedClient({ egress, logger: silentLogger, now: () => 0 });
     const grant = { plugin: 'p', hosts: new Set(HOSTS), timeoutMs: 5_000, idempotencyKey: 'k' };
     const { signal } = new AbortController();
     const request = '{"url":"https://api.example.com/"}';
-    const serve = client.forCall(grant);
+    const serve = client.serveCall(grant);
     for (let n = 0; n < 5; n++) expect((await serve(request, signal)).head.end).toBe('answered');
     expect((await serve(request, signal)).head).toMatchObject({
       end: 'refused',
       reason: expect.stringContaining('5 pages'),
     });
     expect(asked.map(({ headers }) => headers['idempotency-key'])).toEqual(['k', 'k.2', 'k.3', 'k.4', 'k.5']);
-    for (let n = 5; n < 60; n++) await client.forCall(grant)(request, signal);
-    const over = await client.forCall(grant)(request, signal);
+    for (let n = 5; n < 60; n++) await client.serveCall(grant)(request, signal);
+    const over = await client.serveCall(grant)(request, signal);
     expect(new TextDecoder().decode(over.body)).toContain('over 60 pages in a minute');
     expect(dialled).toHaveLength(60);
   });
 });
 
-describe('the way out of the service', () => {
-  it('asks the address for the name that was meant, before anything is sent', async () => {
+describe('systemEgress', () => {
+  it('sends the host name in the TLS handshake', async () => {
     const tcp = createTcpServer();
     await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve));
     const hello = new Promise<string>((resolve) =>

@@ -1,31 +1,25 @@
-import { isPublicAddress, readHttpRequest, vetUrl } from '@antiphon/sandbox-domain';
+import { abortable } from '@antiphon/kernel';
+import { isPublicAddress, parseHttpRequest, vetUrl } from '@antiphon/sandbox-domain';
 import type { UrlVerdict, VettedUrl } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
-import type { HttpAnswer, ServeHttp } from '../cell/exchange.js';
-import type { EgressPorts } from './egress.port.js';
-import { PageFailed, getPage } from './get-page.js';
-import type { Page } from './get-page.js';
+import type { HttpResponse, ServeHttp } from '../cell/exchange.js';
+import { PageFailed, fetchPage } from './fetch-page.js';
+import type { EgressPorts, Page } from './fetch-page.js';
 
-/** What one plug-in may ask the world for. */
+/** HTTP access of one call of a plug-in. */
 export interface HttpGrant {
   readonly plugin: string;
   readonly hosts: ReadonlySet<string>;
-  /** Of its calls, ms: a page gets most of it, so that the plug-in can still say what went wrong. */
+  /** Timeout of the call, ms. A page gets most of it, so that the plug-in can report a failure. */
   readonly timeoutMs: number;
-  /** Of the call: its first page has this `Idempotency-Key`, the nth `<key>.n`. */
+  /** Key of the call: its first page has this `Idempotency-Key`, the nth `<key>.n`. */
   readonly idempotencyKey: string;
-}
-
-/** The one way out of the sandbox: every request is vetted here, in the service, never in a cell. */
-export interface VettedClient {
-  /** For one call of a plug-in, which may ask for a few pages one after another. */
-  forCall(grant: HttpGrant): ServeHttp;
 }
 
 export interface VettedClientOptions {
   readonly egress: EgressPorts;
   readonly logger: Logger;
-  /** Milliseconds, of any clock that does not go back. */
+  /** Monotonic clock, ms. */
   readonly now: () => number;
 }
 
@@ -36,134 +30,128 @@ const WINDOW_MS = 60_000;
 const MAX_PAGE_MS = 10_000;
 const SHARE_OF_CALL = 0.8;
 
-/** The plug-in may not have this; the message is for the model and the operator. */
+/**
+ * Refusal of a page that the plug-in may not have; the message is for the model and the operator.
+ */
 class PageRefused extends Error {}
 
 const encoder = new TextEncoder();
-const refused = (reason: string): HttpAnswer => ({
+const refusedResponse = (reason: string): HttpResponse => ({
   head: { end: 'refused', reason: `http: ${reason}` },
   body: new Uint8Array(0),
 });
-const failedWith = (reason: string): HttpAnswer => ({
+const failedResponse = (reason: string): HttpResponse => ({
   head: { end: 'failed' },
   body: encoder.encode(`http: ${reason}`),
 });
 
-const orRefuse = (verdict: UrlVerdict): VettedUrl => {
+const requireVetted = (verdict: UrlVerdict): VettedUrl => {
   if (verdict.ok) return verdict;
   throw new PageRefused(verdict.reason);
 };
 
-/** Rejects when the signal says so, whatever the work does. */
-const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
-  const aborted = new Promise<never>((_, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });
-  return Promise.race([work, aborted]);
-};
-
-/** All addresses of a name have to be public: of a mixed answer, nobody could say which one was meant. */
-const resolvePublic = async (
-  host: string,
-  { resolve }: EgressPorts,
-  signal: AbortSignal,
-): Promise<string> => {
-  const addresses = await unlessAborted(resolve(host), signal).catch((error: unknown) => {
-    if (signal.aborted) throw error;
-    throw new PageFailed(`${host} could not be resolved`);
-  });
-  if (!addresses.every(isPublicAddress))
-    throw new PageRefused(`${host} leads to an address that is not of the public internet`);
-  const [address] = addresses;
-  if (address === undefined) throw new PageFailed(`${host} has no address`);
-  return address;
-};
-
-/** How many pages a plug-in may still have in this minute. */
-const createWindow = (now: () => number) => {
-  let begun = -Infinity;
-  let pages = 0;
-  return (): boolean => {
-    if (now() - begun >= WINDOW_MS) {
-      begun = now();
-      pages = 0;
-    }
-    pages += 1;
-    return pages <= MAX_PAGES_PER_WINDOW;
-  };
-};
-
-/** Two pages of one call are two requests, whatever their host takes the key for. */
-const keyOfPage = ({ idempotencyKey }: HttpGrant, page: number): string =>
+/** Returns a distinct key for each page of a call, because two pages are two requests. */
+const pageKey = ({ idempotencyKey }: HttpGrant, page: number): string =>
   page === 1 ? idempotencyKey : `${idempotencyKey}.${page}`;
 
-const describe = (error: unknown, signal: AbortSignal): string => {
+const describeFailure = (error: unknown, signal: AbortSignal): string => {
   if (error instanceof PageFailed) return error.message;
-  if (signal.aborted) return 'the page did not come in time';
+  if (signal.aborted) return 'the page did not arrive in time';
   const code = (error as { readonly code?: unknown } | null)?.code;
   return `the page could not be had (${typeof code === 'string' ? code : 'unknown error'})`;
 };
 
-export const createVettedClient = ({ egress, logger, now }: VettedClientOptions): VettedClient => {
-  const windows = new Map<string, () => boolean>();
-  const windowOf = (plugin: string): (() => boolean) => {
-    const window = windows.get(plugin) ?? createWindow(now);
-    windows.set(plugin, window);
-    return window;
-  };
+/** Rate limit: pages of one plug-in in a window of a minute. */
+class PageWindow {
+  private startedAt = -Infinity;
+  private pages = 0;
 
-  const follow = async (
-    text: string,
-    { hosts, plugin, idempotencyKey }: HttpGrant,
-    signal: AbortSignal,
-  ): Promise<Page> => {
-    const request = readHttpRequest(text);
-    if (!request.ok) throw new PageRefused(request.reason);
-    const { headers } = request;
-    let url = orRefuse(vetUrl(request.url, hosts));
-    if (!windowOf(plugin)())
-      throw new PageFailed(`over ${MAX_PAGES_PER_WINDOW} pages in a minute; try again later`);
-    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-      const address = await resolvePublic(url.host, egress, signal);
-      const page = await getPage({ url, address, headers, idempotencyKey, signal }, egress.dial);
-      if (page.kind === 'page') return page;
-      url = orRefuse(vetUrl(page.location, hosts, url));
+  constructor(private readonly now: () => number) {}
+
+  /** Counts a page. Returns false when the window is full. */
+  countPage(): boolean {
+    if (this.now() - this.startedAt >= WINDOW_MS) {
+      this.startedAt = this.now();
+      this.pages = 0;
     }
-    throw new PageRefused(`the page is behind more than ${MAX_REDIRECTS} redirects`);
-  };
+    this.pages += 1;
+    return this.pages <= MAX_PAGES_PER_WINDOW;
+  }
+}
 
-  const serve = async (text: string, grant: HttpGrant, over: AbortSignal): Promise<HttpAnswer> => {
+/** Only HTTP access of the sandbox. Vets each request in the service, never in a cell. */
+export class VettedClient {
+  private readonly windows = new Map<string, PageWindow>();
+
+  constructor(private readonly options: VettedClientOptions) {}
+
+  /** Creates the HTTP access of one call, which may request a few pages one after another. */
+  serveCall(grant: HttpGrant): ServeHttp {
+    let pages = 0;
+    return (request, signal) => {
+      pages += 1;
+      return pages > MAX_PAGES_PER_CALL
+        ? Promise.resolve(refusedResponse(`a call may request ${MAX_PAGES_PER_CALL} pages at most`))
+        : this.serve(request, { ...grant, idempotencyKey: pageKey(grant, pages) }, signal);
+    };
+  }
+
+  private async serve(text: string, grant: HttpGrant, callEnded: AbortSignal): Promise<HttpResponse> {
     const { plugin, timeoutMs } = grant;
-    const signal = AbortSignal.any([
-      over,
-      AbortSignal.timeout(Math.min(MAX_PAGE_MS, timeoutMs * SHARE_OF_CALL)),
-    ]);
+    const { logger } = this.options;
+    const timeout = AbortSignal.timeout(Math.min(MAX_PAGE_MS, timeoutMs * SHARE_OF_CALL));
+    const signal = AbortSignal.any([callEnded, timeout]);
     try {
-      const page = await follow(text, grant, signal);
-      if (page.kind !== 'page') return failedWith('a redirect without an end');
+      const page = await this.fetch(text, grant, signal);
+      if (page.kind !== 'page') return failedResponse('a redirect without an end');
       const { status, contentType, text: content } = page;
       return { head: { end: 'answered', status, contentType }, body: encoder.encode(content) };
     } catch (error) {
       if (error instanceof PageRefused) {
-        logger.warn({ plugin, reason: error.message }, 'a plug-in asked for a page that it may not have');
-        return refused(error.message);
+        logger.warn({ plugin, reason: error.message }, 'plugin HTTP request refused');
+        return refusedResponse(error.message);
       }
-      logger.info({ plugin, err: error }, 'a page for a plug-in could not be had');
-      return failedWith(describe(error, signal));
+      logger.info({ plugin, err: error }, 'plugin HTTP request failed');
+      return failedResponse(describeFailure(error, signal));
     }
-  };
+  }
 
-  return {
-    forCall: (grant) => {
-      let pages = 0;
-      return (request, signal) => {
-        pages += 1;
-        return pages > MAX_PAGES_PER_CALL
-          ? Promise.resolve(refused(`a call may ask for ${MAX_PAGES_PER_CALL} pages at most`))
-          : serve(request, { ...grant, idempotencyKey: keyOfPage(grant, pages) }, signal);
-      };
-    },
-  };
-};
+  /** Fetches a page and follows redirects. Vets the URL and the address of each hop. */
+  private async fetch(text: string, grant: HttpGrant, signal: AbortSignal): Promise<Page> {
+    const { hosts, plugin, idempotencyKey } = grant;
+    const { dial } = this.options.egress;
+    const request = parseHttpRequest(text);
+    if (!request.ok) throw new PageRefused(request.reason);
+    const { headers } = request;
+    let url = requireVetted(vetUrl(request.url, hosts));
+    if (!this.windowOf(plugin).countPage())
+      throw new PageFailed(`over ${MAX_PAGES_PER_WINDOW} pages in a minute; try again later`);
+    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+      const address = await this.resolvePublic(url.host, signal);
+      const page = await fetchPage({ url, address, headers, idempotencyKey, signal }, dial);
+      if (page.kind === 'page') return page;
+      url = requireVetted(vetUrl(page.location, hosts, url));
+    }
+    throw new PageRefused(`the page is behind more than ${MAX_REDIRECTS} redirects`);
+  }
+
+  /** Resolves a name. All of its addresses must be public, because any of them could be used. */
+  private async resolvePublic(host: string, signal: AbortSignal): Promise<string> {
+    const { resolve } = this.options.egress;
+    const addresses = await abortable(resolve(host), signal).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new PageFailed(`${host} could not be resolved`);
+    });
+    if (!addresses.every(isPublicAddress))
+      throw new PageRefused(`${host} leads to an address that is not of the public internet`);
+    const [address] = addresses;
+    if (address === undefined) throw new PageFailed(`${host} has no address`);
+    return address;
+  }
+
+  private windowOf(plugin: string): PageWindow {
+    const window = this.windows.get(plugin) ?? new PageWindow(this.options.now);
+    this.windows.set(plugin, window);
+    return window;
+  }
+}

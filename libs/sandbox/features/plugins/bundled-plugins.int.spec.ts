@@ -12,7 +12,7 @@ describe('the bundled plug-ins', () => {
   });
   afterAll(() => box.close());
 
-  it('are loaded without configuration and describe themselves', () => {
+  it('load without configuration and describe themselves', () => {
     expect(box.sandbox.plugins.map(({ name, status }) => [name, status])).toEqual([
       ['echo', 'loaded'],
       ['calculator', 'loaded'],
@@ -41,11 +41,11 @@ describe('the bundled plug-ins', () => {
     it.each([
       [{ text: 'hello' }],
       [{ text: 'quotes " and \\ and \n and \u0001, h\u00e9 \u{1f600}' }],
-      [{ content: 'not to be taken for a result', is_error: true }],
+      [{ content: 'not a result object', is_error: true }],
       [[]],
       ['text'],
       [null],
-    ])('answers %j', async (input) =>
+    ])('returns %j', async (input) =>
       expect(await box.call('echo', input)).toMatchObject({
         outcome: 'completed',
         content: JSON.stringify(input),
@@ -53,7 +53,7 @@ describe('the bundled plug-ins', () => {
       }),
     );
 
-    it('answers a megabyte', async () => {
+    it('returns a megabyte', async () => {
       const input = { text: 'x'.repeat(1_000_000) };
       expect(await box.call('echo', input)).toMatchObject({
         outcome: 'completed',
@@ -61,7 +61,7 @@ describe('the bundled plug-ins', () => {
       });
     });
 
-    it('is not given more than a tool may be given', async () =>
+    it('refuses an input above the maximum', async () =>
       expect(await box.call('echo', { text: 'x'.repeat(1_100_000) })).toMatchObject({
         outcome: 'failed',
         code: 'TOOL.DENIED',
@@ -118,7 +118,7 @@ describe('the bundled plug-ins', () => {
       ['1'.repeat(1_001), 'at most 1000'],
       ['('.repeat(999), 'nests too deeply'],
       ['-'.repeat(999), 'nests too deeply'],
-    ])('%s is an error', async (expression, reason) =>
+    ])('refuses %s', async (expression, reason) =>
       expect(await calculate(expression)).toMatchObject({
         outcome: 'completed',
         isError: true,

@@ -15,7 +15,7 @@ describe('loading plug-ins', () => {
   const start = async (...options: Parameters<typeof startSandbox>) => (box = await startSandbox(...options));
   afterEach(() => box.close());
 
-  it('lists a module by the SHA-256 of its file, though the one that runs has its memory bounded', async () => {
+  it('lists a module by the SHA-256 of its original file', async () => {
     await start(['memo']);
     const moduleDigest = createHash('sha256')
       .update(MODULES['memo'] ?? '')
@@ -33,7 +33,7 @@ describe('loading plug-ins', () => {
     expect(await box.call('memo')).toMatchObject({ moduleDigest });
   });
 
-  it('is run as somebody approved it, or not at all', async () => {
+  it('refuses a call whose approval covers another module or other grants', async () => {
     await start(['memo']);
     const { moduleDigest, grants } = box.sandbox.tools.find(({ name }) => name === 'memo')!;
     const call = (approved: { moduleDigest: string; grants: string[] }) => box.call('memo', {}, { approved });
@@ -45,14 +45,14 @@ describe('loading plug-ins', () => {
       expect(await call(other)).toMatchObject({ outcome: 'failed', code: 'TOOL.CHANGED' });
   });
 
-  it('goes on without a file that is missing, and says so in the log alone where it was looked for', async () => {
+  it('lists a missing file and logs its path', async () => {
     await start(['hello'], {}, { plugins: [pluginAt('/nowhere/x.wasm', { name: 'x' })] });
     expect(box.view('x')).toMatchObject({ status: 'missing', reason: 'the file does not exist', tools: [] });
     expect(JSON.stringify(box.sandbox.plugins)).not.toContain('/nowhere');
     expect(box.log).toContainEqual(expect.objectContaining({ level: 'warn', path: '/nowhere/x.wasm' }));
   });
 
-  it('refuses what is no regular file, without waiting for it', async () => {
+  it('refuses a file that is not regular without blocking', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'antiphon-odd-'));
     execFileSync('mkfifo', [join(folder, 'pipe.wasm')]);
     await writeFile(join(folder, 'huge.wasm'), '');
@@ -72,7 +72,7 @@ describe('loading plug-ins', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('refuses store:notes, which nothing serves yet', async () => {
+  it('refuses the capability store:notes, which is not available yet', async () => {
     await start(['hello'], { capabilities: ['store:notes'] });
     expect(box.view('hello')).toMatchObject({
       status: 'rejected',
@@ -92,20 +92,20 @@ describe('loading plug-ins', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('loads a channel adapter, which is no tool', async () => {
+  it('loads a channel adapter, which is not a tool', async () => {
     await start(['channel'], { kind: 'channel' });
     expect(box.view('channel')).toMatchObject({ kind: 'channel', status: 'loaded', tools: [] });
     expect(box.sandbox.tools).toEqual([]);
     expect(await box.call('channel')).toMatchObject({ outcome: 'failed', code: 'TOOL.UNKNOWN' });
   });
 
-  it('says which layers stand between plug-ins and the machine', async () => {
+  it('reports the active isolation layers', async () => {
     await start([]);
     expect(box.sandbox.layers).toEqual(expect.arrayContaining(['process', 'files']));
     expect(box.log.filter((entry) => 'layers' in entry)).toHaveLength(1);
   });
 
-  it('takes the name of a bundled plug-in for one of the configuration', async () => {
+  it('replaces a bundled plug-in by a configured one of the same name', async () => {
     const folder = await folderOf(['hello']);
     const mine = pluginAt(join(folder, 'hello.wasm'), { name: 'echo' });
     await start([], {}, { bundledDirectory: await bundledPlugins(), plugins: [mine] });

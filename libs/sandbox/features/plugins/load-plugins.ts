@@ -1,18 +1,24 @@
-import { ToolName } from '@antiphon/contracts/sandbox';
-import type { PluginView } from '@antiphon/contracts/sandbox';
+import { DEFAULT_TOOL_RETRY, ToolName, narrowRetry } from '@antiphon/contracts/sandbox';
+import type { PluginView, ToolRetry } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
-import { judgeModule, ungrantable } from '@antiphon/sandbox-domain';
+import { explainUngrantable, validateModule } from '@antiphon/sandbox-domain';
 import type { PluginDescription } from '@antiphon/sandbox-domain';
 import type { CellListener } from '../cell/exchange.js';
 import type { ModuleImage } from '../cell/run-in-cell.js';
 import { createPluginLog } from './plugin-log.js';
 import { readPluginFile } from './plugin-source.js';
 import type { PluginSource } from './plugin-source.js';
-import { cappedKeys, policyWithin } from './tool-policy.js';
-import type { ToolPolicy } from './tool-policy.js';
-import type { TrialBench } from './trial-bench.js';
+import type { PluginProbe } from './plugin-probe.js';
 
-/** A plug-in that may be called. */
+/** Timeout and retries of a tool: those it declares, limited by the configuration. */
+export interface ToolPolicy {
+  /** Timeout of one attempt, ms. */
+  readonly timeoutMs: number;
+  /** Null when neither the tool nor the configuration sets anything. */
+  readonly retry: ToolRetry | null;
+}
+
+/** A plug-in that can be called. */
 export interface LoadedPlugin {
   readonly source: PluginSource;
   readonly image: ModuleImage;
@@ -21,13 +27,47 @@ export interface LoadedPlugin {
   readonly listener: CellListener;
 }
 
-/** What a module may do, sorted: part of what somebody agrees to who approves a call. */
-export const grantsOf = ({ source }: LoadedPlugin): string[] => [...source.capabilities].sort();
+/** Returns a plug-in's capabilities, sorted: an approval of a call covers them. */
+export const sortedGrants = ({ source }: LoadedPlugin): string[] => [...source.capabilities].sort();
 
 export interface PluginEntry {
   readonly view: PluginView;
   readonly plugin: LoadedPlugin | null;
 }
+
+type PolicyLimits = Pick<PluginSource, 'timeoutMs' | 'retry'>;
+
+/** Limits a tool's retries. An idempotent tool without declared retries has the default ones. */
+const limitRetry = (
+  { idempotent, declares }: Pick<PluginDescription, 'idempotent' | 'declares'>,
+  { retry: caps }: PolicyLimits,
+): ToolRetry | null => {
+  if (declares.retry) return narrowRetry(declares.retry, caps);
+  if (!idempotent || (caps.maxAttempts === null && caps.maxBackoffMs === null)) return null;
+  return narrowRetry(DEFAULT_TOOL_RETRY, caps);
+};
+
+const limitPolicy = (
+  description: Pick<PluginDescription, 'idempotent' | 'declares'>,
+  allowed: PolicyLimits,
+): ToolPolicy => ({
+  timeoutMs: Math.min(description.declares.timeoutMs ?? allowed.timeoutMs, allowed.timeoutMs),
+  retry: limitRetry(description, allowed),
+});
+
+/** Returns the configuration keys that limit a tool, with the values that it declares. */
+const findLimitingKeys = (
+  { declares }: Pick<PluginDescription, 'declares'>,
+  { timeoutMs, retry }: ToolPolicy,
+): string[] => {
+  const { timeoutMs: wanted = 0, retry: declared } = declares;
+  const keys = wanted > timeoutMs ? [`timeout_ms = ${wanted}`] : [];
+  if (!declared || !retry) return keys;
+  if (declared.maxAttempts > retry.maxAttempts) keys.push(`retry.max_attempts = ${declared.maxAttempts}`);
+  if (declared.maxBackoffMs > retry.maxBackoffMs)
+    keys.push(`retry.max_backoff_ms = ${declared.maxBackoffMs}`);
+  return keys;
+};
 
 interface Refusal {
   readonly status: 'missing' | 'rejected';
@@ -38,46 +78,44 @@ interface Refusal {
 const reject = (reason: string, digest?: string): Refusal => ({
   status: 'rejected',
   reason,
-  ...(digest === undefined ? {} : { digest }),
+  digest,
 });
 
 const tryLoad = async (
   source: PluginSource,
-  bench: TrialBench,
+  probe: PluginProbe,
   logger: Logger,
 ): Promise<LoadedPlugin | Refusal> => {
   if (!ToolName.safeParse(source.name).success) return reject('its name is not one that a tool may have');
   const file = await readPluginFile(source.path);
   if (file.status !== 'read') return file;
   const { bytes, digest } = file;
-  const denied = ungrantable(source.capabilities);
-  if (denied !== null) return reject(denied, digest);
-  const verdict = judgeModule(bytes, source);
+  const ungrantable = explainUngrantable(source.capabilities);
+  if (ungrantable !== null) return reject(ungrantable, digest);
+  const verdict = validateModule(bytes, source);
   if (!verdict.accepted) return reject(verdict.reason, digest);
   const image = { digest, bytes: verdict.bytes };
   const listener = createPluginLog(source.name, logger);
   const { describes } = verdict;
-  const trial = await bench.attempt({ name: source.name, image, describes, listener });
-  if (!trial.ok) return reject(trial.reason, digest);
-  const { description } = trial;
-  return { source, image, description, policy: policyWithin(description, source), listener };
+  const result = await probe.probe({ name: source.name, image, describes, listener });
+  if (!result.ok) return reject(result.reason, digest);
+  const { description } = result;
+  return { source, image, description, policy: limitPolicy(description, source), listener };
 };
 
-/** The operator's word goes before the tool's, and is not kept silently. */
-const sayCapped = ({ source, description, policy }: LoadedPlugin, logger: Logger): void => {
-  const keys = cappedKeys(description, policy);
-  if (keys.length === 0) return;
-  const text = `a plug-in declares more than its configuration allows, and is held to that; allow it with ${keys.join(', ')}`;
-  logger.warn({ plugin: source.name, ...policy }, text);
+const logLimitedPolicy = ({ source, description, policy }: LoadedPlugin, logger: Logger): void => {
+  const allowWith = findLimitingKeys(description, policy);
+  if (allowWith.length === 0) return;
+  logger.warn({ plugin: source.name, ...policy, allowWith }, 'plugin declares more than allowed');
 };
 
-const loadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry => {
+const createLoadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry => {
   const { source, image } = plugin;
   const { name, kind, capabilities } = source;
   const fields = { plugin: name, kind, digest: image.digest };
-  if (kind === 'tool') logger.info({ ...fields, ...plugin.policy }, 'a plug-in is loaded');
-  else logger.warn(fields, 'a channel plug-in is loaded, but no endpoint calls it yet');
-  sayCapped(plugin, logger);
+  if (kind === 'tool') logger.info({ ...fields, ...plugin.policy }, 'plugin loaded');
+  else logger.warn(fields, 'channel plugin loaded, never called');
+  logLimitedPolicy(plugin, logger);
   const tools = kind === 'tool' ? [name] : [];
   const view: PluginView = {
     name,
@@ -91,11 +129,11 @@ const loadedEntry = (plugin: LoadedPlugin, logger: Logger): PluginEntry => {
   return { view, plugin };
 };
 
-const refusedEntry = (source: PluginSource, refusal: Refusal, logger: Logger): PluginEntry => {
+const createRefusedEntry = (source: PluginSource, refusal: Refusal, logger: Logger): PluginEntry => {
   const { name, kind, path, capabilities } = source;
   const { status, reason, digest = null } = refusal;
-  // The path is the operator's to see, in the log; the view goes to clients.
-  logger.warn({ plugin: name, path, reason }, `a plug-in is ${status}`);
+  // Only the operator's log contains the path; clients see the view.
+  logger.warn({ plugin: name, path, reason }, status === 'missing' ? 'plugin missing' : 'plugin rejected');
   const view: PluginView = {
     name,
     kind,
@@ -108,10 +146,12 @@ const refusedEntry = (source: PluginSource, refusal: Refusal, logger: Logger): P
   return { view, plugin: null };
 };
 
-/** Loads each plug-in in turn; one that is missing or refused is listed so, and the others go on. */
+/**
+ * Loads plug-ins one after another. Lists a missing or refused one and continues with the others.
+ */
 export const loadPlugins = async (
   sources: readonly PluginSource[],
-  bench: TrialBench,
+  probe: PluginProbe,
   logger: Logger,
 ): Promise<PluginEntry[]> => {
   const entries: PluginEntry[] = [];
@@ -119,9 +159,11 @@ export const loadPlugins = async (
   for (const source of sources) {
     const result = names.has(source.name)
       ? reject(`the name ${source.name} is taken by another plug-in`)
-      : await tryLoad(source, bench, logger);
+      : await tryLoad(source, probe, logger);
     names.add(source.name);
-    entries.push('image' in result ? loadedEntry(result, logger) : refusedEntry(source, result, logger));
+    entries.push(
+      'image' in result ? createLoadedEntry(result, logger) : createRefusedEntry(source, result, logger),
+    );
   }
   return entries;
 };

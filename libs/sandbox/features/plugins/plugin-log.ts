@@ -5,47 +5,55 @@ import type { CellListener } from '../cell/exchange.js';
 const LINES_PER_WINDOW = 100;
 const WINDOW_MS = 10_000;
 
-/** Counts lines in windows of 10 s; `allow` says whether one more may be written. */
-const createWindow = (now: () => number) => {
-  let start = -Infinity;
-  let lines = 0;
-  return (): 'write' | 'last' | 'drop' => {
-    if (now() - start >= WINDOW_MS) {
-      start = now();
-      lines = 0;
-    }
-    lines += 1;
-    if (lines < LINES_PER_WINDOW) return 'write';
-    return lines === LINES_PER_WINDOW ? 'last' : 'drop';
-  };
-};
+/** Rate limit of log lines: counts them in windows of 10 s. */
+class LogWindow {
+  private startedAt = -Infinity;
+  private lines = 0;
 
-/** Puts a plug-in's own log lines into the service's log, as data, at a bounded rate over all its calls. */
+  constructor(private readonly now: () => number) {}
+
+  /** Counts a line and returns whether to write it; `last` fills the window. */
+  countLine(): 'write' | 'last' | 'drop' {
+    if (this.now() - this.startedAt >= WINDOW_MS) {
+      this.startedAt = this.now();
+      this.lines = 0;
+    }
+    this.lines += 1;
+    if (this.lines < LINES_PER_WINDOW) return 'write';
+    return this.lines === LINES_PER_WINDOW ? 'last' : 'drop';
+  }
+}
+
+/**
+ * Creates a listener that writes a plug-in's log lines as data, with one rate limit for all calls.
+ */
 export const createPluginLog = (
   plugin: string,
   logger: Logger,
   now = () => performance.now(),
 ): CellListener => {
-  const allow = createWindow(now);
+  const window = new LogWindow(now);
   return {
     onLog: ({ level, text }) => {
-      const verdict = allow();
+      const verdict = window.countLine();
       if (verdict === 'drop') return;
-      logger[level]({ plugin, line: text }, 'a plug-in logs');
-      if (verdict === 'last')
-        logger.warn({ plugin }, 'a plug-in logs too much; its further lines are suppressed');
+      logger[level]({ plugin, line: text }, 'plugin log line');
+      if (verdict === 'last') logger.warn({ plugin }, 'plugin log lines suppressed');
     },
-    onFlood: () => logger.warn({ plugin }, 'a call logs too much; its further lines are suppressed'),
-    onSuppressed: (lines) => logger.warn({ plugin, suppressed: lines }, 'lines of a call were suppressed'),
+    onFlood: () => logger.warn({ plugin }, 'call log lines suppressed'),
+    onSuppressed: (lines) => logger.warn({ plugin, suppressed: lines }, 'suppressed call log lines counted'),
   };
 };
 
-/** Lines arrive on a pipe that all calls share; this gives them the ids of the request that is made right now. */
-export const inCallersContext = (listener: CellListener): CellListener => {
-  const inContext = AsyncLocalStorage.snapshot();
+/**
+ * Binds a listener to the current request's ids. Log lines arrive on a pipe that all calls share,
+ * so they have no context of their own.
+ */
+export const bindToCallerContext = (listener: CellListener): CellListener => {
+  const runInContext = AsyncLocalStorage.snapshot();
   return {
-    onLog: (line) => inContext(listener.onLog, line),
-    onFlood: () => inContext(listener.onFlood),
-    onSuppressed: (lines) => inContext(listener.onSuppressed, lines),
+    onLog: (line) => runInContext(listener.onLog, line),
+    onFlood: () => runInContext(listener.onFlood),
+    onSuppressed: (lines) => runInContext(listener.onSuppressed, lines),
   };
 };

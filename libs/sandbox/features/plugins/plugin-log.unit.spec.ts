@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { createLogger } from '@antiphon/observability';
 import { createPluginLog } from './plugin-log.js';
 
-describe("a plug-in's log", () => {
+describe('createPluginLog', () => {
   const start = () => {
     const lines: Record<string, unknown>[] = [];
     const sink = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
@@ -11,7 +11,7 @@ describe("a plug-in's log", () => {
     return { lines, log, advance: (ms: number) => (now += ms) };
   };
 
-  it('is data of the plug-in, at the level that it chose', () => {
+  it('logs a line as a field at the chosen level', () => {
     const { lines, log } = start();
     log.onLog({ level: 'warn', text: 'cloudy' });
     expect(lines).toEqual([
@@ -19,12 +19,12 @@ describe("a plug-in's log", () => {
         level: 'warn',
         plugin: 'weather',
         line: 'cloudy',
-        message: 'a plug-in logs',
+        message: 'plugin log line',
       }),
     ]);
   });
 
-  it('is bounded over all calls, and says so once', () => {
+  it('limits the rate over all calls and logs the limit once', () => {
     const { lines, log, advance } = start();
     for (let i = 0; i < 1_000; i++) log.onLog({ level: 'info', text: 'x' });
     expect(lines.filter((line) => 'line' in line)).toHaveLength(100);

@@ -3,12 +3,12 @@ import { constants, open } from 'node:fs/promises';
 import type { PluginConfig } from '@antiphon/config';
 import { MAX_MODULE_BYTES, grantedHosts } from '@antiphon/sandbox-domain';
 
-/** A plug-in before anyone has looked at its file. */
+/** A configured plug-in whose file has not been read yet. */
 export interface PluginSource extends Omit<PluginConfig, 'path'> {
   readonly path: string;
-  /** Ships with Antiphon; one of the configuration takes its name away. */
+  /** True for a module that ships with Antiphon. */
   readonly bundled: boolean;
-  /** Whether it may import the functions of HTTP; which hosts they answer for is its capabilities' to say. */
+  /** Whether it may import the HTTP functions. Its capabilities decide which hosts they reach. */
   readonly http: boolean;
 }
 
@@ -24,8 +24,10 @@ const HTTP_TIMEOUT_MS = 12_000;
 
 const bundledPath = (directory: string, name: string): string => `${directory}/${name}.wasm`;
 
-/** `http-get` is there without a granted host, too: it then refuses every page, and says what is missing. */
-const bundled = (directory: string, name: string): PluginSource => ({
+/**
+ * `http-get` is registered even without a granted host. It then refuses each page with a reason.
+ */
+const createBundled = (directory: string, name: string): PluginSource => ({
   name,
   path: bundledPath(directory, name),
   kind: 'tool',
@@ -37,28 +39,28 @@ const bundled = (directory: string, name: string): PluginSource => ({
   http: name === HTTP_GET,
 });
 
-const fromConfig = (directory: string, plugin: PluginConfig): PluginSource => ({
+const createConfigured = (directory: string, plugin: PluginConfig): PluginSource => ({
   ...plugin,
   path: plugin.path ?? bundledPath(directory, plugin.name),
   bundled: plugin.path === null,
   http: grantedHosts(plugin.capabilities).size > 0 || (plugin.path === null && plugin.name === HTTP_GET),
 });
 
-/** The bundled plug-ins and those of the configuration, which take a bundled one's place by its name: with a module of their own, or its own. */
-export const pluginSources = (directory: string, configured: readonly PluginConfig[]): PluginSource[] => {
+/** Lists bundled and configured plug-ins. A configured one replaces the bundled one of its name. */
+export const listPluginSources = (directory: string, configured: readonly PluginConfig[]): PluginSource[] => {
   const taken = new Set(configured.map(({ name }) => name));
   return [
-    ...BUNDLED_TOOLS.filter((name) => !taken.has(name)).map((name) => bundled(directory, name)),
-    ...configured.map((plugin) => fromConfig(directory, plugin)),
+    ...BUNDLED_TOOLS.filter((name) => !taken.has(name)).map((name) => createBundled(directory, name)),
+    ...configured.map((plugin) => createConfigured(directory, plugin)),
   ];
 };
 
 const codeOf = (error: unknown): string => String((error as { code?: unknown }).code ?? 'unknown error');
 
-/** Reads a module's file, never more than the gate would take, and never from a pipe or a device. */
+/** Reads a module's file: a regular file of at most the validator's limit. */
 export const readPluginFile = async (path: string): Promise<ReadResult> => {
   try {
-    // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    // Without O_NONBLOCK, opening a pipe without a writer would block forever.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = await file.stat();
     if (!stat.isFile()) return { status: 'rejected', reason: 'not a regular file' };

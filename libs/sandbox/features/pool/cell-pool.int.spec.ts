@@ -9,34 +9,34 @@ jest.setTimeout(60_000);
 const onLinux = process.platform === 'linux' ? describe : describe.skip;
 const HELLO = { outcome: 'completed', content: 'hello' };
 
-describe('the pool of cells', () => {
+describe('CellPool', () => {
   let box: TestSandbox;
   const start = async (...options: Parameters<typeof startSandbox>) => (box = await startSandbox(...options));
   afterEach(() => box.close());
 
-  it('does not let one plug-in that loops keep the others waiting', async () => {
+  it('leaves a cell to other plug-ins when one loops', async () => {
     await start(['loop', 'hello'], { timeoutMs: 60_000 });
     const callIds = [randomUUID(), randomUUID(), randomUUID()];
     const loops = callIds.map((callId) => box.call('loop', {}, { callId }));
-    await until(() => box.sandbox.stats().busy > 0);
+    await until(() => box.sandbox.pool.stats().busy > 0);
     for (let i = 0; i < 20; i++) expect(await box.call('hello')).toMatchObject(HELLO);
-    expect(box.sandbox.stats()).toMatchObject({ busy: 1, queued: 2 });
+    expect(box.sandbox.pool.stats()).toMatchObject({ busy: 1, queued: 2 });
     callIds.reverse().forEach((callId) => box.cancel(callId));
     await Promise.all(loops);
   });
 
-  it('bounds the calls that wait, and says which ones did not run', async () => {
+  it('limits waiting calls and fails the others as unavailable', async () => {
     await start(['loop'], { timeoutMs: 300 }, { maxQueued: 2 });
     const replies = await Promise.all([1, 2, 3, 4, 5].map(() => box.call('loop')));
     const codes = replies.map((reply) => reply.outcome === 'failed' && reply.code).sort();
     expect(codes).toEqual([...Array(3).fill('TOOL.TIMEOUT'), ...Array(2).fill('TOOL.UNAVAILABLE')]);
   });
 
-  it('ends a cancelled call at once, and one that waits as well', async () => {
+  it('ends running and waiting calls at once when cancelled', async () => {
     await start(['loop', 'hello'], { timeoutMs: 60_000 });
     const [running, waiting] = [randomUUID(), randomUUID()];
     const calls = [running, waiting].map((callId) => box.call('loop', {}, { callId }));
-    await until(() => box.sandbox.stats().busy === 1 && box.sandbox.stats().queued === 1);
+    await until(() => box.sandbox.pool.stats().busy === 1 && box.sandbox.pool.stats().queued === 1);
     for (const callId of [waiting, running]) box.cancel(callId);
     expect(await Promise.all(calls)).toEqual([
       expect.objectContaining({ outcome: 'failed', code: 'TOOL.CANCELLED' }),
@@ -45,7 +45,7 @@ describe('the pool of cells', () => {
     expect(await box.call('hello')).toMatchObject(HELLO);
   });
 
-  it('runs a call once, even when it is asked for twice at the same time', async () => {
+  it('runs a call once for two concurrent requests', async () => {
     await start(['hello']);
     const callId = randomUUID();
     const [first, second] = await Promise.all([1, 2].map(() => box.call('hello', {}, { callId })));
@@ -55,37 +55,37 @@ describe('the pool of cells', () => {
     });
   });
 
-  onLinux('when cells are killed from outside', () => {
-    it('fails only the call that was in it, and goes on', async () => {
+  onLinux('when another process kills cells', () => {
+    it('fails only the call of the killed cell', async () => {
       await start(['loop', 'hello'], { timeoutMs: 60_000 });
       const call = box.call('loop');
-      await until(() => box.sandbox.stats().busy === 1);
+      await until(() => box.sandbox.pool.stats().busy === 1);
       for (const pid of cells()) process.kill(pid, 'SIGKILL');
       expect(await call).toMatchObject({
         outcome: 'failed',
         code: 'TOOL.TRAP',
         message: expect.stringContaining('SIGKILL'),
       });
-      await until(() => box.sandbox.stats().cells === 2);
+      await until(() => box.sandbox.pool.stats().cells === 2);
       expect(await box.call('hello')).toMatchObject(HELLO);
     });
 
-    it('opens new ones even when nobody calls', async () => {
+    it('opens new cells without a call', async () => {
       await start(['hello']);
       const before = cells();
       for (const pid of before) process.kill(pid, 'SIGKILL');
       await until(() => cells().length === 2 && cells().every((pid) => !before.includes(pid)));
-      await until(() => box.sandbox.stats().cells === 2);
+      await until(() => box.sandbox.pool.stats().cells === 2);
       expect(await box.call('hello')).toMatchObject(HELLO);
     });
 
-    it('leaves no process behind when it closes, whatever runs', async () => {
+    it('kills all cells on close during a call', async () => {
       await start(['loop'], { timeoutMs: 60_000 });
       const lost = expect(box.call('loop')).rejects.toMatchObject({
         kind: 'transient',
         code: 'SANDBOX.LOST',
       });
-      await until(() => box.sandbox.stats().busy === 1);
+      await until(() => box.sandbox.pool.stats().busy === 1);
       await box.sandbox.close();
       expect(cells()).toEqual([]);
       await lost;

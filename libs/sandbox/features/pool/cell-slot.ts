@@ -1,133 +1,140 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { backoffDelay, sleep } from '@antiphon/kernel';
 import type { RunEnd } from '@antiphon/sandbox-domain';
 import type { Logger } from '@antiphon/observability';
 import type { Cell } from '../cell/cell-process.js';
-import { loadInCell, runUntilAborted } from '../cell/run-in-cell.js';
+import { loadInCell, runAbortable } from '../cell/run-in-cell.js';
 import type { CellJob, ModuleImage } from '../cell/run-in-cell.js';
 
 export interface CellSlotOptions {
   readonly open: () => Promise<Cell>;
   /** A cell that is open already. */
   readonly first?: Cell;
-  /** Compiled in each new cell before it takes jobs. */
+  /** Modules that each new cell compiles before it takes jobs. */
   readonly images: readonly ModuleImage[];
-  /** Called when a cell has been opened; after a job it is for the caller to offer the next. */
+  /** Called when a cell has opened. After a job, the caller offers the next one itself. */
   readonly onIdle: () => void;
   readonly logger: Logger;
 }
 
-/** A place for one cell, which is replaced whenever it ends. */
-export interface CellSlot {
-  readonly state: () => 'opening' | 'idle' | 'busy';
-  /** Only to be called when idle. */
-  readonly run: (job: CellJob) => Promise<RunEnd>;
-  /** Resolves when a cell is ready, or the first attempt to open one has failed. */
-  readonly opened: Promise<void>;
-  /** Ends the cell, and with it the job that runs in it. */
-  readonly close: () => Promise<void>;
+/**
+ * Working time after which a cell is replaced, ms: the kernel's limit on processor time never ends
+ * an honest call.
+ */
+export const RETIRE_AFTER_MS = 30_000;
+const OPEN_BACKOFF = { firstMs: 200, maxMs: 5_000 };
+
+/** Runs jobs in one cell, one after another, until the cell is replaced. */
+class CellRun {
+  private isRunning = false;
+  private busyMs = 0;
+  private jobs = 0;
+
+  constructor(private readonly cell: Cell) {}
+
+  get state(): 'idle' | 'busy' | 'unusable' {
+    if (this.isRunning) return 'busy';
+    return this.cell.isUsable() ? 'idle' : 'unusable';
+  }
+
+  get hasServed(): boolean {
+    return this.jobs > 0;
+  }
+
+  async run(job: CellJob): Promise<RunEnd> {
+    const startedAt = performance.now();
+    this.isRunning = true;
+    const end = await runAbortable(this.cell, job);
+    this.isRunning = false;
+    this.jobs += 1;
+    this.busyMs += performance.now() - startedAt;
+    if (this.busyMs > RETIRE_AFTER_MS) this.cell.kill();
+    return end;
+  }
 }
 
-/** A cell is replaced after this much work, so that honest calls never meet its limit on processor time. */
-export const RETIRE_AFTER_MS = 30_000;
-const MIN_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 5_000;
+/** Holds one open cell and replaces it when it ends. Retries a failed start with backoff. */
+export class CellSlot {
+  /** Resolves when the first cell is ready, or the first attempt to open one has failed. */
+  readonly opened: Promise<void>;
+  private readonly closing = new AbortController();
+  /** Digests of modules that did not compile in time; only their own calls compile them again. */
+  private readonly slowModules = new Set<string>();
+  private readonly stopped: Promise<void>;
+  private current: CellRun | null = null;
+  private markOpened = (): void => undefined;
 
-const createWarmUp = ({ images, logger }: CellSlotOptions): ((cell: Cell) => Promise<void>) => {
-  /** What could not be compiled in time once is left to its own calls, or it would cost the others their cells. */
-  const cold = new Set<string>();
-  return async (cell) => {
-    for (const image of images.filter(({ digest }) => !cold.has(digest))) {
-      const obstacle = await loadInCell(cell, image);
-      if (obstacle === null) continue;
-      cold.add(image.digest);
-      logger.warn(
-        { digest: image.digest, obstacle },
-        'a module could not be compiled ahead of its first call',
-      );
+  constructor(private readonly options: CellSlotOptions) {
+    this.opened = new Promise<void>((resolve) => (this.markOpened = resolve));
+    this.stopped = this.serveCells();
+  }
+
+  get state(): 'opening' | 'idle' | 'busy' {
+    const state = this.current?.state ?? 'unusable';
+    return state === 'unusable' ? 'opening' : state;
+  }
+
+  /** Runs a job; only valid while the slot is idle. */
+  run(job: CellJob): Promise<RunEnd> {
+    if (this.current === null) throw new Error('the slot has no cell');
+    return this.current.run(job);
+  }
+
+  /** Kills the cell and the job in it. */
+  async close(): Promise<void> {
+    this.closing.abort();
+    await this.stopped;
+  }
+
+  private async serveCells(): Promise<void> {
+    const { signal } = this.closing;
+    let { first } = this.options;
+    let failures = 0;
+    while (!signal.aborted) {
+      const hasServed = await this.openAndServe(first);
+      first = undefined;
+      failures = hasServed ? 0 : failures + 1;
+      // `close` aborts the wait, which is no error.
+      if (!hasServed) await sleep(backoffDelay(OPEN_BACKOFF, failures - 1), signal).catch(() => undefined);
     }
-  };
-};
+  }
 
-/** Runs jobs in one cell until it must be given up, one after another. */
-const createTenancy = (cell: Cell) => {
-  let running: Promise<RunEnd> | null = null;
-  let busyMs = 0;
-  let served = 0;
-  const run = async (job: CellJob): Promise<RunEnd> => {
-    const started = performance.now();
-    running = runUntilAborted(cell, job);
-    const end = await running;
-    running = null;
-    served += 1;
-    busyMs += performance.now() - started;
-    if (busyMs > RETIRE_AFTER_MS) cell.kill();
-    return end;
-  };
-  return {
-    idle: () => running === null && cell.usable(),
-    busy: () => running !== null,
-    served: () => served,
-    run,
-  };
-};
-
-/** Opens a cell, and another whenever it ends, until closed; failures to open are retried with backoff. */
-export const createCellSlot = (options: CellSlotOptions): CellSlot => {
-  const { open, onIdle, logger } = options;
-  const closing = new AbortController();
-  const warmUp = createWarmUp(options);
-  let tenancy: ReturnType<typeof createTenancy> | null = null;
-  let markOpened = (): void => undefined;
-  const opened = new Promise<void>((resolve) => (markOpened = resolve));
-
-  /** The life of one cell; true when it was of use. */
-  const live = async (cell: Cell): Promise<boolean> => {
-    await warmUp(cell);
-    const current = createTenancy(cell);
-    closing.signal.addEventListener('abort', cell.kill);
-    if (closing.signal.aborted) cell.kill();
-    tenancy = current;
-    markOpened();
-    onIdle();
-    await cell.ended;
-    closing.signal.removeEventListener('abort', cell.kill);
-    tenancy = null;
-    return current.served() > 0;
-  };
-  const liveOnce = async (first: Cell | undefined): Promise<boolean> => {
+  private async openAndServe(first: Cell | undefined): Promise<boolean> {
     try {
-      return await live(first ?? (await open()));
+      return await this.serve(first ?? (await this.options.open()));
     } catch (error) {
-      logger.error({ err: error }, 'a cell could not be opened');
+      this.options.logger.error({ err: error }, 'cell start failed, retrying');
       return false;
     } finally {
-      markOpened();
+      this.markOpened();
     }
-  };
-  const keep = async (): Promise<void> => {
-    let first = options.first;
-    let backoffMs = MIN_BACKOFF_MS;
-    while (!closing.signal.aborted) {
-      const useful = await liveOnce(first);
-      first = undefined;
-      backoffMs = useful ? MIN_BACKOFF_MS : Math.min(MAX_BACKOFF_MS, backoffMs * 2);
-      // Closing ends the wait early, and that is all that the rejection says.
-      if (!useful) await delay(backoffMs, undefined, { signal: closing.signal }).catch(() => undefined);
-    }
-  };
-  const kept = keep();
+  }
 
-  return {
-    state: () =>
-      tenancy === null ? 'opening' : tenancy.busy() ? 'busy' : tenancy.idle() ? 'idle' : 'opening',
-    run: (job) => {
-      if (tenancy === null) throw new Error('the slot has no cell');
-      return tenancy.run(job);
-    },
-    opened,
-    close: async () => {
-      closing.abort();
-      await kept;
-    },
-  };
-};
+  /** Uses a cell until it ends. Returns whether it ran a job. */
+  private async serve(cell: Cell): Promise<boolean> {
+    const { signal } = this.closing;
+    await this.warmUp(cell);
+    const current = new CellRun(cell);
+    signal.addEventListener('abort', cell.kill);
+    if (signal.aborted) cell.kill();
+    this.current = current;
+    this.markOpened();
+    this.options.onIdle();
+    await cell.ended;
+    signal.removeEventListener('abort', cell.kill);
+    this.current = null;
+    return current.hasServed;
+  }
+
+  /**
+   * Compiles all modules in a new cell. A slow one is tried once, or it would delay each new cell.
+   */
+  private async warmUp(cell: Cell): Promise<void> {
+    const { images, logger } = this.options;
+    for (const image of images.filter(({ digest }) => !this.slowModules.has(digest))) {
+      const failure = await loadInCell(cell, image);
+      if (failure === null) continue;
+      this.slowModules.add(image.digest);
+      logger.warn({ digest: image.digest, failure }, 'module warm-up failed');
+    }
+  }
+}

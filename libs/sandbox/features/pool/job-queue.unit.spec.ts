@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { CellJob } from '../cell/run-in-cell.js';
-import { createJobQueue } from './job-queue.js';
+import { JobQueue } from './job-queue.js';
 
 const job = (plugin: string, signal?: AbortSignal): CellJob => ({
   plugin,
@@ -11,22 +11,22 @@ const job = (plugin: string, signal?: AbortSignal): CellJob => ({
   listener: { onLog: () => undefined, onFlood: () => undefined, onSuppressed: () => undefined },
   ...(signal ? { signal } : {}),
 });
-const queueOf = (more = {}) => createJobQueue({ maxQueued: 3, maxWaitMs: 60_000, maxPerPlugin: 1, ...more });
+const queueOf = (more = {}) => new JobQueue({ maxQueued: 3, maxWaitMs: 60_000, maxPerPlugin: 1, ...more });
 
-describe('the queue for cells', () => {
-  it('gives jobs in order, and passes over a plug-in that has its share', () => {
+describe('JobQueue', () => {
+  it('returns jobs in order and skips a plug-in at its limit', () => {
     const queue = queueOf();
     for (const plugin of ['a', 'a', 'b']) void queue.add(job(plugin));
     const first = queue.take();
     expect(first?.job.plugin).toBe('a');
     expect(queue.take()?.job.plugin).toBe('b');
     expect(queue.take()).toBeNull();
-    first?.done();
+    first?.release();
     expect(queue.take()?.job.plugin).toBe('a');
     queue.close('done');
   });
 
-  it("lets a plug-in's sessions take turns: ten slow calls of one delay another's by one of them", () => {
+  it('lets sessions of a plug-in take turns', () => {
     const queue = queueOf({ maxQueued: 20 });
     const add = (plugin: string, session: string) => void queue.add({ ...job(plugin), session });
     const order: string[] = [];
@@ -40,14 +40,14 @@ describe('the queue for cells', () => {
     add('page', 'quick');
     add('sum', 'quick');
     expect(step()?.job.plugin).toBe('sum');
-    hanging?.done();
-    for (let taken = step(); taken; taken = step()) taken.done();
+    hanging?.release();
+    for (let taken = step(); taken; taken = step()) taken.release();
     expect(order.slice(0, 4)).toEqual(['page slow', 'sum quick', 'page quick', 'page slow']);
     expect(order).toHaveLength(12);
     queue.close('done');
   });
 
-  it('lets a session with many calls not be passed over for ever by new ones', () => {
+  it('serves a session with many calls among new sessions', () => {
     const queue = queueOf({ maxQueued: 20 });
     const add = (session: string) => void queue.add({ ...job('page'), session });
     for (let i = 0; i < 3; i++) add('many');
@@ -56,29 +56,29 @@ describe('the queue for cells', () => {
       const taken = queue.take();
       order.push(taken?.job.session);
       add(`new ${i}`);
-      taken?.done();
+      taken?.release();
     }
     expect(order.filter((session) => session === 'many').length).toBeGreaterThanOrEqual(3);
     queue.close('done');
   });
 
-  it('is bounded', async () => {
+  it('refuses a job above the maximum', async () => {
     const queue = queueOf();
     for (let i = 0; i < 3; i++) void queue.add(job('a'));
     expect(await queue.add(job('a'))).toMatchObject({ end: 'unavailable' });
     queue.close('done');
   });
 
-  it('keeps nobody waiting for ever', async () => {
+  it('refuses a job after the maximum wait', async () => {
     const queue = queueOf({ maxWaitMs: 5 });
     expect(await queue.add(job('a'))).toEqual({
       end: 'unavailable',
       message: 'no cell became free within 5 ms',
     });
-    expect(queue.length()).toBe(0);
+    expect(queue.length).toBe(0);
   });
 
-  it('lets go of a job that nobody waits for', async () => {
+  it('removes a cancelled job', async () => {
     const queue = queueOf();
     const controller = new AbortController();
     const answer = queue.add(job('a', controller.signal));
@@ -87,7 +87,7 @@ describe('the queue for cells', () => {
     expect(queue.take()).toBeNull();
   });
 
-  it('refuses everything once closed', async () => {
+  it('refuses all jobs after close', async () => {
     const queue = queueOf();
     const waiting = queue.add(job('a'));
     queue.close('stopping');

@@ -11,7 +11,7 @@ const wat = (text: string): Uint8Array => {
 const host = (name: string, type = ''): string =>
   `(import "extism:host/env" "${name}" (func $${name} ${type}))`;
 
-/** `$block at len` copies from the plug-in's memory into a new block, `$say at len` makes that the output. */
+/** `$block at len` copies plug-in memory into a new block; `$say at len` sets it as the output. */
 const PRELUDE = `
   (import "env" "abort" (func $abort (param i32 i32 i32 i32)))
   ${host('alloc', '(param i64) (result i64)')}
@@ -36,7 +36,7 @@ const HELPERS = `
   (func $say (param $at i32) (param $len i32)
     (call $output_set (call $block (local.get $at) (local.get $len)) (i64.extend_i32_u (local.get $len))))`;
 
-/** A tool whose `handle_tool_call` is `body` (an i32: the status), over a memory that starts with `data`. */
+/** Creates a tool whose `handle_tool_call` is `body` (an i32 status); memory starts with `data`. */
 const tool = (
   body: string,
   { data = '', memory = '(memory (export "memory") 1)', rest = '' } = {},
@@ -44,7 +44,7 @@ const tool = (
   wat(`(module ${PRELUDE} ${memory} (data (i32.const 0) "${data}") ${HELPERS} ${rest}
     (func (export "handle_tool_call") (result i32) (local $i i32) ${body}))`);
 
-/** A tool that says `declares` of itself; called, it logs a line and never comes back. */
+/** Creates a tool with `declares` in its description. A call logs a line and never returns. */
 const endless = (declares: object): Uint8Array => {
   const text = JSON.stringify({ description: 'Never ends.', ...declares });
   return tool(`(call $log_info (call $block (i32.const 0) (i32.const 3))) (loop $l (br $l)) (i32.const 0)`, {
@@ -55,7 +55,7 @@ const endless = (declares: object): Uint8Array => {
 
 const OK = '(i32.const 0)';
 const LOOP = '(loop $l (br $l))';
-/** Without imports and helpers, as the corpus has them. */
+/** Creates a module without imports and helpers. */
 const bare = (fields: string): Uint8Array => wat(`(module ${fields})`);
 const handler = (body: string): string => `(func (export "handle_tool_call") (result i32) ${body})`;
 
@@ -70,7 +70,7 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
       `(drop (memory.grow (i32.const 4096))) (memory.fill (i32.const 0) (i32.const 7) (i32.const 268435456)) ${OK}`,
     )}`,
   ),
-  // Grows to its limit, touches all of it, and ends well.
+  // Grows to its limit, writes all of it and succeeds.
   'memory-fill': bare(
     `(memory (export "memory") 1) ${handler(
       `(drop (memory.grow (i32.const 255))) (memory.fill (i32.const 0) (i32.const 7) (i32.const 16777216)) ${OK}`,
@@ -90,7 +90,7 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
     `(import "extism:host/env" "http_request" (func (param i64 i64) (result i64))) ${handler(OK)}`,
   ),
   'output-flood': tool(`(call $output_set (call $alloc (i64.const 536870912)) (i64.const 536870912)) ${OK}`),
-  // Swallows the exception of the host, and says that all is well.
+  // Catches the exception of the host and reports success.
   'output-flood-caught': tool(
     `(try (do (drop (call $alloc (i64.const 536870912)))) (catch_all)) (call $say (i32.const 0) (i32.const 4)) ${OK}`,
     { data: 'fine' },
@@ -107,13 +107,13 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'config-proto': tool(`(i32.wrap_i64 (call $config_get (call $block (i32.const 0) (i32.const 11))))`, {
     data: 'constructor',
   }),
-  // Answers with the key that it was given for its call.
+  // Returns the idempotency key of its call.
   'says-key': tool(
     `(local $key i64) (local.set $key (call $config_get (call $block (i32.const 0) (i32.const 15))))
      (call $output_set (local.get $key) (call $length (local.get $key))) ${OK}`,
     { data: 'idempotency_key' },
   ),
-  // Says 'fresh' as long as neither its memory, its global nor its variables remember an earlier call.
+  // Returns 'fresh' unless its memory, global or variables hold data of an earlier call.
   memo: tool(
     `(if (i32.eqz (i32.and (i32.eqz (global.get $calls)) (i32.and (i32.eqz (i32.load (i32.const 1024)))
         (i64.eqz (call $var_get (call $block (i32.const 0) (i32.const 5)))))))

@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import type { PluginConfig } from '@antiphon/config';
 import { createLogger } from '@antiphon/observability';
 import { createSandbox } from '../sandbox.js';
-import type { CallToolReply, CallToolRequest } from '../call-tool/call-tool.handler.js';
+import type { CallToolReply, CallToolRequest } from '../calls/call-registry.js';
+import { CallTool } from '../calls/call-tool.handler.js';
 import type { Sandbox, SandboxOptions } from '../sandbox.js';
 import { MODULES } from './modules.fixture.spec.js';
 
@@ -29,7 +30,7 @@ export interface TestSandbox {
 
 const PLUGINS = join(import.meta.dirname, '../../../../plugins');
 
-/** Builds the bundled plug-ins as `npm run build:plugins` does, and answers their folder; quick when nothing changed. */
+/** Builds the bundled plug-ins like `npm run build:plugins` and returns their folder. */
 export const bundledPlugins = async (): Promise<string> => {
   await promisify(execFile)(process.execPath, [join(PLUGINS, 'build.mjs')]);
   return join(PLUGINS, 'dist');
@@ -51,7 +52,7 @@ export const pluginAt = (path: string, more: Partial<PluginConfig> & { name: str
   ...more,
 });
 
-/** A real sandbox, with real cells, over modules of the fixture. */
+/** Starts a sandbox with real cells and modules of the fixture. */
 export const startSandbox = async (
   names: readonly string[],
   plugin: Partial<PluginConfig> = {},
@@ -67,13 +68,14 @@ export const startSandbox = async (
     cells: 2,
     ...options,
   });
+  const callTool = new CallTool(sandbox);
   const session = { workspace: 'default', sessionId: randomUUID(), epoch: 1 };
   return {
     sandbox,
     log,
     call: (name, input = {}, { callId = randomUUID(), approved, timeoutMs } = {}) => {
       const key = { idempotencyKey: callId, callId };
-      return sandbox.calls.call({ ...session, ...key, name, input: input as never, approved, timeoutMs });
+      return callTool.handle({ ...session, ...key, name, input: input as never, approved, timeoutMs });
     },
     cancel: (callId) => sandbox.calls.cancel({ ...session, callId }),
     view: (name) => sandbox.plugins.find((candidate) => candidate.name === name),
@@ -87,7 +89,7 @@ export const startSandbox = async (
 const isCell = (pid: number): boolean =>
   readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--wasm-max-table-size');
 
-/** Process ids of this process's cells; only where there is /proc. */
+/** Returns the process ids of this process's cells; needs /proc. */
 export const cells = (): number[] =>
   readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
     .split(' ')
@@ -95,9 +97,9 @@ export const cells = (): number[] =>
     .map(Number)
     .filter(isCell);
 
-/** Resident memory of a process in MiB; `peak` since it started. */
-export const residentMb = (pid: number, what: 'peak' | 'now' = 'now'): number => {
+/** Returns the resident memory of a process in MiB, now or at its peak. */
+export const residentMb = (pid: number, moment: 'peak' | 'now' = 'now'): number => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const field = what === 'peak' ? /VmHWM:\s+(\d+)/ : /VmRSS:\s+(\d+)/;
+  const field = moment === 'peak' ? /VmHWM:\s+(\d+)/ : /VmRSS:\s+(\d+)/;
   return Number(field.exec(status)?.[1] ?? 0) / 1024;
 };

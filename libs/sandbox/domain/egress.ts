@@ -1,0 +1,170 @@
+/** Returns an IPv4 address as a number, or null when the text is not one. */
+const parseV4 = (text: string): number | null => {
+  const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)?.slice(1).map(Number);
+  if (!parts || parts.some((part) => part > 255)) return null;
+  return parts.reduce((value, part) => value * 256 + part, 0);
+};
+
+/**
+ * Prefixes that no public host has, as first address and length. Source: IANA's special-purpose
+ * registry, and Azure's wire server.
+ */
+const NON_PUBLIC_V4 = (
+  [
+    ['0.0.0.0', 8], // this network
+    ['10.0.0.0', 8], // private
+    ['100.64.0.0', 10], // carriers' NAT; also a cloud's metadata
+    ['127.0.0.0', 8], // loopback
+    ['168.63.129.16', 32], // a cloud's wire server
+    ['169.254.0.0', 16], // link-local, clouds' metadata
+    ['172.16.0.0', 12], // private
+    ['192.0.0.0', 24], // protocol assignments
+    ['192.0.2.0', 24], // documentation
+    ['192.88.99.0', 24], // 6to4 relays
+    ['192.168.0.0', 16], // private
+    ['198.18.0.0', 15], // benchmarks
+    ['198.51.100.0', 24], // documentation
+    ['203.0.113.0', 24], // documentation
+    ['224.0.0.0', 4], // multicast
+    ['240.0.0.0', 4], // reserved, broadcast
+  ] as const
+).map(([first, length]) => ({ first: parseV4(first) ?? 0, size: 2 ** (32 - length) }));
+
+const isPublicV4 = (address: number): boolean =>
+  !NON_PUBLIC_V4.some(({ first, size }) => address >= first && address < first + size);
+
+const parseGroups = (text: string): number[] | null => {
+  if (text === '') return [];
+  const groups = text.split(':');
+  return groups.every((group) => /^[0-9a-f]{1,4}$/i.test(group))
+    ? groups.map((group) => parseInt(group, 16))
+    : null;
+};
+
+/** Returns the eight groups of an IPv6 address, or null. An address with a zone is refused. */
+const parseV6 = (text: string): number[] | null => {
+  const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
+  const tail = dotted ? parseV4(dotted[2] ?? '') : 0;
+  if (tail === null) return null;
+  const hex = dotted ? `${dotted[1]}${(tail >>> 16).toString(16)}:${(tail & 0xffff).toString(16)}` : text;
+  const halves = hex.split('::');
+  if (halves.length > 2) return null;
+  const [head, rest] = [parseGroups(halves[0] ?? ''), parseGroups(halves[1] ?? '')];
+  if (!head || !rest) return null;
+  const missing = 8 - head.length - rest.length;
+  if (halves.length === 1 ? missing !== 0 : missing < 1) return null;
+  return [...head, ...Array<number>(missing).fill(0), ...rest];
+};
+
+/**
+ * Accepts global unicast only. Of that, refuses Teredo and the rest of 2001::/23, documentation and
+ * 6to4, since those embed another address or name no host.
+ */
+const isPublicV6 = ([first = 0, second = 0]: readonly number[]): boolean => {
+  if (first >> 13 !== 1) return false;
+  if (first === 0x2002) return false;
+  if (first === 0x2001 && (second < 0x0200 || second === 0x0db8)) return false;
+  return !(first === 0x3fff && second < 0x1000);
+};
+
+/**
+ * Returns whether an address that a resolver returned belongs to the public internet. An unreadable
+ * address does not.
+ */
+export const isPublicAddress = (text: string): boolean => {
+  const v4 = parseV4(text);
+  if (v4 !== null) return isPublicV4(v4);
+  const v6 = parseV6(text);
+  return v6 !== null && isPublicV6(v6);
+};
+
+/** A URL that a plug-in may request. */
+export interface VettedUrl {
+  readonly ok: true;
+  readonly host: string;
+  readonly secure: boolean;
+  readonly port: number;
+  /** Path and query, as sent in the request. */
+  readonly target: string;
+  readonly href: string;
+}
+export type UrlVerdict = VettedUrl | { readonly ok: false; readonly reason: string };
+
+const MAX_URL_CHARS = 2_048;
+const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+
+const refuseUrl = (reason: string): UrlVerdict => ({ ok: false, reason });
+
+/**
+ * Checks a URL, or the target of a redirect, against the hosts that a plug-in was granted. Checks
+ * the parsed URL, because that is what is requested: `2130706433` and `0x7f.1` are 127.0.0.1 after
+ * parsing, and no address is ever granted.
+ */
+export const vetUrl = (text: string, hosts: ReadonlySet<string>, base?: VettedUrl): UrlVerdict => {
+  if (text.length > MAX_URL_CHARS) return refuseUrl(`the URL has over ${MAX_URL_CHARS} characters`);
+  const url = URL.parse(text, base?.href);
+  if (url === null) return refuseUrl('this is not a URL');
+  const port = PORTS[url.protocol];
+  if (port === undefined) return refuseUrl(`the scheme ${url.protocol} is not one of http, https`);
+  if (url.username !== '' || url.password !== '') return refuseUrl('the URL has credentials in it');
+  if (hosts.size === 0)
+    return refuseUrl(`no host is granted to this plug-in; grant one with capabilities = ["http:HOST"]`);
+  const host = url.hostname;
+  if (!hosts.has(host)) return refuseUrl(`the host ${host} is not granted to this plug-in`);
+  if (url.port !== '') return refuseUrl(`port ${url.port} is not the usual one of ${url.protocol}`);
+  const secure = url.protocol === 'https:';
+  if (base?.secure && !secure) return refuseUrl('a redirect leads from https to http');
+  url.hash = '';
+  return { ok: true, host, secure, port, target: `${url.pathname}${url.search}`, href: url.href };
+};
+
+export type RequestVerdict =
+  | { readonly ok: true; readonly url: string; readonly headers: Readonly<Record<string, string>> }
+  | { readonly ok: false; readonly reason: string };
+
+/** Headers that a plug-in may set. The host sets all others, most importantly credentials. */
+const HEADERS = ['accept', 'accept-language'];
+const HEADER_VALUE = /^[\x20-\x7e]{1,200}$/;
+
+const refuseRequest = (reason: string): RequestVerdict => ({ ok: false, reason });
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // the caller reports it
+  }
+};
+
+/** Parses a request as Extism's development kits write it: `{"url", "method", "headers"}`. */
+export const parseHttpRequest = (text: string): RequestVerdict => {
+  const request = parseJson(text);
+  if (!isRecord(request) || typeof request['url'] !== 'string')
+    return refuseRequest('the request is not {"url": "…"}');
+  const { url, method = 'GET', headers = {} } = request;
+  if (method !== 'GET') return refuseRequest('only GET is available');
+  if (!isRecord(headers)) return refuseRequest('the headers of the request are not an object');
+  const accepted: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const lower = name.toLowerCase();
+    if (!HEADERS.includes(lower))
+      return refuseRequest(`a plug-in may not set the header ${lower.slice(0, 60)}`);
+    if (typeof value !== 'string' || !HEADER_VALUE.test(value))
+      return refuseRequest(`the header ${lower} has no valid value`);
+    accepted[lower] = value;
+  }
+  return { ok: true, url: url as string, headers: accepted };
+};
+
+const TEXTUAL =
+  /^(?:text\/[a-z0-9.+-]+|application\/(?:json|xml|x-ndjson|javascript|yaml|[a-z0-9.-]+\+(?:json|xml)))$/;
+
+/** Returns the charset of a textual response, or null for any other content type. */
+export const textCharset = (contentType: string | undefined): string | null => {
+  const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';');
+  if (!TEXTUAL.test(type.trim())) return null;
+  const charset = parameters.map((one) => /^\s*charset\s*=\s*"?([a-z0-9._-]{1,40})"?\s*$/.exec(one)?.[1]);
+  return charset.find((one) => one !== undefined) ?? 'utf-8';
+};

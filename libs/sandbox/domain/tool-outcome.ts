@@ -1,0 +1,134 @@
+import { assertNever, toStorable } from '@antiphon/kernel';
+
+/** End of one run of an export in a cell, with its output still unparsed. */
+export type RunEnd =
+  /** `status` 0 is success (Extism's convention); `error` is the error that the plug-in set. */
+  | {
+      readonly end: 'returned';
+      readonly status: number;
+      readonly output: Uint8Array;
+      readonly error: string | null;
+    }
+  | { readonly end: 'trapped'; readonly message: string }
+  | { readonly end: 'memory'; readonly message: string }
+  | { readonly end: 'output'; readonly message: string }
+  /** The plug-in requested something that it was not granted. */
+  | { readonly end: 'denied'; readonly message: string }
+  | { readonly end: 'timeout'; readonly timeoutMs: number }
+  /** The caller cancelled the call. */
+  | { readonly end: 'cancelled' }
+  /** The cell's process exited. */
+  | { readonly end: 'died'; readonly message: string };
+
+export const TOOL_FAILURES = [
+  'TOOL.UNKNOWN',
+  'TOOL.TIMEOUT',
+  'TOOL.TRAP',
+  'TOOL.MEMORY',
+  'TOOL.OUTPUT',
+  'TOOL.DENIED',
+  'TOOL.CHANGED',
+  'TOOL.UNAVAILABLE',
+  'TOOL.CANCELLED',
+] as const;
+export type ToolFailure = (typeof TOOL_FAILURES)[number];
+
+export type ToolOutcome =
+  | { readonly outcome: 'completed'; readonly content: string; readonly isError: boolean }
+  | { readonly outcome: 'failed'; readonly code: ToolFailure; readonly message: string };
+
+const SAMPLE_BYTES = 256;
+
+export const toolFailed = (code: ToolFailure, message: string): ToolOutcome => ({
+  outcome: 'failed',
+  code,
+  message,
+});
+
+const completed = (content: string, isError: boolean, maxBytes: number): ToolOutcome => {
+  const storable = toStorable(content);
+  // The limit holds for the JSON that is sent, where a control character takes six bytes.
+  const bytes = new TextEncoder().encode(JSON.stringify(storable)).length;
+  return bytes > maxBytes
+    ? toolFailed(
+        'TOOL.OUTPUT',
+        `output_limit: the tool's output takes ${bytes} bytes, at most ${maxBytes} are kept`,
+      )
+    : { outcome: 'completed', content: storable, isError };
+};
+
+const encodeSample = (output: Uint8Array): string =>
+  btoa(String.fromCharCode(...output.subarray(0, SAMPLE_BYTES)));
+
+const decode = (output: Uint8Array): string | null => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(output);
+  } catch {
+    return null;
+  }
+};
+
+interface ResultObject {
+  readonly content: string;
+  readonly is_error?: unknown;
+}
+
+const asResultObject = (text: string): ResultObject | null => {
+  if (!text.trimStart().startsWith('{')) return null;
+  try {
+    const value = JSON.parse(text) as Partial<ResultObject> | null;
+    return typeof value?.content === 'string' ? (value as ResultObject) : null;
+  } catch {
+    return null; // invalid JSON is content as plain text
+  }
+};
+
+/**
+ * Reads a plug-in's output: `{"content": "…", "is_error": false}`, or any other text, which is then
+ * the content. Ignores other keys of the object, because ids, costs and sessions are the host's.
+ */
+const readOutput = (output: Uint8Array, maxBytes: number): ToolOutcome => {
+  const text = decode(output);
+  if (text === null)
+    return toolFailed(
+      'TOOL.OUTPUT',
+      `invalid_output: ${output.length} bytes that are not UTF-8, base64 ${encodeSample(output)}`,
+    );
+  const result = asResultObject(text);
+  return result === null
+    ? completed(text, false, maxBytes)
+    : completed(result.content, result.is_error === true, maxBytes);
+};
+
+/**
+ * Converts the end of a run to the outcome for the model; `maxBytes` bounds the content as JSON.
+ */
+export const toToolOutcome = (run: RunEnd, maxBytes: number): ToolOutcome => {
+  switch (run.end) {
+    case 'returned':
+      if (run.error !== null) return completed(run.error, true, maxBytes);
+      if (run.status !== 0 && run.output.length === 0)
+        return completed(`the tool answered with status ${run.status}`, true, maxBytes);
+      return markError(readOutput(run.output, maxBytes), run.status !== 0);
+    case 'trapped':
+      return toolFailed('TOOL.TRAP', `the tool trapped: ${run.message}`);
+    case 'memory':
+      return toolFailed('TOOL.MEMORY', `memory_limit: ${run.message}`);
+    case 'output':
+      return toolFailed('TOOL.OUTPUT', `output_limit: ${run.message}`);
+    case 'denied':
+      return toolFailed('TOOL.DENIED', run.message);
+    case 'timeout':
+      return toolFailed('TOOL.TIMEOUT', `timeout: the tool did not answer within ${run.timeoutMs} ms`);
+    case 'cancelled':
+      return toolFailed('TOOL.CANCELLED', 'the call was cancelled');
+    case 'died':
+      return toolFailed('TOOL.TRAP', `the tool's process ended: ${run.message}`);
+    default:
+      return assertNever(run);
+  }
+};
+
+/** Marks a completed outcome as an error when `isError` is set. */
+const markError = (outcome: ToolOutcome, isError: boolean): ToolOutcome =>
+  isError && outcome.outcome === 'completed' ? { ...outcome, isError: true } : outcome;
