@@ -1,7 +1,7 @@
 /**
  * Patches of undocumented library internals. Each makes a library send several messages in one
  * write to its socket. A write is a system call, and costs more than encoding its messages
- * (docs/adr/0025, docs/adr/0025). Order and content stay the library's. Each patch checks the
+ * (docs/adr/0025). Order and content stay the library's. Each patch checks the
  * internals when it is applied or at start-up. Where they have changed, it logs a warning and the
  * library works unpatched.
  */
