@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { dirname, join } from 'node:path';
 import { acquireLock } from '../../bootstrap/lock.mjs';
 import { findOnPath } from '../../bootstrap/engines/probe.mjs';
-import { runCommand } from '../../bootstrap/run-command.mjs';
+import { runCommand } from '../../bootstrap/processes.mjs';
 import { UserError } from '../../bootstrap/user-error.mjs';
 
 const PINS = join(import.meta.dirname, '..', 'validators');
