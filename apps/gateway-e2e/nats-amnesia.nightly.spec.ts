@@ -35,7 +35,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       await client.close();
     }
   };
-  const say = (client: SocketClient, peer: number, content: string) =>
+  const send = (client: SocketClient, peer: number, content: string) =>
     client.stream('chat.send', {
       channel: 'test',
       account: 'nats',
@@ -43,8 +43,8 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       content,
       agent: 'claude',
     });
-  const talk = (client: SocketClient, content: string) =>
-    Promise.all(Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, content).done()));
+  const sendAll = (client: SocketClient, content: string) =>
+    Promise.all(Array.from({ length: SESSIONS }, (_, peer) => send(client, peer, content).done()));
   /**
    * Reads the state of the EVENTS stream, of metering's consumer, and the number of dead letters.
    */
@@ -90,7 +90,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     );
 
   it('is rebuilt from the log at the next start, with its consumers, and repeats have no effect', async () => {
-    for (let round = 0; round < 5; round++) await withClient((client) => talk(client, `round ${round}`));
+    for (let round = 0; round < 5; round++) await withClient((client) => sendAll(client, `round ${round}`));
     await waitForRefill();
     const before = await countSettlements();
     expect(before).toBe(5 * SESSIONS);
@@ -101,7 +101,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     });
     const { letters } = await waitForRefill();
     expect([await countSettlements(), letters]).toEqual([before, 0]);
-    await withClient((client) => talk(client, 'and on'));
+    await withClient((client) => sendAll(client, 'and on'));
     await waitForRefill();
     expect(await countSettlements()).toBe(before + SESSIONS);
     await waitForCleanAudit();
@@ -115,7 +115,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
       before: (piece) => (piece.includes('second') ? released : undefined),
     });
     await withClient(async (client) => {
-      const streams = Array.from({ length: SESSIONS }, (_, peer) => say(client, peer, `held ${peer}`));
+      const streams = Array.from({ length: SESSIONS }, (_, peer) => send(client, peer, `held ${peer}`));
       for (const stream of streams) await stream.waitFor('text', ({ event }) => event === 'text');
       const from = performance.now();
       await forgetNats().inflict(stack);
@@ -129,7 +129,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
     // Requests are refused as retryable until the services have reconnected.
     await withClient((client) =>
       waitForValue('an answer', () =>
-        say(client, 0, 'after')
+        send(client, 0, 'after')
           .done()
           .catch(({ rpc }: { rpc?: { code: number } }) => {
             expect(rpc?.code).toBe(-32_053);
@@ -137,7 +137,7 @@ describe("JetStream's folder, deleted while NATS is stopped", () => {
           }),
       ),
     );
-    await withClient((client) => talk(client, 'and after'));
+    await withClient((client) => sendAll(client, 'and after'));
     await waitForRefill();
     await waitForCleanAudit();
   });

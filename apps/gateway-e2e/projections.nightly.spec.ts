@@ -38,11 +38,11 @@ describe('projections under live load', () => {
   let turns = 0;
   const load = { on: true };
 
-  const talk = async (n: number): Promise<void> => {
-    for (let said = n; load.on; said++) {
+  const runSession = async (n: number): Promise<void> => {
+    for (let nth = n; load.on; nth++) {
       const params = { channel: 'test', account: 'load', peer: `p${n}`, agent: n % 2 ? 'claude' : 'gpt' };
-      if (said % 17 === 0) await client.call('chat.send', { ...params, content: '/new' });
-      const content = MESSAGES[said % MESSAGES.length] ?? '';
+      if (nth % 17 === 0) await client.call('chat.send', { ...params, content: '/new' });
+      const content = MESSAGES[nth % MESSAGES.length] ?? '';
       await client.stream('chat.send', { ...params, content }).done();
       turns++;
     }
@@ -69,7 +69,7 @@ describe('projections under live load', () => {
     mock = await startMockModel(script);
     stack = await startStackWith(twoVendorConfig(mock.url));
     client = await connectClient(stack.wsUrl);
-    loading = Promise.all([...Array.from({ length: SESSIONS }, (_, n) => talk(n)), runs()]);
+    loading = Promise.all([...Array.from({ length: SESSIONS }, (_, n) => runSession(n)), runs()]);
   }, 120_000);
   afterAll(async () => {
     load.on = false;

@@ -47,10 +47,10 @@ const above = (span: ReceivedSpan): string[] => {
 };
 
 /**
- * Everything that the turn sets going has come: both settlements are told twice, by request and by
- * event.
+ * Returns the spans of the turn once all have arrived. Metering gets both settlements twice, by
+ * request and by event.
  */
-const isWhole = (spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] | undefined => {
+const findWholeTrace = (spans: readonly ReceivedSpan[]): readonly ReceivedSpan[] | undefined => {
   const ours = spans.filter(({ traceId }) => traceId === TRACE_ID);
   const count = (name: string): number => ours.filter((span) => span.name === name).length;
   const whole =
@@ -95,7 +95,7 @@ beforeAll(async () => {
   });
   client = await connectClient(stack.wsUrl, { traceparent: `00-${TRACE_ID}-${CLIENT_SPAN}-01` });
   await runTurn();
-  trace = await receiver.waitFor('the whole trace of the turn', isWhole);
+  trace = await receiver.waitFor('the whole trace of the turn', findWholeTrace);
   events = await readEvents(stack);
 });
 afterAll(async () => {

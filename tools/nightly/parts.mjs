@@ -97,7 +97,7 @@ const SPECS = {
   },
   wedged: {
     ...{ shows: 'a hanging provider slows other sessions by at most 1.1 ×', minutes: 20 },
-    quick: { ANTIPHON_WEDGED_ROUNDS: '3' },
+    quick: { ANTIPHON_WEDGED_ROUNDS: '4' },
   },
   zombies: { shows: 'a stopped process writes nothing after it wakes', minutes: 10 },
 };

@@ -58,11 +58,6 @@ export interface RatioSummary {
   readonly median: number;
   readonly low: number;
   readonly high: number;
-  /**
-   * Half of the 95 % interval of the median: 1.57 × the interquartile range / √n (McGill, Tukey,
-   * Larsen 1978).
-   */
-  readonly margin: number;
 }
 
 export const summarizeRatios = (ratios: readonly number[]): RatioSummary => {
@@ -71,18 +66,19 @@ export const summarizeRatios = (ratios: readonly number[]): RatioSummary => {
     number,
     number,
   ];
-  return { median, low, high, margin: (1.57 * (high - low)) / Math.sqrt(ratios.length) };
+  return { median, low, high };
 };
 
 /**
- * Returns the factor by which a noisy machine may raise a median of ratios: the upper end of the 95
- * % interval of the control ratios. Controls compare the unfaulted baseline with itself in the same
- * run. At least 1, at most `cap`.
+ * Returns the factor by which a noisy machine may raise a median of ratios, at most `cap`. Controls
+ * compare the unfaulted baseline with itself in the same run. The factor is 1 plus half of the 95 %
+ * interval of their median: 1.57 × the interquartile range / √n (McGill, Tukey, Larsen 1978). The
+ * direction of a control has no meaning, so each ratio counts with its inverse.
  */
 export const noiseAllowance = (controls: readonly number[], cap: number): number => {
   if (controls.length === 0) return 1;
-  const { median, margin } = summarizeRatios(controls);
-  return Math.min(cap, Math.max(1, median + margin));
+  const { low, high } = summarizeRatios(controls.flatMap((ratio) => [ratio, 1 / ratio]));
+  return Math.min(cap, 1 + (1.57 * (high - low)) / Math.sqrt(controls.length));
 };
 
 /** Uses a processor for 400 ms, and prints its real time over its processor time. */

@@ -17,7 +17,11 @@ describe('noiseAllowance', () => {
   it('is 1 when the control never differs', () =>
     expect(noiseAllowance(Array<number>(16).fill(1), 1.5)).toBe(1));
 
-  it('never lowers a bound', () => expect(noiseAllowance(Array<number>(16).fill(0.8), 1.5)).toBe(1));
+  it('counts a ratio like its inverse, so that luck does not lower it', () => {
+    const [low, high] = [0.8, 1.25].map((ratio) => noiseAllowance(Array<number>(16).fill(ratio), 1.5));
+    expect(low).toBeCloseTo(high as number, 9);
+    expect(low).toBeGreaterThan(1.1);
+  });
 
   it('grows with the spread of the control, and shrinks with the number of rounds', () => {
     const controls = [0.9, 1, 1.1, 1];

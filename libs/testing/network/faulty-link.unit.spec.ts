@@ -32,16 +32,16 @@ afterEach(async () => {
 const connectAs = (name: string) => {
   const socket = connect(link.port, '127.0.0.1');
   clients.push(socket);
-  let heard = '';
+  let received = '';
   let error: string | undefined;
   let hasEnded = false;
   socket.on('end', () => (hasEnded = true));
-  socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
   socket.on('error', (failure: NodeJS.ErrnoException) => (error = failure.code));
   socket.write(`${name}:`);
   return {
-    say: (text: string) => socket.write(text),
-    heard: () => heard,
+    write: (text: string) => socket.write(text),
+    received: () => received,
     error: () => error,
     hasEnded: () => hasEnded,
   };
@@ -51,29 +51,29 @@ describe('a faulty link', () => {
   it('passes all data in order while it is delayed', async () => {
     const ann = connectAs('ann');
     link.delay({ ms: 2, jitterMs: 2 });
-    for (let i = 0; i < 20; i++) ann.say(`${i} `);
-    await until(() => Promise.resolve(ann.heard().endsWith('19 ')));
-    expect(ann.heard()).toBe(`ann:${Array.from({ length: 20 }, (_, i) => `${i} `).join('')}`);
+    for (let i = 0; i < 20; i++) ann.write(`${i} `);
+    await until(() => Promise.resolve(ann.received().endsWith('19 ')));
+    expect(ann.received()).toBe(`ann:${Array.from({ length: 20 }, (_, i) => `${i} `).join('')}`);
   });
 
   it('holds the data of one client during a cut, and loses none', async () => {
     const [ann, bob] = [connectAs('ann'), connectAs('bob')];
-    await until(() => Promise.resolve(ann.heard() !== '' && bob.heard() !== ''));
+    await until(() => Promise.resolve(ann.received() !== '' && bob.received() !== ''));
     expect([link.connections('ann'), link.connections()]).toEqual([1, 2]);
     link.cut('ann');
-    ann.say('held');
-    bob.say('through');
-    await until(() => Promise.resolve(bob.heard() === 'bob:through'));
-    expect(ann.heard()).toBe('ann:');
+    ann.write('held');
+    bob.write('through');
+    await until(() => Promise.resolve(bob.received() === 'bob:through'));
+    expect(ann.received()).toBe('ann:');
     link.heal();
-    await until(() => Promise.resolve(ann.heard() === 'ann:held'));
+    await until(() => Promise.resolve(ann.received() === 'ann:held'));
   });
 
   it('closes while data is delayed for a server that has gone', async () => {
     const ann = connectAs('ann');
-    await until(() => Promise.resolve(ann.heard() !== ''));
+    await until(() => Promise.resolve(ann.received() !== ''));
     link.delay({ ms: 50, jitterMs: 0 });
-    ann.say('x'.repeat(1_000_000));
+    ann.write('x'.repeat(1_000_000));
     for (const socket of accepted) socket.destroy();
     await until(() => Promise.resolve(ann.hasEnded()));
     await link.close();
@@ -82,7 +82,7 @@ describe('a faulty link', () => {
 
   it('resets connections', async () => {
     const ann = connectAs('ann');
-    await until(() => Promise.resolve(ann.heard() !== ''));
+    await until(() => Promise.resolve(ann.received() !== ''));
     expect(link.reset(() => true)).toBe(1);
     await until(() => Promise.resolve(ann.error() === 'ECONNRESET'));
   });

@@ -95,9 +95,9 @@ const stream = async (
 };
 
 const answer = async (request: MockRequest, response: ServerResponse, script: MockScript): Promise<void> => {
-  const said = await script(request);
-  if ('status' in said) return sendJson(response, said.status, said.body, said.headers);
-  const { reply, before } = 'reply' in said ? said : { reply: said, before: undefined };
+  const scripted = await script(request);
+  if ('status' in scripted) return sendJson(response, scripted.status, scripted.body, scripted.headers);
+  const { reply, before } = 'reply' in scripted ? scripted : { reply: scripted, before: undefined };
   const { format, model } = request;
   if (request.streaming)
     return stream(response, (format === 'anthropic' ? anthropicStream : openAiStream)(model, reply), before);
