@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import { event } from './event-shape.js';
+import { event } from '../log/stored-event.js';
 
-/** Roles that may answer an approval, from the least to the most. A viewer never may. */
+/** Roles that may decide an approval, from the least to the most privileged. A viewer never may. */
 export const APPROVER_ROLES = ['member', 'operator', 'admin'] as const;
 export const ApproverRole = z.enum(APPROVER_ROLES);
 export type ApproverRole = z.infer<typeof ApproverRole>;
 
-const ofApproval = { turnId: z.uuid(), callId: z.uuid(), approvalId: z.uuid() };
+const approvalIds = { turnId: z.uuid(), callId: z.uuid(), approvalId: z.uuid() };
 
 /**
- * A tool call waits for somebody's word. What is agreed to is exactly this: `digest` binds the workspace, the session,
+ * A tool call waits for an approval. The approval covers exactly what `digest` binds: the workspace, the session,
  * the call, the tool, its module, the arguments and the module's grants.
  */
 export const ApprovalRequested = event('ApprovalRequested', {
-  ...ofApproval,
+  ...approvalIds,
   name: z.string(),
   input: z.json(),
   /** SHA-256 (hex) of the module that would run; empty for a tool that the sandbox does not have. */
@@ -22,44 +22,44 @@ export const ApprovalRequested = event('ApprovalRequested', {
   grants: z.array(z.string()),
   /** SHA-256 (hex) of the RFC 8785 form of `{workspace,session,call,tool,moduleDigest,arguments,grants}`. */
   digest: z.string(),
-  /** The least role that may answer. */
+  /** Least privileged role that may decide. */
   answerBy: ApproverRole,
   requestedAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
-  /** When somebody else is told, if nobody has answered by then. */
+  /** Time at which the approval escalates to `escalateTo`, unless it is decided before. */
   escalateAt: z.iso.datetime().nullable(),
   escalateTo: ApproverRole.nullable(),
 });
 
-const answer = {
-  ...ofApproval,
+const decision = {
+  ...approvalIds,
   digest: z.string(),
-  /** The credential that answered, and its role. */
+  /** Credential that decided, and its role. */
   answeredBy: z.string(),
   role: ApproverRole,
   reason: z.string(),
   answeredAt: z.iso.datetime(),
 };
-/** The one answer: the call may be made, as it was asked for. */
-export const ApprovalGranted = event('ApprovalGranted', answer);
-/** The one answer: the call is not made. `message` is its result, as the model is told. */
-export const ApprovalDenied = event('ApprovalDenied', { ...answer, message: z.string() });
-/** Nobody answered in time; `message` is the result of the call, which is not made. */
+/** The call may be made, exactly as requested. */
+export const ApprovalGranted = event('ApprovalGranted', decision);
+/** The call is not made. The model gets `message` as its result. */
+export const ApprovalDenied = event('ApprovalDenied', { ...decision, message: z.string() });
+/** The approval was not decided in time. The call is not made; `message` is its result. */
 export const ApprovalExpired = event('ApprovalExpired', {
-  ...ofApproval,
+  ...approvalIds,
   message: z.string(),
   expiredAt: z.iso.datetime(),
 });
-/** Nobody has answered yet: `to` is asked as well. */
+/** The approval is undecided, and the role `to` is asked as well. */
 export const ApprovalEscalated = event('ApprovalEscalated', {
-  ...ofApproval,
+  ...approvalIds,
   to: ApproverRole,
   escalatedAt: z.iso.datetime(),
 });
-/** What was asked for is not what would run any more; `message` is the result of the call, which is not made. */
+/** The module or its grants changed since the request. The call is not made; `message` is its result. */
 export const ApprovalVoided = event('ApprovalVoided', {
-  ...ofApproval,
-  /** The digest of what would run now. */
+  ...approvalIds,
+  /** Digest of the call as it would run now. */
   digest: z.string(),
   message: z.string(),
   voidedAt: z.iso.datetime(),
@@ -76,5 +76,40 @@ export const APPROVAL_EVENTS = [
 export const ApprovalEvent = z.discriminatedUnion('type', APPROVAL_EVENTS);
 export type ApprovalEvent = z.infer<typeof ApprovalEvent>;
 
-/** Temporal's id of the wait for an answer (contract §6). */
+/** Returns the id of the Temporal workflow that waits for an approval. */
 export const approvalWorkflowId = (approvalId: string): string => `approval/${approvalId}`;
+
+type Json = z.core.util.JSONType;
+/** Name and data of one client frame of an approval. */
+export type ApprovalFrame = readonly ['approval' | 'approval_update' | 'tool_result', Json];
+
+const closed = (
+  status: string,
+  { approvalId, callId, message }: { approvalId: string; callId: string; message: string },
+  more: Record<string, Json> = {},
+): ApprovalFrame[] => [
+  ['approval_update', { approvalId, status, ...more }],
+  ['tool_result', { id: callId, content: message, is_error: true }],
+];
+
+/** Returns the client frames of an approval event: `approval` for the request, `approval_update` for each change. */
+export const approvalFrames = ({ type, data }: ApprovalEvent): ApprovalFrame[] => {
+  switch (type) {
+    case 'ApprovalRequested': {
+      const { approvalId, callId, name, input, digest, answerBy, expiresAt } = data;
+      return [['approval', { approvalId, id: callId, name, input, digest, answerBy, expiresAt }]];
+    }
+    case 'ApprovalGranted': {
+      const { approvalId, answeredBy, reason } = data;
+      return [['approval_update', { approvalId, status: 'granted', answeredBy, reason }]];
+    }
+    case 'ApprovalDenied':
+      return closed('denied', data, { answeredBy: data.answeredBy, reason: data.reason });
+    case 'ApprovalExpired':
+      return closed('expired', data);
+    case 'ApprovalVoided':
+      return closed('voided', data);
+    case 'ApprovalEscalated':
+      return [['approval_update', { approvalId: data.approvalId, status: 'escalated', to: data.to }]];
+  }
+};

@@ -3,37 +3,38 @@ import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { ApproverRole } from './approval-events.js';
 
+/** Maximum length of the reason of a decision, UTF-16 units. */
 export const MAX_REASON_LENGTH = 2_000;
 export const APPROVAL_STATUSES = ['pending', 'granted', 'denied', 'expired', 'voided', 'withdrawn'] as const;
 export const ApprovalStatus = z.enum(APPROVAL_STATUSES);
 export type ApprovalStatus = z.infer<typeof ApprovalStatus>;
 
-/** An approval as lists show it. */
+/** An approval as the API lists it. */
 export const ApprovalView = z.object({
   id: z.uuid(),
-  /** `withdrawn`: its turn was cancelled or failed before anybody answered. */
-  status: ApprovalStatus,
+  status: ApprovalStatus.describe(
+    '`pending` until decided. `expired`: not decided in time. `voided`: the tool changed after the request. ' +
+      '`withdrawn`: the turn was cancelled or failed first.',
+  ),
   sessionId: z.uuid(),
   turnId: z.uuid(),
-  /** Of the tool call, as in its `tool_use` frame. */
-  callId: z.uuid(),
+  callId: z.uuid().describe('Id of the tool call, as in its `tool_use` frame.'),
   agentId: z.string(),
-  tool: z.string(),
-  input: z.json(),
-  digest: z.string(),
-  answerBy: ApproverRole,
+  tool: z.string().describe('Name of the tool that would be called.'),
+  input: z.json().describe('Arguments of the call.'),
+  digest: z.string().describe('Digest of exactly what would run. Send it with the decision to be sure of it.'),
+  answerBy: ApproverRole.describe('Least privileged role that may decide.'),
   requestedAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime(),
-  escalateTo: ApproverRole.nullable(),
+  expiresAt: z.iso.datetime().describe('Time at which an undecided approval expires and the call is refused.'),
+  escalateTo: ApproverRole.nullable().describe('Role that is asked as well after a while; null for none.'),
   escalatedAt: z.iso.datetime().nullable(),
-  answeredBy: z.string().nullable(),
-  /** When it was closed, by an answer or without one. */
-  closedAt: z.iso.datetime().nullable(),
-  reason: z.string().nullable(),
+  answeredBy: z.string().nullable().describe('Credential that decided; null while undecided or without a decision.'),
+  closedAt: z.iso.datetime().nullable().describe('Time at which the approval left `pending`.'),
+  reason: z.string().nullable().describe('Reason given with the decision.'),
 });
 export type ApprovalView = z.infer<typeof ApprovalView>;
 
-/** Who answers. `agentId`: of the agent whose own credential this is, which may never answer. */
+/** Principal that decides an approval. A credential with an `agentId` belongs to an agent and may never decide. */
 export const Approver = z.strictObject({
   caller: z.string().min(1).max(200),
   role: z.enum(['viewer', ...ApproverRole.options]),
@@ -41,28 +42,31 @@ export const Approver = z.strictObject({
 });
 export type Approver = z.infer<typeof Approver>;
 
-/** Answered once the answer is committed. The same answer of the same caller again is answered as the first time. */
+const Decision = z.enum(['approve', 'deny']);
+
+/** Decides an approval. Replies after the commit. A repeated decision of the same caller gets the first reply again. */
 export const answerApproval = defineRequest({
   subject: 'cmd.agent.approval.answer',
   request: z.strictObject({
     workspace: WorkspaceId,
     approvalId: z.uuid(),
-    decision: z.enum(['approve', 'deny']),
+    decision: Decision,
     reason: z.string().max(MAX_REASON_LENGTH),
-    /** What the approver has seen; another digest than the approval's is refused. */
+    /** Digest that the approver has seen. A digest other than the approval's is refused. */
     digest: z.string().max(128).optional(),
     approver: Approver,
   }),
   reply: z.object({
     recorded: z.literal(true),
     approvalId: z.uuid(),
-    decision: z.enum(['approve', 'deny']),
+    decision: Decision,
     answeredBy: z.string(),
     answeredAt: z.iso.datetime(),
   }),
   timeoutMs: 10_000,
 });
 
+/** Lists the approvals of a workspace, newest first. */
 export const listApprovals = defineRequest({
   subject: 'cmd.agent.approval.list',
   request: z.strictObject({
@@ -72,10 +76,14 @@ export const listApprovals = defineRequest({
     limit: z.int().min(1).max(200),
     cursor: z.string().max(200).optional(),
   }),
-  reply: z.object({ approvals: z.array(ApprovalView), nextCursor: z.string().nullable() }),
+  reply: z.object({
+    approvals: z.array(ApprovalView),
+    nextCursor: z.string().nullable().describe('Pass it as `cursor` for the next page; null on the last page.'),
+  }),
   timeoutMs: 5_000,
 });
 
+/** Returns one approval. */
 export const getApproval = defineRequest({
   subject: 'cmd.agent.approval.get',
   request: z.strictObject({ workspace: WorkspaceId, approvalId: z.uuid() }),

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
-import { event } from './event-shape.js';
 import { SessionForkedData } from './fork-events.js';
+import { event } from '../log/stored-event.js';
 import { ToolRetry } from '../sandbox/index.js';
 
-/** Tokens of one model call. `estimated` when the provider did not say, or said nonsense. */
+/** Tokens of one model call. `estimated` is true when the provider reported none, or invalid numbers. */
 export const Usage = z.object({
   inputTokens: z.int().nonnegative(),
   outputTokens: z.int().nonnegative(),
@@ -12,11 +12,11 @@ export const Usage = z.object({
 });
 export type Usage = z.infer<typeof Usage>;
 
-/** One text or thought frame of an attempt: its length in UTF-16 units, cut from the attempt's text or thought in order. */
+/** Length of one text or thought frame of an attempt, UTF-16 units. Frames cut the attempt's text in order. */
 export const StreamedFrame = z.object({ kind: z.enum(['text', 'thought']), length: z.int().positive() });
 export type StreamedFrame = z.infer<typeof StreamedFrame>;
 
-/** A tool call as the model asked for it. `callId` is ours, unique; `providerCallId` is the model's own and may repeat. */
+/** A tool call as the model requested it. `callId` is unique; `providerCallId` is the provider's and may repeat. */
 export const ToolCall = z.object({
   callId: z.uuid(),
   providerCallId: z.string(),
@@ -25,7 +25,7 @@ export const ToolCall = z.object({
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-/** A conversation with an agent begins. `peerOf` names the earlier session of the same key, after `/new`. */
+/** A conversation with an agent begins. After `/new`, `previousSessionId` names the session that the key had before. */
 export const SessionStarted = event('SessionStarted', {
   sessionId: z.uuid(),
   /** `{agent}:{channel}:{account}:{peer}`, each part percent-escaped. */
@@ -34,11 +34,11 @@ export const SessionStarted = event('SessionStarted', {
   previousSessionId: z.uuid().optional(),
   startedAt: z.iso.datetime(),
 });
-/** Right behind `SessionStarted`: this session goes on from another one, which it never touches. */
+/** Follows `SessionStarted`: this session continues a copy of another one, which stays unchanged. */
 export const SessionForked = event('SessionForked', SessionForkedData);
-/** In the stream of the key: which session it means from now on. */
+/** Stored in the stream of the key: binds the key to a session. */
 export const SessionKeyBound = event('SessionKeyBound', { sessionKey: z.string(), sessionId: z.uuid() });
-/** The accepted fact: from here on the turn ends in exactly one terminal event. */
+/** The turn is accepted. Exactly one terminal event (`TURN_ENDS`) follows. */
 export const TurnRequested = event('TurnRequested', {
   turnId: z.uuid(),
   content: z.string(),
@@ -49,26 +49,26 @@ export const TurnCancelRequested = event('TurnCancelRequested', {
   requestedAt: z.iso.datetime(),
 });
 export const ModelChoice = z.object({ provider: z.string(), model: z.string() });
-/** What of an agent's configuration a session's turns are driven by. */
+/** Part of an agent's configuration that drives the turns of a session. */
 export const TurnPolicy = ModelChoice.extend({
   fallback: ModelChoice.nullable(),
-  /** Model calls in one turn at most. */
+  /** Maximum number of model calls in one turn. */
   maxIterations: z.int().positive(),
 });
 export type TurnPolicy = z.infer<typeof TurnPolicy>;
-/** One attempt at a model call begins; `attempt` counts model attempts in the session, from 1. */
+/** An attempt at a model call begins. `attempt` counts the model attempts of the session, from 1. */
 export const ModelCallStarted = event('ModelCallStarted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
-  /** The model call within the turn, from 1; retries of a call share its step. */
+  /** Number of the model call within the turn, from 1. Retries of a call share its step. */
   step: z.int().positive(),
-  /** The try within the step, from 1. */
+  /** Number of the try within the step, from 1. */
   tryNumber: z.int().positive(),
   provider: z.string(),
   model: z.string(),
-  /** Metering's reservation that this attempt spends from. */
+  /** Budget reservation that this attempt spends from. */
   reservationId: z.uuid(),
-  /** Only where it is another one than the session's last: a replay decides by it. */
+  /** Present only where it differs from the session's last policy. A replay uses it. */
   policy: TurnPolicy.optional(),
   startedAt: z.iso.datetime(),
 });
@@ -85,11 +85,11 @@ export const ModelCallCompleted = event('ModelCallCompleted', {
   toolCalls: z.array(ToolCall),
   finishReason: z.enum(['stop', 'tool_calls', 'length', 'content_filter', 'other']),
   usage: Usage,
-  /** Integer micro-USD at the prices in force, null when the model has no price. */
+  /** Cost in integer micro-USD at the configured prices; null when the model has no price. */
   costMicroUsd: z.int().nonnegative().nullable(),
   completedAt: z.iso.datetime(),
 });
-/** An attempt that gave no step. What it had streamed is kept, so that its frames can be read again. */
+/** An attempt failed. Its streamed text is stored, so that its frames can be derived again. */
 export const ModelCallAborted = event('ModelCallAborted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
@@ -103,21 +103,21 @@ export const ModelCallAborted = event('ModelCallAborted', {
     'provider_timeout',
     'provider_error',
     'provider_protocol',
-    /** Too many failures in a row: it is left alone for a while, and was not asked. */
+    /** The circuit breaker of the provider is open; no request was sent. */
     'provider_paused',
-    /** Memory, metering or the sandbox refused for good what the call needs; the provider was not asked. */
+    /** Memory, metering or the sandbox failed permanently; no request was sent to the provider. */
     'dependency_failed',
     'driver_lost',
     'cancelled',
   ]),
   message: z.string(),
-  /** False when no request can have reached the provider, so nothing can be billed. */
+  /** False when no request can have reached the provider, so that nothing can be billed. */
   dispatched: z.boolean(),
   retryable: z.boolean(),
   text: z.string(),
   thought: z.string(),
   frames: z.array(StreamedFrame),
-  /** What the provider said it used, if it did. */
+  /** Usage that the provider reported, if any. */
   usage: Usage.nullable(),
   abortedAt: z.iso.datetime(),
 });
@@ -130,18 +130,18 @@ export const ToolCallRequested = event('ToolCallRequested', {
   /** SHA-256 (hex) of the RFC 8785 form of `{name,input}`. */
   digest: z.string(),
   idempotencyKey: z.string(),
-  /** Declared by the tool: only then may a lost call be made again. */
+  /** Declared by the tool. Only an idempotent call may be repeated when its outcome is lost. */
   idempotent: z.boolean(),
-  /** A `ToolCallClaimed` comes before its tries. Absent where none does: then the request is the claim, unless the tool is idempotent. */
+  /** True when a `ToolCallClaimed` precedes each try. Absent: this event is the claim, unless the tool is idempotent. */
   claims: z.boolean().optional(),
-  /** What the tool declares of its retries; absent: `DEFAULT_TOOL_RETRY` if it is idempotent, else one try. */
+  /** Retry policy that the tool declares. Absent: `DEFAULT_TOOL_RETRY` for an idempotent tool, else one try. */
   retry: ToolRetry.optional(),
-  /** For one try, where the agent is held to less than the tool's own time. */
+  /** Timeout of one try, where the agent's limit is below the tool's own. */
   timeoutMs: z.int().positive().optional(),
 });
 /**
- * From here on the tool may have been reached. Committed before each try of a call that is not idempotent, so that
- * whoever finds it without an outcome knows that nobody can know.
+ * From here on the tool may have been reached. Committed before each try of a call that is not idempotent. A reader that
+ * finds it without an outcome knows that the outcome is unknown.
  */
 export const ToolCallClaimed = event('ToolCallClaimed', {
   turnId: z.uuid(),
@@ -150,19 +150,19 @@ export const ToolCallClaimed = event('ToolCallClaimed', {
   tryNumber: z.int().positive(),
 });
 /**
- * A try gave no outcome, and there will be another: it certainly reached no tool, or the tool is idempotent. From here on
- * the call is its Temporal workflow's (`tool/<callId>`), whoever drives the session.
+ * A try gave no outcome and another will follow, because no tool was reached or the tool is idempotent. From here on the
+ * Temporal workflow `tool/<callId>` makes the tries.
  */
 export const ToolCallDeferred = event('ToolCallDeferred', {
   turnId: z.uuid(),
   callId: z.uuid(),
-  /** `unsent`: no tool was reached. `lost`: the answer was. `timed_out`: the tool's time was over. */
+  /** `unsent`: no tool was reached. `lost`: the result was lost. `timed_out`: the call exceeded its timeout. */
   reason: z.enum(['unsent', 'lost', 'timed_out']),
   deferredAt: z.iso.datetime(),
-  /** The next try is not made before. */
+  /** Earliest time of the next try. */
   dueAt: z.iso.datetime(),
 });
-/** The tool answered; `isError` when its own answer is an error. */
+/** The tool returned a result. `isError` is true when the tool reports an error of its own. */
 export const ToolCallCompleted = event('ToolCallCompleted', {
   turnId: z.uuid(),
   callId: z.uuid(),
@@ -172,14 +172,14 @@ export const ToolCallCompleted = event('ToolCallCompleted', {
   moduleDigest: z.string(),
   durationMs: z.number().nonnegative(),
 });
-/** The tool gave no answer, and certainly will not: unknown tool, timeout, trap, limits, denied. */
+/** The tool returned no result and will not: unknown tool, timeout, trap, limit or denial. */
 export const ToolCallFailed = event('ToolCallFailed', {
   turnId: z.uuid(),
   callId: z.uuid(),
   code: z.string(),
   message: z.string(),
 });
-/** Nobody can know whether the tool acted; it is never silently run again. */
+/** It is unknown whether the tool had an effect. The call is never repeated. */
 export const ToolCallUnknown = event('ToolCallUnknown', {
   turnId: z.uuid(),
   callId: z.uuid(),
@@ -217,11 +217,12 @@ export const SessionEvent = z.discriminatedUnion('type', [
 export type SessionEvent = z.infer<typeof SessionEvent>;
 export type SessionEventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>;
 
-/** Id of the Temporal workflow that tries a tool call again (contract §6). */
+/** Returns the id of the Temporal workflow that retries a tool call. */
 export const toolWorkflowId = (callId: string): string => `tool/${callId}`;
 
-/** The event stream of a session, and the one that binds a session key (its id is a UUID made from the key). */
+/** Returns the id of a session's event stream. */
 export const sessionStream = (sessionId: string): string => `session-${sessionId}`;
+/** Returns the id of the stream that binds a session key. `keyId` is a UUID derived from the key. */
 export const sessionKeyStream = (keyId: string): string => `session-key-${keyId}`;
-/** The lease that a session is driven under: whoever acts for its driver is held to this lease's epoch. */
+/** Returns the name of the lease of a session. Its epoch fences every action of the session's driver. */
 export const sessionLease = (sessionId: string): string => `session/${sessionId}`;

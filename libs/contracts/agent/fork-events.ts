@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const ModelChoice = z.object({ provider: z.string(), model: z.string() });
 
-/** A tool call of a turn that is over, as a later context shows it. */
+/** A tool call of a finished turn, as a later context shows it. */
 const RecalledCall = z.object({
   callId: z.uuid(),
   providerCallId: z.string(),
@@ -13,7 +13,7 @@ const RecalledCall = z.object({
   isError: z.boolean(),
 });
 
-/** A turn that is over, as far as a fork's context needs it. */
+/** A finished turn, with the fields that a fork's context needs. */
 export const RecalledTurn = z.object({
   turnId: z.uuid(),
   content: z.string(),
@@ -23,7 +23,7 @@ export const RecalledTurn = z.object({
 });
 export type RecalledTurn = z.infer<typeof RecalledTurn>;
 
-/** A fact that was believed when the fork was cut; `sourceEventId` is the event that it was learned from, then. */
+/** A fact that was believed at the fork point. `sourceEventId` is the event that it was learned from. */
 export const BelievedFact = z.object({
   subject: z.string(),
   predicate: z.string(),
@@ -36,23 +36,23 @@ export type BelievedFact = z.infer<typeof BelievedFact>;
 
 export const FORK_PURPOSES = ['fork', 'whatif'] as const;
 
-/** Data of `SessionForked`: where a session goes on from, with all that it takes along. */
+/** Data of `SessionForked`: the origin of the session and all the context that it takes over. */
 export const SessionForkedData = {
   sessionId: z.uuid(),
-  /** The session that it was cut from, behind the event of this version, which had this hash. */
+  /** Session and version of the fork point, with the hash of the event of that version. */
   origin: z.object({
     sessionId: z.uuid(),
     version: z.int().positive(),
     hash: z.string().regex(/^[0-9a-f]{64}$/),
   }),
-  /** `whatif`: turns of the origin are made again with another model; tools answer from the origin's record alone. */
+  /** `whatif` repeats turns of the origin with another model; tool results come from the origin's record only. */
   purpose: z.enum(FORK_PURPOSES),
-  /** The model instead of the agent's. */
+  /** Model that replaces the agent's. */
   choice: ModelChoice.optional(),
-  /** The turns before the cut that a context can show, oldest first. */
+  /** Turns before the fork point that a context can show, oldest first. */
   recent: z.array(RecalledTurn),
   facts: z.array(BelievedFact),
-  /** Of a `whatif`: each turn, and the one of the origin that it is made again of. */
+  /** Only for `whatif`: each turn and the origin's turn that it repeats. */
   remakes: z.array(z.object({ turnId: z.uuid(), of: z.uuid() })).optional(),
   forkedAt: z.iso.datetime(),
 };

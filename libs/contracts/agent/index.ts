@@ -6,7 +6,6 @@ export type { BelievedFact, RecalledTurn } from './fork-events.js';
 export * from './frames.js';
 export * from './requests.js';
 export * from './run-events.js';
-export * from './session-key.js';
 export * from './turn-ends.js';
 export * from './workflow-definition.js';
 export * from './workflow-events.js';

@@ -3,17 +3,26 @@ import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { FORK_PURPOSES } from './fork-events.js';
 
-/** Longest message content, in UTF-16 units; a frame is 1 MiB at most anyway. */
+/** Maximum length of a message, UTF-16 units. */
 export const MAX_CONTENT_LENGTH = 256 * 1024;
-/** Turns of one what-if at most. */
+/** Maximum number of turns that one what-if repeats. */
 export const MAX_REMADE_TURNS = 20;
-export const IdempotencyKey = z.string().min(1).max(200);
-export const AgentId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/);
 
-/** Who asks: the scope of an idempotency key, and later the principal of a key. */
+export const IdempotencyKey = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe('Joins a repeated request to the first one: both get the same response, and the work is done once.');
+
+export const AgentId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/)
+  .describe('Id of a configured agent.');
+
+/** Principal of a request, which is the scope of its idempotency key. */
 export const Caller = z.string().min(1).max(200);
 
-/** Where a conversation takes place; with the agent it makes the session key. */
+/** Address of a conversation. With the agent it determines the session key. */
 export const SessionAddress = z.strictObject({
   agentId: AgentId,
   channel: z.string().min(1).max(200),
@@ -22,14 +31,18 @@ export const SessionAddress = z.strictObject({
 });
 export type SessionAddress = z.infer<typeof SessionAddress>;
 
-/** Either the address (the session begins with its first message) or a session that exists. */
+/** Returns the session key `{agent}:{channel}:{account}:{peer}`. Percent-escaping keeps keys of two addresses apart. */
+export const sessionKeyOf = ({ agentId, channel, account, peer }: SessionAddress): string =>
+  [agentId, channel, account, peer].map((part) => encodeURIComponent(part)).join(':');
+
+/** Target of a message: an address, whose session starts with its first message, or an existing session. */
 export const SessionTarget = z.union([
   z.strictObject({ address: SessionAddress }),
   z.strictObject({ sessionId: z.uuid() }),
 ]);
 export type SessionTarget = z.infer<typeof SessionTarget>;
 
-/** Answered once `TurnRequested` is committed. */
+/** Accepts a turn. Replies once `TurnRequested` is committed. */
 export const submitTurn = defineRequest({
   subject: 'cmd.agent.turn.submit',
   request: z.strictObject({
@@ -45,15 +58,15 @@ export const submitTurn = defineRequest({
     agentId: z.string(),
     /** Version of the session's event stream after the accepting append. */
     version: z.int().positive(),
-    /** Offset of this turn's `accepted` frame when it began at once, null when it queues behind another. */
+    /** Offset of the turn's `accepted` frame if it began at once, null if it is queued behind another turn. */
     acceptedOffset: z.int().nonnegative().nullable(),
-    /** True when an earlier request with the same key was accepted and this one joins its turn. */
+    /** True if an earlier request with the same key was accepted, and this one joins its turn. */
     joined: z.boolean(),
   }),
   timeoutMs: 10_000,
 });
 
-/** Binds the key of a session to a new session; the old one stays readable. */
+/** Binds a session key to a new session. The old session stays readable. */
 export const newSession = defineRequest({
   subject: 'cmd.agent.session.new',
   request: z.strictObject({
@@ -63,82 +76,96 @@ export const newSession = defineRequest({
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({
-    sessionId: z.uuid(),
-    sessionKey: z.string(),
+    sessionId: z.uuid().describe('Id of the new session.'),
+    sessionKey: z.string().describe('`{agent}:{channel}:{account}:{peer}`, each part percent-escaped.'),
     agentId: z.string(),
-    previousSessionId: z.uuid().nullable(),
+    previousSessionId: z.uuid().nullable().describe('Session that the key had before; null for none.'),
   }),
   timeoutMs: 10_000,
 });
 
 /**
- * Makes a session that goes on from another one as it was behind an event: its own stream and key, the recent turns
- * and what memory believed then. With `whatIf`, turns that followed in the origin are made again at once.
+ * Forks a session at an event. The fork has its own stream and key, the recent turns and the facts that memory believed
+ * at that event. With `whatIf`, turns that followed in the origin are repeated at once.
  */
 export const forkSession = defineRequest({
   subject: 'cmd.agent.session.fork',
   request: z.strictObject({
     workspace: WorkspaceId,
-    sessionId: z.uuid(),
-    /** Between turns; without it, behind the last turn (with `whatIf`, before the last turns). */
-    atVersion: z.int().positive().optional(),
-    agent: AgentId.optional(),
-    provider: z.string().min(1).max(200).optional(),
-    model: z.string().min(1).max(200).optional(),
-    /** How many of the turns that followed are made again. */
-    whatIf: z.strictObject({ turns: z.int().min(1).max(MAX_REMADE_TURNS) }).optional(),
+    sessionId: z.uuid().describe('Session to fork. It stays unchanged.'),
+    atVersion: z
+      .int()
+      .positive()
+      .optional()
+      .describe(
+        'Stream version after which the fork begins; it must lie between turns. ' +
+          'Default: after the last turn, or with `whatIf` before the turns that are repeated.',
+      ),
+    agent: AgentId.optional().describe('Agent of the fork. Default: the agent of the session.'),
+    provider: z.string().min(1).max(200).optional().describe('Provider that replaces the agent’s.'),
+    model: z.string().min(1).max(200).optional().describe('Model that replaces the agent’s.'),
+    whatIf: z
+      .strictObject({
+        turns: z.int().min(1).max(MAX_REMADE_TURNS).describe('Number of turns after the fork point to repeat.'),
+      })
+      .optional()
+      .describe('Repeats turns of the origin with another model. Tool results come from the record only.'),
     caller: Caller,
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({
-    sessionId: z.uuid(),
+    sessionId: z.uuid().describe('Id of the fork.'),
     sessionKey: z.string(),
     agentId: z.string(),
-    origin: z.object({ sessionId: z.uuid(), version: z.int().positive() }),
+    origin: z
+      .object({ sessionId: z.uuid(), version: z.int().positive() })
+      .describe('Session and stream version of the fork point.'),
     purpose: z.enum(FORK_PURPOSES),
-    /** The turns that are made again, with those that they are made again of. */
-    remakes: z.array(z.object({ turnId: z.uuid(), of: z.uuid() })),
+    remakes: z
+      .array(z.object({ turnId: z.uuid(), of: z.uuid() }))
+      .describe('Each repeated turn with the turn of the origin that it repeats; empty without `whatIf`.'),
   }),
   timeoutMs: 15_000,
 });
 
+/** Cancels one turn, or the open turn and every queued one. */
 export const cancelTurn = defineRequest({
   subject: 'cmd.agent.turn.cancel',
   request: z.strictObject({
     workspace: WorkspaceId,
     sessionId: z.uuid(),
-    /** Without it, the open turn and every queued one. */
     turnId: z.uuid().optional(),
     caller: Caller,
   }),
   reply: z.object({
-    cancelled: z.boolean(),
-    /** Of the turn, when there was nothing to cancel. */
-    status: z.string().optional(),
+    cancelled: z.boolean().describe('False if the turn had ended before.'),
+    status: z.string().optional().describe('Status of the turn if there was nothing to cancel.'),
   }),
   timeoutMs: 10_000,
 });
 
-/** A hint from one agent process to the one that drives a session: read its event stream again. */
+/** Returns the subject that wakes the process that drives a session, so that it reads the event stream again. */
 export const driverNotificationSubject = (owner: string): string => `hint.agent.${owner}`;
 
-/** Notification between agent processes: the circuit of a provider was opened or closed. */
+/** Subject that tells agent processes that a provider's circuit breaker opened or closed. */
 export const BREAKER_NOTIFICATION_SUBJECT = 'hint.agent.breakers';
 
+/** An agent as the API lists it. */
 export const AgentView = z.object({
   id: z.string(),
   name: z.string(),
   role: z.string().nullable(),
-  provider: z.string(),
+  provider: z.string().describe('Name of the provider in the configuration.'),
   model: z.string(),
-  tools: z.array(z.string()),
+  tools: z.array(z.string()).describe('Names of the tools that the agent may call.'),
   capabilities: z.array(z.string()),
-  position: z.string().nullable(),
-  state: z.enum(['idle', 'working']),
-  isDefault: z.boolean(),
+  position: z.string().nullable().describe('Position of the agent in the organisation, as configured.'),
+  state: z.enum(['idle', 'working']).describe('`working` while a turn of any of its sessions is open.'),
+  isDefault: z.boolean().describe('True for the agent that gets messages without a matching binding.'),
 });
 export type AgentView = z.infer<typeof AgentView>;
 
+/** Lists the configured agents. */
 export const listAgents = defineRequest({
   subject: 'cmd.agent.agent.list',
   request: z.strictObject({ workspace: WorkspaceId }),

@@ -1,25 +1,23 @@
 import { z } from 'zod';
+import { event } from '../log/stored-event.js';
 import { RunInputs, WorkflowDefinition } from './workflow-definition.js';
-
-const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
-  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
 
 const task = { runId: z.uuid(), nodeId: z.string() };
 const attempt = { ...task, attempt: z.int().positive() };
 
-/** The accepted fact: from here on the run ends in exactly one terminal event. It carries all that the run needs. */
+/** The run is accepted, with all that it needs. Exactly one terminal event follows. */
 export const RunStarted = event('RunStarted', {
   runId: z.uuid(),
-  /** Null for a definition that was started without being saved. */
+  /** Null for a run of a definition that was not saved. */
   workflowId: z.uuid().nullable(),
   workflowVersion: z.int().positive().nullable(),
   definition: WorkflowDefinition,
   inputs: RunInputs,
   startedAt: z.iso.datetime(),
 });
-/** Everything that the task needs has completed. */
+/** All tasks that this task needs have completed. */
 export const TaskReady = event('TaskReady', { ...task, readyAt: z.iso.datetime() });
-/** A turn of its agent was accepted for it, in a session of its own. */
+/** A turn for the task was accepted, in a session of its own. */
 export const TaskStarted = event('TaskStarted', {
   ...attempt,
   agentId: z.string(),
@@ -27,14 +25,14 @@ export const TaskStarted = event('TaskStarted', {
   turnId: z.uuid(),
   startedAt: z.iso.datetime(),
 });
-/** Its turn failed in a way that may pass: another one follows. */
+/** The turn of the task failed with a transient error. Another attempt follows. */
 export const TaskAttemptFailed = event('TaskAttemptFailed', {
   ...attempt,
   code: z.string(),
   message: z.string(),
   failedAt: z.iso.datetime(),
 });
-/** The artifact of a task: what its turn said last, for those that need it. */
+/** The task completed. `output` is the last answer of its turn, for the tasks that need it. */
 export const TaskCompleted = event('TaskCompleted', {
   ...attempt,
   output: z.string(),
@@ -52,7 +50,7 @@ export const RunCancelRequested = event('RunCancelRequested', {
   requestedAt: z.iso.datetime(),
 });
 export const RunCompleted = event('RunCompleted', { runId: z.uuid(), completedAt: z.iso.datetime() });
-/** Nothing more can be done: these tasks failed, and those that need them never began. */
+/** The run failed: the listed tasks failed, and the tasks that need them did not start. */
 export const RunFailed = event('RunFailed', {
   runId: z.uuid(),
   failedNodes: z.array(z.string()),
@@ -76,6 +74,7 @@ export const RunEvent = z.discriminatedUnion('type', [
 ]);
 export type RunEvent = z.infer<typeof RunEvent>;
 
+/** Returns the id of a run's event stream. */
 export const runStream = (runId: string): string => `run-${runId}`;
-/** Id of the Temporal workflow that carries a run out (contract §6). */
+/** Returns the id of the Temporal workflow that executes a run. */
 export const runWorkflowId = (runId: string): string => `run/${runId}`;

@@ -1,46 +1,59 @@
 import { z } from 'zod';
 import { AgentId } from './requests.js';
 
-/** Bounds of a workflow: what a run's event, its prompts and a person's overview can hold. */
+/** Limits of a workflow. They keep a run's events, prompts and views bounded. */
 export const WORKFLOW_LIMITS = {
-  /** UTF-16 units of a definition's text, YAML or JSON. */
+  /** Maximum length of a definition's text (YAML or JSON), UTF-16 units. */
   sourceLength: 256 * 1024,
   nodes: 64,
-  /** Nodes on the longest path. */
+  /** Maximum number of nodes on a path. */
   depth: 32,
   inputs: 32,
   promptLength: 32 * 1024,
-  /** Of all inputs of a run together. */
+  /** Maximum length of all inputs of a run together, UTF-16 units. */
   inputLength: 128 * 1024,
   attempts: 10,
 } as const;
 
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
-export const NodeId = z.string().regex(NAME, 'must be a letter, then letters, digits, _ or - (63 at most)');
-export const InputName = z
-  .string()
-  .regex(NAME, 'must be a letter, then letters, digits, _ or - (63 at most)');
+const Name = () => z.string().regex(NAME, 'must be a letter, then letters, digits, _ or - (63 at most)');
+export const NodeId = Name();
+export const InputName = Name();
 
-/** What a run is given besides its definition. */
+/** Declaration of one input of a workflow. */
 export const WorkflowInput = z.strictObject({
   description: z.string().max(500).optional(),
-  /** Used when a run is started without this input; without it the input is required. */
-  default: z.string().max(WORKFLOW_LIMITS.inputLength).optional(),
+  default: z
+    .string()
+    .max(WORKFLOW_LIMITS.inputLength)
+    .optional()
+    .describe('Value of a run that omits this input. Without a default the input is required.'),
 });
 
-/** One node: a turn of an agent, begun once everything that it needs has completed. */
+/** One node of a workflow: a turn of an agent that starts after the nodes that it needs. */
 export const WorkflowNode = z.strictObject({
   id: NodeId,
   agent: AgentId,
-  /** The message of the turn; `{{inputs.NAME}}` and `{{nodes.ID.output}}` stand for texts of the run. */
-  prompt: z.string().min(1).max(WORKFLOW_LIMITS.promptLength),
-  needs: z.array(NodeId).max(WORKFLOW_LIMITS.nodes).default([]),
-  /** Turns that may be begun for it in all: another one only after a failure that may pass. */
-  attempts: z.int().min(1).max(WORKFLOW_LIMITS.attempts).default(3),
+  prompt: z
+    .string()
+    .min(1)
+    .max(WORKFLOW_LIMITS.promptLength)
+    .describe('Message of the turn. `{{inputs.NAME}}` and `{{nodes.ID.output}}` are replaced by texts of the run.'),
+  needs: z
+    .array(NodeId)
+    .max(WORKFLOW_LIMITS.nodes)
+    .default([])
+    .describe('Nodes that must complete before this one starts.'),
+  attempts: z
+    .int()
+    .min(1)
+    .max(WORKFLOW_LIMITS.attempts)
+    .default(3)
+    .describe('Maximum number of turns for this node. Only a transient failure is retried.'),
 });
 export type WorkflowNode = z.infer<typeof WorkflowNode>;
 
-/** A user's DAG. That its graph holds (no cycle, no unknown node) is the domain's to say. */
+/** A workflow: a directed acyclic graph of nodes. The domain checks the graph; this schema checks the fields. */
 export const WorkflowDefinition = z.strictObject({
   name: z.string().min(1).max(200),
   description: z.string().max(2_000).optional(),
@@ -62,5 +75,6 @@ export const RunInputs = z
   })
   .refine((inputs) => Object.values(inputs).join('').length <= WORKFLOW_LIMITS.inputLength, {
     message: `at most ${WORKFLOW_LIMITS.inputLength} characters in all`,
-  });
+  })
+  .describe('Values of the inputs, by name.');
 export type RunInputs = z.infer<typeof RunInputs>;

@@ -1,10 +1,8 @@
 import { z } from 'zod';
+import { event } from '../log/stored-event.js';
 import { WorkflowDefinition } from './workflow-definition.js';
 
-const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
-  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
-
-/** A definition was kept as a draft; `version` counts the definitions of this workflow, from 1. */
+/** A definition was saved as a draft. `version` counts the definitions of this workflow, from 1. */
 export const WorkflowSaved = event('WorkflowSaved', {
   workflowId: z.uuid(),
   version: z.int().positive(),
@@ -16,14 +14,14 @@ export const WorkflowValidationStarted = event('WorkflowValidationStarted', {
   version: z.int().positive(),
   startedAt: z.iso.datetime(),
 });
-/** Its graph holds and its agents exist; `order` is one in which its nodes can run. */
+/** The definition is valid: its graph has no cycle and its agents exist. `order` is one valid order of its nodes. */
 export const WorkflowValidated = event('WorkflowValidated', {
   workflowId: z.uuid(),
   version: z.int().positive(),
   order: z.array(z.string()),
   validatedAt: z.iso.datetime(),
 });
-/** It stays a draft. */
+/** The definition is invalid, and stays a draft. */
 export const WorkflowRefused = event('WorkflowRefused', {
   workflowId: z.uuid(),
   version: z.int().positive(),
@@ -59,4 +57,5 @@ export const WorkflowEvent = z.discriminatedUnion('type', [
 ]);
 export type WorkflowEvent = z.infer<typeof WorkflowEvent>;
 
+/** Returns the id of a workflow's event stream. */
 export const workflowStream = (workflowId: string): string => `workflow-${workflowId}`;

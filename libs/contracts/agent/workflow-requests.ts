@@ -4,7 +4,7 @@ import { defineRequest } from '../messaging/index.js';
 import { Caller, IdempotencyKey } from './requests.js';
 import { RunInputs, WorkflowDefinition, WORKFLOW_LIMITS } from './workflow-definition.js';
 
-/** A definition as a user wrote it: YAML or JSON text, or the JSON itself; the agent service reads and checks it. */
+/** A definition as the user wrote it: YAML text, JSON text or a JSON object. The agent service parses and checks it. */
 export const WorkflowSource = z.union([
   z.string().min(1).max(WORKFLOW_LIMITS.sourceLength),
   z.record(z.string(), z.json()),
@@ -29,18 +29,16 @@ export const WorkflowSummary = z.object({
   id: z.uuid(),
   name: z.string(),
   status: z.enum(WORKFLOW_STATES),
-  version: z.int().positive(),
-  nodes: z.int(),
+  version: z.int().positive().describe('Number of the definition, from 1. Each save adds one.'),
+  nodes: z.int().describe('Number of nodes.'),
   updatedAt: z.iso.datetime(),
 });
 export type WorkflowSummary = z.infer<typeof WorkflowSummary>;
 
 export const WorkflowView = WorkflowSummary.extend({
   definition: WorkflowDefinition,
-  /** One in which its nodes can run; empty while it is a draft. */
-  order: z.array(z.string()),
-  /** Why it is a draft still. */
-  problem: WorkflowProblem.nullable(),
+  order: z.array(z.string()).describe('One valid order of the nodes; empty for a draft.'),
+  problem: WorkflowProblem.nullable().describe('Reason why the definition is still a draft; null for a valid one.'),
   lastRunId: z.uuid().nullable(),
 });
 export type WorkflowView = z.infer<typeof WorkflowView>;
@@ -50,12 +48,10 @@ export const TaskView = z.object({
   agent: z.string(),
   needs: z.array(z.string()),
   status: z.enum(TASK_STATES),
-  /** Turns begun for it so far. */
-  attempt: z.int().nonnegative(),
-  sessionId: z.uuid().nullable(),
+  attempt: z.int().nonnegative().describe('Number of turns started for the task so far.'),
+  sessionId: z.uuid().nullable().describe('Session of the last turn of the task.'),
   turnId: z.uuid().nullable(),
-  /** Its beginning, where it is longer than a view holds; the log has all of it. */
-  output: z.string().nullable(),
+  output: z.string().nullable().describe('Last answer of the turn; cut if `outputTruncated`. The log has all of it.'),
   outputTruncated: z.boolean(),
   error: WorkflowProblem.nullable(),
   startedAt: z.iso.datetime().nullable(),
@@ -80,17 +76,21 @@ export const RunView = RunSummary.extend({
 });
 export type RunView = z.infer<typeof RunView>;
 
-const Asked = { workspace: WorkspaceId, caller: Caller };
+const Common = { workspace: WorkspaceId, caller: Caller };
 const Page = { limit: z.int().min(1).max(200).default(50), cursor: z.string().max(200).optional() };
+const NextCursor = z
+  .string()
+  .nullable()
+  .describe('Pass it as `cursor` for the next page; null on the last page.');
 
 /**
- * Keeps a definition and validates it: a new workflow without `workflowId`, else its next version. A definition that
- * cannot run is refused, unless it is meant as a draft. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE`, … (docs/errors.md).
+ * Saves and validates a definition: a new workflow, or the next version of `workflowId`. Rejects an invalid definition
+ * unless `draft` is true. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE` and others (docs/errors.md).
  */
 export const saveWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.save',
   request: z.strictObject({
-    ...Asked,
+    ...Common,
     workflowId: z.uuid().optional(),
     source: WorkflowSource,
     draft: z.boolean().default(false),
@@ -99,36 +99,40 @@ export const saveWorkflow = defineRequest({
   reply: WorkflowView,
   timeoutMs: 10_000,
 });
+/** Validates a draft again. */
 export const validateWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.validate',
-  request: z.strictObject({ ...Asked, workflowId: z.uuid() }),
+  request: z.strictObject({ ...Common, workflowId: z.uuid() }),
   reply: WorkflowView,
   timeoutMs: 10_000,
 });
+/** Deletes a workflow. Its runs stay readable. */
 export const deleteWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.delete',
-  request: z.strictObject({ ...Asked, workflowId: z.uuid() }),
+  request: z.strictObject({ ...Common, workflowId: z.uuid() }),
   reply: z.object({ deleted: z.boolean() }),
   timeoutMs: 10_000,
 });
+/** Returns one workflow with its definition. */
 export const getWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.get',
   request: z.strictObject({ workspace: WorkspaceId, workflowId: z.uuid() }),
   reply: WorkflowView,
   timeoutMs: 5_000,
 });
+/** Lists the saved workflows. */
 export const listWorkflows = defineRequest({
   subject: 'cmd.agent.workflow.list',
   request: z.strictObject({ workspace: WorkspaceId, ...Page }),
-  reply: z.object({ workflows: z.array(WorkflowSummary), nextCursor: z.string().nullable() }),
+  reply: z.object({ workflows: z.array(WorkflowSummary), nextCursor: NextCursor }),
   timeoutMs: 5_000,
 });
 
-/** Answered once `RunStarted` is committed; Temporal is told afterwards, by this process or by the reconciler. */
+/** Starts a run. Replies once `RunStarted` is committed; this process or the reconciler then starts its Temporal workflow. */
 export const startRun = defineRequest({
   subject: 'cmd.agent.run.start',
   request: z.strictObject({
-    ...Asked,
+    ...Common,
     what: z.union([z.strictObject({ workflowId: z.uuid() }), z.strictObject({ source: WorkflowSource })]),
     inputs: RunInputs.default({}),
     idempotencyKey: IdempotencyKey.optional(),
@@ -136,18 +140,21 @@ export const startRun = defineRequest({
   reply: z.object({ runId: z.uuid(), joined: z.boolean() }),
   timeoutMs: 10_000,
 });
+/** Cancels a run and the open turns of its tasks. */
 export const cancelRun = defineRequest({
   subject: 'cmd.agent.run.cancel',
-  request: z.strictObject({ ...Asked, runId: z.uuid() }),
+  request: z.strictObject({ ...Common, runId: z.uuid() }),
   reply: z.object({ cancelled: z.boolean(), status: z.enum(RUN_STATES) }),
   timeoutMs: 10_000,
 });
+/** Returns one run with its tasks. */
 export const getRun = defineRequest({
   subject: 'cmd.agent.run.get',
   request: z.strictObject({ workspace: WorkspaceId, runId: z.uuid() }),
   reply: RunView,
   timeoutMs: 5_000,
 });
+/** Lists runs, newest first. */
 export const listRuns = defineRequest({
   subject: 'cmd.agent.run.list',
   request: z.strictObject({
@@ -156,6 +163,6 @@ export const listRuns = defineRequest({
     status: z.enum(RUN_STATES).optional(),
     ...Page,
   }),
-  reply: z.object({ runs: z.array(RunSummary), nextCursor: z.string().nullable() }),
+  reply: z.object({ runs: z.array(RunSummary), nextCursor: NextCursor }),
   timeoutMs: 5_000,
 });

@@ -7,8 +7,8 @@ import * as gateway from '../gateway/index.js';
 import * as memory from '../memory/index.js';
 import * as metering from '../metering/index.js';
 import * as sandbox from '../sandbox/index.js';
-import { faultsOfGolden } from './golden-payloads.js';
-import type { GoldenPayload } from './golden-payloads.js';
+import { faultsOfGolden } from './testing/golden-payloads.js';
+import type { GoldenPayload } from './testing/golden-payloads.js';
 import { EVENT_CONTRACTS, UPCASTERS, currentFormOf, upcast } from './index.js';
 import type { EventContract } from './index.js';
 

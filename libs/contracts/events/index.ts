@@ -1,18 +1,15 @@
 import type { z } from 'zod';
-import { RunEvent, SessionEvent, SessionKeyBound, WorkflowEvent } from '../agent/index.js';
+import { RunEvent, SessionEvent, SessionKeyBound, TURN_ENDS, WorkflowEvent } from '../agent/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent } from '../metering/index.js';
 
-export { REST_RULES } from './at-rest.js';
-export type { BeginsAndEnds, RestRule } from './at-rest.js';
-
-/** An event type in the form that is written now. */
+/** One event type in its current schema version. */
 export interface EventContract {
   readonly category: string;
   readonly type: string;
   readonly schemaVersion: number;
-  /** Of `{type, schemaVersion, data}`. */
+  /** Schema of `{type, schemaVersion, data}`. */
   readonly schema: z.ZodType;
   /** Top-level names of its data. */
   readonly fields: readonly string[];
@@ -30,7 +27,7 @@ const contractsOf = (category: string, schemas: readonly EventSchema[]): EventCo
     fields: Object.keys(schema.shape.data.shape),
   }));
 
-/** Every event type that this version writes. Each has a golden payload in `golden/`, and so has each older form. */
+/** Every event type that this version writes. `golden/` holds a payload of each, in every schema version. */
 export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('run', RunEvent.options),
@@ -39,15 +36,47 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
 ];
 
 /**
- * What takes older forms on to the one that is written now. To change an event type so that old content does not fit
- * any more: raise its `schemaVersion`, add the step here, keep the old golden payload and add one of the new form.
+ * Steps from older schema versions to the current one. To change an event type incompatibly: raise its `schemaVersion`,
+ * add the step here, keep the old golden payload and add one of the new version.
  */
 export const UPCASTERS: readonly Upcaster[] = [];
 
-/** Takes stored content on to the form that this version knows. Every reader of content goes through it. */
+/** Upcasts stored content to the version that this release knows. Every reader of content calls it. */
 export const upcast = createUpcast(UPCASTERS);
 
 const VERSIONS = new Map(EVENT_CONTRACTS.map(({ type, schemaVersion }) => [type, schemaVersion]));
 
-/** The form of an event type that is written now; undefined for a type that this version does not know. */
+/** Returns the current schema version of an event type, or undefined for an unknown type. */
 export const currentFormOf = (type: string): number | undefined => VERSIONS.get(type);
+
+/** Event types of which each `begins` event is followed by exactly one `ends` event. */
+export interface BeginsAndEnds {
+  readonly begins: readonly string[];
+  readonly ends: readonly string[];
+}
+
+/** Condition under which a stream of a category may be archived: every `begins` event has its `ends` event. */
+export interface RestRule {
+  readonly category: string;
+  /** Prefix of streams that are never archived, because they hold current state. */
+  readonly retainedPrefix: string | null;
+  readonly pairs: readonly BeginsAndEnds[];
+}
+
+/** Rules of the categories that retention archives. Other categories hold current state and stay in the log. */
+export const REST_RULES: readonly RestRule[] = [
+  { category: 'session', retainedPrefix: 'session-key-', pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }] },
+  {
+    category: 'run',
+    retainedPrefix: null,
+    pairs: [{ begins: ['RunStarted'], ends: ['RunCompleted', 'RunFailed', 'RunCancelled'] }],
+  },
+  {
+    category: 'budget',
+    retainedPrefix: null,
+    pairs: [
+      { begins: ['BudgetReserved'], ends: ['BudgetSettled', 'BudgetReleased', 'BudgetExpired'] },
+      { begins: ['BudgetScopeFrozen'], ends: ['BudgetScopeUnfrozen'] },
+    ],
+  },
+];

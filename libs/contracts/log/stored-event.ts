@@ -1,21 +1,44 @@
 import { z } from 'zod';
 
-/** A workspace is a tenant; its id is safe in a subject, a path and a stream id. */
+/** Id of a workspace, the tenant of this system. It is safe in a subject, a path and a stream id. */
 export const WorkspaceId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 
-/** What every event says about where it came from. Never a secret, never a payload. */
+/** Workspace of every client until API keys assign others. */
+export const DEFAULT_WORKSPACE = 'default';
+
+/** Service that appends to each category. The database roles enforce it. */
+export const CATEGORY_OWNERS = {
+  session: 'agent',
+  agent: 'agent',
+  run: 'agent',
+  task: 'agent',
+  workflow: 'agent',
+  budget: 'metering',
+  memory: 'memory',
+  plugin: 'sandbox',
+  workspace: 'gateway',
+  key: 'gateway',
+} as const;
+export type Category = keyof typeof CATEGORY_OWNERS;
+export const CATEGORIES = Object.keys(CATEGORY_OWNERS) as Category[];
+
+/** Creates the contract of an event type in its first schema version. */
+export const event = <T extends string, S extends z.ZodRawShape>(type: T, data: S) =>
+  z.object({ type: z.literal(type), schemaVersion: z.literal(1), data: z.object(data) });
+
+/** Origin of an event. It never holds a secret or a payload. */
 export const EventMetadata = z.object({
   correlationId: z.string().max(200),
   causationId: z.string().max(200).optional(),
   traceparent: z.string().max(100).optional(),
-  /** The service that appended it. */
+  /** Service that appended the event. */
   service: z.string().max(60),
-  /** The epoch of the lease under which a driver appended it. */
+  /** Epoch of the lease under which the session's driver appended it. */
   epoch: z.int().nonnegative().optional(),
 });
 export type EventMetadata = z.infer<typeof EventMetadata>;
 
-/** An event as it is read back: the columns of table `events` (contract §6). */
+/** An event as it is read back: the columns of the table `events`. */
 export const StoredEvent = z.object({
   position: z.int().positive(),
   workspace: z.string(),
@@ -28,7 +51,42 @@ export const StoredEvent = z.object({
   data: z.record(z.string(), z.json()),
   metadata: EventMetadata.loose(),
   recordedAt: z.iso.datetime(),
-  /** Hex SHA-256. */
+  /** SHA-256, hex. */
   hash: z.string(),
 });
 export type StoredEvent = z.infer<typeof StoredEvent>;
+
+/** Returns the subject on which the relay publishes an event: `evt.<workspace>.<category>.<streamId>`. */
+export const eventSubject = ({
+  workspace,
+  category,
+  streamId,
+}: Pick<StoredEvent, 'workspace' | 'category' | 'streamId'>): string =>
+  `evt.${workspace}.${category}.${streamId}`;
+
+/** Subject of the signed roots of the whole log, for copies outside. A message is one root as JSON. */
+export const LOG_ROOT_SUBJECT = 'log.root';
+
+/** Subject of the empty message that wakes relays and projections after each append. */
+export const LOG_NOTIFICATION_SUBJECT = 'hint.log';
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** First line of an exported session. It describes the lines that follow and where the hash chain ends. */
+export const SessionExportHeader = z.object({
+  kind: z.literal('antiphon.session'),
+  /** Version of the export format. A reader refuses a later one. */
+  format: z.literal(1),
+  workspace: WorkspaceId,
+  sessionId: z.uuid(),
+  /** Last event of the export: its stream version, which is the number of events, and its hash. */
+  head: z.object({ version: z.int().positive(), hash: Sha256 }),
+});
+export type SessionExportHeader = z.infer<typeof SessionExportHeader>;
+
+/** An exported session as one document. As JSON lines: the header, then one event a line. */
+export const SessionExport = SessionExportHeader.extend({ events: z.array(StoredEvent) });
+export type SessionExport = z.infer<typeof SessionExport>;
+
+export const ExportFormat = z.enum(['jsonl', 'json']);
+export type ExportFormat = z.infer<typeof ExportFormat>;

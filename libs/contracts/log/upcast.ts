@@ -1,4 +1,4 @@
-/** The content of a stored event, in whatever form it was written. */
+/** Content of a stored event, in the schema version in which it was written. */
 export interface StoredForm {
   readonly type: string;
   readonly schemaVersion: number;
@@ -7,14 +7,14 @@ export interface StoredForm {
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** One step: the data of `type` as form `from` had it, made into the data of form `from + 1`. Pure; it never throws. */
+/** One step: turns the data of `type` from schema version `from` into version `from + 1`. Pure; it never throws. */
 export interface Upcaster {
   readonly type: string;
   readonly from: number;
   readonly up: (data: Data) => Data;
 }
 
-/** The same event with its content in the newest form that there are steps to; what needs none is answered as it is. */
+/** Returns the event with its content in the newest schema version. Content that is current is returned unchanged. */
 export type Upcast = <E extends StoredForm>(event: E) => E;
 
 type Steps = ReadonlyMap<string, ReadonlyMap<number, Upcaster['up']>>;
@@ -23,15 +23,15 @@ const stepsOf = (upcasters: readonly Upcaster[]): Steps => {
   const steps = new Map<string, Map<number, Upcaster['up']>>();
   for (const { type, from, up } of upcasters) {
     const ofType = steps.get(type) ?? new Map<number, Upcaster['up']>();
-    if (ofType.has(from)) throw new Error(`two upcasters take ${type} on from form ${from}`);
+    if (ofType.has(from)) throw new Error(`two upcasters convert ${type} from schema version ${from}`);
     steps.set(type, ofType.set(from, up));
   }
   return steps;
 };
 
 /**
- * Takes stored content on, step by step. For content only: what is hashed is the form that was written, so a chain is
- * checked on the event as it was read. Throws for two steps that begin at the same form.
+ * Creates the function that upcasts stored content, step by step. The hash chain covers the content as it was written,
+ * so verify a chain before upcasting. Throws if two steps begin at the same version.
  */
 export const createUpcast = (upcasters: readonly Upcaster[]): Upcast => {
   const steps = stepsOf(upcasters);

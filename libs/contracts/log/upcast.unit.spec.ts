@@ -37,6 +37,6 @@ describe('upcasting', () => {
 
   it('refuses two steps from one form', () => {
     const step = { type: 'Priced', from: 1, up: (data: object) => ({ ...data }) };
-    expect(() => createUpcast([step, step])).toThrow('two upcasters take Priced on from form 1');
+    expect(() => createUpcast([step, step])).toThrow('two upcasters convert Priced from schema version 1');
   });
 });

@@ -3,7 +3,7 @@ import { AgentId } from '../agent/requests.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 
-/** A fact as the log supports it: it names the event that it was learned from. */
+/** A fact in memory, with the event that it was learned from. */
 export const Fact = z.object({
   factId: z.uuid(),
   subject: z.string(),
@@ -17,8 +17,8 @@ export const Fact = z.object({
 export type Fact = z.infer<typeof Fact>;
 
 /**
- * What the agent puts before a model, besides the turns that it folds itself: soul, then facts that match the query.
- * `atLeast` is a version of the session's event stream that the answer must have seen.
+ * Assembles the context of a model call: the soul, then the facts that match the query. The agent adds the recent turns.
+ * The reply includes at least the session's events up to version `atLeast`.
  */
 export const assembleContext = defineRequest({
   subject: 'cmd.memory.context.assemble',
@@ -29,19 +29,20 @@ export const assembleContext = defineRequest({
     agentId: AgentId,
     atLeast: z.int().nonnegative(),
     query: z.string(),
-    /** Upper bound for the whole answer, in tokens. */
+    /** Maximum size of the whole context, tokens. */
     budgetTokens: z.int().positive(),
   }),
   reply: z.object({
     soul: z.object({ text: z.string(), tokens: z.int() }).nullable(),
     facts: z.array(Fact),
     tokens: z.int(),
-    /** The version that the answer has seen. */
+    /** Version of the session's stream that the reply includes. */
     version: z.int(),
   }),
   timeoutMs: 10_000,
 });
 
+/** Returns the facts of a session. */
 export const queryFacts = defineRequest({
   subject: 'cmd.memory.fact.query',
   request: z.strictObject({
@@ -54,7 +55,7 @@ export const queryFacts = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** What was believed under a session key when the log was at a position: what a fork takes along. */
+/** Returns the facts that were believed under a session key at a position of the log. A fork takes them over. */
 export const believedFacts = defineRequest({
   subject: 'cmd.memory.fact.believed',
   request: z.strictObject({

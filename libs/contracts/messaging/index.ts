@@ -1,19 +1,20 @@
 import { z } from 'zod';
 
-/** A request that one service answers: `cmd.<service>.<verb>`, in the queue group of that service. */
+/** A request to a service on `cmd.<service>.<verb>`. One process of the service's queue group handles it. */
 export interface RequestContract<Request extends z.ZodType, Reply extends z.ZodType> {
   readonly subject: `cmd.${string}`;
   readonly request: Request;
   readonly reply: Reply;
-  /** How long a caller waits, in ms. */
+  /** Time after which the caller gives up, ms. */
   readonly timeoutMs: number;
 }
 
+/** Declares a request contract with the types of its schemas. */
 export const defineRequest = <Request extends z.ZodType, Reply extends z.ZodType>(
   contract: RequestContract<Request, Reply>,
 ): RequestContract<Request, Reply> => contract;
 
-/** How an error crosses from one service to another: never a stack, SQL or a secret. */
+/** An error as it crosses services. It never holds a stack trace, SQL or a secret. */
 export const WireError = z.object({
   kind: z.string(),
   code: z.string(),
@@ -25,7 +26,7 @@ export type WireError = z.infer<typeof WireError>;
 export const SERVICES = ['gateway', 'agent', 'sandbox', 'metering', 'memory'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** Headers that every message carries (contract §6); session and turn where they are known, for log lines and spans. */
+/** Headers of every message. Session and turn are set where they are known, for log lines and spans. */
 export const HEADERS = {
   traceparent: 'traceparent',
   correlationId: 'x-correlation-id',
@@ -34,19 +35,24 @@ export const HEADERS = {
   turnId: 'x-turn-id',
 } as const;
 
-/** One dependency or the service itself, as `status` and `/readyz` show it. */
+/** Health of one service and its dependencies, as `status` and `/readyz` show it. */
 export const HealthReport = z.object({
   service: z.enum(SERVICES),
   healthy: z.boolean(),
   pid: z.int(),
   uptimeMs: z.number(),
   version: z.string(),
-  checks: z.array(z.object({ name: z.string(), healthy: z.boolean(), detail: z.string().optional() })),
-  /** What only this service knows, such as its provider or its plug-ins. */
-  facts: z.record(z.string(), z.json()).default({}),
+  checks: z
+    .array(z.object({ name: z.string(), healthy: z.boolean(), detail: z.string().optional() }))
+    .describe('Engines that the service needs, each checked now.'),
+  facts: z
+    .record(z.string(), z.json())
+    .default({})
+    .describe('Details of this service, such as its providers or its plug-ins.'),
 });
 export type HealthReport = z.infer<typeof HealthReport>;
 
+/** Returns the health request of a service. */
 export const healthContract = <S extends ServiceName>(service: S) =>
   defineRequest({
     subject: `cmd.${service}.health.check`,

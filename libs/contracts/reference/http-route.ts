@@ -1,22 +1,60 @@
 import type { z } from 'zod';
 
-/** One route of the gateway, as its reference tells it. A route that is not here does not exist, and the other way round. */
+/** Sections of the API reference, in the order in which it shows them. */
+export const ROUTE_TAGS = {
+  Agents: 'Configured agents and what they are doing.',
+  Sessions: 'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
+  Approvals: 'Tool calls that wait for a decision of a person.',
+  Workflows: 'Saved definitions of directed acyclic graphs of agent turns.',
+  Runs: 'Executions of workflows.',
+  Log: 'The append-only event log, which is the source of truth.',
+  Operations: 'Health, metrics and status of the installation.',
+  Reference: 'This reference, for people and for programs.',
+} as const;
+
+/** One HTTP route of the gateway. The controller and the reference are both built from it. */
 export interface HttpRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** With `{name}` for a part that a caller gives. */
+  /** Path with `{name}` for each parameter. */
   readonly path: string;
+  readonly tag: keyof typeof ROUTE_TAGS;
+  /** Short title. */
   readonly summary: string;
+  /** What the route does, with its units and limits. Markdown. */
+  readonly description: string;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** True where an `Idempotency-Key` joins a repeated request to the first. */
+  /** Media types of the body besides `application/json`. */
+  readonly bodyMedia?: readonly string[];
+  /** True if an `Idempotency-Key` joins a repeated request to the first one. */
   readonly idempotent?: boolean;
-  /** `media` where it is not JSON, `status` where it is not 200. */
+  /** Response of a success. `media` if it is not JSON, `status` if it is not 200. */
   readonly reply: { readonly schema: z.ZodType; readonly media?: string; readonly status?: number };
-  /** Statuses of problem documents that a caller should expect, with what they mean. */
+  /** Values that the reference shows. A spec parses each by its schema. */
+  readonly example: {
+    readonly params?: Readonly<Record<string, string>>;
+    readonly query?: Readonly<Record<string, string | number>>;
+    readonly body?: unknown;
+    /** Absent for media that are not JSON and for empty responses. */
+    readonly reply?: unknown;
+  };
+  /** Further statuses with a problem document, each with its cause. */
   readonly problems?: Readonly<Record<number, string>>;
   /** True for probes, which need no token. */
   readonly open?: boolean;
-  /** True for what every service has. */
+  /** True for routes that the service host serves for every service. */
   readonly everywhere?: boolean;
+}
+
+/** Declares a route with the types of its schemas. */
+export const defineRoute = <const R extends HttpRoute>(route: R): R => route;
+
+/** Parsed input of a route's handler. */
+export interface RouteInput<R extends HttpRoute> {
+  readonly params: R extends { readonly params: infer S extends z.ZodType } ? z.output<S> : undefined;
+  readonly query: R extends { readonly query: infer S extends z.ZodType } ? z.output<S> : undefined;
+  readonly body: R extends { readonly body: infer S extends z.ZodType } ? z.output<S> : undefined;
+  /** Value of the `Idempotency-Key` header, on a route that is idempotent. */
+  readonly idempotencyKey: string | undefined;
 }

@@ -1,4 +1,23 @@
-export { EventView, HTTP_ROUTES, StatusView } from './http-routes.js';
-export type { HttpRoute } from './http-route.js';
-export { SOCKET_METHODS, STREAM_FRAMES } from './socket-methods.js';
+import { GATEWAY_ROUTES } from './gateway-routes.js';
+import type { HttpRoute } from './http-route.js';
+import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
+import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
+
+export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
+export { ROUTE_TAGS, defineRoute } from './http-route.js';
+export type { HttpRoute, RouteInput } from './http-route.js';
+export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
+export { SOCKET_METHODS } from './socket-methods.js';
 export type { SocketMethod } from './socket-methods.js';
+export { STREAM_FRAMES } from './stream-frames.js';
+export type { StreamFrameKind } from './stream-frames.js';
+export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
+
+/** All HTTP routes of the gateway. */
+export const HTTP_ROUTES: readonly HttpRoute[] = [
+  GATEWAY_ROUTES,
+  SESSION_ROUTES,
+  APPROVAL_ROUTES,
+  WORKFLOW_ROUTES,
+  RUN_ROUTES,
+].flatMap((routes) => Object.values<HttpRoute>(routes));

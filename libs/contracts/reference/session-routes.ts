@@ -1,38 +1,104 @@
 import { z } from 'zod';
+import { ApprovalView, answerApproval, listApprovals } from '../agent/approval-requests.js';
 import { forkSession } from '../agent/requests.js';
-import { ExportQuery, ForkBody } from '../gateway/index.js';
-import type { HttpRoute } from './http-route.js';
+import { ApprovalAnswerBody, ApprovalsQuery, ById, ExportQuery, ForkBody } from '../gateway/index.js';
+import { APPROVAL, FORK, IDS } from './examples.js';
+import { defineRoute } from './http-route.js';
 
-const ById = z.object({ id: z.uuid() });
+const NO_APPROVAL = { 404: 'there is no approval with this id' };
+const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
 
-/** `/api/v1/sessions`: what can be done with the record of a session. */
-export const SESSION_ROUTES: readonly HttpRoute[] = [
-  {
+/** Routes of `/api/v1/sessions`. */
+export const SESSION_ROUTES = {
+  exportSession: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/export',
-    summary:
-      'The events of a session with their hashes, held against their chain first: JSON lines with a header, or one document.',
+    tag: 'Sessions',
+    summary: 'Export a session',
+    description:
+      'Streams all events of a session with their hashes. The hash chain is verified before the first byte is sent. ' +
+      '`jsonl` (the default) has a header line, then one event a line; `json` is one document. ' +
+      'The same session at the same version always gives the same bytes.',
     params: ById,
     query: ExportQuery,
     reply: { schema: z.string(), media: 'application/jsonl' },
+    example: { params: { id: IDS.session }, query: { format: 'jsonl' } },
     problems: {
       404: 'there is no session with this id',
-      500: 'an event is not what was appended (`LOG.CHAIN_BROKEN`); `detail` names it',
+      500: 'an event differs from what was appended (`LOG.CHAIN_BROKEN`); `detail` names it',
     },
-  },
-  {
+  }),
+  forkSession: defineRoute({
     method: 'post',
     path: '/api/v1/sessions/{id}/fork',
-    summary:
-      'A new session that goes on from this one as it was behind an event; with `whatIf`, turns that followed are made again by another model, tools answering from the record.',
+    tag: 'Sessions',
+    summary: 'Fork a session',
+    description:
+      'Creates a session that continues from an earlier state of this one. The origin stays unchanged. ' +
+      'With `whatIf` the next turns are repeated with another model, and tool results come from the record.',
     params: ById,
     body: ForkBody,
     idempotent: true,
     reply: { schema: forkSession.reply, status: 201 },
+    example: { params: { id: IDS.session }, body: { atVersion: 42, model: 'claude-opus-4-1' }, reply: FORK },
     problems: {
       404: 'there is no such session, agent or provider',
-      409: 'the `Idempotency-Key` was used for another request',
-      422: 'the version lies inside a turn (`detail` names the nearest ones that do not), or no turn follows it',
+      409: KEY_REUSED,
+      422: '`atVersion` lies inside a turn (`detail` names the nearest valid ones), or no turn follows it',
     },
-  },
-];
+  }),
+} as const;
+
+/** Routes of `/api/v1/approvals`. */
+export const APPROVAL_ROUTES = {
+  listApprovals: defineRoute({
+    method: 'get',
+    path: '/api/v1/approvals',
+    tag: 'Approvals',
+    summary: 'List approvals',
+    description: 'Returns the approvals of all sessions, newest first.',
+    query: ApprovalsQuery,
+    reply: { schema: listApprovals.reply },
+    example: { query: { status: 'pending' }, reply: { approvals: [APPROVAL], nextCursor: null } },
+  }),
+  getApproval: defineRoute({
+    method: 'get',
+    path: '/api/v1/approvals/{id}',
+    tag: 'Approvals',
+    summary: 'Get an approval',
+    description: 'Returns one approval: the tool, its arguments, its status and the decision.',
+    params: ById,
+    reply: { schema: ApprovalView },
+    example: { params: { id: IDS.approval }, reply: APPROVAL },
+    problems: NO_APPROVAL,
+  }),
+  answerApproval: defineRoute({
+    method: 'post',
+    path: '/api/v1/approvals/{id}/answer',
+    tag: 'Approvals',
+    summary: 'Decide an approval',
+    description:
+      'Approves or denies a tool call. The first decision wins. ' +
+      'The same decision sent again by the same caller gets the first response. ' +
+      'Send `digest` to be sure that exactly what you have seen will run.',
+    params: ById,
+    body: ApprovalAnswerBody,
+    reply: { schema: answerApproval.reply },
+    example: {
+      params: { id: IDS.approval },
+      body: { decision: 'approve', reason: 'read-only request', digest: APPROVAL.digest },
+      reply: {
+        recorded: true,
+        approvalId: IDS.approval,
+        decision: 'approve',
+        answeredBy: 'operator',
+        answeredAt: '2026-11-22T10:14:30.000Z',
+      },
+    },
+    problems: {
+      ...NO_APPROVAL,
+      403: 'this credential may not decide the approval',
+      409: 'the approval is already decided or closed, or the digest is not its own',
+    },
+  }),
+} as const;

@@ -1,6 +1,10 @@
 import { z } from 'zod';
+import { ApprovalView, listApprovals } from '../agent/approval-requests.js';
 import { cancelTurn, forkSession, newSession } from '../agent/requests.js';
 import {
+  ApprovalAnswerParams,
+  ApprovalParams,
+  ApprovalsQuery,
   ChatSendParams,
   ConnectParams,
   SessionCancelParams,
@@ -9,103 +13,151 @@ import {
   SessionResumeParams,
   SessionSendParams,
 } from '../gateway/index.js';
-import { APPROVAL_FRAMES, APPROVAL_METHODS } from './approval-methods.js';
-import { StatusView } from './http-routes.js';
+import { APPROVAL, FORK, IDS, SESSION_KEY, STATUS } from './examples.js';
+import { StatusView } from './gateway-routes.js';
 
-/** One method of `/ws`, as its reference tells it. */
+/** One method of `/ws`. */
 export interface SocketMethod {
   readonly name: string;
+  /** Short title. */
   readonly summary: string;
+  /** What the method does, with its limits and errors. Markdown. */
+  readonly description: string;
   readonly params: z.ZodType;
-  /** `stream`: frames under the request's id, up to `done`. */
+  /** Schema of the result. `stream`: the request gets stream frames up to `done` instead of a result. */
   readonly answer: z.ZodType | 'stream';
+  /** Values that the reference shows. `result` is absent for a stream. */
+  readonly example: { readonly params: unknown; readonly result?: unknown };
 }
 
 const None = z.strictObject({});
 
-export const SOCKET_METHODS: readonly SocketMethod[] = [
-  {
-    name: 'connect',
-    summary: 'Says who speaks. The first frame where a token is configured and the upgrade carried none.',
-    params: ConnectParams,
-    answer: z.object({ connectionId: z.string() }),
-  },
-  { name: 'ping', summary: 'Answers.', params: None, answer: z.literal('pong') },
-  { name: 'status', summary: 'What `GET /api/v1/health` tells.', params: None, answer: StatusView },
+const CONVERSATION: readonly SocketMethod[] = [
   {
     name: 'chat.send',
-    summary:
-      'Sends a message from a place; the bindings choose the agent, unless it is named. `/new` begins a new session.',
+    summary: 'Send a message',
+    description:
+      'Sends a message from a channel address. The bindings choose the agent unless `agent` names it, and the address ' +
+      'determines the session. Turns of a session run one after another. `/new` as the content starts a new session and ' +
+      'returns it as a result. Errors: -32029 over budget or rate, -32053 an engine is down.',
     params: ChatSendParams,
     answer: 'stream',
+    example: {
+      params: { channel: 'web', account: 'main', peer: 'alice', content: 'When was my invoice sent?' },
+    },
   },
   {
     name: 'session.send',
-    summary: 'Sends a message to a session that exists.',
+    summary: 'Send a message to a session',
+    description: 'Sends a message to an existing session. Errors: -32004 for an unknown session, else as `chat.send`.',
     params: SessionSendParams,
     answer: 'stream',
+    example: { params: { sessionId: IDS.session, content: 'And how much is it?' } },
   },
   {
     name: 'session.new',
-    summary: "Binds the session's key to a new session; the old one stays readable.",
+    summary: 'Start a new session',
+    description: 'Binds the key of a session or of an address to a new session. The old session stays readable.',
     params: SessionNewParams,
     answer: newSession.reply,
-  },
-  {
-    name: 'session.fork',
-    summary: 'A new session that goes on from this one as it was behind an event.',
-    params: SessionForkParams,
-    answer: forkSession.reply,
-  },
-  {
-    name: 'session.cancel',
-    summary: 'Cancels a turn, by default the one that runs.',
-    params: SessionCancelParams,
-    answer: cancelTurn.reply,
+    example: {
+      params: { sessionId: IDS.session },
+      result: {
+        sessionId: IDS.fork,
+        sessionKey: SESSION_KEY,
+        agentId: 'support',
+        previousSessionId: IDS.session,
+      },
+    },
   },
   {
     name: 'session.resume',
-    summary: 'Every frame after an offset, and then the frames to come, until the connection ends.',
+    summary: 'Resume a stream',
+    description:
+      'Streams every frame of a session after an offset, then new frames as they come, until the connection closes or ' +
+      'the session is resumed again. It works on any gateway. A client that passes the last offset it saw gets each ' +
+      'frame once. Errors: -32004 for an unknown session, -32009 for an offset that the session has not reached.',
     params: SessionResumeParams,
     answer: 'stream',
+    example: { params: { sessionId: IDS.session, after: 1_048_580 } },
   },
-  ...APPROVAL_METHODS,
+  {
+    name: 'session.cancel',
+    summary: 'Cancel a turn',
+    description: 'Cancels a turn: by default the open turn and every queued one. The stream ends with `done`.',
+    params: SessionCancelParams,
+    answer: cancelTurn.reply,
+    example: { params: { sessionId: IDS.session }, result: { cancelled: true } },
+  },
+  {
+    name: 'session.fork',
+    summary: 'Fork a session',
+    description:
+      'Creates a session that continues from an earlier state of this one. With `whatIf` the next turns are repeated ' +
+      'with another model. Errors: -32602 if `atVersion` lies inside a turn.',
+    params: SessionForkParams,
+    answer: forkSession.reply,
+    example: { params: { sessionId: IDS.session, atVersion: 42 }, result: FORK },
+  },
 ];
 
-/** What each kind of stream frame carries in `data`. */
-export const STREAM_FRAMES: Readonly<Record<string, { readonly summary: string; readonly data: z.ZodType }>> =
+const APPROVALS: readonly SocketMethod[] = [
   {
-    accepted: {
-      summary: 'The turn is committed: it will be finished.',
-      data: z.object({ sessionId: z.uuid(), turnId: z.uuid(), agent: z.string() }),
-    },
-    text: { summary: 'A piece of the answer.', data: z.string() },
-    thought: { summary: 'A piece of what the model thought.', data: z.string() },
-    tool_use: {
-      summary: 'A tool call that is recorded and about to be made.',
-      data: z.object({ id: z.string(), name: z.string(), input: z.json() }),
-    },
-    ...APPROVAL_FRAMES,
-    tool_result: {
-      summary: 'What a tool answered.',
-      data: z.object({ id: z.string(), content: z.string(), is_error: z.boolean() }),
-    },
-    usage: {
-      summary: 'What one model call used.',
-      data: z.object({
-        input_tokens: z.int(),
-        output_tokens: z.int(),
-        cost_usd: z.number().nullable(),
-        model: z.string(),
-      }),
-    },
-    error: { summary: 'Why the turn fails.', data: z.object({ code: z.string(), message: z.string() }) },
-    restart: {
-      summary: 'What the attempt before has sent since `offset` is void: its process was lost.',
-      data: z.object({ offset: z.int() }),
-    },
-    done: {
-      summary: 'The end of the turn, always and once.',
-      data: z.object({ turnId: z.uuid(), status: z.enum(['completed', 'failed', 'cancelled']) }),
-    },
-  };
+    name: 'approval.answer',
+    summary: 'Decide an approval',
+    description:
+      'Approves or denies a tool call. The first decision wins; a later one gets -32009 with the approver and the time ' +
+      'of the first. Errors: -32003 if this credential may not decide, -32004 for an unknown approval.',
+    params: ApprovalAnswerParams,
+    answer: z.object({ recorded: z.literal(true) }),
+    example: { params: { approvalId: IDS.approval, decision: 'approve' }, result: { recorded: true } },
+  },
+  {
+    name: 'approval.list',
+    summary: 'List approvals',
+    description: 'Returns the approvals of all sessions, newest first.',
+    params: ApprovalsQuery,
+    answer: listApprovals.reply,
+    example: { params: { status: 'pending' }, result: { approvals: [APPROVAL], nextCursor: null } },
+  },
+  {
+    name: 'approval.get',
+    summary: 'Get an approval',
+    description: 'Returns one approval: the tool, its arguments, its status and the decision.',
+    params: ApprovalParams,
+    answer: ApprovalView,
+    example: { params: { approvalId: IDS.approval }, result: APPROVAL },
+  },
+];
+
+/** All methods of `/ws`. */
+export const SOCKET_METHODS: readonly SocketMethod[] = [
+  {
+    name: 'connect',
+    summary: 'Authenticate',
+    description:
+      'Authenticates the connection. Required as the first frame, within 5 seconds, if a token is configured and the ' +
+      'upgrade had no `Authorization` header. A wrong or missing token closes the connection with 4401.',
+    params: ConnectParams,
+    answer: z.object({ connectionId: z.string() }),
+    example: { params: { token: '…' }, result: { connectionId: IDS.event } },
+  },
+  {
+    name: 'ping',
+    summary: 'Check the connection',
+    description: 'Returns `"pong"`.',
+    params: None,
+    answer: z.literal('pong'),
+    example: { params: {}, result: 'pong' },
+  },
+  {
+    name: 'status',
+    summary: 'Get the status of the installation',
+    description: 'Returns the same as `GET /api/v1/health`.',
+    params: None,
+    answer: StatusView,
+    example: { params: {}, result: STATUS },
+  },
+  ...CONVERSATION,
+  ...APPROVALS,
+];

@@ -18,24 +18,25 @@ export type { DeclaredToolPolicy, RetryCaps, ToolPolicyResult } from './tool-pol
 
 export const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 
-/** What a plug-in's `describe()` says of one tool, as providers are told it. */
+/** One tool, as the plug-in's `describe()` declares it and as models see it. */
 export const ToolDescription = z.object({
   name: ToolName,
   description: z.string().max(4_000),
   /** JSON Schema of the input. */
   inputSchema: z.record(z.string(), z.json()),
-  /** Only an idempotent tool may be called again when its outcome was lost. */
+  /** Only an idempotent tool may be called again when its outcome is lost. */
   idempotent: z.boolean(),
-  /** What it declares, within what the operator allows; absent where neither says anything. */
+  /** Retry policy of the tool, within the operator's limits; absent where neither sets one. */
   retry: ToolRetry.optional(),
-  /** For one try: what the tool declares, at most what the operator allows. */
+  /** Timeout of one try, ms: the tool's own, at most the operator's limit. */
   timeoutMs: z.int().positive().optional(),
   moduleDigest: z.string(),
-  /** What its module may do, sorted. */
+  /** Capabilities of its module, sorted. */
   grants: z.array(z.string()).default([]),
 });
 export type ToolDescription = z.infer<typeof ToolDescription>;
 
+/** Lists the tools of all loaded plug-ins. */
 export const listTools = defineRequest({
   subject: 'cmd.sandbox.tool.list',
   request: z.strictObject({ workspace: WorkspaceId }),
@@ -43,9 +44,10 @@ export const listTools = defineRequest({
   timeoutMs: 5_000,
 });
 
+/** Maximum size of a tool's result, bytes. */
 export const MAX_TOOL_OUTPUT_BYTES = 1024 * 1024;
 
-/** How a call ended. */
+/** Outcome of a tool call. */
 export const ToolReply = z.discriminatedUnion('outcome', [
   z.object({
     outcome: z.literal('completed'),
@@ -56,7 +58,7 @@ export const ToolReply = z.discriminatedUnion('outcome', [
   }),
   z.object({
     outcome: z.literal('failed'),
-    /** `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
+    /** One of `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
     code: z.string(),
     message: z.string(),
     durationMs: z.number(),
@@ -64,22 +66,22 @@ export const ToolReply = z.discriminatedUnion('outcome', [
 ]);
 export type ToolReply = z.output<typeof ToolReply>;
 
-/** Runs one tool call in a fresh instance. The same `callId` again joins the first one's answer while it is remembered. */
+/** Runs one tool call in a fresh instance. A repeated `callId` gets the first call's result while that is cached. */
 export const callTool = defineRequest({
   subject: 'cmd.sandbox.tool.call',
   request: z.strictObject({
     workspace: WorkspaceId,
     sessionId: z.uuid(),
     callId: z.uuid(),
-    /** Lease epoch of the driver; a lower one than seen before for the session is refused. */
+    /** Lease epoch of the driver. An epoch below one already seen for the session is refused. */
     epoch: z.int().nonnegative(),
     name: ToolName,
     input: z.json(),
-    /** The same for each attempt at this call; the tool gets it, and so do the hosts that it asks. */
+    /** The same for each try of this call. The tool and the hosts that it requests get it. */
     idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
-    /** The caller wants no more than this for the call; it never gets more than the tool's own time. */
+    /** Timeout that the caller wants, ms. The tool's own timeout applies if it is shorter. */
     timeoutMs: z.int().positive().max(MAX_TOOL_TIMEOUT_MS).optional(),
-    /** What somebody agreed to: another module, or one with other grants, is not run (`TOOL.CHANGED`). */
+    /** Module and grants that were approved. Any other module or grants are refused with `TOOL.CHANGED`. */
     approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
   }),
   reply: ToolReply,
@@ -87,8 +89,8 @@ export const callTool = defineRequest({
 });
 
 /**
- * Where a call is whose answer is late. Every sandbox process hears it, outside of the queue group, and only one that has
- * the call, or remembers how it ended, answers: if none does, the call or its answer is lost.
+ * Finds a call whose reply is late. Every sandbox process gets the request, outside the queue group. Only a process that
+ * runs the call, or has its outcome cached, replies. Without a reply the call or its outcome is lost.
  */
 export const findCall = defineRequest({
   subject: 'cmd.sandbox.call.find',
@@ -101,8 +103,8 @@ export const findCall = defineRequest({
 });
 
 /**
- * Published, not asked, so that every sandbox process hears it: nobody waits for this call's answer any more, because
- * its turn was cancelled. Whoever runs the call ends its cell; the others, and a message that is lost, change nothing.
+ * Subject that cancels a call, because its turn was cancelled. It is published to every sandbox process. The process that
+ * runs the call ends its cell; the others ignore the message. Losing the message is harmless.
  */
 export const TOOL_CANCEL_SUBJECT = 'hint.sandbox.cancel';
 export const ToolCancel = z.object({
@@ -113,6 +115,7 @@ export const ToolCancel = z.object({
 });
 export type ToolCancel = z.infer<typeof ToolCancel>;
 
+/** A plug-in as the API lists it. */
 export const PluginView = z.object({
   name: z.string(),
   kind: z.enum(['tool', 'channel']),
@@ -123,6 +126,7 @@ export const PluginView = z.object({
   tools: z.array(z.string()),
 });
 export type PluginView = z.infer<typeof PluginView>;
+/** Lists the configured plug-ins. */
 export const listPlugins = defineRequest({
   subject: 'cmd.sandbox.plugin.list',
   request: z.strictObject({ workspace: WorkspaceId }),

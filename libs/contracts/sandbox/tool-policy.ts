@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** No call of a tool takes longer, whoever asks for it. */
+/** Maximum timeout of a tool call, ms. */
 export const MAX_TOOL_TIMEOUT_MS = 60_000;
 export const MIN_TOOL_TIMEOUT_MS = 10;
 export const MAX_TOOL_ATTEMPTS = 10;
@@ -13,15 +13,15 @@ const firstBackoff = z.int().min(MIN_TOOL_BACKOFF_MS).max(MAX_FIRST_BACKOFF_MS);
 const longestBackoff = z.int().min(MIN_TOOL_BACKOFF_MS).max(MAX_TOOL_BACKOFF_MS);
 const GROWS = 'must not be less than the first backoff';
 
-/** How a tool's calls are tried again after a try that may be repeated: of one that is idempotent, or that reached no tool. */
+/** Retry policy of a tool. It applies to a try that reached no tool, and to any try of an idempotent tool. */
 export const ToolRetry = z
   .object({
-    /** Tries that may have reached the tool; those that certainly did not are not counted. */
+    /** Maximum number of tries that may have reached the tool. Tries that reached no tool do not count. */
     maxAttempts: attempts,
-    /** Before the second try; twice as long before each further one. */
+    /** Backoff before the second try, ms. It doubles before each further try. */
     backoffMs: firstBackoff,
     maxBackoffMs: longestBackoff,
-    /** Whether a call that ran out of its time is tried again. */
+    /** True if a call that timed out is retried. */
     onTimeout: z.boolean(),
   })
   .refine(({ backoffMs, maxBackoffMs }) => backoffMs <= maxBackoffMs, {
@@ -29,7 +29,7 @@ export const ToolRetry = z
     message: GROWS,
   });
 export type ToolRetry = z.infer<typeof ToolRetry>;
-/** What holds for an idempotent tool that declares nothing; any other is tried once. */
+/** Retry policy of an idempotent tool that declares none. Any other tool gets one try. */
 export const DEFAULT_TOOL_RETRY: ToolRetry = {
   maxAttempts: 3,
   backoffMs: 500,
@@ -37,13 +37,13 @@ export const DEFAULT_TOOL_RETRY: ToolRetry = {
   onTimeout: false,
 };
 
-/** What somebody else than the tool allows at most; what is absent is not limited. */
+/** Limits that the operator or the agent sets. An absent limit does not apply. */
 export interface RetryCaps {
   readonly maxAttempts?: number | null;
   readonly maxBackoffMs?: number | null;
 }
 
-/** The same policy, within caps: fewer tries and shorter waits, never more. */
+/** Returns a retry policy narrowed to the caps: fewer tries and shorter backoff, never more. */
 export const narrowRetry = (retry: ToolRetry, { maxAttempts, maxBackoffMs }: RetryCaps): ToolRetry => {
   const longest = Math.min(retry.maxBackoffMs, maxBackoffMs ?? retry.maxBackoffMs);
   return {
@@ -54,7 +54,7 @@ export const narrowRetry = (retry: ToolRetry, { maxAttempts, maxBackoffMs }: Ret
   };
 };
 
-/** The retries that a tool declares, as it writes them in JSON. */
+/** Retry policy as a tool declares it in JSON. */
 const DeclaredRetry = z
   .strictObject({
     max_attempts: attempts,
@@ -75,7 +75,7 @@ const DeclaredRetry = z
 
 const DeclaredPolicy = z
   .object({
-    /** For one try of a call. */
+    /** Timeout of one try, ms. */
     timeout_ms: z.int().min(MIN_TOOL_TIMEOUT_MS).max(MAX_TOOL_TIMEOUT_MS).optional(),
     retry: DeclaredRetry.optional(),
   })
@@ -84,7 +84,7 @@ const DeclaredPolicy = z
     ...(retry === undefined ? {} : { retry }),
   }));
 
-/** How a tool wants its calls to be made; what it does not say is the operator's. */
+/** Policy that a tool declares. The operator's settings fill in the rest. */
 export interface DeclaredToolPolicy {
   readonly timeoutMs?: number;
   readonly retry?: ToolRetry;
@@ -94,7 +94,7 @@ export type ToolPolicyResult =
   | { readonly ok: true; readonly policy: DeclaredToolPolicy }
   | { readonly ok: false; readonly reason: string };
 
-/** Reads `timeout_ms` and `retry` of what `describe()` answered. The reason names the key; it may hold the tool's own words. */
+/** Parses `timeout_ms` and `retry` of the result of `describe()`. A failure names the key and may quote the tool. */
 export const parseToolPolicy = (answer: unknown): ToolPolicyResult => {
   const parsed = DeclaredPolicy.safeParse(answer);
   if (parsed.success) return { ok: true, policy: parsed.data };

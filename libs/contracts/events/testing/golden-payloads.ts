@@ -1,28 +1,28 @@
-import { createUpcast } from '../log/upcast.js';
-import type { StoredForm, Upcaster } from '../log/upcast.js';
-import type { EventContract } from './index.js';
+import { createUpcast } from '../../log/upcast.js';
+import type { StoredForm, Upcaster } from '../../log/upcast.js';
+import type { EventContract } from '../index.js';
 
 export interface GoldenPayload extends StoredForm {
-  /** Where it is kept, below `golden/`. */
+  /** Path below `golden/`. */
   readonly file: string;
 }
 
 const nameOf = (contract: EventContract, form: number): string =>
   `${contract.category}/${contract.type}.v${form}.json`;
 
-const parsedAlike = (contract: EventContract, { type, schemaVersion, data }: StoredForm): string | null => {
+const compatibilityFault = (contract: EventContract, { type, schemaVersion, data }: StoredForm): string | null => {
   const result = contract.schema.safeParse({ type, schemaVersion, data });
   if (!result.success)
     return result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
-  const kept = (result.data as StoredForm).data;
-  const lost = Object.keys(data).filter((name) => !(name in kept));
+  const parsed = (result.data as StoredForm).data;
+  const lost = Object.keys(data).filter((name) => !(name in parsed));
   return lost.length > 0 ? `its contract does not know ${lost.join(', ')} any more` : null;
 };
 
-const missingOf = (contract: EventContract, golden: readonly GoldenPayload[]): string[] => {
+const coverageFaults = (contract: EventContract, golden: readonly GoldenPayload[]): string[] => {
   const own = golden.filter(({ type }) => type === contract.type);
-  const forms = Array.from({ length: contract.schemaVersion }, (_, index) => index + 1);
-  const missing = forms
+  const versions = Array.from({ length: contract.schemaVersion }, (_, index) => index + 1);
+  const missing = versions
     .filter((form) => !own.some(({ schemaVersion }) => schemaVersion === form))
     .map((form) => `there is no ${nameOf(contract, form)}`);
   const newest = own.filter(({ schemaVersion }) => schemaVersion === contract.schemaVersion);
@@ -33,8 +33,8 @@ const missingOf = (contract: EventContract, golden: readonly GoldenPayload[]): s
 };
 
 /**
- * What is wrong with the golden payloads, a sentence each: a type or form without one, a field that none shows, content
- * that this version cannot read any more, or reads without a part of it.
+ * Returns one sentence for each fault of the golden payloads: a type or version without a payload, a field that no payload
+ * shows, or content that the current contract rejects or drops in part.
  */
 export const faultsOfGolden = (
   contracts: readonly EventContract[],
@@ -45,8 +45,8 @@ export const faultsOfGolden = (
   const unread = golden.flatMap((payload) => {
     const contract = contracts.find(({ type }) => type === payload.type);
     if (!contract) return [`${payload.file}: no contract reads ${payload.type} any more`];
-    const why = parsedAlike(contract, upcast(payload));
+    const why = compatibilityFault(contract, upcast(payload));
     return why === null ? [] : [`${payload.file} cannot be read any more: ${why}`];
   });
-  return [...contracts.flatMap((contract) => missingOf(contract, golden)), ...unread];
+  return [...contracts.flatMap((contract) => coverageFaults(contract, golden)), ...unread];
 };

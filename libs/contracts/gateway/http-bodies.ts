@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { ApprovalStatus, MAX_REASON_LENGTH } from '../agent/approval-requests.js';
+import { AgentId, forkSession } from '../agent/requests.js';
+import { RunInputs, WORKFLOW_LIMITS } from '../agent/workflow-definition.js';
+import { RUN_STATES } from '../agent/workflow-requests.js';
+import { ExportFormat } from '../log/index.js';
+
+/** An RFC 9457 problem document. */
+export const Problem = z.object({
+  type: z.string().describe('`about:blank`: `title` is the title of the HTTP status.'),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string().describe('What happened and what to do, for a person.'),
+  instance: z.string().describe('Id of the request, as in the gateway’s log lines.'),
+  code: z.string().describe('Stable error code for programs, such as `GATEWAY.INVALID_BODY`; listed in docs/errors.md.'),
+});
+export type Problem = z.infer<typeof Problem>;
+
+/** Path parameter `id` of a resource whose id is a UUID. */
+export const ById = z.object({ id: z.uuid('the id must be a UUID') });
+
+const Cursor = z.string().max(200).optional().describe('`nextCursor` of the page before.');
+const PageLimit = z.coerce.number().int().min(1).max(200).default(50).describe('Maximum number of items.');
+
+/** Query of every list that pages by a cursor. */
+export const PageQuery = z.strictObject({ limit: PageLimit, cursor: Cursor });
+
+/** Query of `GET /api/v1/events`. */
+export const EventsQuery = z.strictObject({
+  type: z
+    .string()
+    .regex(/^[A-Za-z]{1,100}$/, 'must be the name of an event type')
+    .optional()
+    .describe('Event type, such as `TurnFailed`.'),
+  agent: AgentId.optional().describe('Only events of sessions of this agent, and of runs with a task of this agent.'),
+  stream: z
+    .string()
+    .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
+    .optional()
+    .describe('Event stream, such as `session-<id>` or `run-<id>`.'),
+  severity: z
+    .enum(['info', 'warning', 'error'])
+    .optional()
+    .describe('`error`: failures of turns, tool calls, tasks and runs. `warning`: aborts, cancellations, corrections.'),
+  since: z.iso.datetime({ offset: true }).optional().describe('Only events recorded at this time or later.'),
+  until: z.iso.datetime({ offset: true }).optional().describe('Only events recorded before this time.'),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Maximum number of events.'),
+  cursor: Cursor,
+  offset: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(100_000)
+    .optional()
+    .describe('Number of matching events to skip. A cursor is cheaper on a long log.'),
+});
+export type EventsQuery = z.infer<typeof EventsQuery>;
+
+/** Query of `GET /api/v1/sessions/:id/export`. */
+export const ExportQuery = z.strictObject({
+  format: ExportFormat.default('jsonl').describe('`jsonl`: a header line, then one event a line. `json`: one document.'),
+});
+
+/** Body of `POST /api/v1/sessions/:id/fork`. */
+export const ForkBody = forkSession.request.omit({
+  workspace: true,
+  caller: true,
+  sessionId: true,
+  idempotencyKey: true,
+});
+
+/** Query of `GET /api/v1/approvals`, and params of `approval.list`. */
+export const ApprovalsQuery = z.strictObject({
+  status: ApprovalStatus.optional(),
+  session: z.uuid().optional().describe('Only approvals of this session.'),
+  limit: PageLimit,
+  cursor: Cursor,
+});
+/** Body of `POST /api/v1/approvals/:id/answer`. */
+export const ApprovalAnswerBody = z.strictObject({
+  decision: z.enum(['approve', 'deny']),
+  reason: z
+    .string()
+    .max(MAX_REASON_LENGTH)
+    .default('')
+    .describe('Reason of the decision. The model gets the reason of a denial.'),
+  digest: z
+    .string()
+    .max(128)
+    .optional()
+    .describe('Digest that the approver has seen. A decision with another digest is refused with a conflict.'),
+});
+export const ApprovalParams = z.strictObject({ approvalId: z.uuid() });
+export const ApprovalAnswerParams = ApprovalAnswerBody.extend({ approvalId: z.uuid() });
+
+const Source = z.union([z.string().min(1).max(WORKFLOW_LIMITS.sourceLength), z.record(z.string(), z.json())]);
+
+/** Body that saves a workflow: YAML text, the definition as JSON, or `{definition, draft}`. */
+export const WorkflowBody = z
+  .union([
+    z.string().min(1).max(WORKFLOW_LIMITS.sourceLength).describe('Definition as YAML (`application/yaml`).'),
+    z
+      .strictObject({
+        definition: Source,
+        draft: z.boolean().optional().describe('True saves an invalid definition instead of refusing it.'),
+      })
+      .describe('Definition as YAML text or JSON, with options.'),
+    z.record(z.string(), z.json()).describe('Definition as JSON.'),
+  ])
+  .transform((body) =>
+    typeof body === 'string' || !('definition' in body)
+      ? { source: body, draft: false }
+      : { source: body.definition as z.output<typeof Source>, draft: body.draft === true },
+  );
+
+/** Body of `POST /api/v1/workflows/:id/start`. */
+export const StartBody = z.preprocess((body) => body ?? {}, z.strictObject({ inputs: RunInputs.optional() }));
+
+/** Body of `POST /api/v1/runs`. */
+export const RunBody = z.strictObject({
+  workflow: Source.describe('Definition of the workflow, as YAML text or JSON.'),
+  inputs: RunInputs.optional(),
+});
+
+/** Query of `GET /api/v1/runs`. */
+export const RunsQuery = PageQuery.extend({
+  workflow: z.uuid().optional().describe('Only runs of this workflow.'),
+  status: z.enum(RUN_STATES).optional(),
+});

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH, forkSession } from '../agent/requests.js';
+
+/** Version of the WebSocket protocol, sent in `session.ack`. */
+export const PROTOCOL_VERSION = 1;
+
+/** JSON-RPC 2.0 error codes of the gateway. */
+export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  unauthenticated: -32001,
+  forbidden: -32003,
+  notFound: -32004,
+  conflict: -32009,
+  exhausted: -32029,
+  providerFailed: -32050,
+  engineDown: -32053,
+} as const;
+
+export const LIMITS = {
+  /** Maximum size of a frame, bytes. A larger frame gets an error; the connection stays open. */
+  frameBytes: 1024 * 1024,
+  /** Size above which a frame closes the connection with 1009, bytes. */
+  closeBytes: 4 * 1024 * 1024,
+  /** Timeout for the `connect` frame, ms. */
+  connectMs: 5_000,
+  /** Maximum size of an HTTP body, bytes. */
+  bodyBytes: 1024 * 1024,
+} as const;
+
+/** Unsolicited frame to every open socket when an engine becomes unreachable or reachable again. */
+export const EngineStatusChange = z.object({
+  type: z.enum(['gateway.degraded', 'gateway.recovered']),
+  engines: z
+    .array(z.string())
+    .min(1)
+    .describe('Names as in `status`. `gateway.degraded`: all unreachable engines. `gateway.recovered`: those that are back.'),
+  message: z.string(),
+  since: z.iso.datetime().describe('Time of the first failed check, or of the recovery.'),
+});
+export type EngineStatusChange = z.infer<typeof EngineStatusChange>;
+
+const Part = z.string().min(1).max(200);
+const Content = z
+  .string()
+  .min(1)
+  .max(MAX_CONTENT_LENGTH)
+  .describe('Text of the message, at most 262,144 UTF-16 units. `/new` starts a new session instead of a turn.');
+const SessionId = z.uuid().describe('Id of an existing session.');
+
+export const RpcRequest = z.object({
+  jsonrpc: z.literal('2.0').optional(),
+  id: z.union([z.string().max(200), z.number(), z.null()]).optional(),
+  method: z.string().max(100),
+  params: z.record(z.string(), z.unknown()).optional(),
+  /** W3C trace context of the client's span. An invalid value is ignored, as the standard requires. */
+  traceparent: z.unknown().optional(),
+});
+export type RpcRequest = z.infer<typeof RpcRequest>;
+
+export const ConnectParams = z.strictObject({
+  token: z.string().min(1).max(4_096).describe('The gateway’s token.'),
+});
+export const ChatSendParams = z.strictObject({
+  channel: Part.describe('Channel of the message, such as `web` or `telegram`.'),
+  account: Part.describe('Account of the channel that received the message.'),
+  peer: Part.describe('Sender of the message within the account.'),
+  content: Content,
+  guild: Part.optional().describe('Guild or server of the message; used by bindings only.'),
+  team: Part.optional().describe('Team of the message; used by bindings only.'),
+  agent: AgentId.optional().describe('Agent to send to. Default: the agent of the best matching binding.'),
+  idempotencyKey: IdempotencyKey.optional(),
+});
+export type ChatSendParams = z.infer<typeof ChatSendParams>;
+export const SessionSendParams = z.strictObject({
+  sessionId: SessionId,
+  content: Content,
+  idempotencyKey: IdempotencyKey.optional(),
+});
+export const SessionNewParams = z.union([
+  z.strictObject({ sessionId: SessionId, idempotencyKey: IdempotencyKey.optional() }),
+  ChatSendParams.omit({ content: true }),
+]);
+export const SessionForkParams = forkSession.request.omit({ workspace: true, caller: true });
+export const SessionResumeParams = z.strictObject({
+  sessionId: SessionId,
+  after: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe('Offset of the last frame that the client has. 0 streams the session from its beginning.'),
+});
+export const SessionCancelParams = z.strictObject({
+  sessionId: SessionId,
+  turnId: z.uuid().optional().describe('Turn to cancel. Default: the open turn and every queued one.'),
+});
+
+/** A routing rule. All given fields must match. The first given of peer, guild, team, account, channel is its rank. */
+export const Binding = z.strictObject({
+  agent: AgentId,
+  channel: Part.optional(),
+  account: Part.optional(),
+  peer: Part.optional(),
+  guild: Part.optional(),
+  team: Part.optional(),
+});
+export type Binding = z.infer<typeof Binding>;

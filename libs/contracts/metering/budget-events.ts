@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { event } from '../log/stored-event.js';
+
+export const SCOPE_KINDS = ['session', 'day', 'month'] as const;
+export type ScopeKind = (typeof SCOPE_KINDS)[number];
+
+/** One budget that a reservation spends from. The UTC day or month is fixed at reservation. */
+export const BudgetScope = z.object({
+  kind: z.enum(SCOPE_KINDS),
+  /** Row key: `session/<id>`, `day/2026-11-21`, `month/2026-11`. */
+  key: z.string(),
+  /** Limits at admission; null for none. */
+  limitTokens: z.int().nonnegative().nullable(),
+  limitMicroUsd: z.int().nonnegative().nullable(),
+});
+export type BudgetScope = z.infer<typeof BudgetScope>;
+
+/** Price of a model, integer micro-USD per million tokens. */
+export const Price = z.object({
+  inputMicroUsdPerMtok: z.int().nonnegative(),
+  outputMicroUsdPerMtok: z.int().nonnegative(),
+});
+export type Price = z.infer<typeof Price>;
+
+/** Opens a `budget-<reservationId>` stream. */
+export const BudgetReserved = event('BudgetReserved', {
+  reservationId: z.uuid(),
+  sessionId: z.uuid(),
+  turnId: z.uuid(),
+  attempt: z.int().positive(),
+  agentId: z.string(),
+  sessionKey: z.string(),
+  provider: z.string(),
+  model: z.string(),
+  scopes: z.array(BudgetScope),
+  inputBound: z.int().nonnegative(),
+  outputBound: z.int().nonnegative(),
+  /** inputBound + outputBound: the amount that every scope reserves until the reservation ends. */
+  tokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  price: Price.nullable(),
+  reservedAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+});
+/** Usage record of one attempt. Usage over the bound is charged in full. */
+export const BudgetSettled = event('BudgetSettled', {
+  reservationId: z.uuid(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  estimated: z.boolean(),
+  settledAt: z.iso.datetime(),
+});
+/** The reservation is released, because nothing can have been billed. */
+export const BudgetReleased = event('BudgetReleased', {
+  reservationId: z.uuid(),
+  reason: z.string(),
+  releasedAt: z.iso.datetime(),
+});
+/** No usage was reported in time. The attempt is charged at its bound. */
+export const BudgetExpired = event('BudgetExpired', {
+  reservationId: z.uuid(),
+  tokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  expiredAt: z.iso.datetime(),
+});
+/** The usage became known after the reservation expired. It replaces the charge at the bound. */
+export const BudgetCorrected = event('BudgetCorrected', {
+  reservationId: z.uuid(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  microUsd: z.int().nonnegative(),
+  correctedAt: z.iso.datetime(),
+});
+/**
+ * A call exceeded its bound and took this scope over its limit. The scope admits no call until an operator unfreezes it.
+ * Stored in the stream of the reservation that caused it, in the same append as its charge.
+ */
+export const BudgetScopeFrozen = event('BudgetScopeFrozen', {
+  reservationId: z.uuid(),
+  scopeKey: z.string(),
+  boundTokens: z.int().nonnegative(),
+  usedTokens: z.int().nonnegative(),
+  boundMicroUsd: z.int().nonnegative(),
+  usedMicroUsd: z.int().nonnegative(),
+  frozenAt: z.iso.datetime(),
+});
+/** An operator unfroze the scope. Stored in the stream of the reservation that froze it last. */
+export const BudgetScopeUnfrozen = event('BudgetScopeUnfrozen', {
+  reservationId: z.uuid(),
+  scopeKey: z.string(),
+  by: z.string(),
+  reason: z.string(),
+  unfrozenAt: z.iso.datetime(),
+});
+export const BudgetEvent = z.discriminatedUnion('type', [
+  BudgetReserved,
+  BudgetSettled,
+  BudgetReleased,
+  BudgetExpired,
+  BudgetCorrected,
+  BudgetScopeFrozen,
+  BudgetScopeUnfrozen,
+]);
+export type BudgetEvent = z.infer<typeof BudgetEvent>;
+export type BudgetEventOf<T extends BudgetEvent['type']> = Extract<BudgetEvent, { type: T }>;
+/** Returns the id of a reservation's event stream. */
+export const budgetStream = (reservationId: string): string => `budget-${reservationId}`;

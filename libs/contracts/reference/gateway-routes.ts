@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import { AgentView } from '../agent/requests.js';
+import { EventsQuery } from '../gateway/index.js';
+import { HealthReport } from '../messaging/index.js';
+import { AGENT, EVENT, STATUS } from './examples.js';
+import { defineRoute } from './http-route.js';
+
+const NextCursor = z
+  .string()
+  .nullable()
+  .describe('Pass it as `cursor` for the next page; null on the last page.');
+
+/** An event of the log, as `GET /api/v1/events` returns it. */
+export const EventView = z.object({
+  position: z.int().positive().describe('Position in the log. Positions have no gaps.'),
+  category: z.string(),
+  streamId: z.string(),
+  streamVersion: z.int().positive().describe('Position within the event stream, from 1.'),
+  eventId: z.uuid(),
+  type: z.string(),
+  schemaVersion: z.int().positive(),
+  severity: z.enum(['info', 'warning', 'error']),
+  data: z.json(),
+  metadata: z.json().describe('Origin of the event: correlation id, causation id, trace context, service.'),
+  recordedAt: z.iso.datetime(),
+  hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .describe('SHA-256 of the event and the hash before it in its stream, hex.'),
+});
+
+/** Result of `status` and `GET /api/v1/health`. */
+export const StatusView = z.object({
+  status: z.enum(['ok', 'degraded']).describe('`degraded` if any service is unhealthy.'),
+  version: z.string(),
+  uptime: z.int().nonnegative().describe('Time since this gateway started, seconds.'),
+  provider: z
+    .object({ name: z.string(), kind: z.string(), model: z.string() })
+    .describe('Provider and model of the default agent.'),
+  services: z
+    .record(
+      z.string(),
+      HealthReport.partial().extend({ healthy: z.boolean(), error: z.string().optional() }),
+    )
+    .describe('Health report of each service. `error` if the service did not respond.'),
+  engines: z
+    .record(z.string(), z.object({ healthy: z.boolean(), detail: z.string().optional() }))
+    .describe('Health of PostgreSQL, NATS and Temporal, as the services see them.'),
+  plugins: z.array(z.json()).nullable().describe('Configured plug-ins; null if the sandbox did not respond.'),
+  sessions: z.int().nonnegative().nullable().describe('Number of sessions so far; null if unknown.'),
+  stale: z
+    .array(z.enum(['plugins', 'sessions']))
+    .describe('Fields that come from the cache, because an engine or a service is down.'),
+  features: z.record(z.string(), z.boolean()),
+  temporalUi: z.string().nullable().describe('URL of Temporal’s web interface; null if there is none.'),
+});
+
+const Page = (media = 'text/html') => ({ schema: z.string(), media });
+
+/** Agents, the event log, health, metrics and the reference itself. */
+export const GATEWAY_ROUTES = {
+  listAgents: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents',
+    tag: 'Agents',
+    summary: 'List agents',
+    description:
+      'Returns the agents of the configuration with their current state. ' +
+      'While an engine is down the list comes from the cache and `stale` is true.',
+    reply: {
+      schema: z.object({
+        agents: z.array(AgentView),
+        nextCursor: z.string().nullable(),
+        stale: z.literal(true).optional().describe('Present if the list comes from the cache.'),
+      }),
+    },
+    example: { reply: { agents: [AGENT], nextCursor: null } },
+  }),
+  getAgent: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents/{id}',
+    tag: 'Agents',
+    summary: 'Get an agent',
+    description: 'Returns one configured agent with its current state.',
+    params: z.object({ id: z.string().describe('Id of the agent.') }),
+    reply: { schema: AgentView },
+    example: { params: { id: 'support' }, reply: AGENT },
+    problems: { 404: 'there is no agent with this id' },
+  }),
+  readEvents: defineRoute({
+    method: 'get',
+    path: '/api/v1/events',
+    tag: 'Log',
+    summary: 'Read the event log',
+    description:
+      'Returns events of the workspace, oldest first. Filters combine with AND. A page holds 100 events by default and ' +
+      '1,000 at most. Continue with `cursor`; a cursor from before a restore of the log is refused with 409.',
+    query: EventsQuery,
+    reply: { schema: z.object({ events: z.array(EventView), nextCursor: NextCursor }) },
+    example: {
+      query: { severity: 'error', agent: 'support', since: '2026-11-22T00:00:00Z', limit: 50 },
+      reply: { events: [EVENT], nextCursor: 'cDEwMjRlMQ' },
+    },
+    problems: {
+      400: 'a filter or the cursor is invalid; `detail` names it',
+      409: 'the log was restored since the cursor was issued (`GATEWAY.EPOCH_CHANGED`); start without a cursor',
+    },
+  }),
+  health: defineRoute({
+    method: 'get',
+    path: '/api/v1/health',
+    tag: 'Operations',
+    summary: 'Get the status of the installation',
+    description:
+      'Returns the health of all services and engines, the provider in use, the plug-ins and the number of sessions. ' +
+      'The status is 200 even if a service is down; `status` is then `degraded`.',
+    reply: { schema: StatusView },
+    example: { reply: STATUS },
+  }),
+  alive: defineRoute({
+    method: 'get',
+    path: '/healthz',
+    tag: 'Operations',
+    summary: 'Liveness probe',
+    description: 'Returns 200 while the process runs. It checks no engine and needs no token.',
+    reply: { schema: z.object({ status: z.literal('alive'), service: z.string(), version: z.string() }) },
+    example: { reply: { status: 'alive', service: 'gateway', version: '0.1.0' } },
+    open: true,
+    everywhere: true,
+  }),
+  ready: defineRoute({
+    method: 'get',
+    path: '/readyz',
+    tag: 'Operations',
+    summary: 'Readiness probe',
+    description: 'Checks every engine that the gateway needs, now. Each check takes at most one second.',
+    reply: {
+      schema: z.object({
+        status: z.literal('ready'),
+        service: z.string(),
+        checks: HealthReport.shape.checks,
+      }),
+    },
+    example: {
+      reply: { status: 'ready', service: 'gateway', checks: [{ name: 'postgres', healthy: true }] },
+    },
+    problems: { 503: 'an engine is unreachable; `detail` names it' },
+    open: true,
+    everywhere: true,
+  }),
+  metrics: defineRoute({
+    method: 'get',
+    path: '/metrics',
+    tag: 'Operations',
+    summary: 'Prometheus metrics',
+    description: 'Returns the metrics of this gateway process in the Prometheus text format.',
+    reply: { schema: z.string(), media: 'text/plain' },
+    example: {},
+    everywhere: true,
+  }),
+  openApi: defineRoute({
+    method: 'get',
+    path: '/openapi.json',
+    tag: 'Reference',
+    summary: 'OpenAPI document',
+    description: 'Returns this HTTP reference as an OpenAPI 3.1 document.',
+    reply: { schema: z.json() },
+    example: {},
+  }),
+  asyncApi: defineRoute({
+    method: 'get',
+    path: '/asyncapi.json',
+    tag: 'Reference',
+    summary: 'AsyncAPI document',
+    description: 'Returns the reference of the WebSocket `/ws` as an AsyncAPI 3 document.',
+    reply: { schema: z.json() },
+    example: {},
+  }),
+  docs: defineRoute({
+    method: 'get',
+    path: '/docs',
+    tag: 'Reference',
+    summary: 'API reference as a web page',
+    description: 'Returns the page that shows both documents, with search, examples and test requests.',
+    reply: Page(),
+    example: {},
+  }),
+  docsScript: defineRoute({
+    method: 'get',
+    path: '/docs/reference.js',
+    tag: 'Reference',
+    summary: 'Script of the reference page',
+    description: 'Returns the script that starts the reference page.',
+    reply: Page('text/javascript'),
+    example: {},
+  }),
+  docsBundle: defineRoute({
+    method: 'get',
+    path: '/docs/scalar.js',
+    tag: 'Reference',
+    summary: 'Renderer of the reference page',
+    description: 'Returns the Scalar API reference (MIT), about 4 MB, compressed where the browser accepts it.',
+    reply: Page('text/javascript'),
+    example: {},
+  }),
+} as const;

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { ApproverRole } from '../agent/approval-events.js';
+import type { FrameEvent } from '../agent/frames.js';
+import { APPROVAL, IDS } from './examples.js';
+
+/** One kind of stream frame: `{"id":1,"event":E,"data":…,"offset":N}`. */
+export interface StreamFrameKind {
+  readonly summary: string;
+  /** Schema of `data`. */
+  readonly data: z.ZodType;
+  readonly example: unknown;
+}
+
+/** Every kind of stream frame. The index signature lets a client look up an event that it received. */
+export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
+  Readonly<Record<string, StreamFrameKind>> = {
+  accepted: {
+    summary: 'First frame of a turn. The turn is committed and will end with `done`, even after a crash.',
+    data: z.object({ sessionId: z.uuid(), turnId: z.uuid(), agent: z.string() }),
+    example: { sessionId: IDS.session, turnId: IDS.turn, agent: 'support' },
+  },
+  text: {
+    summary: 'Part of the answer. The answer is the texts of the turn, joined, minus those voided by `restart`.',
+    data: z.string(),
+    example: 'The invoice was sent on ',
+  },
+  thought: {
+    summary: 'Part of the model’s reasoning, where the provider streams it.',
+    data: z.string(),
+    example: 'The user asks for the date of the invoice.',
+  },
+  tool_use: {
+    summary: 'A tool call that is recorded and about to be made. `id` links it to its `tool_result`.',
+    data: z.object({ id: z.string(), name: z.string(), input: z.json() }),
+    example: { id: IDS.call, name: 'calculator', input: { expression: '6*7' } },
+  },
+  approval: {
+    summary: 'A tool call needs an approval. The turn waits for `approval.answer` until `expiresAt`.',
+    data: z.object({
+      approvalId: z.uuid(),
+      id: z.string(),
+      name: z.string(),
+      input: z.json(),
+      digest: z.string(),
+      answerBy: ApproverRole,
+      expiresAt: z.iso.datetime(),
+    }),
+    example: {
+      approvalId: IDS.approval,
+      id: IDS.call,
+      name: APPROVAL.tool,
+      input: APPROVAL.input,
+      digest: APPROVAL.digest,
+      answerBy: 'operator',
+      expiresAt: APPROVAL.expiresAt,
+    },
+  },
+  approval_update: {
+    summary: 'The status of an approval changed: it was decided, it expired, it was voided, or it escalated to `to`.',
+    data: z.object({
+      approvalId: z.uuid(),
+      status: z.enum(['granted', 'denied', 'expired', 'voided', 'escalated']),
+      answeredBy: z.string().optional(),
+      reason: z.string().optional(),
+      to: ApproverRole.optional(),
+    }),
+    example: { approvalId: IDS.approval, status: 'granted', answeredBy: 'operator', reason: '' },
+  },
+  tool_result: {
+    summary: 'Result of the tool call `id`. `is_error` is true if the tool failed or the call was refused.',
+    data: z.object({ id: z.string(), content: z.string(), is_error: z.boolean() }),
+    example: { id: IDS.call, content: '42', is_error: false },
+  },
+  usage: {
+    summary: 'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price.',
+    data: z.object({
+      input_tokens: z.int(),
+      output_tokens: z.int(),
+      cost_usd: z.number().nullable(),
+      model: z.string(),
+    }),
+    example: { input_tokens: 812, output_tokens: 64, cost_usd: 0.0034, model: 'claude-sonnet-4-5' },
+  },
+  error: {
+    summary: 'Reason why the turn fails. `done` with the status `failed` follows.',
+    data: z.object({ code: z.string(), message: z.string() }),
+    example: { code: 'BUDGET.EXCEEDED', message: 'token budget exceeded (session: 9500/10000)' },
+  },
+  restart: {
+    summary:
+      'A process was lost or an attempt is retried. Discard the frames of this turn from `data.offset` up to this frame.',
+    data: z.object({ offset: z.int() }),
+    example: { offset: 1_048_577 },
+  },
+  done: {
+    summary: 'Last frame of a turn. Each turn ends with exactly one.',
+    data: z.object({ turnId: z.uuid(), status: z.enum(['completed', 'failed', 'cancelled']) }),
+    example: { turnId: IDS.turn, status: 'completed' },
+  },
+};
