@@ -83,7 +83,7 @@ export const slowConnectionIds = (stack: TestStack): ReadonlySet<string> =>
     stack
       .readLog('gateway-1')
       .split('\n')
-      .filter((line) => line.includes('client reads too slowly'))
+      .filter((line) => line.includes('slow client closed'))
       .flatMap((line) => /"connectionId":"([^"]+)"/.exec(line)?.[1] ?? []),
   );
 

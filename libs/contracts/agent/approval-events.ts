@@ -9,18 +9,23 @@ export type ApproverRole = z.infer<typeof ApproverRole>;
 const approvalIds = { turnId: z.uuid(), callId: z.uuid(), approvalId: z.uuid() };
 
 /**
- * A tool call waits for an approval. The approval covers exactly what `digest` binds: the workspace, the session,
- * the call, the tool, its module, the arguments and the module's grants.
+ * A tool call waits for an approval. The approval covers exactly what `digest` binds: the
+ * workspace, the session, the call, the tool, its module, the arguments and the module's grants.
  */
 export const ApprovalRequested = event('ApprovalRequested', {
   ...approvalIds,
   name: z.string(),
   input: z.json(),
-  /** SHA-256 (hex) of the module that would run; empty for a tool that the sandbox does not have. */
+  /**
+   * SHA-256 (hex) of the module that would run; empty for a tool that the sandbox does not have.
+   */
   moduleDigest: z.string(),
   /** Capabilities of the module, sorted. */
   grants: z.array(z.string()),
-  /** SHA-256 (hex) of the RFC 8785 form of `{workspace,session,call,tool,moduleDigest,arguments,grants}`. */
+  /**
+   * SHA-256 (hex) of the RFC 8785 form of
+   * `{workspace,session,call,tool,moduleDigest,arguments,grants}`.
+   */
   digest: z.string(),
   /** Least privileged role that may decide. */
   answerBy: ApproverRole,
@@ -56,7 +61,10 @@ export const ApprovalEscalated = event('ApprovalEscalated', {
   to: ApproverRole,
   escalatedAt: z.iso.datetime(),
 });
-/** The module or its grants changed since the request. The call is not made; `message` is its result. */
+/**
+ * The module or its grants changed since the request. The call is not made; `message` is its
+ * result.
+ */
 export const ApprovalVoided = event('ApprovalVoided', {
   ...approvalIds,
   /** Digest of the call as it would run now. */
@@ -92,7 +100,10 @@ const closed = (
   ['tool_result', { id: callId, content: message, is_error: true }],
 ];
 
-/** Returns the client frames of an approval event: `approval` for the request, `approval_update` for each change. */
+/**
+ * Returns the client frames of an approval event: `approval` for the request, `approval_update` for
+ * each change.
+ */
 export const approvalFrames = ({ type, data }: ApprovalEvent): ApprovalFrame[] => {
   switch (type) {
     case 'ApprovalRequested': {

@@ -22,19 +22,29 @@ export const ApprovalView = z.object({
   agentId: z.string(),
   tool: z.string().describe('Name of the tool that would be called.'),
   input: z.json().describe('Arguments of the call.'),
-  digest: z.string().describe('Digest of exactly what would run. Send it with the decision to be sure of it.'),
+  digest: z
+    .string()
+    .describe('Digest of exactly what would run. Send it with the decision to be sure of it.'),
   answerBy: ApproverRole.describe('Least privileged role that may decide.'),
   requestedAt: z.iso.datetime(),
-  expiresAt: z.iso.datetime().describe('Time at which an undecided approval expires and the call is refused.'),
+  expiresAt: z.iso
+    .datetime()
+    .describe('Time at which an undecided approval expires and the call is refused.'),
   escalateTo: ApproverRole.nullable().describe('Role that is asked as well after a while; null for none.'),
   escalatedAt: z.iso.datetime().nullable(),
-  answeredBy: z.string().nullable().describe('Credential that decided; null while undecided or without a decision.'),
+  answeredBy: z
+    .string()
+    .nullable()
+    .describe('Credential that decided; null while undecided or without a decision.'),
   closedAt: z.iso.datetime().nullable().describe('Time at which the approval left `pending`.'),
   reason: z.string().nullable().describe('Reason given with the decision.'),
 });
 export type ApprovalView = z.infer<typeof ApprovalView>;
 
-/** Principal that decides an approval. A credential with an `agentId` belongs to an agent and may never decide. */
+/**
+ * Principal that decides an approval. A credential with an `agentId` belongs to an agent and may
+ * never decide.
+ */
 export const Approver = z.strictObject({
   caller: z.string().min(1).max(200),
   role: z.enum(['viewer', ...ApproverRole.options]),
@@ -44,7 +54,10 @@ export type Approver = z.infer<typeof Approver>;
 
 const Decision = z.enum(['approve', 'deny']);
 
-/** Decides an approval. Replies after the commit. A repeated decision of the same caller gets the first reply again. */
+/**
+ * Decides an approval. Replies after the commit. A repeated decision of the same caller gets the
+ * first reply again.
+ */
 export const answerApproval = defineRequest({
   subject: 'cmd.agent.approval.answer',
   request: z.strictObject({
@@ -78,7 +91,10 @@ export const listApprovals = defineRequest({
   }),
   reply: z.object({
     approvals: z.array(ApprovalView),
-    nextCursor: z.string().nullable().describe('Pass it as `cursor` for the next page; null on the last page.'),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('Pass it as `cursor` for the next page; null on the last page.'),
   }),
   timeoutMs: 5_000,
 });

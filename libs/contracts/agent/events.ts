@@ -4,7 +4,10 @@ import { SessionForkedData } from './fork-events.js';
 import { event } from '../log/stored-event.js';
 import { ToolRetry } from '../sandbox/index.js';
 
-/** Tokens of one model call. `estimated` is true when the provider reported none, or invalid numbers. */
+/**
+ * Tokens of one model call. `estimated` is true when the provider reported none, or invalid
+ * numbers.
+ */
 export const Usage = z.object({
   inputTokens: z.int().nonnegative(),
   outputTokens: z.int().nonnegative(),
@@ -12,11 +15,17 @@ export const Usage = z.object({
 });
 export type Usage = z.infer<typeof Usage>;
 
-/** Length of one text or thought frame of an attempt, UTF-16 units. Frames cut the attempt's text in order. */
+/**
+ * Length of one text or thought frame of an attempt, UTF-16 units. Frames cut the attempt's text in
+ * order.
+ */
 export const StreamedFrame = z.object({ kind: z.enum(['text', 'thought']), length: z.int().positive() });
 export type StreamedFrame = z.infer<typeof StreamedFrame>;
 
-/** A tool call as the model requested it. `callId` is unique; `providerCallId` is the provider's and may repeat. */
+/**
+ * A tool call as the model requested it. `callId` is unique; `providerCallId` is the provider's and
+ * may repeat.
+ */
 export const ToolCall = z.object({
   callId: z.uuid(),
   providerCallId: z.string(),
@@ -25,7 +34,10 @@ export const ToolCall = z.object({
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-/** A conversation with an agent begins. After `/new`, `previousSessionId` names the session that the key had before. */
+/**
+ * A conversation with an agent begins. After `/new`, `previousSessionId` names the session that the
+ * key had before.
+ */
 export const SessionStarted = event('SessionStarted', {
   sessionId: z.uuid(),
   /** `{agent}:{channel}:{account}:{peer}`, each part percent-escaped. */
@@ -34,7 +46,9 @@ export const SessionStarted = event('SessionStarted', {
   previousSessionId: z.uuid().optional(),
   startedAt: z.iso.datetime(),
 });
-/** Follows `SessionStarted`: this session continues a copy of another one, which stays unchanged. */
+/**
+ * Follows `SessionStarted`: this session continues a copy of another one, which stays unchanged.
+ */
 export const SessionForked = event('SessionForked', SessionForkedData);
 /** Stored in the stream of the key: binds the key to a session. */
 export const SessionKeyBound = event('SessionKeyBound', { sessionKey: z.string(), sessionId: z.uuid() });
@@ -56,7 +70,9 @@ export const TurnPolicy = ModelChoice.extend({
   maxIterations: z.int().positive(),
 });
 export type TurnPolicy = z.infer<typeof TurnPolicy>;
-/** An attempt at a model call begins. `attempt` counts the model attempts of the session, from 1. */
+/**
+ * An attempt at a model call begins. `attempt` counts the model attempts of the session, from 1.
+ */
 export const ModelCallStarted = event('ModelCallStarted', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
@@ -132,16 +148,22 @@ export const ToolCallRequested = event('ToolCallRequested', {
   idempotencyKey: z.string(),
   /** Declared by the tool. Only an idempotent call may be repeated when its outcome is lost. */
   idempotent: z.boolean(),
-  /** True when a `ToolCallClaimed` precedes each try. Absent: this event is the claim, unless the tool is idempotent. */
+  /**
+   * True when a `ToolCallClaimed` precedes each try. Absent: this event is the claim, unless the
+   * tool is idempotent.
+   */
   claims: z.boolean().optional(),
-  /** Retry policy that the tool declares. Absent: `DEFAULT_TOOL_RETRY` for an idempotent tool, else one try. */
+  /**
+   * Retry policy that the tool declares. Absent: `DEFAULT_TOOL_RETRY` for an idempotent tool, else
+   * one try.
+   */
   retry: ToolRetry.optional(),
   /** Timeout of one try, where the agent's limit is below the tool's own. */
   timeoutMs: z.int().positive().optional(),
 });
 /**
- * From here on the tool may have been reached. Committed before each try of a call that is not idempotent. A reader that
- * finds it without an outcome knows that the outcome is unknown.
+ * From here on the tool may have been reached. Committed before each try of a call that is not
+ * idempotent. A reader that finds it without an outcome knows that the outcome is unknown.
  */
 export const ToolCallClaimed = event('ToolCallClaimed', {
   turnId: z.uuid(),
@@ -150,13 +172,16 @@ export const ToolCallClaimed = event('ToolCallClaimed', {
   tryNumber: z.int().positive(),
 });
 /**
- * A try gave no outcome and another will follow, because no tool was reached or the tool is idempotent. From here on the
- * Temporal workflow `tool/<callId>` makes the tries.
+ * A try gave no outcome and another will follow, because no tool was reached or the tool is
+ * idempotent. From here on the Temporal workflow `tool/<callId>` makes the tries.
  */
 export const ToolCallDeferred = event('ToolCallDeferred', {
   turnId: z.uuid(),
   callId: z.uuid(),
-  /** `unsent`: no tool was reached. `lost`: the result was lost. `timed_out`: the call exceeded its timeout. */
+  /**
+   * `unsent`: no tool was reached. `lost`: the result was lost. `timed_out`: the call exceeded its
+   * timeout.
+   */
   reason: z.enum(['unsent', 'lost', 'timed_out']),
   deferredAt: z.iso.datetime(),
   /** Earliest time of the next try. */
@@ -222,7 +247,12 @@ export const toolWorkflowId = (callId: string): string => `tool/${callId}`;
 
 /** Returns the id of a session's event stream. */
 export const sessionStream = (sessionId: string): string => `session-${sessionId}`;
-/** Returns the id of the stream that binds a session key. `keyId` is a UUID derived from the key. */
+/**
+ * Returns the id of the stream that binds a session key. `keyId` is a UUID derived from the key.
+ */
 export const sessionKeyStream = (keyId: string): string => `session-key-${keyId}`;
-/** Returns the name of the lease of a session. Its epoch fences every action of the session's driver. */
+/**
+ * Returns the name of the lease of a session. Its epoch fences every action of the session's
+ * driver.
+ */
 export const sessionLease = (sessionId: string): string => `session/${sessionId}`;

@@ -23,7 +23,10 @@ export const RecalledTurn = z.object({
 });
 export type RecalledTurn = z.infer<typeof RecalledTurn>;
 
-/** A fact that was believed at the fork point. `sourceEventId` is the event that it was learned from. */
+/**
+ * A fact that was believed at the fork point. `sourceEventId` is the event that it was learned
+ * from.
+ */
 export const BelievedFact = z.object({
   subject: z.string(),
   predicate: z.string(),
@@ -45,7 +48,10 @@ export const SessionForkedData = {
     version: z.int().positive(),
     hash: z.string().regex(/^[0-9a-f]{64}$/),
   }),
-  /** `whatif` repeats turns of the origin with another model; tool results come from the origin's record only. */
+  /**
+   * `whatif` repeats turns of the origin with another model; tool results come from the origin's
+   * record only.
+   */
   purpose: z.enum(FORK_PURPOSES),
   /** Model that replaces the agent's. */
   choice: ModelChoice.optional(),

@@ -9,8 +9,9 @@ export const ATTEMPT_SPAN = 2 ** 20;
 /** Returns the attempt whose range contains an offset. */
 export const attemptOf = (offset: number): number => Math.floor(offset / ATTEMPT_SPAN);
 /**
- * Index of the first frame after a lost driver. The driver may have streamed text that is not in the log, but never this
- * many frames: an attempt has at most 150,000 characters, and no more frames than characters.
+ * Index of the first frame after a lost driver. The driver may have streamed text that is not in
+ * the log, but never this many frames: an attempt has at most 150,000 characters, and no more
+ * frames than characters.
  */
 export const AFTER_LOSS = 2 ** 19;
 
@@ -31,8 +32,8 @@ export type FrameEvent = (typeof FRAME_EVENTS)[number];
 
 /**
  * A frame of a session. A client gets `event`, `data` and `offset`, with the id of its request.
- * `prev` is the offset of the frame before it, 0 for the first. A reader whose last frame is below `prev` has a gap to
- * fill. After a crash `prev` skips the frames that a `restart` voids.
+ * `prev` is the offset of the frame before it, 0 for the first. A reader whose last frame is below
+ * `prev` has a gap to fill. After a crash `prev` skips the frames that a `restart` voids.
  */
 export const Frame = z.object({
   event: z.enum(FRAME_EVENTS),
@@ -43,7 +44,10 @@ export const Frame = z.object({
 });
 export type Frame = z.infer<typeof Frame>;
 
-/** A frame on `live.<workspace>.<sessionId>`, with the epoch of its driver. Readers drop frames of a lower epoch. */
+/**
+ * A frame on `live.<workspace>.<sessionId>`, with the epoch of its driver. Readers drop frames of a
+ * lower epoch.
+ */
 export const LiveFrame = Frame.extend({ epoch: z.int().nonnegative() });
 export type LiveFrame = z.infer<typeof LiveFrame>;
 export const liveSubject = (workspace: string, sessionId: string): string => `live.${workspace}.${sessionId}`;
@@ -91,7 +95,10 @@ const appendFrames = ({ cursor, frames }: Fold, turnId: string, contents: readon
   return { cursor: { ...cursor, nextIndex, lastOffset }, frames: [...frames, ...appended] };
 };
 
-/** Enters the offset range of an attempt. The first attempt of a turn begins with the `accepted` frame. */
+/**
+ * Enters the offset range of an attempt. The first attempt of a turn begins with the `accepted`
+ * frame.
+ */
 const enterAttempt = (cursor: FrameCursor, attempt: number, turnId: string): Fold => {
   const entered = { ...cursor, attempt, nextIndex: 0, openTurnId: turnId };
   const { sessionId, agentId } = cursor;
@@ -149,7 +156,8 @@ const toolResult = (
   id: string,
   content: string,
   isError: boolean,
-): Fold => appendFrames({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
+): Fold =>
+  appendFrames({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
 
 const approvalFrame = (cursor: FrameCursor, event: ApprovalEvent): Fold =>
   appendFrames(unchanged(cursor), event.data.turnId, approvalFrames(event));
@@ -161,7 +169,10 @@ const modelCallAborted = (cursor: FrameCursor, { data }: SessionEventOf<'ModelCa
   return appendFrames(unchanged(cursor), turnId, streamedContents(frames, text, thought));
 };
 
-/** Returns the `restart` that voids a lost driver's text at the end of its turn, where no other attempt did. */
+/**
+ * Returns the `restart` that voids a lost driver's text at the end of its turn, where no other
+ * attempt did.
+ */
 const restartOfLostText = ({ nextIndex, attemptTextFrom }: FrameCursor): FrameContent[] =>
   nextIndex === AFTER_LOSS ? [['restart', { offset: attemptTextFrom }]] : [];
 
@@ -171,9 +182,14 @@ const turnEnded = (
   status: TurnEndStatus,
   error?: { code: string; message: string },
 ): Fold => {
-  const at = cursor.openTurnId === turnId ? unchanged(cursor) : enterAttempt(cursor, cursor.attempt + 1, turnId);
+  const at =
+    cursor.openTurnId === turnId ? unchanged(cursor) : enterAttempt(cursor, cursor.attempt + 1, turnId);
   const ending: FrameContent[] = error ? [['error', error]] : [];
-  const ended = appendFrames(at, turnId, [...restartOfLostText(at.cursor), ...ending, ['done', { turnId, status }]]);
+  const ended = appendFrames(at, turnId, [
+    ...restartOfLostText(at.cursor),
+    ...ending,
+    ['done', { turnId, status }],
+  ]);
   return { ...ended, cursor: { ...ended.cursor, openTurnId: null } };
 };
 
@@ -207,13 +223,13 @@ const FOLDS: Folds = {
 };
 
 /**
- * Returns the frames of one session event and the cursor after it. The fold is pure, so that every reader on any gateway
- * derives the same frames with the same offsets. A live driver sends text frames before their event is committed, with
- * the offsets that this fold assigns later.
+ * Returns the frames of one session event and the cursor after it. The fold is pure, so that every
+ * reader on any gateway derives the same frames with the same offsets. A live driver sends text
+ * frames before their event is committed, with the offsets that this fold assigns later.
  *
- * The first frame of a turn, `accepted`, opens the range of its first attempt. A turn that ends without an attempt gets a
- * range of its own. A `restart` names the first offset that it voids. It opens the next attempt, or precedes the end of
- * the turn after its driver was lost.
+ * The first frame of a turn, `accepted`, opens the range of its first attempt. A turn that ends
+ * without an attempt gets a range of its own. A `restart` names the first offset that it voids. It
+ * opens the next attempt, or precedes the end of the turn after its driver was lost.
  */
 export const framesOf = (cursor: FrameCursor, event: SessionEvent): Fold =>
   (FOLDS[event.type] as (cursor: FrameCursor, event: SessionEvent) => Fold)(cursor, event);

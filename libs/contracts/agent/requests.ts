@@ -12,7 +12,9 @@ export const IdempotencyKey = z
   .string()
   .min(1)
   .max(200)
-  .describe('Joins a repeated request to the first one: both get the same response, and the work is done once.');
+  .describe(
+    'Joins a repeated request to the first one: both get the same response, and the work is done once.',
+  );
 
 export const AgentId = z
   .string()
@@ -31,11 +33,17 @@ export const SessionAddress = z.strictObject({
 });
 export type SessionAddress = z.infer<typeof SessionAddress>;
 
-/** Returns the session key `{agent}:{channel}:{account}:{peer}`. Percent-escaping keeps keys of two addresses apart. */
+/**
+ * Returns the session key `{agent}:{channel}:{account}:{peer}`. Percent-escaping keeps keys of two
+ * addresses apart.
+ */
 export const sessionKeyOf = ({ agentId, channel, account, peer }: SessionAddress): string =>
   [agentId, channel, account, peer].map((part) => encodeURIComponent(part)).join(':');
 
-/** Target of a message: an address, whose session starts with its first message, or an existing session. */
+/**
+ * Target of a message: an address, whose session starts with its first message, or an existing
+ * session.
+ */
 export const SessionTarget = z.union([
   z.strictObject({ address: SessionAddress }),
   z.strictObject({ sessionId: z.uuid() }),
@@ -58,7 +66,10 @@ export const submitTurn = defineRequest({
     agentId: z.string(),
     /** Version of the session's event stream after the accepting append. */
     version: z.int().positive(),
-    /** Offset of the turn's `accepted` frame if it began at once, null if it is queued behind another turn. */
+    /**
+     * Offset of the turn's `accepted` frame if it began at once, null if it is queued behind
+     * another turn.
+     */
     acceptedOffset: z.int().nonnegative().nullable(),
     /** True if an earlier request with the same key was accepted, and this one joins its turn. */
     joined: z.boolean(),
@@ -85,8 +96,9 @@ export const newSession = defineRequest({
 });
 
 /**
- * Forks a session at an event. The fork has its own stream and key, the recent turns and the facts that memory believed
- * at that event. With `whatIf`, turns that followed in the origin are repeated at once.
+ * Forks a session at an event. The fork has its own stream and key, the recent turns and the facts
+ * that memory believed at that event. With `whatIf`, turns that followed in the origin are repeated
+ * at once.
  */
 export const forkSession = defineRequest({
   subject: 'cmd.agent.session.fork',
@@ -106,7 +118,11 @@ export const forkSession = defineRequest({
     model: z.string().min(1).max(200).optional().describe('Model that replaces the agent’s.'),
     whatIf: z
       .strictObject({
-        turns: z.int().min(1).max(MAX_REMADE_TURNS).describe('Number of turns after the fork point to repeat.'),
+        turns: z
+          .int()
+          .min(1)
+          .max(MAX_REMADE_TURNS)
+          .describe('Number of turns after the fork point to repeat.'),
       })
       .optional()
       .describe('Repeats turns of the origin with another model. Tool results come from the record only.'),
@@ -144,7 +160,10 @@ export const cancelTurn = defineRequest({
   timeoutMs: 10_000,
 });
 
-/** Returns the subject that wakes the process that drives a session, so that it reads the event stream again. */
+/**
+ * Returns the subject that wakes the process that drives a session, so that it reads the event
+ * stream again.
+ */
 export const driverNotificationSubject = (owner: string): string => `hint.agent.${owner}`;
 
 /** Subject that tells agent processes that a provider's circuit breaker opened or closed. */

@@ -38,7 +38,9 @@ export const WorkflowNode = z.strictObject({
     .string()
     .min(1)
     .max(WORKFLOW_LIMITS.promptLength)
-    .describe('Message of the turn. `{{inputs.NAME}}` and `{{nodes.ID.output}}` are replaced by texts of the run.'),
+    .describe(
+      'Message of the turn. `{{inputs.NAME}}` and `{{nodes.ID.output}}` are replaced by texts of the run.',
+    ),
   needs: z
     .array(NodeId)
     .max(WORKFLOW_LIMITS.nodes)
@@ -53,7 +55,10 @@ export const WorkflowNode = z.strictObject({
 });
 export type WorkflowNode = z.infer<typeof WorkflowNode>;
 
-/** A workflow: a directed acyclic graph of nodes. The domain checks the graph; this schema checks the fields. */
+/**
+ * A workflow: a directed acyclic graph of nodes. The domain checks the graph; this schema checks
+ * the fields.
+ */
 export const WorkflowDefinition = z.strictObject({
   name: z.string().min(1).max(200),
   description: z.string().max(2_000).optional(),

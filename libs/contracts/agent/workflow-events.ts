@@ -14,7 +14,10 @@ export const WorkflowValidationStarted = event('WorkflowValidationStarted', {
   version: z.int().positive(),
   startedAt: z.iso.datetime(),
 });
-/** The definition is valid: its graph has no cycle and its agents exist. `order` is one valid order of its nodes. */
+/**
+ * The definition is valid: its graph has no cycle and its agents exist. `order` is one valid order
+ * of its nodes.
+ */
 export const WorkflowValidated = event('WorkflowValidated', {
   workflowId: z.uuid(),
   version: z.int().positive(),

@@ -4,7 +4,10 @@ import { defineRequest } from '../messaging/index.js';
 import { Caller, IdempotencyKey } from './requests.js';
 import { RunInputs, WorkflowDefinition, WORKFLOW_LIMITS } from './workflow-definition.js';
 
-/** A definition as the user wrote it: YAML text, JSON text or a JSON object. The agent service parses and checks it. */
+/**
+ * A definition as the user wrote it: YAML text, JSON text or a JSON object. The agent service
+ * parses and checks it.
+ */
 export const WorkflowSource = z.union([
   z.string().min(1).max(WORKFLOW_LIMITS.sourceLength),
   z.record(z.string(), z.json()),
@@ -38,7 +41,9 @@ export type WorkflowSummary = z.infer<typeof WorkflowSummary>;
 export const WorkflowView = WorkflowSummary.extend({
   definition: WorkflowDefinition,
   order: z.array(z.string()).describe('One valid order of the nodes; empty for a draft.'),
-  problem: WorkflowProblem.nullable().describe('Reason why the definition is still a draft; null for a valid one.'),
+  problem: WorkflowProblem.nullable().describe(
+    'Reason why the definition is still a draft; null for a valid one.',
+  ),
   lastRunId: z.uuid().nullable(),
 });
 export type WorkflowView = z.infer<typeof WorkflowView>;
@@ -51,7 +56,10 @@ export const TaskView = z.object({
   attempt: z.int().nonnegative().describe('Number of turns started for the task so far.'),
   sessionId: z.uuid().nullable().describe('Session of the last turn of the task.'),
   turnId: z.uuid().nullable(),
-  output: z.string().nullable().describe('Last answer of the turn; cut if `outputTruncated`. The log has all of it.'),
+  output: z
+    .string()
+    .nullable()
+    .describe('Last answer of the turn; cut if `outputTruncated`. The log has all of it.'),
   outputTruncated: z.boolean(),
   error: WorkflowProblem.nullable(),
   startedAt: z.iso.datetime().nullable(),
@@ -84,8 +92,9 @@ const NextCursor = z
   .describe('Pass it as `cursor` for the next page; null on the last page.');
 
 /**
- * Saves and validates a definition: a new workflow, or the next version of `workflowId`. Rejects an invalid definition
- * unless `draft` is true. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE` and others (docs/errors.md).
+ * Saves and validates a definition: a new workflow, or the next version of `workflowId`. Rejects an
+ * invalid definition unless `draft` is true. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE` and others
+ * (docs/errors.md).
  */
 export const saveWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.save',
@@ -128,7 +137,10 @@ export const listWorkflows = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** Starts a run. Replies once `RunStarted` is committed; this process or the reconciler then starts its Temporal workflow. */
+/**
+ * Starts a run. Replies once `RunStarted` is committed; this process or the reconciler then starts
+ * its Temporal workflow.
+ */
 export const startRun = defineRequest({
   subject: 'cmd.agent.run.start',
   request: z.strictObject({

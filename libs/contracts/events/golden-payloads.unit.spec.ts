@@ -29,8 +29,9 @@ const eventTypesOf = (module: object): string[] =>
 
 describe('golden payloads', () => {
   it('show every event type in every form, and this version reads all of them whole', () => {
-    // A new type or form: `npm run build && npm run golden:events` drafts libs/contracts/events/golden/<category>/<Type>.v<form>.json.
-    // One that cannot be read: the change breaks events that users have; raise schemaVersion and add an upcaster.
+    // A new type or form: `npm run build && npm run golden:events` drafts
+    // libs/contracts/events/golden/<category>/<Type>.v<form>.json. One that cannot be read: the
+    // change breaks events that users have; raise schemaVersion and add an upcaster.
     expect(faultsOfGolden(EVENT_CONTRACTS, UPCASTERS, readGolden())).toEqual([]);
   });
 

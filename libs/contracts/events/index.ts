@@ -27,7 +27,10 @@ const contractsOf = (category: string, schemas: readonly EventSchema[]): EventCo
     fields: Object.keys(schema.shape.data.shape),
   }));
 
-/** Every event type that this version writes. `golden/` holds a payload of each, in every schema version. */
+/**
+ * Every event type that this version writes. `golden/` holds a payload of each, in every schema
+ * version.
+ */
 export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('run', RunEvent.options),
@@ -36,12 +39,15 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
 ];
 
 /**
- * Steps from older schema versions to the current one. To change an event type incompatibly: raise its `schemaVersion`,
- * add the step here, keep the old golden payload and add one of the new version.
+ * Steps from older schema versions to the current one. To change an event type incompatibly: raise
+ * its `schemaVersion`, add the step here, keep the old golden payload and add one of the new
+ * version.
  */
 export const UPCASTERS: readonly Upcaster[] = [];
 
-/** Upcasts stored content to the version that this release knows. Every reader of content calls it. */
+/**
+ * Upcasts stored content to the version that this release knows. Every reader of content calls it.
+ */
 export const upcast = createUpcast(UPCASTERS);
 
 const VERSIONS = new Map(EVENT_CONTRACTS.map(({ type, schemaVersion }) => [type, schemaVersion]));
@@ -55,7 +61,10 @@ export interface BeginsAndEnds {
   readonly ends: readonly string[];
 }
 
-/** Condition under which a stream of a category may be archived: every `begins` event has its `ends` event. */
+/**
+ * Condition under which a stream of a category may be archived: every `begins` event has its `ends`
+ * event.
+ */
 export interface RestRule {
   readonly category: string;
   /** Prefix of streams that are never archived, because they hold current state. */
@@ -63,7 +72,10 @@ export interface RestRule {
   readonly pairs: readonly BeginsAndEnds[];
 }
 
-/** Rules of the categories that retention archives. Other categories hold current state and stay in the log. */
+/**
+ * Rules of the categories that retention archives. Other categories hold current state and stay in
+ * the log.
+ */
 export const REST_RULES: readonly RestRule[] = [
   { category: 'session', retainedPrefix: 'session-key-', pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }] },
   {

@@ -12,7 +12,9 @@ export const Problem = z.object({
   status: z.int(),
   detail: z.string().describe('What happened and what to do, for a person.'),
   instance: z.string().describe('Id of the request, as in the gateway’s log lines.'),
-  code: z.string().describe('Stable error code for programs, such as `GATEWAY.INVALID_BODY`; listed in docs/errors.md.'),
+  code: z
+    .string()
+    .describe('Stable error code for programs, such as `GATEWAY.INVALID_BODY`; listed in docs/errors.md.'),
 });
 export type Problem = z.infer<typeof Problem>;
 
@@ -32,7 +34,9 @@ export const EventsQuery = z.strictObject({
     .regex(/^[A-Za-z]{1,100}$/, 'must be the name of an event type')
     .optional()
     .describe('Event type, such as `TurnFailed`.'),
-  agent: AgentId.optional().describe('Only events of sessions of this agent, and of runs with a task of this agent.'),
+  agent: AgentId.optional().describe(
+    'Only events of sessions of this agent, and of runs with a task of this agent.',
+  ),
   stream: z
     .string()
     .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
@@ -41,7 +45,9 @@ export const EventsQuery = z.strictObject({
   severity: z
     .enum(['info', 'warning', 'error'])
     .optional()
-    .describe('`error`: failures of turns, tool calls, tasks and runs. `warning`: aborts, cancellations, corrections.'),
+    .describe(
+      '`error`: failures of turns, tool calls, tasks and runs. `warning`: aborts, cancellations, corrections.',
+    ),
   since: z.iso.datetime({ offset: true }).optional().describe('Only events recorded at this time or later.'),
   until: z.iso.datetime({ offset: true }).optional().describe('Only events recorded before this time.'),
   limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Maximum number of events.'),
@@ -58,7 +64,9 @@ export type EventsQuery = z.infer<typeof EventsQuery>;
 
 /** Query of `GET /api/v1/sessions/:id/export`. */
 export const ExportQuery = z.strictObject({
-  format: ExportFormat.default('jsonl').describe('`jsonl`: a header line, then one event a line. `json`: one document.'),
+  format: ExportFormat.default('jsonl').describe(
+    '`jsonl`: a header line, then one event a line. `json`: one document.',
+  ),
 });
 
 /** Body of `POST /api/v1/sessions/:id/fork`. */
@@ -88,7 +96,9 @@ export const ApprovalAnswerBody = z.strictObject({
     .string()
     .max(128)
     .optional()
-    .describe('Digest that the approver has seen. A decision with another digest is refused with a conflict.'),
+    .describe(
+      'Digest that the approver has seen. A decision with another digest is refused with a conflict.',
+    ),
 });
 export const ApprovalParams = z.strictObject({ approvalId: z.uuid() });
 export const ApprovalAnswerParams = ApprovalAnswerBody.extend({ approvalId: z.uuid() });

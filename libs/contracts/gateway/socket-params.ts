@@ -37,7 +37,9 @@ export const EngineStatusChange = z.object({
   engines: z
     .array(z.string())
     .min(1)
-    .describe('Names as in `status`. `gateway.degraded`: all unreachable engines. `gateway.recovered`: those that are back.'),
+    .describe(
+      'Names as in `status`. `gateway.degraded`: all unreachable engines. `gateway.recovered`: those that are back.',
+    ),
   message: z.string(),
   since: z.iso.datetime().describe('Time of the first failed check, or of the recovery.'),
 });
@@ -48,7 +50,9 @@ const Content = z
   .string()
   .min(1)
   .max(MAX_CONTENT_LENGTH)
-  .describe('Text of the message, at most 262,144 UTF-16 units. `/new` starts a new session instead of a turn.');
+  .describe(
+    'Text of the message, at most 262,144 UTF-16 units. `/new` starts a new session instead of a turn.',
+  );
 const SessionId = z.uuid().describe('Id of an existing session.');
 
 export const RpcRequest = z.object({
@@ -56,7 +60,9 @@ export const RpcRequest = z.object({
   id: z.union([z.string().max(200), z.number(), z.null()]).optional(),
   method: z.string().max(100),
   params: z.record(z.string(), z.unknown()).optional(),
-  /** W3C trace context of the client's span. An invalid value is ignored, as the standard requires. */
+  /**
+   * W3C trace context of the client's span. An invalid value is ignored, as the standard requires.
+   */
   traceparent: z.unknown().optional(),
 });
 export type RpcRequest = z.infer<typeof RpcRequest>;
@@ -98,7 +104,10 @@ export const SessionCancelParams = z.strictObject({
   turnId: z.uuid().optional().describe('Turn to cancel. Default: the open turn and every queued one.'),
 });
 
-/** A routing rule. All given fields must match. The first given of peer, guild, team, account, channel is its rank. */
+/**
+ * A routing rule. All given fields must match. The first given of peer, guild, team, account,
+ * channel is its rank.
+ */
 export const Binding = z.strictObject({
   agent: AgentId,
   channel: Part.optional(),

@@ -11,7 +11,9 @@ export const decodeCursor = (cursor: string): number | undefined => {
   return match ? Number(match[1]) : undefined;
 };
 
-/** Returns the epoch of the log that a cursor belongs to, or undefined where the cursor has none. */
+/**
+ * Returns the epoch of the log that a cursor belongs to, or undefined where the cursor has none.
+ */
 export const epochOfCursor = (cursor: string): number | undefined => {
   const epoch = parse(cursor)?.[2];
   return epoch === undefined ? undefined : Number(epoch);

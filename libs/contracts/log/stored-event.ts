@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
-/** Id of a workspace, the tenant of this system. It is safe in a subject, a path and a stream id. */
+/**
+ * Id of a workspace, the tenant of this system. It is safe in a subject, a path and a stream id.
+ */
 export const WorkspaceId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 
 /** Workspace of every client until API keys assign others. */
@@ -56,7 +58,10 @@ export const StoredEvent = z.object({
 });
 export type StoredEvent = z.infer<typeof StoredEvent>;
 
-/** Returns the subject on which the relay publishes an event: `evt.<workspace>.<category>.<streamId>`. */
+/**
+ * Returns the subject on which the relay publishes an event:
+ * `evt.<workspace>.<category>.<streamId>`.
+ */
 export const eventSubject = ({
   workspace,
   category,
@@ -64,7 +69,9 @@ export const eventSubject = ({
 }: Pick<StoredEvent, 'workspace' | 'category' | 'streamId'>): string =>
   `evt.${workspace}.${category}.${streamId}`;
 
-/** Subject of the signed roots of the whole log, for copies outside. A message is one root as JSON. */
+/**
+ * Subject of the signed roots of the whole log, for copies outside. A message is one root as JSON.
+ */
 export const LOG_ROOT_SUBJECT = 'log.root';
 
 /** Subject of the empty message that wakes relays and projections after each append. */
@@ -72,7 +79,10 @@ export const LOG_NOTIFICATION_SUBJECT = 'hint.log';
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** First line of an exported session. It describes the lines that follow and where the hash chain ends. */
+/**
+ * First line of an exported session. It describes the lines that follow and where the hash chain
+ * ends.
+ */
 export const SessionExportHeader = z.object({
   kind: z.literal('antiphon.session'),
   /** Version of the export format. A reader refuses a later one. */

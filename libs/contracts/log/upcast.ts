@@ -7,14 +7,20 @@ export interface StoredForm {
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** One step: turns the data of `type` from schema version `from` into version `from + 1`. Pure; it never throws. */
+/**
+ * One step: turns the data of `type` from schema version `from` into version `from + 1`. Pure; it
+ * never throws.
+ */
 export interface Upcaster {
   readonly type: string;
   readonly from: number;
   readonly up: (data: Data) => Data;
 }
 
-/** Returns the event with its content in the newest schema version. Content that is current is returned unchanged. */
+/**
+ * Returns the event with its content in the newest schema version. Content that is current is
+ * returned unchanged.
+ */
 export type Upcast = <E extends StoredForm>(event: E) => E;
 
 type Steps = ReadonlyMap<string, ReadonlyMap<number, Upcaster['up']>>;
@@ -30,8 +36,9 @@ const stepsOf = (upcasters: readonly Upcaster[]): Steps => {
 };
 
 /**
- * Creates the function that upcasts stored content, step by step. The hash chain covers the content as it was written,
- * so verify a chain before upcasting. Throws if two steps begin at the same version.
+ * Creates the function that upcasts stored content, step by step. The hash chain covers the content
+ * as it was written, so verify a chain before upcasting. Throws if two steps begin at the same
+ * version.
  */
 export const createUpcast = (upcasters: readonly Upcaster[]): Upcast => {
   const steps = stepsOf(upcasters);

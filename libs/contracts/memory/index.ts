@@ -17,8 +17,8 @@ export const Fact = z.object({
 export type Fact = z.infer<typeof Fact>;
 
 /**
- * Assembles the context of a model call: the soul, then the facts that match the query. The agent adds the recent turns.
- * The reply includes at least the session's events up to version `atLeast`.
+ * Assembles the context of a model call: the soul, then the facts that match the query. The agent
+ * adds the recent turns. The reply includes at least the session's events up to version `atLeast`.
  */
 export const assembleContext = defineRequest({
   subject: 'cmd.memory.context.assemble',
@@ -55,7 +55,10 @@ export const queryFacts = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** Returns the facts that were believed under a session key at a position of the log. A fork takes them over. */
+/**
+ * Returns the facts that were believed under a session key at a position of the log. A fork takes
+ * them over.
+ */
 export const believedFacts = defineRequest({
   subject: 'cmd.memory.fact.believed',
   request: z.strictObject({

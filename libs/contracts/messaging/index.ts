@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** A request to a service on `cmd.<service>.<verb>`. One process of the service's queue group handles it. */
+/**
+ * A request to a service on `cmd.<service>.<verb>`. One process of the service's queue group
+ * handles it.
+ */
 export interface RequestContract<Request extends z.ZodType, Reply extends z.ZodType> {
   readonly subject: `cmd.${string}`;
   readonly request: Request;
@@ -26,7 +29,9 @@ export type WireError = z.infer<typeof WireError>;
 export const SERVICES = ['gateway', 'agent', 'sandbox', 'metering', 'memory'] as const;
 export type ServiceName = (typeof SERVICES)[number];
 
-/** Headers of every message. Session and turn are set where they are known, for log lines and spans. */
+/**
+ * Headers of every message. Session and turn are set where they are known, for log lines and spans.
+ */
 export const HEADERS = {
   traceparent: 'traceparent',
   correlationId: 'x-correlation-id',

@@ -73,8 +73,9 @@ export const BudgetCorrected = event('BudgetCorrected', {
   correctedAt: z.iso.datetime(),
 });
 /**
- * A call exceeded its bound and took this scope over its limit. The scope admits no call until an operator unfreezes it.
- * Stored in the stream of the reservation that caused it, in the same append as its charge.
+ * A call exceeded its bound and took this scope over its limit. The scope admits no call until an
+ * operator unfreezes it. Stored in the stream of the reservation that caused it, in the same append
+ * as its charge.
  */
 export const BudgetScopeFrozen = event('BudgetScopeFrozen', {
   reservationId: z.uuid(),

@@ -24,11 +24,13 @@ export const reserveBudget = defineRequest({
     /** Maximum number of output tokens that the agent wants. */
     maxOutputTokens: z.int().positive(),
     /**
-     * Lease epoch of the session's driver, checked in the transaction of the reservation. `LOG.FENCED` if another process
-     * holds the lease. Absent: not checked.
+     * Lease epoch of the session's driver, checked in the transaction of the reservation.
+     * `LOG.FENCED` if another process holds the lease. Absent: not checked.
      */
     epoch: z.int().positive().optional(),
-    /** Minimum number of output tokens. With less budget left the call is refused instead of capped. */
+    /**
+     * Minimum number of output tokens. With less budget left the call is refused instead of capped.
+     */
     minOutputTokens: z.int().positive(),
     /** Expiry of the reservation, after the attempt's hard deadline. */
     expiresAt: z.iso.datetime(),
@@ -64,12 +66,16 @@ export const reserveBudget = defineRequest({
 export type ReserveBudgetRequest = z.infer<typeof reserveBudget.request>;
 export type ReserveBudgetReply = z.infer<typeof reserveBudget.reply>;
 
-/** Reason of `not_dispatched` for a reservation that no call cites. Metering verifies it against the log. */
+/**
+ * Reason of `not_dispatched` for a reservation that no call cites. Metering verifies it against the
+ * log.
+ */
 export const NEVER_BEGUN = 'never_begun';
 
 /**
- * Settles a reservation with the outcome of its attempt. Idempotent: a later outcome changes nothing.
- * Throws `METERING.CALL_BEGUN` (conflict) if the outcome is `never_begun` and a call in the log cites the reservation.
+ * Settles a reservation with the outcome of its attempt. Idempotent: a later outcome changes
+ * nothing. Throws `METERING.CALL_BEGUN` (conflict) if the outcome is `never_begun` and a call in
+ * the log cites the reservation.
  */
 export const settleBudget = defineRequest({
   subject: 'cmd.metering.budget.settle',
@@ -122,7 +128,9 @@ export const ScopeUsage = z.object({
   settledTokens: z.int(),
   reservedMicroUsd: z.int(),
   settledMicroUsd: z.int(),
-  /** True after a call over its bound took the scope over its limit, until an operator unfreezes it. */
+  /**
+   * True after a call over its bound took the scope over its limit, until an operator unfreezes it.
+   */
   frozen: z.boolean().optional(),
 });
 export type ScopeUsage = z.infer<typeof ScopeUsage>;
@@ -134,14 +142,20 @@ export const readBudgets = defineRequest({
   timeoutMs: 5_000,
 });
 
-/** Expires overdue reservations in every workspace. Metering also does so by itself; a schedule may call this. */
+/**
+ * Expires overdue reservations in every workspace. Metering also does so by itself; a schedule may
+ * call this.
+ */
 export const expireReservations = defineRequest({
   subject: 'cmd.metering.reservation.expire',
   request: z.strictObject({}),
   reply: z.object({ ended: z.int().nonnegative() }),
   timeoutMs: 20_000,
 });
-/** Brings finished days and months to their final sums. It settles every reservation whose outcome is in the log. */
+/**
+ * Brings finished days and months to their final sums. It settles every reservation whose outcome
+ * is in the log.
+ */
 export const rollBudgetPeriods = defineRequest({
   subject: 'cmd.metering.period.roll',
   request: z.strictObject({}),

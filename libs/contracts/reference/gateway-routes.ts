@@ -38,10 +38,7 @@ export const StatusView = z.object({
     .object({ name: z.string(), kind: z.string(), model: z.string() })
     .describe('Provider and model of the default agent.'),
   services: z
-    .record(
-      z.string(),
-      HealthReport.partial().extend({ healthy: z.boolean(), error: z.string().optional() }),
-    )
+    .record(z.string(), HealthReport.partial().extend({ healthy: z.boolean(), error: z.string().optional() }))
     .describe('Health report of each service. `error` if the service did not respond.'),
   engines: z
     .record(z.string(), z.object({ healthy: z.boolean(), detail: z.string().optional() }))
@@ -199,7 +196,8 @@ export const GATEWAY_ROUTES = {
     path: '/docs/scalar.js',
     tag: 'Reference',
     summary: 'Renderer of the reference page',
-    description: 'Returns the Scalar API reference (MIT), about 4 MB, compressed where the browser accepts it.',
+    description:
+      'Returns the Scalar API reference (MIT), about 4 MB, compressed where the browser accepts it.',
     reply: Page('text/javascript'),
     example: {},
   }),

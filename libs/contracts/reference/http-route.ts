@@ -3,7 +3,8 @@ import type { z } from 'zod';
 /** Sections of the API reference, in the order in which it shows them. */
 export const ROUTE_TAGS = {
   Agents: 'Configured agents and what they are doing.',
-  Sessions: 'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
+  Sessions:
+    'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
   Approvals: 'Tool calls that wait for a decision of a person.',
   Workflows: 'Saved definitions of directed acyclic graphs of agent turns.',
   Runs: 'Executions of workflows.',

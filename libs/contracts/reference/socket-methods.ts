@@ -24,7 +24,10 @@ export interface SocketMethod {
   /** What the method does, with its limits and errors. Markdown. */
   readonly description: string;
   readonly params: z.ZodType;
-  /** Schema of the result. `stream`: the request gets stream frames up to `done` instead of a result. */
+  /**
+   * Schema of the result. `stream`: the request gets stream frames up to `done` instead of a
+   * result.
+   */
   readonly answer: z.ZodType | 'stream';
   /** Values that the reference shows. `result` is absent for a stream. */
   readonly example: { readonly params: unknown; readonly result?: unknown };
@@ -49,7 +52,8 @@ const CONVERSATION: readonly SocketMethod[] = [
   {
     name: 'session.send',
     summary: 'Send a message to a session',
-    description: 'Sends a message to an existing session. Errors: -32004 for an unknown session, else as `chat.send`.',
+    description:
+      'Sends a message to an existing session. Errors: -32004 for an unknown session, else as `chat.send`.',
     params: SessionSendParams,
     answer: 'stream',
     example: { params: { sessionId: IDS.session, content: 'And how much is it?' } },
@@ -57,7 +61,8 @@ const CONVERSATION: readonly SocketMethod[] = [
   {
     name: 'session.new',
     summary: 'Start a new session',
-    description: 'Binds the key of a session or of an address to a new session. The old session stays readable.',
+    description:
+      'Binds the key of a session or of an address to a new session. The old session stays readable.',
     params: SessionNewParams,
     answer: newSession.reply,
     example: {
@@ -84,7 +89,8 @@ const CONVERSATION: readonly SocketMethod[] = [
   {
     name: 'session.cancel',
     summary: 'Cancel a turn',
-    description: 'Cancels a turn: by default the open turn and every queued one. The stream ends with `done`.',
+    description:
+      'Cancels a turn: by default the open turn and every queued one. The stream ends with `done`.',
     params: SessionCancelParams,
     answer: cancelTurn.reply,
     example: { params: { sessionId: IDS.session }, result: { cancelled: true } },

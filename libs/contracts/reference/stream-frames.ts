@@ -11,7 +11,9 @@ export interface StreamFrameKind {
   readonly example: unknown;
 }
 
-/** Every kind of stream frame. The index signature lets a client look up an event that it received. */
+/**
+ * Every kind of stream frame. The index signature lets a client look up an event that it received.
+ */
 export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
   Readonly<Record<string, StreamFrameKind>> = {
   accepted: {
@@ -20,7 +22,8 @@ export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
     example: { sessionId: IDS.session, turnId: IDS.turn, agent: 'support' },
   },
   text: {
-    summary: 'Part of the answer. The answer is the texts of the turn, joined, minus those voided by `restart`.',
+    summary:
+      'Part of the answer. The answer is the texts of the turn, joined, minus those voided by `restart`.',
     data: z.string(),
     example: 'The invoice was sent on ',
   },
@@ -56,7 +59,8 @@ export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
     },
   },
   approval_update: {
-    summary: 'The status of an approval changed: it was decided, it expired, it was voided, or it escalated to `to`.',
+    summary:
+      'The status of an approval changed: it was decided, it expired, it was voided, or it escalated to `to`.',
     data: z.object({
       approvalId: z.uuid(),
       status: z.enum(['granted', 'denied', 'expired', 'voided', 'escalated']),
@@ -72,7 +76,8 @@ export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
     example: { id: IDS.call, content: '42', is_error: false },
   },
   usage: {
-    summary: 'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price.',
+    summary:
+      'Tokens and cost of one model call, in US dollars. `cost_usd` is null if the model has no price.',
     data: z.object({
       input_tokens: z.int(),
       output_tokens: z.int(),

@@ -59,7 +59,8 @@ export const WORKFLOW_ROUTES = {
     path: '/api/v1/workflows/{id}',
     tag: 'Workflows',
     summary: 'Replace a workflow',
-    description: 'Saves the next version of a definition. Runs that have started keep the version they started with.',
+    description:
+      'Saves the next version of a definition. Runs that have started keep the version they started with.',
     params: ById,
     body: WorkflowBody,
     bodyMedia: YAML,
@@ -95,7 +96,8 @@ export const WORKFLOW_ROUTES = {
     path: '/api/v1/workflows/{id}/start',
     tag: 'Workflows',
     summary: 'Start a run of a workflow',
-    description: 'Accepts a run and returns it at once; poll it, or read its events. All inputs together: 128 Ki characters.',
+    description:
+      'Accepts a run and returns it at once; poll it, or read its events. All inputs together: 128 Ki characters.',
     params: ById,
     body: StartBody,
     idempotent: true,
@@ -137,7 +139,8 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}',
     tag: 'Runs',
     summary: 'Get a run',
-    description: 'Returns one run with its tasks and their outputs. Long outputs are cut; the log has all of them.',
+    description:
+      'Returns one run with its tasks and their outputs. Long outputs are cut; the log has all of them.',
     params: ById,
     reply: { schema: RunView },
     example: { params: RUN_ID, reply: RUN },

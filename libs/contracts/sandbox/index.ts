@@ -58,7 +58,10 @@ export const ToolReply = z.discriminatedUnion('outcome', [
   }),
   z.object({
     outcome: z.literal('failed'),
-    /** One of `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED TOOL.UNAVAILABLE TOOL.CANCELLED` */
+    /**
+     * One of `TOOL.UNKNOWN TOOL.TIMEOUT TOOL.TRAP TOOL.MEMORY TOOL.OUTPUT TOOL.DENIED TOOL.CHANGED
+     * TOOL.UNAVAILABLE TOOL.CANCELLED`
+     */
     code: z.string(),
     message: z.string(),
     durationMs: z.number(),
@@ -66,7 +69,10 @@ export const ToolReply = z.discriminatedUnion('outcome', [
 ]);
 export type ToolReply = z.output<typeof ToolReply>;
 
-/** Runs one tool call in a fresh instance. A repeated `callId` gets the first call's result while that is cached. */
+/**
+ * Runs one tool call in a fresh instance. A repeated `callId` gets the first call's result while
+ * that is cached.
+ */
 export const callTool = defineRequest({
   subject: 'cmd.sandbox.tool.call',
   request: z.strictObject({
@@ -81,7 +87,10 @@ export const callTool = defineRequest({
     idempotencyKey: z.string().regex(/^[\x21-\x7e]{1,190}$/),
     /** Timeout that the caller wants, ms. The tool's own timeout applies if it is shorter. */
     timeoutMs: z.int().positive().max(MAX_TOOL_TIMEOUT_MS).optional(),
-    /** Module and grants that were approved. Any other module or grants are refused with `TOOL.CHANGED`. */
+    /**
+     * Module and grants that were approved. Any other module or grants are refused with
+     * `TOOL.CHANGED`.
+     */
     approved: z.strictObject({ moduleDigest: z.string(), grants: z.array(z.string()) }).optional(),
   }),
   reply: ToolReply,
@@ -89,8 +98,9 @@ export const callTool = defineRequest({
 });
 
 /**
- * Finds a call whose reply is late. Every sandbox process gets the request, outside the queue group. Only a process that
- * runs the call, or has its outcome cached, replies. Without a reply the call or its outcome is lost.
+ * Finds a call whose reply is late. Every sandbox process gets the request, outside the queue
+ * group. Only a process that runs the call, or has its outcome cached, replies. Without a reply the
+ * call or its outcome is lost.
  */
 export const findCall = defineRequest({
   subject: 'cmd.sandbox.call.find',
@@ -103,8 +113,9 @@ export const findCall = defineRequest({
 });
 
 /**
- * Subject that cancels a call, because its turn was cancelled. It is published to every sandbox process. The process that
- * runs the call ends its cell; the others ignore the message. Losing the message is harmless.
+ * Subject that cancels a call, because its turn was cancelled. It is published to every sandbox
+ * process. The process that runs the call ends its cell; the others ignore the message. Losing the
+ * message is harmless.
  */
 export const TOOL_CANCEL_SUBJECT = 'hint.sandbox.cancel';
 export const ToolCancel = z.object({

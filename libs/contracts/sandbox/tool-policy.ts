@@ -13,10 +13,16 @@ const firstBackoff = z.int().min(MIN_TOOL_BACKOFF_MS).max(MAX_FIRST_BACKOFF_MS);
 const longestBackoff = z.int().min(MIN_TOOL_BACKOFF_MS).max(MAX_TOOL_BACKOFF_MS);
 const GROWS = 'must not be less than the first backoff';
 
-/** Retry policy of a tool. It applies to a try that reached no tool, and to any try of an idempotent tool. */
+/**
+ * Retry policy of a tool. It applies to a try that reached no tool, and to any try of an idempotent
+ * tool.
+ */
 export const ToolRetry = z
   .object({
-    /** Maximum number of tries that may have reached the tool. Tries that reached no tool do not count. */
+    /**
+     * Maximum number of tries that may have reached the tool. Tries that reached no tool do not
+     * count.
+     */
     maxAttempts: attempts,
     /** Backoff before the second try, ms. It doubles before each further try. */
     backoffMs: firstBackoff,
@@ -94,7 +100,10 @@ export type ToolPolicyResult =
   | { readonly ok: true; readonly policy: DeclaredToolPolicy }
   | { readonly ok: false; readonly reason: string };
 
-/** Parses `timeout_ms` and `retry` of the result of `describe()`. A failure names the key and may quote the tool. */
+/**
+ * Parses `timeout_ms` and `retry` of the result of `describe()`. A failure names the key and may
+ * quote the tool.
+ */
 export const parseToolPolicy = (answer: unknown): ToolPolicyResult => {
   const parsed = DeclaredPolicy.safeParse(answer);
   if (parsed.success) return { ok: true, policy: parsed.data };

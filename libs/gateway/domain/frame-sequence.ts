@@ -12,7 +12,10 @@ export type FrameVerdict = 'deliver' | 'drop' | 'gap';
 
 export const sequenceFrom = (after: number): FrameSequence => ({ last: after, epoch: 0 });
 
-/** What to do with a live frame: deliver it, drop it as seen or stale, or fill a gap from the log first. */
+/**
+ * What to do with a live frame: deliver it, drop it as seen or stale, or fill a gap from the log
+ * first.
+ */
 export const judgeFrame = (at: FrameSequence, frame: LiveFrame): FrameVerdict => {
   if (frame.epoch < at.epoch || frame.offset <= at.last) return 'drop';
   return frame.prev <= at.last ? 'deliver' : 'gap';

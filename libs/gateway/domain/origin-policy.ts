@@ -4,7 +4,10 @@ import { isIPv4, isIPv6 } from './ip-literal.js';
 export interface RequestOrigin {
   readonly host: string | undefined;
   readonly origin: string | undefined;
-  /** True when any `Forwarded` or `X-Forwarded-*` header is there: a proxy in front voids what loopback means. */
+  /**
+   * True when any `Forwarded` or `X-Forwarded-*` header is there: a proxy in front voids what
+   * loopback means.
+   */
   readonly forwarded: boolean;
 }
 
@@ -30,9 +33,10 @@ const sameOrigin = (origin: string, host: string): boolean =>
   origin === `http://${host}` || origin === `https://${host}`;
 
 /**
- * Decides before the upgrade, on the presence of headers and not on what a client says it is. Without a token
- * only a loopback `Host` is served, and only without an `Origin` or with our own (the dashboard's page).
- * With a token a foreign `Origin` is refused all the same: a page must not use what its user's network can reach.
+ * Decides before the upgrade, on the presence of headers and not on what a client says it is.
+ * Without a token only a loopback `Host` is served, and only without an `Origin` or with our own
+ * (the dashboard's page). With a token a foreign `Origin` is refused all the same: a page must not
+ * use what its user's network can reach.
  */
 export const judgeOrigin = (request: RequestOrigin, hasToken: boolean): OriginVerdict => {
   const { host, origin, forwarded } = request;

@@ -7,7 +7,10 @@ export interface RoutingKey {
   readonly team?: string | undefined;
 }
 
-/** Every field that it gives must match; the first given of peer, guild, team, account, channel is its rank. */
+/**
+ * Every field that it gives must match; the first given of peer, guild, team, account, channel is
+ * its rank.
+ */
 export interface RoutingBinding extends RoutingKey {
   readonly agent: string;
 }
@@ -51,8 +54,9 @@ const strengthOf = (index: Index): number =>
   index.fields.reduce((sum, field) => sum + 2 ** (RANKS.length - RANKS.indexOf(field)), 0);
 
 /**
- * Looks bindings up in one map for each combination of fields that occurs (31 at most), so that a route costs
- * the same among ten bindings and among ten thousand. Of two equal bindings the first one counts.
+ * Looks bindings up in one map for each combination of fields that occurs (31 at most), so that a
+ * route costs the same among ten bindings and among ten thousand. Of two equal bindings the first
+ * one counts.
  */
 export const createRouter = (bindings: readonly RoutingBinding[], defaultAgent: string): Router => {
   const byFields = new Map<string, Index>();

@@ -63,7 +63,10 @@ describe('Router', () => {
   });
 });
 
-/** The specification, plainly: compare field by field in order of rank, then by how many fields are given. */
+/**
+ * The specification, plainly: compare field by field in order of rank, then by how many fields are
+ * given.
+ */
 const scan = (bindings: RoutingBinding[], wanted: typeof everything | object): string => {
   const ranks = ['peer', 'guild', 'team', 'account', 'channel'] as const;
   const key = wanted as Record<string, string | undefined>;

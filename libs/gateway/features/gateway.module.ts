@@ -1,6 +1,5 @@
 import { Module, type Provider } from '@nestjs/common';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import { listPlugins } from '@antiphon/contracts/sandbox';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { createRouter } from '@antiphon/gateway-domain';
@@ -23,65 +22,47 @@ import {
   type ServiceIdentity,
 } from '@antiphon/service-host';
 import type { Pool } from 'pg';
-import { SocketLifecycle } from './accept-socket/socket-lifecycle.js';
-import { approvalMethods } from './answer-approval/approval-methods.js';
-import { ApprovalsController } from './answer-approval/approvals.controller.js';
-import { connectAgain, ping, status } from './answer-rpc/basic-methods.js';
-import { methodTable, type MethodTable } from './answer-rpc/rpc-method.js';
-import { createTokenGate } from './authenticate/token-gate.js';
-import { sessionCancel } from './cancel-turn/session-cancel.js';
-import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.tokens.js';
-import { ExportSessionController } from './export-session/export-session.controller.js';
-import { ForkSessionController } from './fork-session/fork-session.controller.js';
-import { sessionFork } from './fork-session/session-fork.js';
-import { ListAgentsController } from './list-agents/list-agents.controller.js';
-import { RunsController } from './manage-runs/runs.controller.js';
-import { WorkflowsController } from './manage-workflows/workflows.controller.js';
-import { sessionNew } from './new-session/session-new.js';
-import { ReadEventsController } from './read-events/read-events.controller.js';
-import { sessionResume } from './resume-session/session-resume.js';
-import { chatSend, sessionSend } from './send-message/send-message.js';
-import { gatherStatus } from './show-status/gather-status.js';
-import { GatewayHealthController } from './show-status/health.controller.js';
-import { rememberAnswers } from './show-status/remembered.js';
-import { countSessions } from './show-status/session-count.js';
-import { providerInUse } from './show-status/provider-in-use.js';
-import { EngineTeller } from './tell-engines/engine-teller.js';
-import { createFrameLog, type FrameLog } from './stream-frames/frame-log.js';
-import { ServeReferenceController } from './serve-reference/serve-reference.controller.js';
-import { createNatsFrameBus } from './stream-frames/nats-frame-bus.js';
-import { createSessionFeeds, type SessionFeeds } from './stream-frames/session-feeds.js';
-
-type Status = () => Promise<Record<string, JsonValue>>;
+import { createTokenGate } from './access/token-gate.js';
+import { FrameLog } from './frames/frame-log.js';
+import { createNatsFrameBus } from './frames/nats-frame-bus.js';
+import { SessionFeeds } from './frames/session-feeds.js';
+import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.ports.js';
+import { AgentsController } from './http/agents.controller.js';
+import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
+import { EventsController } from './http/events.controller.js';
+import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
+import { RunsController, WorkflowsController } from './http/workflows.controller.js';
+import { ReferenceController } from './reference/reference.controller.js';
+import { sessionResume } from './sessions/resume-session.js';
+import { chatSend, sessionSend } from './sessions/send-message.js';
+import { sessionMethods } from './sessions/session-methods.js';
+import { SessionsController } from './sessions/sessions.controller.js';
+import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
+import { connectionMethods, createMethodTable, type MethodTable } from './sockets/rpc-method.js';
+import { SocketLifecycle } from './sockets/socket-lifecycle.js';
 
 const statusProvider: Provider = {
   provide: STATUS,
   inject: [REQUESTS, SERVICE_IDENTITY, CLOCK, HEALTH, DATABASE_POOL, CONFIG, ENVIRONMENT],
   useFactory: (
     requests: RequestClient,
-    identity: ServiceIdentity,
+    { version, startedAt }: ServiceIdentity,
     clock: Clock,
     health: HealthRegistry,
     pool: Pool,
     config: AntiphonConfig,
     env: Environment,
-  ): Status => {
-    const deps = {
+  ): StatusReader =>
+    createStatusReader({
       requests,
-      version: identity.version,
-      uptimeMs: () => clock.now() - identity.startedAt,
+      pool,
+      workspace: DEFAULT_WORKSPACE,
+      config,
+      version,
+      uptimeMs: () => clock.now() - startedAt,
       ownHealth: () => health.report(),
-      plugins: rememberAnswers(async () => {
-        const { plugins } = await requests.request(listPlugins, { workspace: DEFAULT_WORKSPACE });
-        return plugins as unknown as JsonValue;
-      }),
-      sessionCount: rememberAnswers(() => countSessions(pool, DEFAULT_WORKSPACE)),
-      features: { ...config.features },
-      provider: providerInUse(config),
       temporalUi: env['ANTIPHON_TEMPORAL_UI_URL'] || null,
-    };
-    return () => gatherStatus(deps);
-  },
+    }),
 };
 
 const methodsProvider: Provider = {
@@ -91,39 +72,37 @@ const methodsProvider: Provider = {
     requests: RequestClient,
     feeds: SessionFeeds,
     frameLog: FrameLog,
-    gather: Status,
+    readStatus: StatusReader,
     config: AntiphonConfig,
     logger: Logger,
   ): MethodTable => {
     const router = createRouter(config.bindings, config.agents[0]?.id ?? '');
     const sending = { requests, feeds, router, logger };
-    return methodTable([
-      ping,
-      status(gather),
-      connectAgain,
+    return createMethodTable([
+      ...connectionMethods(async () => (await readStatus()) as unknown as JsonValue),
       chatSend(sending),
       sessionSend(sending),
-      sessionNew({ requests, router }),
-      sessionFork({ requests }),
-      sessionCancel({ requests }),
-      ...approvalMethods({ requests }),
+      ...sessionMethods({ requests, router }),
+      ...approvalMethods(requests),
       sessionResume({ feeds, frameLog, logger }),
     ]);
   },
 };
 
-/** The gateway: sockets, REST, routing and frames; it holds nothing that another gateway lacks. */
+/**
+ * Module of the gateway: sockets, HTTP routes, routing and frames. A gateway holds no state that
+ * another one lacks.
+ */
 @Module({
   controllers: [
-    GatewayHealthController,
-    ReadEventsController,
-    ListAgentsController,
-    ServeReferenceController,
-    WorkflowsController,
-    RunsController,
+    AgentsController,
     ApprovalsController,
-    ExportSessionController,
-    ForkSessionController,
+    EventsController,
+    ReferenceController,
+    RunsController,
+    SessionsController,
+    StatusController,
+    WorkflowsController,
   ],
   providers: [
     { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },
@@ -135,17 +114,17 @@ const methodsProvider: Provider = {
     {
       provide: FRAME_LOG,
       inject: [EVENT_STORE],
-      useFactory: (store: EventStore) => createFrameLog(store),
+      useFactory: (store: EventStore) => new FrameLog(store),
     },
     {
       provide: SESSION_FEEDS,
       inject: [NATS, FRAME_LOG, CLOCK],
       useFactory: (nats: NatsLink, log: FrameLog, clock: Clock) =>
-        createSessionFeeds(createNatsFrameBus(nats), log, () => clock.now()),
+        new SessionFeeds(createNatsFrameBus(nats), log, () => clock.now()),
     },
     statusProvider,
     methodsProvider,
-    EngineTeller,
+    EngineStatusBroadcaster,
     SocketLifecycle,
   ],
 })

@@ -1,2 +1,2 @@
+export { configureGatewayHttp } from './access/request-guard.js';
 export { GatewayModule } from './gateway.module.js';
-export { configureGatewayHttp } from './authenticate/configure-http.js';

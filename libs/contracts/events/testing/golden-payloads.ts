@@ -10,7 +10,10 @@ export interface GoldenPayload extends StoredForm {
 const nameOf = (contract: EventContract, form: number): string =>
   `${contract.category}/${contract.type}.v${form}.json`;
 
-const compatibilityFault = (contract: EventContract, { type, schemaVersion, data }: StoredForm): string | null => {
+const compatibilityFault = (
+  contract: EventContract,
+  { type, schemaVersion, data }: StoredForm,
+): string | null => {
   const result = contract.schema.safeParse({ type, schemaVersion, data });
   if (!result.success)
     return result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
@@ -33,8 +36,8 @@ const coverageFaults = (contract: EventContract, golden: readonly GoldenPayload[
 };
 
 /**
- * Returns one sentence for each fault of the golden payloads: a type or version without a payload, a field that no payload
- * shows, or content that the current contract rejects or drops in part.
+ * Returns one sentence for each fault of the golden payloads: a type or version without a payload,
+ * a field that no payload shows, or content that the current contract rejects or drops in part.
  */
 export const faultsOfGolden = (
   contracts: readonly EventContract[],

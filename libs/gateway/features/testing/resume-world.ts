@@ -10,43 +10,42 @@ import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { attachSocketServer } from '../accept-socket/socket-server.js';
-import { shakeHands } from '../accept-socket/handshake.js';
-import { createClientConnection } from '../answer-rpc/client-connection.js';
-import { methodTable } from '../answer-rpc/rpc-method.js';
-import { createRpcSession } from '../answer-rpc/rpc-session.js';
-import { createSendBuffers } from '../answer-rpc/send-buffers.js';
-import type { SendLimits } from '../answer-rpc/send-buffers.js';
-import { createTokenGate } from '../authenticate/token-gate.js';
-import { sessionResume } from '../resume-session/session-resume.js';
-import { createFrameLog } from '../stream-frames/frame-log.js';
-import { createNatsFrameBus } from '../stream-frames/nats-frame-bus.js';
-import { createSessionFeeds } from '../stream-frames/session-feeds.js';
+import { createTokenGate } from '../access/token-gate.js';
+import { FrameLog } from '../frames/frame-log.js';
+import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
+import { SessionFeeds } from '../frames/session-feeds.js';
+import { sessionResume } from '../sessions/resume-session.js';
+import { authenticateSocket } from '../sockets/authenticate-socket.js';
+import { ClientConnection, createSharedOutput } from '../sockets/client-connection.js';
+import type { SendLimits } from '../sockets/outbox.js';
+import { createMethodTable } from '../sockets/rpc-method.js';
+import { RpcSession } from '../sockets/rpc-session.js';
+import { attachSocketServer } from '../sockets/socket-server.js';
 
 const WORKSPACE = 'default';
 
-/** One gateway's sockets, with nothing but `session.resume`. */
+/** Sockets of one gateway that serves only `session.resume`. */
 export interface ResumeGateway {
   readonly wsUrl: string;
-  /** Reads of event streams so far. */
+  /** Returns the number of reads of event streams so far. */
   reads(): number;
-  /** Bytes that its slow clients have not read. */
-  held(): number;
+  /** Returns the bytes that its slow clients have not read. */
+  heldBytes(): number;
 }
 
-/** What a driver does to a session, and gateways that know nothing of each other. */
+/** Writes a session as its driver does, and starts independent gateways. */
 export interface ResumeWorld {
   commit(sessionId: string, events: readonly SessionEvent[]): Promise<void>;
-  /** Sends frames as a driver does; `LIVE` has them when this settles. */
+  /** Sends frames as a driver does. Resolves once `LIVE` has them. */
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
-  /** `LIVE` keeps nothing of what it had. */
-  forgetLive(): Promise<void>;
-  /** One that reaches NATS at another address if need be: through a link that a spec holds up. */
-  gateway(limits?: SendLimits, natsUrl?: string): Promise<ResumeGateway>;
+  /** Removes all messages from `LIVE`. */
+  purgeLive(): Promise<void>;
+  /** Starts a gateway. `natsUrl` may be a link that the spec can delay. */
+  startGateway(limits?: SendLimits, natsUrl?: string): Promise<ResumeGateway>;
   close(): Promise<void>;
 }
 
-/** What `createTestDatabase` of `@antiphon/testing` makes; closing the world drops it. */
+/** Database of `createTestDatabase`. Closing the world drops it. */
 export interface WorldDatabase {
   urlFor(role: 'agent' | 'gateway'): string;
   drop(): Promise<void>;
@@ -60,7 +59,10 @@ const newEvent = ({ type, schemaVersion, data }: SessionEvent) => ({
   metadata: { correlationId: 'spec', service: 'agent' },
 });
 
-/** Real PostgreSQL, a NATS server of its own (`LIVE` is emptied), real sockets. */
+/**
+ * Creates the world on real PostgreSQL, real sockets and a NATS server of its own, whose `LIVE` is
+ * purged.
+ */
 export const createResumeWorld = async (database: WorldDatabase, natsUrl: string): Promise<ResumeWorld> => {
   const ends: (() => unknown)[] = [() => database.drop()];
   const storeFor = (role: 'agent' | 'gateway') => {
@@ -82,7 +84,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
 
   const listen = async (resumed: ReturnType<typeof sessionResume>, limits?: SendLimits) => {
     const http = createServer();
-    const buffers = createSendBuffers(limits);
+    const shared = createSharedOutput(limits);
     const gate = createTokenGate(null, systemClock);
     const common = { logger: silentLogger, ids: uuidIds };
     const server = attachSocketServer(http, {
@@ -91,18 +93,22 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       maxSockets: 100,
       onSocket: (socket, { address, authenticated }) => {
         const identity = { connectionId: randomUUID(), address };
-        const connection = createClientConnection(socket, identity, buffers, silentLogger);
+        const connection = new ClientConnection(socket, identity, shared, silentLogger);
         const who = { workspace: WORKSPACE, caller: 'spec', traceparent: undefined };
-        const session = createRpcSession({ connection, methods: methodTable([resumed]), ...who, ...common });
-        const onReady = () => session.receive;
-        const shaking = { socket, connection, gate, authenticated, logger: silentLogger, clock: systemClock };
-        shakeHands({ ...shaking, capabilities: [], onReady });
+        const methods = createMethodTable([resumed]);
+        const session = new RpcSession({ connection, methods, ...who, ...common });
+        const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
+        const logger = silentLogger;
+        authenticateSocket({ socket, connection, gate, authenticated, logger, capabilities: [], onReady });
       },
     });
     http.listen(0, '127.0.0.1');
     await once(http, 'listening');
     ends.push(async () => (await server.close(), http.close()));
-    return { wsUrl: `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws`, held: buffers.total };
+    return {
+      wsUrl: `ws://127.0.0.1:${(http.address() as AddressInfo).port}/ws`,
+      heldBytes: () => shared.buffers.total(),
+    };
   };
 
   return {
@@ -120,17 +126,17 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       sent += frames.length;
       while ((await manager.streams.info('LIVE')).state.last_seq < sent) await nats.connection.flush();
     },
-    forgetLive: async () => void (await manager.streams.purge('LIVE')),
-    gateway: async (limits, url) => {
+    purgeLive: async () => void (await manager.streams.purge('LIVE')),
+    startGateway: async (limits, url) => {
       const store = storeFor('gateway');
       let reads = 0;
       const counted: Pick<EventStore, 'readStream' | 'streamVersion'> = {
         readStream: (...args) => (reads++, store.readStream(...args)),
         streamVersion: (...args) => (reads++, store.streamVersion(...args)),
       };
-      const frameLog = createFrameLog(counted);
+      const frameLog = new FrameLog(counted);
       const bus = createNatsFrameBus(await link('gateway', url));
-      const feeds = createSessionFeeds(bus, frameLog, () => systemClock.now());
+      const feeds = new SessionFeeds(bus, frameLog, () => systemClock.now());
       ends.push(() => feeds.close());
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger });
       return { ...(await listen(resumed, limits)), reads: () => reads };

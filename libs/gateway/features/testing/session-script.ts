@@ -5,7 +5,10 @@ import type { Frame, SessionEvent, SessionEventOf } from '@antiphon/contracts/ag
 const at = '2026-11-22T00:00:00.000Z';
 const schemaVersion = 1;
 
-/** The events of one session as its agent would append them, said shortly; each method answers what it added. */
+/**
+ * The events of one session as its agent would append them, said shortly; each method answers what
+ * it added.
+ */
 export interface SessionScript {
   readonly sessionId: string;
   readonly events: readonly SessionEvent[];

@@ -1,0 +1,112 @@
+import { SessionEvent, attemptOf, framesOf, initialCursor, sessionStream } from '@antiphon/contracts/agent';
+import type { Frame, FrameCursor } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import type { RecordedEvent } from '@antiphon/event-store';
+import { createBoundedMap, notFound } from '@antiphon/kernel';
+import { findTurnStart, type FoldedTo, type StreamReads } from './find-turn-start.js';
+
+/** Some frames of a session, in order. */
+export interface FramePage {
+  readonly frames: readonly Frame[];
+  /**
+   * Start of the attempt that runs after these frames (ms since 1970, by the log's clock), whose
+   * text may be sent already. Null if no turn is open.
+   */
+  readonly openSince: number | null;
+}
+
+/** Events of one read. An event has at most 1 MiB. */
+const PAGE = 64;
+const MAX_CHECKPOINTS = 10_000;
+const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor, openSince: null };
+
+/** Returns no frames for an unknown event type, which a newer service may have written. */
+const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
+  const parsed = SessionEvent.safeParse(upcast(recorded));
+  return parsed.success ? framesOf(cursor, parsed.data) : { cursor, frames: [] };
+};
+
+interface FoldStep {
+  readonly at: FoldedTo;
+  readonly frames: readonly Frame[];
+}
+
+const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
+  const { cursor, frames } = framesOfRecorded(at.cursor, event);
+  const began = event.type === 'ModelCallStarted' ? Date.parse(event.recordedAt) : at.openSince;
+  const openSince = cursor.openTurnId === null ? null : began;
+  return { at: { version: event.streamVersion, cursor, openSince }, frames };
+};
+
+/**
+ * Derives the committed frames of sessions from their event streams. Long sessions cost a few short
+ * reads.
+ */
+export class FrameLog {
+  readonly #store: StreamReads;
+  readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
+
+  constructor(store: StreamReads) {
+    this.#store = store;
+  }
+
+  /**
+   * Yields frames with an offset above `after`, in order, one event at a time and read on demand.
+   * The last page marks the end of the log. Throws `GATEWAY.SESSION_NOT_FOUND`.
+   */
+  async *framesAfter(workspace: string, sessionId: string, after: number): AsyncGenerator<FramePage> {
+    let openSince: number | null = null;
+    for await (const { at, frames } of this.#fold(workspace, sessionId, after)) {
+      openSince = at.openSince;
+      const fresh = frames.filter(({ offset }) => offset > after);
+      if (fresh.length > 0) yield { frames: fresh, openSince };
+    }
+    yield { frames: [], openSince };
+  }
+
+  /** Returns the cursor after the last committed frame. Throws `GATEWAY.SESSION_NOT_FOUND`. */
+  async end(workspace: string, sessionId: string): Promise<FrameCursor> {
+    let cursor = initialCursor;
+    for await (const { at } of this.#fold(workspace, sessionId, Number.MAX_SAFE_INTEGER)) cursor = at.cursor;
+    return cursor;
+  }
+
+  /** Folds from the newest checkpoint before `after`, else from the turn that contains `after`. */
+  async *#fold(workspace: string, sessionId: string, after: number): AsyncGenerator<FoldStep> {
+    const key = `${workspace}/${sessionId}`;
+    let at = this.#checkpointBefore(key, after);
+    let hasSearched = at.version > 0;
+    if (hasSearched) yield { at, frames: [] };
+    for (;;) {
+      const options = { fromVersion: at.version + 1, limit: PAGE };
+      const events = await this.#store.readStream(workspace, sessionStream(sessionId), options);
+      if (events.length === 0 && at.version === 0)
+        throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
+      for (const event of events) {
+        const step = foldEvent(at, event);
+        at = step.at;
+        yield step;
+      }
+      if (events.length < PAGE) break;
+      // Skips the events between the beginning of a long session and the requested turn.
+      if (!hasSearched) at = await this.#skipTo(workspace, sessionId, attemptOf(after), at);
+      hasSearched = true;
+    }
+    this.#saveCheckpoint(key, at);
+  }
+
+  #checkpointBefore(key: string, after: number): FoldedTo {
+    const checkpoint = this.#checkpoints.get(key);
+    return checkpoint && checkpoint.cursor.lastOffset <= after ? checkpoint : BEGINNING;
+  }
+
+  #saveCheckpoint(key: string, at: FoldedTo): void {
+    if ((this.#checkpoints.get(key)?.version ?? 0) <= at.version) this.#checkpoints.put(key, at);
+  }
+
+  async #skipTo(workspace: string, sessionId: string, attempt: number, at: FoldedTo): Promise<FoldedTo> {
+    if (attempt <= at.cursor.attempt) return at;
+    const found = await findTurnStart(this.#store, workspace, sessionId, attempt, at.cursor);
+    return found && found.version > at.version ? found : at;
+  }
+}

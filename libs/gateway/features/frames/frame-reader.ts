@@ -1,0 +1,172 @@
+import type { Frame, LiveFrame } from '@antiphon/contracts/agent';
+import { advance, judgeFrame, sequenceFrom, type FrameSequence } from '@antiphon/gateway-domain';
+import type { FramePage } from './frame-log.js';
+import { PendingFrames } from './pending-frames.js';
+
+/**
+ * Sources of frames that a reader missed. Both return frames with an offset above `after`, in
+ * order.
+ */
+export interface FrameSources {
+  /** Reads committed frames from the log, as they are delivered. */
+  readonly committed: (after: number) => AsyncIterable<FramePage>;
+  /**
+   * Reads text of the running attempt, which began at `since` (ms), from the short-lived `LIVE`
+   * stream.
+   */
+  readonly live: (after: number, since: number) => Promise<readonly LiveFrame[]>;
+}
+
+export interface FrameReaderOptions extends FrameSources {
+  /**
+   * Offset of the client's last frame. `null`: start with the first frame of another turn, or
+   * `accepted` of `turnId`.
+   */
+  readonly after: number | null;
+  readonly turnId?: string;
+  readonly deliver: (frame: Frame) => void;
+  /**
+   * Returns a promise while the client has no room, else undefined. The log is read no faster than
+   * the client.
+   */
+  readonly waitForRoom?: () => Promise<void> | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Text is sent before its event is committed. When any other frame arrives, all frames before it
+ * are in the log.
+ */
+const isCommitted = ({ event }: LiveFrame): boolean => event !== 'text' && event !== 'thought';
+
+/**
+ * Returns true for a frame before which no frame of the turn exists, so that a queued turn's reader
+ * can start there.
+ */
+const isStartOf = (frame: LiveFrame, turnId: string | undefined): boolean =>
+  frame.turnId !== turnId || frame.event === 'accepted';
+
+/**
+ * Delivers the frames of one session to one client: each once and in order, whatever is lost on the
+ * way.
+ */
+export class FrameReader {
+  readonly #options: FrameReaderOptions;
+  readonly #pending = new PendingFrames();
+  #sequence: FrameSequence | null;
+  #catchUp: Promise<void> | null = null;
+  /** True if a catch-up was requested during another one, which may have read the log too early. */
+  #isCatchUpDue = false;
+  #lastDoneTurn: string | null = null;
+  #isTurnOpen = false;
+  #hasFailed = false;
+  #isClosed = false;
+
+  constructor(options: FrameReaderOptions) {
+    this.#options = options;
+    this.#sequence = options.after === null ? null : sequenceFrom(options.after);
+  }
+
+  /** Handles a live frame. */
+  push(frame: LiveFrame): void {
+    if (this.#isClosed) return;
+    // After a gap all frames wait, to stay in order while the log is read. A gap of text of a
+    // running attempt cannot be filled yet: it waits for the next committed frame instead of
+    // reading the log for each frame.
+    const isBlocked = this.#catchUp !== null || !this.#pending.isEmpty();
+    if (!isBlocked && this.#accept(frame) !== 'gap') return;
+    this.#pending.add(frame);
+    if (!isBlocked || isCommitted(frame)) void this.catchUp();
+  }
+
+  /** Reads the log (and `LIVE`) for frames that did not arrive live. */
+  catchUp(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    if (this.#catchUp) this.#isCatchUpDue = true;
+    return (this.#catchUp ??= this.#fillUntilCurrent()
+      .catch((error: unknown) => {
+        this.#hasFailed = true;
+        this.#options.onError(error);
+      })
+      .finally(() => (this.#catchUp = null)));
+  }
+
+  /** Returns true once `done` of this turn was delivered. */
+  hasSeenDone(turnId: string): boolean {
+    return this.#lastDoneTurn === turnId;
+  }
+
+  /** Returns true if further frames are due that may get lost: of an open turn, or after a gap. */
+  expectsMore(): boolean {
+    return this.#isTurnOpen || this.#hasFailed || !this.#pending.isEmpty();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#pending.take();
+  }
+
+  #lastOffset(): number {
+    return this.#sequence?.last ?? 0;
+  }
+
+  #deliver(frame: Frame): void {
+    this.#sequence = advance(this.#sequence ?? sequenceFrom(0), frame);
+    this.#isTurnOpen = frame.event !== 'done';
+    if (frame.event === 'done') this.#lastDoneTurn = frame.turnId;
+    this.#options.deliver(frame);
+  }
+
+  #accept(frame: LiveFrame): 'deliver' | 'drop' | 'gap' {
+    if (this.#sequence === null && isStartOf(frame, this.#options.turnId))
+      this.#sequence = sequenceFrom(frame.prev);
+    const verdict = judgeFrame(this.#sequence ?? sequenceFrom(0), frame);
+    if (verdict === 'deliver') this.#deliver(frame);
+    return verdict;
+  }
+
+  async #fillUntilCurrent(): Promise<void> {
+    do {
+      this.#isCatchUpDue = false;
+      await this.#fill();
+      // Dropped frames are in the log or in `LIVE` by now.
+      this.#isCatchUpDue ||= this.#pending.takeDropped();
+    } while (this.#isCatchUpDue && !this.#isClosed);
+    this.#hasFailed = false;
+  }
+
+  async #fill(): Promise<void> {
+    let openSince: number | null = null;
+    for await (const page of this.#options.committed(this.#lastOffset())) {
+      await this.#deliverAtPace(page.frames);
+      if (this.#isClosed) return;
+      openSince = page.openSince;
+      this.#isTurnOpen = openSince !== null;
+    }
+    if (openSince !== null) await this.#fillFromLive(openSince);
+    this.#drainPending();
+  }
+
+  async #deliverAtPace(frames: readonly Frame[]): Promise<void> {
+    for (const frame of frames) {
+      const room = this.#options.waitForRoom?.();
+      if (room) await room;
+      if (!this.#isClosed && frame.offset > this.#lastOffset()) this.#deliver(frame);
+    }
+  }
+
+  async #fillFromLive(since: number): Promise<void> {
+    for (const frame of await this.#options.live(this.#lastOffset(), since)) {
+      const room = this.#options.waitForRoom?.();
+      if (room) await room;
+      if (this.#isClosed || this.#accept(frame) === 'gap') return;
+    }
+  }
+
+  /** Delivers the pending frames up to the first gap that remains. */
+  #drainPending(): void {
+    const frames = this.#pending.take();
+    const gap = frames.findIndex((frame) => this.#isClosed || this.#accept(frame) === 'gap');
+    if (gap >= 0 && !this.#isClosed) for (const frame of frames.slice(gap)) this.#pending.add(frame);
+  }
+}

@@ -1,0 +1,94 @@
+import {
+  createParamDecorator,
+  Delete,
+  Get,
+  HttpCode,
+  Patch,
+  Post,
+  Put,
+  type ExecutionContext,
+} from '@nestjs/common';
+import { IdempotencyKey } from '@antiphon/contracts/agent';
+import type { HttpRoute, RouteInput } from '@antiphon/contracts/reference';
+import { invalid, MAX_JSON_DEPTH } from '@antiphon/kernel';
+import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+
+/** Iterative, because a body within the size limit can nest deeper than the stack. */
+const isDeeperThan = (value: unknown, limit: number): boolean => {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limit) return true;
+    level = level.flatMap((item) => (item !== null && typeof item === 'object' ? Object.values(item) : []));
+  }
+  return false;
+};
+
+const describeIssues = (error: z.ZodError): string =>
+  error.issues
+    .map(({ path, message }) => [path.map(String).join('.'), message].filter(Boolean).join(': '))
+    .join('; ');
+
+const parse = (schema: z.ZodType, value: unknown, code: string): unknown => {
+  if (isDeeperThan(value, MAX_JSON_DEPTH)) throw invalid(code, `it nests over ${MAX_JSON_DEPTH} levels deep`);
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw invalid(code, describeIssues(parsed.error));
+};
+
+const parseParams = (schema: z.ZodObject, values: unknown): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(schema.shape).map(([name, field]) => [
+      name,
+      parse(field as z.ZodType, (values as Record<string, unknown>)[name], 'GATEWAY.INVALID_BODY'),
+    ]),
+  );
+
+const KEY = IdempotencyKey.optional();
+
+/**
+ * Parses a request by the schemas of its route. Throws `GATEWAY.INVALID_BODY`, `_QUERY` or
+ * `_HEADER`.
+ */
+const parseRequest = (
+  { params, query, body, idempotent }: HttpRoute,
+  request: FastifyRequest,
+): { readonly [K in keyof RouteInput<HttpRoute>]: unknown } => ({
+  params: params && parseParams(params, request.params),
+  query: query && parse(query, request.query, 'GATEWAY.INVALID_QUERY'),
+  body: body && parse(body, request.body, 'GATEWAY.INVALID_BODY'),
+  idempotencyKey: idempotent
+    ? parse(KEY, request.headers['idempotency-key'], 'GATEWAY.INVALID_HEADER')
+    : undefined,
+});
+
+const Input = createParamDecorator((route: HttpRoute, context: ExecutionContext) =>
+  parseRequest(route, context.switchToHttp().getRequest<FastifyRequest>()),
+);
+
+const VERBS = { get: Get, post: Post, put: Put, patch: Patch, delete: Delete } as const;
+
+/**
+ * Result of a route's handler. Its JSON is checked at compile time; other media are the handler's
+ * own.
+ */
+type RouteReply<R extends HttpRoute> = R['reply'] extends { readonly media: string }
+  ? unknown
+  : z.input<R['reply']['schema']> | Promise<z.input<R['reply']['schema']>>;
+
+/**
+ * Makes a controller's method the handler of a route, as `@HandleRequest` does for a request
+ * contract. The method gets the parsed input as its first parameter. Path, verb, status and
+ * reference come from the route alone, so that a route without documentation cannot exist.
+ */
+export const HandleRoute =
+  <R extends HttpRoute>(route: R) =>
+  <Method extends (input: RouteInput<R>, ...rest: never[]) => RouteReply<R>>(
+    target: object,
+    key: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void => {
+    Input(route)(target, key, 0);
+    VERBS[route.method](route.path.replaceAll(/\{(\w+)\}/g, ':$1'))(target, key, descriptor);
+    HttpCode(route.reply.status ?? 200)(target, key, descriptor);
+  };

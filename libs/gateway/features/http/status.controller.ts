@@ -1,0 +1,116 @@
+import { Controller, Inject } from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
+import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
+import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
+import { listPlugins } from '@antiphon/contracts/sandbox';
+import { translateDatabaseError } from '@antiphon/database';
+import type { Pool } from 'pg';
+import type { z } from 'zod';
+import { STATUS, type GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from './handle-route.js';
+import { createStaleCache, type Cached } from './stale-cache.js';
+
+export type Status = z.output<typeof StatusView>;
+/** Returns the status of the installation. */
+export type StatusReader = () => Promise<Status>;
+
+export interface StatusDeps {
+  readonly requests: GatewayRequests;
+  readonly pool: Pool;
+  readonly workspace: string;
+  readonly config: AntiphonConfig;
+  readonly version: string;
+  /** Returns the milliseconds since this gateway started. */
+  readonly uptimeMs: () => number;
+  readonly ownHealth: () => Promise<HealthReport>;
+  /** URL of Temporal's web interface, null for none. */
+  readonly temporalUi: string | null;
+}
+
+type ServiceHealth = Status['services'][string];
+
+const readHealth = async (
+  { requests, ownHealth }: StatusDeps,
+  service: ServiceName,
+): Promise<ServiceHealth> => {
+  try {
+    return service === 'gateway' ? await ownHealth() : await requests.request(healthContract(service), {});
+  } catch (error) {
+    return { healthy: false, error: error instanceof Error ? error.message : 'unknown' };
+  }
+};
+
+/** Returns the health of each engine, which is unhealthy if any service reports it so. */
+const enginesOf = (reports: readonly ServiceHealth[]): Status['engines'] => {
+  const engines: Status['engines'] = {};
+  for (const { name, healthy, detail } of reports.flatMap((report) => report.checks ?? []))
+    if (engines[name]?.healthy !== false)
+      engines[name] = { healthy, ...(detail === undefined ? {} : { detail }) };
+  return engines;
+};
+
+const COUNT_SESSIONS = `select count(*) from events where workspace = $1 and type = 'SessionStarted'`;
+
+const countSessions = async (pool: Pool, workspace: string): Promise<number> => {
+  const { rows } = await pool
+    .query<{ count: string }>(COUNT_SESSIONS, [workspace])
+    .catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
+  return Number(rows[0]?.count ?? 0);
+};
+
+/** Returns the provider of the default agent. The kind shows a `scripted` provider as such. */
+const providerOf = ({ agents, providers }: AntiphonConfig): Status['provider'] => {
+  const agent = agents[0];
+  const provider = providers.find(({ name }) => name === agent?.provider);
+  return { name: provider?.name ?? '', kind: provider?.kind ?? '', model: agent?.model ?? '' };
+};
+
+const orNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
+  read.catch(() => ({ value: null, stale: false }));
+
+/** Creates the reader of the status. It asks all services concurrently. */
+export const createStatusReader = (deps: StatusDeps): StatusReader => {
+  const { requests, pool, workspace, config, version, uptimeMs, temporalUi } = deps;
+  const readPlugins = createStaleCache(
+    async () => (await requests.request(listPlugins, { workspace })).plugins as unknown as Status['plugins'],
+  );
+  const readSessions = createStaleCache(() => countSessions(pool, workspace));
+
+  return async () => {
+    const [reports, plugins, sessions] = await Promise.all([
+      Promise.all(SERVICES.map((service) => readHealth(deps, service))),
+      orNull(readPlugins()),
+      orNull(readSessions()),
+    ]);
+    const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
+    return {
+      status: reports.every(({ healthy }) => healthy) ? 'ok' : 'degraded',
+      version,
+      uptime: Math.round(uptimeMs() / 1_000),
+      provider: providerOf(config),
+      services: Object.fromEntries(services),
+      engines: enginesOf(reports),
+      plugins: plugins.value,
+      sessions: sessions.value,
+      stale: [
+        ...(plugins.stale ? (['plugins'] as const) : []),
+        ...(sessions.stale ? (['sessions'] as const) : []),
+      ],
+      temporalUi,
+      features: { ...config.features },
+    };
+  };
+};
+
+/** Serves `GET /api/v1/health`, which returns the same as `status` of the WebSocket. */
+@Controller()
+export class StatusController {
+  constructor(@Inject(STATUS) private readonly status: StatusReader) {}
+
+  @HandleRoute(GATEWAY_ROUTES.health)
+  read(): Promise<Status> {
+    return this.status();
+  }
+}

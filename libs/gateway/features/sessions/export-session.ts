@@ -1,0 +1,77 @@
+import { sessionStream } from '@antiphon/contracts/agent';
+import type { ExportFormat, SessionExportHeader } from '@antiphon/contracts/log';
+import { canonicalJson, verifyChain } from '@antiphon/event-store';
+import type { ChainStart, EventStore, RecordedEvent } from '@antiphon/event-store';
+import { bug, notFound } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
+
+type StreamReader = Pick<EventStore, 'readStream'>;
+
+/** Events of one read. An event has at most 1 MiB. */
+const PAGE = 200;
+
+/**
+ * Reads the stored events of a session up to a version, page by page, oldest first. Yields nothing
+ * for an unknown session. Throws the store's error for an archived stream.
+ */
+async function* readSession(
+  store: StreamReader,
+  workspace: string,
+  sessionId: string,
+  upTo: number = Number.MAX_SAFE_INTEGER,
+): AsyncGenerator<readonly RecordedEvent[]> {
+  for (let after = 0; after < upTo;) {
+    const options = { fromVersion: after + 1, limit: Math.min(PAGE, upTo - after) };
+    const events = await store.readStream(workspace, sessionStream(sessionId), options);
+    if (events.length > 0) yield events;
+    if (events.length < PAGE) return;
+    after += events.length;
+  }
+}
+
+const brokenChain = ({ streamId, streamVersion, eventId }: RecordedEvent, reason: string): Error =>
+  bug(
+    'LOG.CHAIN_BROKEN',
+    `the event ${eventId} (${streamId}@${streamVersion}) is not what was appended: ${reason}. What to do: antiphon audit`,
+    { data: { streamId, streamVersion, eventId } },
+  );
+
+/**
+ * Reads a session's event stream and verifies its hash chain. Throws `GATEWAY.SESSION_NOT_FOUND`,
+ * and `LOG.CHAIN_BROKEN` with the first event that differs from what was appended.
+ */
+export const verifySession = async (
+  store: StreamReader,
+  workspace: string,
+  sessionId: string,
+): Promise<SessionExportHeader> => {
+  let head: ChainStart | undefined;
+  for await (const events of readSession(store, workspace, sessionId)) {
+    const verdict = verifyChain(events, head);
+    if (!verdict.isIntact) throw brokenChain(verdict.event, verdict.reason);
+    head = { version: verdict.version, hash: verdict.hash };
+  }
+  if (!head) throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
+  return { kind: 'antiphon.session', format: 1, workspace, sessionId, head };
+};
+
+// RFC 8785, so that a session at a version gives the same bytes on any store and any release.
+const toText = (value: unknown): string => canonicalJson(value as JsonObject);
+
+/** Yields the text of a verified session piece by piece, as JSON lines or as one document. */
+export async function* exportText(
+  store: StreamReader,
+  header: SessionExportHeader,
+  format: ExportFormat,
+): AsyncGenerator<string> {
+  const { workspace, sessionId, head } = header;
+  const isLines = format === 'jsonl';
+  yield isLines ? `${toText(header)}\n` : `${toText(header).slice(0, -1)},"events":[`;
+  let isFirst = true;
+  for await (const events of readSession(store, workspace, sessionId, head.version)) {
+    const lines = events.map((event) => (isLines ? `${toText(event)}\n` : toText(event)));
+    yield isLines ? lines.join('') : `${isFirst ? '' : ','}${lines.join(',')}`;
+    isFirst = false;
+  }
+  if (!isLines) yield ']}\n';
+}

@@ -1,0 +1,53 @@
+import { attemptOf } from '@antiphon/contracts/agent';
+import { SessionResumeParams } from '@antiphon/contracts/gateway';
+import { conflict } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import type { FrameLog } from '../frames/frame-log.js';
+import type { SessionFeeds } from '../frames/session-feeds.js';
+
+export interface SessionResumeDeps {
+  readonly feeds: SessionFeeds;
+  readonly frameLog: FrameLog;
+  readonly logger: Logger;
+}
+
+/**
+ * Refuses an offset beyond the last attempt. An attempt is in the log before its first frame is
+ * sent.
+ */
+const refuseOffsetAhead = async (frameLog: FrameLog, workspace: string, sessionId: string, after: number) => {
+  const { attempt, lastOffset } = await frameLog.end(workspace, sessionId);
+  if (attemptOf(after) <= attempt) return;
+  throw conflict(
+    'GATEWAY.OFFSET_AHEAD',
+    `session ${sessionId} has no offset ${after}: it ends at ${lastOffset}; resume from there, or from 0 for all of it`,
+    { data: { lastOffset } },
+  );
+};
+
+/**
+ * Returns `session.resume`. It streams every frame after an offset: first from the log and the
+ * `LIVE` stream, then live, until the connection closes or resumes this session again.
+ */
+export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): RpcMethod =>
+  defineMethod(
+    'session.resume',
+    SessionResumeParams,
+    async ({ params, workspace, connection, id, requestId }) => {
+      const { sessionId, after } = params;
+      // Throws for an unknown session, or one of another workspace, before anything is streamed.
+      await refuseOffsetAhead(frameLog, workspace, sessionId, after);
+      const unfollow = feeds.follow({
+        workspace,
+        sessionId,
+        after,
+        catchUp: true,
+        deliver: (frame) => connection.frame(id, sessionId, frame),
+        waitForRoom: () => connection.waitForRoom(sessionId),
+        onError: (error) => logger.error({ err: error, requestId, sessionId }, 'session catch-up failed'),
+      });
+      connection.addCleanup(unfollow, `resume/${sessionId}`);
+      return undefined;
+    },
+  );

@@ -1,0 +1,72 @@
+import type { Frame } from '@antiphon/contracts/agent';
+import { defineHistogram } from '@antiphon/observability';
+import type { Logger } from '@antiphon/observability';
+import type { RpcCall } from '../sockets/rpc-method.js';
+import type { SessionFeeds } from '../frames/session-feeds.js';
+
+/** Reply of the agent service once the turn is committed. */
+export interface AcceptedTurn {
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly agentId: string;
+  readonly acceptedOffset: number | null;
+  readonly joined: boolean;
+}
+
+const firstText = defineHistogram(
+  'antiphon_turn_first_text_seconds',
+  "From a client's message until the first text of its answer is on the client's socket",
+);
+
+interface TurnRequest extends Pick<RpcCall<unknown>, 'connection' | 'id' | 'workspace' | 'requestId'> {
+  /** Arrival of the request on the monotonic clock, ms. */
+  readonly receivedAt: number;
+}
+
+/**
+ * Returns the function that records the time to the first text. A joined turn began earlier and is
+ * not measured.
+ */
+const measureFirstText = (receivedAt: number, joined: boolean): ((frame: Frame) => void) => {
+  let isDone = joined;
+  return ({ event }) => {
+    if (isDone || event !== 'text') return;
+    isDone = true;
+    firstText.record((performance.now() - receivedAt) / 1_000);
+  };
+};
+
+/**
+ * Streams one turn to the client that requested it: `accepted` at once, then its frames up to
+ * `done`. When the connection closes, only the streaming ends; the turn continues.
+ */
+export const streamTurn = (
+  feeds: SessionFeeds,
+  logger: Logger,
+  { connection, id, workspace, requestId, receivedAt }: TurnRequest,
+  { sessionId, turnId, agentId, acceptedOffset, joined }: AcceptedTurn,
+): void => {
+  const accepted = { sessionId, turnId, agent: agentId };
+  connection.frame(id, sessionId, { event: 'accepted', data: accepted, offset: acceptedOffset });
+
+  const measure = measureFirstText(receivedAt, joined);
+  const deliver = (frame: Frame): void => {
+    // `accepted` was sent above; frames of other turns belong to other requests.
+    if (frame.turnId !== turnId || frame.event === 'accepted') return;
+    connection.frame(id, sessionId, frame);
+    measure(frame);
+    if (frame.event === 'done') stop();
+  };
+  const unfollow = feeds.follow({
+    workspace,
+    sessionId,
+    turnId,
+    after: acceptedOffset,
+    // A joined turn may have ended, so that its frames are only in the log.
+    catchUp: joined,
+    deliver,
+    waitForRoom: () => connection.waitForRoom(sessionId),
+    onError: (error) => logger.error({ err: error, requestId, sessionId, turnId }, 'turn catch-up failed'),
+  });
+  const stop = connection.addCleanup(unfollow);
+};

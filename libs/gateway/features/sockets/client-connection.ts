@@ -1,0 +1,131 @@
+import type { RpcRequest } from '@antiphon/contracts/gateway';
+import { createBoundedMap } from '@antiphon/kernel';
+import type { JsonValue } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import type { WebSocket } from 'ws';
+import { FrameSerializer, type StreamFrame } from './frame-serializer.js';
+import { createSendBuffers, Outbox, type SendLimits, type SharedOutput } from './outbox.js';
+import { rpcError } from './rpc-protocol.js';
+
+type RequestId = RpcRequest['id'];
+
+export interface ConnectionIdentity {
+  readonly connectionId: string;
+  readonly address: string;
+}
+
+/**
+ * Maximum number of sessions whose last offset is stored, for `accepted` frames of queued turns.
+ */
+const MAX_OFFSETS = 1_000;
+
+/** Creates the state that all connections of a process share. */
+export const createSharedOutput = (limits?: SendLimits): SharedOutput => ({
+  buffers: createSendBuffers(limits),
+  serializer: new FrameSerializer(),
+});
+
+/** Connection of one client: sends to it in order and releases its resources when it closes. */
+export class ClientConnection {
+  readonly connectionId: string;
+  readonly address: string;
+  readonly #socket: WebSocket;
+  readonly #serializer: FrameSerializer;
+  readonly #outbox: Outbox;
+  readonly #cleanups = new Map<string | symbol, () => void>();
+  readonly #offsets = createBoundedMap<number>(MAX_OFFSETS);
+  readonly #lastOfKey = new Map<string, Promise<unknown>>();
+
+  constructor(socket: WebSocket, identity: ConnectionIdentity, shared: SharedOutput, logger: Logger) {
+    const { connectionId, address } = identity;
+    this.connectionId = connectionId;
+    this.address = address;
+    this.#socket = socket;
+    this.#serializer = shared.serializer;
+    const onClosedSlow = (): void => this.#runCleanups();
+    this.#outbox = new Outbox({ socket, connectionId, buffers: shared.buffers, logger, onClosedSlow });
+    socket.once('close', () => this.#runCleanups());
+  }
+
+  send(message: JsonValue): void {
+    this.#outbox.send(
+      () => JSON.stringify(message),
+      () => 'from the last offset',
+    );
+  }
+
+  /** Sends the result of a request. */
+  respond(id: RequestId, result: JsonValue): void {
+    this.send({ id: id ?? null, result });
+  }
+
+  /** Sends the error of a request. */
+  fail(id: RequestId, error: unknown, requestId: string): void {
+    this.send({ id: id ?? null, error: rpcError(error, requestId) as unknown as JsonValue });
+  }
+
+  /**
+   * Sends a stream frame under a request's id. Offsets of a session never decrease on a connection.
+   */
+  frame(id: RequestId, sessionId: string, frame: StreamFrame): void {
+    const before = this.#offsets.get(sessionId) ?? 0;
+    const offset = this.#advanceOffset(sessionId, before, frame.offset);
+    this.#outbox.send(
+      () => this.#serializer.serialize(id, frame, offset),
+      () => `session ${sessionId} after ${before}`,
+    );
+  }
+
+  /**
+   * Adds a function to run when the connection closes. Returns a function that runs it earlier. A
+   * cleanup of the same key runs first and is replaced.
+   */
+  addCleanup(cleanup: () => void, key: string | symbol = Symbol('cleanup')): () => void {
+    this.#cleanups.get(key)?.();
+    let isDone = false;
+    const runOnce = (): void => {
+      if (!isDone) cleanup();
+      isDone = true;
+    };
+    this.#cleanups.set(key, runOnce);
+    return () => {
+      if (this.#cleanups.get(key) === runOnce) this.#cleanups.delete(key);
+      runOnce();
+    };
+  }
+
+  /**
+   * Runs work of one key one after another, in the order of the calls. A failure does not stop
+   * later work.
+   */
+  runInOrder<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const run = (this.#lastOfKey.get(key) ?? Promise.resolve()).then(work, work);
+    this.#lastOfKey.set(key, run);
+    const forget = (): void => void (this.#lastOfKey.get(key) === run && this.#lastOfKey.delete(key));
+    run.then(forget, forget);
+    return run;
+  }
+
+  /**
+   * Returns undefined if the client has room, else a promise that settles once it has read on or is
+   * gone. Readers of the log wait for it. A client that reads nothing for 30 s is closed.
+   */
+  waitForRoom(sessionId: string): Promise<void> | undefined {
+    return this.#outbox.waitForRoom(() => `session ${sessionId} after ${this.#offsets.get(sessionId) ?? 0}`);
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, reason);
+  }
+
+  #advanceOffset(sessionId: string, before: number, offset: number | null): number {
+    const highest = Math.max(before, offset ?? 0);
+    this.#offsets.put(sessionId, highest);
+    return offset ?? highest;
+  }
+
+  #runCleanups(): void {
+    for (const cleanup of this.#cleanups.values()) cleanup();
+    this.#cleanups.clear();
+  }
+}

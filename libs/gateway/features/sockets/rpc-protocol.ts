@@ -1,0 +1,134 @@
+import { LIMITS, RPC, RpcRequest } from '@antiphon/contracts/gateway';
+import {
+  FORBIDDEN_KEYS,
+  isAppError,
+  nestsDeeperThan,
+  toAppError,
+  toStorableJson,
+  type AppError,
+  type ErrorKind,
+  type JsonValue,
+} from '@antiphon/kernel';
+
+/**
+ * Maximum number of calls in one JSON-RPC batch. Each counts against the limit of open requests.
+ */
+export const MAX_BATCH = 32;
+
+export interface RpcFault {
+  readonly code: number;
+  readonly message: string;
+  readonly id: RpcRequest['id'];
+}
+export type ParsedFrame =
+  | {
+      readonly kind: 'requests';
+      readonly requests: readonly (RpcRequest | RpcFault)[];
+      readonly batch: boolean;
+    }
+  | { readonly kind: 'fault'; readonly fault: RpcFault };
+
+const fault = (code: number, message: string, id: RpcRequest['id'] = null): ParsedFrame => ({
+  kind: 'fault',
+  fault: { code, message, id },
+});
+
+export const isFault = (request: RpcRequest | RpcFault): request is RpcFault => 'code' in request;
+
+/**
+ * Returns true if any object has a key that could reach a prototype. The depth is limited before.
+ */
+const hasForbiddenKey = (value: JsonValue): boolean => {
+  if (value === null || typeof value !== 'object') return false;
+  if (Array.isArray(value)) return value.some((item: JsonValue) => hasForbiddenKey(item));
+  return Object.entries(value).some(([key, item]) => FORBIDDEN_KEYS.has(key) || hasForbiddenKey(item));
+};
+
+const idOf = (value: JsonValue): RpcRequest['id'] => {
+  const id =
+    value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? (value as { id?: JsonValue }).id
+      : null;
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+};
+
+const toRequest = (value: JsonValue): RpcRequest | RpcFault => {
+  const id = idOf(value);
+  if (hasForbiddenKey(value))
+    return { code: RPC.invalidParams, message: 'the key "__proto__" is not allowed', id };
+  const parsed = RpcRequest.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const where = issue?.path.join('.') || 'the request';
+  return {
+    code: RPC.invalidRequest,
+    message: `invalid request: ${where}: ${issue?.message ?? 'malformed'}`,
+    id,
+  };
+};
+
+/**
+ * Parses a text frame into requests. Size and depth are checked before the JSON is parsed. Of a
+ * repeated key the last one counts, here and in every other service, because only the parsed value
+ * is passed on.
+ */
+export const parseFrame = (text: string, bytes: number): ParsedFrame => {
+  if (bytes > LIMITS.frameBytes)
+    return fault(RPC.invalidRequest, `the frame is over ${LIMITS.frameBytes} bytes`);
+  if (nestsDeeperThan(text)) return fault(RPC.invalidRequest, 'the frame nests deeper than 64 levels');
+  let value: JsonValue;
+  try {
+    value = toStorableJson(JSON.parse(text) as JsonValue);
+  } catch {
+    return fault(RPC.parseError, 'the frame is not JSON');
+  }
+  if (!Array.isArray(value)) return { kind: 'requests', requests: [toRequest(value)], batch: false };
+  if (value.length === 0 || value.length > MAX_BATCH)
+    return fault(RPC.invalidRequest, `a batch has 1 to ${MAX_BATCH} requests`);
+  return { kind: 'requests', requests: value.map(toRequest), batch: true };
+};
+
+/** JSON-RPC code of each kind of error (docs/errors.md). */
+const CODES: Readonly<Record<ErrorKind, number>> = {
+  invalid: RPC.invalidParams,
+  unauthenticated: RPC.unauthenticated,
+  forbidden: RPC.forbidden,
+  not_found: RPC.notFound,
+  rejected: RPC.invalidParams,
+  conflict: RPC.conflict,
+  transient: RPC.engineDown,
+  exhausted: RPC.exhausted,
+  provider: RPC.providerFailed,
+  bug: RPC.internal,
+};
+
+/** Delay after which a client may retry a request that failed because an engine is down, ms. */
+const RETRY_AFTER_MS = 2_000;
+
+export interface RpcErrorBody {
+  readonly code: number;
+  readonly message: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Returns the error object of a response: code, message and data with the request id. It never
+ * holds a stack trace.
+ */
+export const rpcError = (error: unknown, requestId: string): RpcErrorBody => {
+  const known: AppError = toAppError(error);
+  return {
+    code: CODES[known.kind],
+    message: known.message,
+    data: {
+      ...known.data,
+      code: known.code,
+      requestId,
+      ...(known.kind === 'transient' ? { retryAfterMs: RETRY_AFTER_MS } : {}),
+    },
+  };
+};
+
+/** Returns true for a bug or an engine failure, whose log line needs the whole error. */
+export const isServerFault = (error: unknown): boolean =>
+  !isAppError(error) || error.kind === 'bug' || error.kind === 'transient';

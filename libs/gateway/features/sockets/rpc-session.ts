@@ -1,0 +1,117 @@
+import { RPC, type RpcRequest } from '@antiphon/contracts/gateway';
+import { exhausted, type Ids, type JsonValue } from '@antiphon/kernel';
+import {
+  contextFrom,
+  countError,
+  countFailure,
+  runWithContext,
+  withSpan,
+  type Logger,
+  type SpanStart,
+} from '@antiphon/observability';
+import type { ClientConnection } from './client-connection.js';
+import type { MethodTable, RpcMethod } from './rpc-method.js';
+import { isFault, isServerFault, parseFrame, type RpcFault } from './rpc-protocol.js';
+
+export interface RpcSessionOptions {
+  readonly connection: ClientConnection;
+  readonly methods: MethodTable;
+  readonly workspace: string;
+  readonly caller: string;
+  readonly logger: Logger;
+  readonly ids: Ids;
+  /** Trace context of the upgrade, for requests without their own. */
+  readonly traceparent: string | undefined;
+}
+
+/**
+ * Maximum number of open requests of one connection. A stream counts until its turn is accepted.
+ */
+const MAX_OPEN_REQUESTS = 256;
+
+/** Span of a request, from its arrival to its response or to the acceptance of its turn. */
+const spanOf = ({ name }: RpcMethod): SpanStart => ({
+  name,
+  role: 'server',
+  attributes: { 'rpc.system.name': 'jsonrpc', 'rpc.method': name },
+});
+
+/**
+ * Handles the requests of one authenticated connection concurrently, each under its own request id.
+ */
+export class RpcSession {
+  readonly #options: RpcSessionOptions;
+  #open = 0;
+
+  constructor(options: RpcSessionOptions) {
+    this.#options = options;
+  }
+
+  /** Handles one text frame of `bytes` bytes. */
+  receive(text: string, bytes: number): void {
+    const parsed = parseFrame(text, bytes);
+    if (parsed.kind === 'fault') this.#refuse(parsed.fault, this.#options.ids.next());
+    else for (const request of parsed.requests) this.#start(request);
+  }
+
+  #start(request: RpcRequest | RpcFault): void {
+    const { ids, workspace, traceparent } = this.#options;
+    const requestId = ids.next();
+    const own = isFault(request) ? undefined : request.traceparent;
+    const context = contextFrom('gateway', {
+      correlationId: requestId,
+      traceparent: typeof own === 'string' ? own : traceparent,
+    });
+    runWithContext({ ...context, workspace }, () => {
+      if (isFault(request)) this.#refuse(request, requestId);
+      else this.#dispatch(request, requestId);
+    });
+  }
+
+  #dispatch(request: RpcRequest, requestId: string): void {
+    const { methods } = this.#options;
+    const method = methods.get(request.method);
+    if (method) {
+      void withSpan(spanOf(method), () => this.#perform(method, request, requestId)).catch((error: unknown) =>
+        this.#fail(request, error, requestId),
+      );
+      return;
+    }
+    const message = `method not found: this version answers ${[...methods.keys()].join(', ')}`;
+    this.#refuse({ code: RPC.methodNotFound, message, id: request.id }, requestId);
+  }
+
+  async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, requestId: string): Promise<void> {
+    const { connection, workspace, caller } = this.#options;
+    if (this.#open >= MAX_OPEN_REQUESTS)
+      throw exhausted('GATEWAY.TOO_MANY_REQUESTS', 'too many open requests');
+    this.#open++;
+    try {
+      const result = await method.handle({ connection, id, params, workspace, caller, requestId });
+      if (result !== undefined) connection.respond(id, result);
+    } finally {
+      this.#open--;
+    }
+  }
+
+  #refuse({ code, message, id }: RpcFault, requestId: string): void {
+    const { connection, logger } = this.#options;
+    const { connectionId } = connection;
+    countFailure('frame', 'invalid', String(code));
+    logger.info({ requestId, connectionId, code, reason: message }, 'frame refused');
+    const error: JsonValue = { code, message, data: { requestId } };
+    connection.send({ id: id ?? null, error });
+  }
+
+  #fail({ id, method }: RpcRequest, error: unknown, requestId: string): void {
+    const { connection, logger } = this.#options;
+    const fields = { requestId, method: method.slice(0, 100), connectionId: connection.connectionId };
+    countError('frame', error);
+    if (isServerFault(error)) logger.error({ ...fields, err: error }, 'request failed');
+    else {
+      const reason = error instanceof Error ? error.message : 'unknown error';
+      logger.info({ ...fields, reason }, 'request refused');
+    }
+    connection.fail(id, error, requestId);
+  }
+}
