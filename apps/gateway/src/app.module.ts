@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { GatewayModule } from '@antiphon/gateway-features';
 
-/** What the gateway service is made of. */
+/** Module of the gateway service. */
 @Module({ imports: [GatewayModule] })
 export class AppModule {}

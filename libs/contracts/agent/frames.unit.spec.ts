@@ -98,7 +98,7 @@ const shape = (frames: Frame[]) =>
   );
 
 describe('framesOf', () => {
-  it('gives a plain turn: accepted, its text as it was cut, usage, done', () => {
+  it('returns accepted, the text in its frames, usage and done for a plain turn', () => {
     const frames = framesFor([started, callStarted(FIRST, 1), completed(FIRST, 1), done(FIRST)]);
     expect(frames.map(({ event, data }) => [event, data])).toEqual([
       ['accepted', { sessionId: SESSION, turnId: FIRST, agent: 'main' }],
@@ -109,7 +109,7 @@ describe('framesOf', () => {
     ]);
   });
 
-  it('gives tool frames within the attempt that asked, and a new range to the next attempt', () => {
+  it('numbers tool frames within their attempt, and gives the next attempt a new range', () => {
     const call = { callId: CALL, providerCallId: 'x', name: 'calculator', input: { expression: '1+1' } };
     const result: SessionEvent = {
       type: 'ToolCallCompleted',
@@ -137,7 +137,7 @@ describe('framesOf', () => {
     ]);
   });
 
-  it('makes the text of a crashed attempt void, from its first offset on', () => {
+  it('voids the text of a crashed attempt from its first offset', () => {
     const frames = framesFor([
       started,
       callStarted(FIRST, 1),
@@ -153,7 +153,7 @@ describe('framesOf', () => {
     });
   });
 
-  it('ends a turn after a lost driver above all that it can have sent, and makes that void', () => {
+  it('ends a turn after a lost driver beyond every offset that it can have sent, and voids them', () => {
     const frames = framesFor([
       started,
       callStarted(FIRST, 1),
@@ -170,7 +170,7 @@ describe('framesOf', () => {
     expect(frames[1]).toMatchObject({ data: { offset: ATTEMPT_SPAN + 1 }, prev: ATTEMPT_SPAN });
   });
 
-  it('ends a turn whose driver recorded what it had sent right behind that', () => {
+  it('ends a turn directly after the frames that its driver recorded', () => {
     const frames = framesFor([started, callStarted(FIRST, 1), aborted(FIRST, 1, 'Hel'), cancelled(FIRST)]);
     expect(shape(frames).slice(1)).toEqual([
       ['text', 1, 1],
@@ -178,12 +178,12 @@ describe('framesOf', () => {
     ]);
   });
 
-  it('keeps what an aborted attempt had streamed', () => {
+  it('returns the text that an aborted attempt streamed', () => {
     const frames = framesFor([started, callStarted(FIRST, 1), aborted(FIRST, 1, 'Hel')]);
     expect(frames.at(-1)).toMatchObject({ event: 'text', data: 'Hel', offset: ATTEMPT_SPAN + 1 });
   });
 
-  it('gives a turn that ended without an attempt a range of its own', () => {
+  it('gives a turn without an attempt a range of its own', () => {
     const frames = framesFor([
       started,
       callStarted(FIRST, 1),
@@ -197,7 +197,7 @@ describe('framesOf', () => {
     ]);
   });
 
-  it('chains every frame to the one before it', () => {
+  it('links every frame to the one before it', () => {
     const frames = framesFor([
       started,
       callStarted(FIRST, 1),

@@ -28,20 +28,20 @@ const eventTypesOf = (module: object): string[] =>
   });
 
 describe('golden payloads', () => {
-  it('show every event type in every form, and this version reads all of them whole', () => {
-    // A new type or form: `npm run build && npm run golden:events` drafts
-    // libs/contracts/events/golden/<category>/<Type>.v<form>.json. One that cannot be read: the
-    // change breaks events that users have; raise schemaVersion and add an upcaster.
+  it('cover every event type in every schema version, and all can be read in full', () => {
+    // For a new type or version run `npm run build && npm run golden:events`, which drafts
+    // libs/contracts/events/golden/<category>/<Type>.v<version>.json. A payload that cannot be read
+    // means that the change breaks stored events. Raise schemaVersion and add an upcaster.
     expect(faultsOfGolden(EVENT_CONTRACTS, UPCASTERS, readGolden())).toEqual([]);
   });
 
-  it('are listed with the contracts: no event type is exported and not registered', () => {
+  it('cover every exported event type', () => {
     const exported = [agent, gateway, memory, metering, sandbox].flatMap(eventTypesOf);
     expect(exported.length).toBeGreaterThan(30);
     expect(exported.filter((type) => currentFormOf(type) === undefined)).toEqual([]);
   });
 
-  it('are kept under the name of what they are', () => {
+  it('are stored under the name of their type and version', () => {
     for (const { file, type, schemaVersion } of readGolden()) {
       const contract = EVENT_CONTRACTS.find((one) => one.type === type);
       expect(file).toMatch(
@@ -50,7 +50,7 @@ describe('golden payloads', () => {
     }
   });
 
-  it('come out of upcasting in the form that is written now', () => {
+  it('have the current schema version after upcasting', () => {
     for (const payload of readGolden())
       expect(upcast(payload).schemaVersion).toBe(currentFormOf(payload.type));
   });
@@ -67,7 +67,7 @@ describe('readers of events', () => {
     (file) => /\/features\/.*\.ts$/.test(file) && !/\.spec\.ts$|\/(dist|node_modules|testing)\//.test(file),
   );
 
-  it('take content to its newest form before they parse it', () => {
+  it('upcast content before they parse it', () => {
     const parsing = sources
       .map((file) => ({ file, text: readFileSync(join(LIBS, file), 'utf8') }))
       .filter(({ text }) => PARSES.test(text));
@@ -76,7 +76,7 @@ describe('readers of events', () => {
   });
 });
 
-describe('what is wrong with golden payloads', () => {
+describe('faultsOfGolden', () => {
   const schema = z.object({
     type: z.literal('Priced'),
     schemaVersion: z.literal(2),
@@ -103,19 +103,19 @@ describe('what is wrong with golden payloads', () => {
   };
   const faults = (golden: GoldenPayload[], upcasters = [up]) => faultsOfGolden([priced], upcasters, golden);
 
-  it('is nothing when each form has one that reads', () => expect(faults([old, full])).toEqual([]));
+  it('returns nothing if each version has a valid payload', () => expect(faults([old, full])).toEqual([]));
 
-  it('is a form without one', () => {
+  it('reports a version without a payload', () => {
     expect(faults([full])).toEqual(['there is no budget/Priced.v1.json']);
     expect(faults([old])).toEqual(['there is no budget/Priced.v2.json']);
   });
 
-  it('is an old form that no step takes on', () =>
+  it('reports an old version without an upcaster', () =>
     expect(faults([old, full], [])).toEqual([
       expect.stringMatching(/^budget\/Priced\.v1\.json cannot be read any more: schemaVersion/),
     ]));
 
-  it('is content that the contract drops or refuses', () => {
+  it('reports content that the contract drops or rejects', () => {
     const renamed = { ...full, data: { microUsd: 3, note: 'x', currency: 'usd' } };
     expect(faults([old, renamed])).toEqual([
       'budget/Priced.v2.json cannot be read any more: its contract does not know currency any more',
@@ -126,7 +126,7 @@ describe('what is wrong with golden payloads', () => {
     );
   });
 
-  it('is a field that none shows, and a type that nobody reads', () => {
+  it('reports a field that no payload shows, and a type without a contract', () => {
     const thin = { ...full, data: { microUsd: 3 } };
     expect(faults([old, thin])).toEqual(['no golden payload of Priced shows its field note']);
     const gone = { ...full, file: 'budget/Gone.v1.json', type: 'Gone' };

@@ -77,7 +77,11 @@ export interface RestRule {
  * the log.
  */
 export const REST_RULES: readonly RestRule[] = [
-  { category: 'session', retainedPrefix: 'session-key-', pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }] },
+  {
+    category: 'session',
+    retainedPrefix: 'session-key-',
+    pairs: [{ begins: ['TurnRequested'], ends: TURN_ENDS }],
+  },
   {
     category: 'run',
     retainedPrefix: null,

@@ -8,7 +8,7 @@ const upcast = createUpcast([
 ]);
 
 describe('upcasting', () => {
-  it('takes content on through every form after the one that it was written in', () => {
+  it('converts content through every version after the stored one', () => {
     const event = { type: 'Priced', schemaVersion: 1, data: { dollars: 2, by: 'ann' }, position: 7 };
     expect(upcast(event)).toEqual({
       type: 'Priced',
@@ -21,7 +21,7 @@ describe('upcasting', () => {
     });
   });
 
-  it('leaves the stored event itself alone, since its hash is of the form that was written', () => {
+  it('does not change the stored event, because its hash covers the stored version', () => {
     const event = { type: 'Priced', schemaVersion: 1, data: { dollars: 2 } };
     upcast(event);
     expect(event).toEqual({ type: 'Priced', schemaVersion: 1, data: { dollars: 2 } });
@@ -35,7 +35,7 @@ describe('upcasting', () => {
     expect(upcast(event)).toBe(event);
   });
 
-  it('refuses two steps from one form', () => {
+  it('refuses two steps from one version', () => {
     const step = { type: 'Priced', from: 1, up: (data: object) => ({ ...data }) };
     expect(() => createUpcast([step, step])).toThrow('two upcasters convert Priced from schema version 1');
   });

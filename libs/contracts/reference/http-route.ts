@@ -21,7 +21,7 @@ export interface HttpRoute {
   readonly tag: keyof typeof ROUTE_TAGS;
   /** Short title. */
   readonly summary: string;
-  /** What the route does, with its units and limits. Markdown. */
+  /** Effect of the route, with its units and limits. Markdown. */
   readonly description: string;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;

@@ -21,7 +21,7 @@ export interface SocketMethod {
   readonly name: string;
   /** Short title. */
   readonly summary: string;
-  /** What the method does, with its limits and errors. Markdown. */
+  /** Effect of the method, with its limits and errors. Markdown. */
   readonly description: string;
   readonly params: z.ZodType;
   /**

@@ -1,28 +1,45 @@
-import { isIPv4, isIPv6 } from './ip-literal.js';
-
-/** The headers of an upgrade or a request that decide whether it may be served at all. */
+/** Headers of an upgrade or a request that decide if it may be served. */
 export interface RequestOrigin {
   readonly host: string | undefined;
   readonly origin: string | undefined;
   /**
-   * True when any `Forwarded` or `X-Forwarded-*` header is there: a proxy in front voids what
-   * loopback means.
+   * True if any `Forwarded` or `X-Forwarded-*` header is present: behind a proxy a loopback address
+   * proves nothing.
    */
   readonly forwarded: boolean;
 }
 
 export type OriginVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
+const OCTET = '(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)';
+const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`);
+
+/** Returns true for a dotted quad in decimal form, but not for `127.1` or `0x7f.1`. */
+const isIPv4 = (text: string): boolean => IPV4.test(text);
+
+/** Returns true for an IPv6 literal without brackets or zone. */
+const isIPv6 = (text: string): boolean =>
+  /^[0-9a-fA-F:]{2,39}$/.test(text) &&
+  (text.match(/::/g)?.length ?? 0) <= 1 &&
+  !text.includes(':::') &&
+  (text.includes('::') ? text.split(':').length <= 8 : text.split(':').length === 8) &&
+  text.split(':').every((group) => group.length <= 4);
+
 const ALLOWED: OriginVerdict = { allowed: true };
 const refuse = (reason: string): OriginVerdict => ({ allowed: false, reason });
 
-/** The host name of a `Host` header without its port; undefined when it is not one. */
+/**
+ * Returns the host name of a `Host` header without its port, or undefined for a malformed header.
+ */
 const hostName = (host: string): string | undefined => {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s[\]]+))(?::(\d{1,5}))?$/.exec(host);
   return match?.[1] ?? match?.[2]?.toLowerCase();
 };
 
-/** Loopback is decided on parsed literals and the one name `localhost`, never on a prefix. */
+/**
+ * Returns true for a loopback literal or `localhost`. The literal is parsed; a prefix never
+ * suffices.
+ */
 export const isLoopbackHost = (name: string): boolean => {
   if (name === 'localhost') return true;
   if (isIPv4(name)) return name.split('.')[0] === '127';
@@ -33,10 +50,9 @@ const sameOrigin = (origin: string, host: string): boolean =>
   origin === `http://${host}` || origin === `https://${host}`;
 
 /**
- * Decides before the upgrade, on the presence of headers and not on what a client says it is.
- * Without a token only a loopback `Host` is served, and only without an `Origin` or with our own
- * (the dashboard's page). With a token a foreign `Origin` is refused all the same: a page must not
- * use what its user's network can reach.
+ * Decides on a request by its headers, before an upgrade. Without a token only a loopback `Host` is
+ * served, and only without an `Origin` or with the gateway's own. With a token a foreign `Origin`
+ * is refused as well: a web page must not reach the gateway through its visitor's network.
  */
 export const judgeOrigin = (request: RequestOrigin, hasToken: boolean): OriginVerdict => {
   const { host, origin, forwarded } = request;

@@ -1,4 +1,4 @@
-/** Who a message is from, as far as its channel knows. */
+/** Origin of a message, as its channel reports it. */
 export interface RoutingKey {
   readonly channel?: string | undefined;
   readonly account?: string | undefined;
@@ -8,19 +8,19 @@ export interface RoutingKey {
 }
 
 /**
- * Every field that it gives must match; the first given of peer, guild, team, account, channel is
- * its rank.
+ * A routing rule. Every given field must match; the first given of peer, guild, team, account,
+ * channel is its rank.
  */
 export interface RoutingBinding extends RoutingKey {
   readonly agent: string;
 }
 
 export interface Router {
-  /** The agent of the best binding, else the default agent. */
+  /** Returns the agent of the best matching binding, else the default agent. */
   route(key: RoutingKey): string;
 }
 
-/** Strongest first (contract §3). */
+/** Ranks, strongest first. */
 const RANKS = ['peer', 'guild', 'team', 'account', 'channel'] as const;
 type Field = (typeof RANKS)[number];
 
@@ -31,7 +31,7 @@ interface Index {
 
 const SEPARATOR = '\0';
 
-/** The values of `fields` as one key, or undefined when one is missing. */
+/** Returns the values of `fields` as one key, or undefined if one is missing. */
 const keyOf = (fields: readonly Field[], from: RoutingKey): string | undefined => {
   const first = fields[0];
   if (first !== undefined && fields.length === 1) return from[first];
@@ -44,7 +44,7 @@ const keyOf = (fields: readonly Field[], from: RoutingKey): string | undefined =
   return key;
 };
 
-/** Stronger rank first; within a rank more fields first, so that the more specific binding wins. */
+/** Sorts by rank, then by number of fields, so that the more specific binding wins. */
 const byStrength = (a: Index, b: Index): number => {
   const rank = (index: Index) => RANKS.findIndex((field) => index.fields.includes(field));
   return rank(a) - rank(b) || b.fields.length - a.fields.length || strengthOf(b) - strengthOf(a);
@@ -54,9 +54,8 @@ const strengthOf = (index: Index): number =>
   index.fields.reduce((sum, field) => sum + 2 ** (RANKS.length - RANKS.indexOf(field)), 0);
 
 /**
- * Looks bindings up in one map for each combination of fields that occurs (31 at most), so that a
- * route costs the same among ten bindings and among ten thousand. Of two equal bindings the first
- * one counts.
+ * Creates the router. It has one map for each combination of fields that occurs, at most 31. The
+ * cost of a route does not grow with the bindings. Of two equal bindings the first one counts.
  */
 export const createRouter = (bindings: readonly RoutingBinding[], defaultAgent: string): Router => {
   const byFields = new Map<string, Index>();

@@ -25,7 +25,7 @@ describe('Router', () => {
     expect(router.route({ channel: 'mail', account: 'x', peer: 'ann' })).toBe('main');
   });
 
-  it('prefers the more specific of two bindings of one rank, whatever their order', () => {
+  it('prefers the more specific of two bindings of one rank, any their order', () => {
     const bindings = [
       { agent: 'wide', peer: 'ann' },
       { agent: 'narrow', peer: 'ann', channel: 'web' },

@@ -13,7 +13,7 @@ const WARNINGS = [
   'WorkflowRefused',
 ] as const;
 
-/** Which event types count as a problem for an operator; all others are `info`. */
+/** Event types of each severity. All others are `info`. */
 export const TYPES_BY_SEVERITY: Readonly<Record<'warning' | 'error', readonly string[]>> = {
   error: ERRORS,
   warning: WARNINGS,

@@ -36,8 +36,9 @@ const coverageFaults = (contract: EventContract, golden: readonly GoldenPayload[
 };
 
 /**
- * Returns one sentence for each fault of the golden payloads: a type or version without a payload,
- * a field that no payload shows, or content that the current contract rejects or drops in part.
+ * Returns one sentence for each fault of the golden payloads. A fault is a type or version without
+ * a payload, or a field that no payload shows. Content that the current contract rejects or drops
+ * in part is a fault as well.
  */
 export const faultsOfGolden = (
   contracts: readonly EventContract[],

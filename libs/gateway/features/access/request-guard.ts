@@ -18,7 +18,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 const YAML = ['application/yaml', 'application/x-yaml', 'text/yaml'];
 
-/** Returns true if any proxy header is present, whatever its value. */
+/** Returns true if any proxy header is present, with any value. */
 const isForwarded = (headers: IncomingHttpHeaders): boolean =>
   Object.keys(headers).some((name) => name === 'forwarded' || name.startsWith('x-forwarded-'));
 
@@ -48,8 +48,9 @@ export const admitUpgrade = ({ url = '', headers, socket }: IncomingMessage, gat
 };
 
 /**
- * Throws unless an HTTP request may be served. Every route is denied by default, by the rules of an
- * upgrade: Host and Origin, rate limit of failed attempts, bearer token where one is configured.
+ * Throws unless an HTTP request may be served. Every route is denied by default. The rules are
+ * those of an upgrade: Host and Origin, rate limit of failed attempts, bearer token where one is
+ * configured.
  */
 export const guardRequest = ({ url, headers, ip }: FastifyRequest, gate: TokenGate): void => {
   if (OPEN_PATHS.has(url.split('?', 1)[0] ?? '')) return;

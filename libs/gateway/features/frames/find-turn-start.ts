@@ -33,10 +33,10 @@ const turnStartOf = ({ type, streamVersion, data }: RecordedEvent): TurnStart | 
     : undefined;
 
 /**
- * Finds the position from which to fold for frames of `attempt` and later: just before a turn that
- * begins with that attempt or an earlier one, at most a few turns too early. It is a binary search,
- * because attempts only grow within a stream: a few short reads, however long the session is.
- * Returns null for the beginning of the stream.
+ * Finds the position from which to fold for frames of `attempt` and later. It lies just before a
+ * turn that begins with that attempt or an earlier one, at most a few turns too early. It is a
+ * binary search, because attempts only grow within a stream: a few short reads, however long the
+ * session is. Returns null for the beginning of the stream.
  */
 export const findTurnStart = async (
   store: StreamReads,

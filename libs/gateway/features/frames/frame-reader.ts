@@ -47,8 +47,8 @@ const isStartOf = (frame: LiveFrame, turnId: string | undefined): boolean =>
   frame.turnId !== turnId || frame.event === 'accepted';
 
 /**
- * Delivers the frames of one session to one client: each once and in order, whatever is lost on the
- * way.
+ * Delivers the frames of one session to one client, each once and in order. It fills the gaps of
+ * lost live frames from the log.
  */
 export class FrameReader {
   readonly #options: FrameReaderOptions;
@@ -70,8 +70,8 @@ export class FrameReader {
   /** Handles a live frame. */
   push(frame: LiveFrame): void {
     if (this.#isClosed) return;
-    // After a gap all frames wait, to stay in order while the log is read. A gap of text of a
-    // running attempt cannot be filled yet: it waits for the next committed frame instead of
+    // After a gap all frames wait, to stay in order while the log is read. A gap in the text of a
+    // running attempt cannot be filled yet. It waits for the next committed frame, instead of
     // reading the log for each frame.
     const isBlocked = this.#catchUp !== null || !this.#pending.isEmpty();
     if (!isBlocked && this.#accept(frame) !== 'gap') return;

@@ -110,7 +110,7 @@ describe('FrameReader', () => {
     expect(seen).toEqual([5 * BASE + 7, 5 * BASE + 8, 6 * BASE, 6 * BASE + 1]);
   });
 
-  it('delivers every frame once and in order, whatever is lost, repeated or late', async () => {
+  it('delivers every frame once and in order, if frames are lost, repeated or late', async () => {
     const indexes = fc.array(fc.nat({ max: whole.length - 1 }), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(indexes, fc.nat({ max: whole.length }), async (arrivals, known) => {

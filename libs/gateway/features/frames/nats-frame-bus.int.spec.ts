@@ -40,7 +40,7 @@ const recall = async (subject = SUBJECT): Promise<string[]> => {
   await bus.replay(subject, systemClock.now(), (text) => texts.push(text));
   return texts;
 };
-/** What the library holds of subscriptions; not part of its public interface. */
+/** Subscriptions that the library holds; not part of its public interface. */
 const subscriptions = (): number =>
   (
     gateway.connection as unknown as { protocol: { subscriptions: { size(): number } } }
@@ -51,7 +51,7 @@ describe('FrameBus.replay', () => {
     const before = subscriptions();
     const all = await Promise.all(Array.from({ length: 20 }, () => recall()));
     expect(all).toEqual(all.map(() => ['a', 'b', 'c']));
-    expect(await recall('live.default.nobody')).toEqual([]);
+    expect(await recall('live.default.unknown')).toEqual([]);
     expect(subscriptions()).toBe(before);
   });
 
@@ -59,7 +59,7 @@ describe('FrameBus.replay', () => {
     network.cut();
     const cut = recall();
     const failed = expect(cut).rejects.toThrow('LIVE was not read to its end');
-    // The request is on its way, and its answer does not come any more.
+    // The request is in flight, and its response never arrives.
     await new Promise(setImmediate);
     network.reset(() => true);
     network.heal();

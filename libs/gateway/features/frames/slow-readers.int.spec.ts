@@ -11,7 +11,7 @@ import type { SessionScript } from '../testing/session-script.js';
 const LIMITS = { socketBytes: 512 * 1024, totalBytes: 1024 * 1024 };
 const SLOW = 4;
 /**
- * What a connection's kernel buffers take before anything piles up here: some 10 MB on loopback.
+ * Size that exceeds the kernel buffers of a connection, some 10 MB on loopback.
  */
 const TURNS = 24;
 const PIECES = Array.from({ length: 20 }, (_, n) => `${n} `.padEnd(32 * 1024, 'x'));

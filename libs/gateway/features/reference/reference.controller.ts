@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Controller, Headers, Inject, Res } from '@nestjs/common';
 import { GATEWAY_ROUTES } from '@antiphon/contracts/reference';
 import { SERVICE_IDENTITY } from '@antiphon/service-host';
@@ -11,8 +10,8 @@ import { openApiDocument } from './openapi-document.js';
 import {
   loadRendererBundle,
   REFERENCE_SCRIPT,
+  REFERENCE_PAGE_POLICY,
   referencePage,
-  referencePagePolicy,
   type RendererBundle,
 } from './reference-page.js';
 
@@ -47,15 +46,14 @@ export class ReferenceController {
 
   @HandleRoute(GATEWAY_ROUTES.docs)
   page(_input: unknown, @Res({ passthrough: true }) reply: FastifyReply): string {
-    const nonce = randomBytes(16).toString('base64');
     reply.headers({
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': referencePagePolicy(nonce),
+      'content-security-policy': REFERENCE_PAGE_POLICY,
       'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',
-      'cache-control': 'no-store',
+      'cache-control': CACHE,
     });
-    return referencePage(this.version, nonce);
+    return referencePage(this.version);
   }
 
   @HandleRoute(GATEWAY_ROUTES.docsScript)

@@ -41,8 +41,7 @@ describe('session.resume with a late NATS subscription', () => {
     link.cut();
     const stream = client.stream('session.resume', { sessionId: script.sessionId, after: 0 });
     await stream.waitFor('the past', ({ offset }) => offset === known);
-    // A whole turn, start to end: nobody is subscribed yet, and nothing in the past says that one
-    // is to come.
+    // A whole turn: no subscription exists yet, and nothing in the past announces the turn.
     await world.commit(script.sessionId, script.turn('between'));
     await world.send(
       script.sessionId,

@@ -162,7 +162,8 @@ describe('session.resume of a running turn', () => {
     await stream.waitFor('accepted', ({ event }) => event === 'accepted');
     await world.send(script.sessionId, whole.texts.slice(2));
     await world.commit(script.sessionId, whole.events);
-    // Nobody tells of it, as if the driver had died right after its commit and the relay were down.
+    // No frame and no event is sent, as after a crash of the driver right after its commit while
+    // the relay is down.
     expect(shown(await stream.done())).toEqual(shown(whole.all));
   });
 
@@ -284,7 +285,7 @@ describe('session.resume during a NATS outage', () => {
   });
 });
 
-/** What follows from here on when an attempt answers with these pieces and the turn ends. */
+/** Returns the frames that follow when an attempt returns these pieces and the turn ends. */
 function createRest(script: SessionScript, pieces: readonly string[]) {
   const known = script.frames().at(-1)?.offset ?? 0;
   const events = [...script.answer(...pieces), ...script.complete()];

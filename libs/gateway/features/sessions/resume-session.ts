@@ -27,8 +27,8 @@ const refuseOffsetAhead = async (frameLog: FrameLog, workspace: string, sessionI
 };
 
 /**
- * Returns `session.resume`. It streams every frame after an offset: first from the log and the
- * `LIVE` stream, then live, until the connection closes or resumes this session again.
+ * Returns `session.resume`. It streams every frame after an offset, first from the log and the
+ * `LIVE` stream, then live. It ends when the connection closes or resumes this session again.
  */
 export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): RpcMethod =>
   defineMethod(

@@ -12,9 +12,9 @@ export interface StreamFrame {
 }
 
 /**
- * Serialises frames for all connections of a process. It caches the JSON of the last frame's data:
- * a feed delivers a frame to its readers one after another, so that all but the first find it here.
- * A WeakMap of all frames would cost every session with one reader, which is most of them.
+ * Serialises frames for all connections of a process. It caches the JSON of the last frame's data.
+ * A feed delivers a frame to its readers one after another, and all but the first use the cache. A
+ * WeakMap of all frames would cost every session with one reader, which is most of them.
  */
 export class FrameSerializer {
   #last: unknown = null;

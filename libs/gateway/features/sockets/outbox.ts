@@ -31,7 +31,7 @@ export const SEND_LIMITS: SendLimits = { socketBytes: 4 * 1024 * 1024, totalByte
 
 /**
  * Creates the accounting of slow sockets. When the total is used up, a socket may still hold an
- * equal share of it, so that the sockets that hold most are closed and not the ones that came last.
+ * equal share of it. The sockets that hold most are closed then, not the ones that came last.
  */
 export const createSendBuffers = ({ socketBytes, totalBytes }: SendLimits = SEND_LIMITS): SendBuffers => {
   const slow = new Map<string, number>();

@@ -110,7 +110,7 @@ describe('a gateway', () => {
     const closed = once(slow, 'close') as Promise<[number, Buffer]>;
     slow.resume();
     const [code, reason] = await closed;
-    // What was sent before is read before the close: the reason names the last of it.
+    // The client reads all earlier frames before the close, whose reason names the last of them.
     expect(read.length).toBeGreaterThan(0);
     expect([code, reason.toString('utf8')]).toEqual([
       1013,

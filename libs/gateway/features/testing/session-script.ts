@@ -6,23 +6,23 @@ const at = '2026-11-22T00:00:00.000Z';
 const schemaVersion = 1;
 
 /**
- * The events of one session as its agent would append them, said shortly; each method answers what
- * it added.
+ * Builds the events of one session as its agent would append them. Each method returns the events
+ * that it added.
  */
 export interface SessionScript {
   readonly sessionId: string;
   readonly events: readonly SessionEvent[];
-  /** All frames that the log gives, from the session's beginning. */
+  /** Returns all frames of the events. */
   frames(): Frame[];
   request(content?: string): SessionEvent[];
-  /** The next attempt of the open turn: another try after an abort, else another step. */
+  /** Starts the next attempt of the open turn: a retry after an abort, else a step. */
   begin(): SessionEvent[];
   answer(...pieces: string[]): SessionEvent[];
   asks(...tools: string[]): SessionEvent[];
   abort(reason: SessionEventOf<'ModelCallAborted'>['data']['reason'], ...pieces: string[]): SessionEvent[];
   complete(): SessionEvent[];
   cancel(): SessionEvent[];
-  /** A whole turn with one answer. */
+  /** Adds a whole turn with one answer. */
   turn(...pieces: string[]): SessionEvent[];
 }
 
@@ -84,7 +84,7 @@ export const createSessionScript = (sessionId: string = randomUUID()): SessionSc
     },
     complete: () => add({ type: 'TurnCompleted', schemaVersion, data: { turnId, completedAt: at } }),
     cancel: () => {
-      // A turn that ends without an attempt takes a number of its own.
+      // A turn that ends without an attempt gets an attempt number of its own.
       if (step === 0) attempt++;
       return add({ type: 'TurnCancelled', schemaVersion, data: { turnId, cancelledAt: at } });
     },
