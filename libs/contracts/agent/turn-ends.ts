@@ -1,6 +1,6 @@
 import type { SessionEvent, SessionEventOf } from './events.js';
 
-/** How a turn can end. */
+/** Status of a turn that has ended. */
 export type TurnEndStatus = 'completed' | 'failed' | 'cancelled';
 
 /** Event types that end a turn. Exactly one of them follows each `TurnRequested`. */

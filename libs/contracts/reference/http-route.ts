@@ -26,7 +26,7 @@ export interface HttpRoute {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** Media types of the body besides `application/json`. */
+  /** Further media types of the body; `application/json` is always accepted. */
   readonly bodyMedia?: readonly string[];
   /** True if an `Idempotency-Key` joins a repeated request to the first one. */
   readonly idempotent?: boolean;

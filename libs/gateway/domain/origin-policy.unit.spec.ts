@@ -10,7 +10,7 @@ describe('judgeOrigin', () => {
       expect([host, allowed(host)]).toEqual([host, true]);
   });
 
-  it('serves its own page', () => expect(allowed('127.0.0.1:8080', 'http://127.0.0.1:8080')).toBe(true));
+  it('serves its own origin', () => expect(allowed('127.0.0.1:8080', 'http://127.0.0.1:8080')).toBe(true));
 
   it.each([
     'https://evil.example',
@@ -36,7 +36,7 @@ describe('judgeOrigin', () => {
     '',
   ])('refuses the host %p without a token (DNS rebinding)', (host) => expect(allowed(host)).toBe(false));
 
-  it('refuses a missing host, and a proxy in front of an open gateway', () => {
+  it('refuses a missing host, and a proxy without a token', () => {
     expect(allowed(undefined)).toBe(false);
     expect(allowed('127.0.0.1', undefined, false, true)).toBe(false);
     expect(allowed('gateway.internal', undefined, true, true)).toBe(true);
@@ -44,7 +44,7 @@ describe('judgeOrigin', () => {
 });
 
 describe('isLoopbackHost', () => {
-  it('knows the long form of ::1 and no other address', () => {
+  it('accepts the long form of ::1 and no other address', () => {
     expect(isLoopbackHost('0:0:0:0:0:0:0:1')).toBe(true);
     for (const name of ['::2', '::', 'fe80::1', '1::1', '::ffff:127.0.0.1'])
       expect([name, isLoopbackHost(name)]).toEqual([name, false]);

@@ -19,13 +19,13 @@ describe('Router', () => {
     expect(order).toEqual(['by-peer', 'by-guild', 'by-team', 'by-account', 'by-channel', 'fallback']);
   });
 
-  it('asks for every field that a binding gives', () => {
+  it('requires every field that a binding gives', () => {
     const router = createRouter([{ agent: 'vip', channel: 'web', peer: 'ann' }], 'main');
     expect(router.route({ channel: 'web', account: 'x', peer: 'ann' })).toBe('vip');
     expect(router.route({ channel: 'mail', account: 'x', peer: 'ann' })).toBe('main');
   });
 
-  it('prefers the more specific of two bindings of one rank, any their order', () => {
+  it('prefers the more specific of two bindings of one rank, in any order', () => {
     const bindings = [
       { agent: 'wide', peer: 'ann' },
       { agent: 'narrow', peer: 'ann', channel: 'web' },
@@ -34,7 +34,7 @@ describe('Router', () => {
       expect(createRouter(order, 'main').route({ peer: 'ann', channel: 'web' })).toBe('narrow');
   });
 
-  it('takes the first of two equal bindings', () =>
+  it('chooses the first of two equal bindings', () =>
     expect(
       createRouter(
         [
@@ -64,7 +64,7 @@ describe('Router', () => {
 });
 
 /**
- * The specification, plainly: compare field by field in order of rank, then by how many fields are
+ * The specification as a scan: compare field by field in order of rank, then by how many fields are
  * given.
  */
 const scan = (bindings: RoutingBinding[], wanted: typeof everything | object): string => {

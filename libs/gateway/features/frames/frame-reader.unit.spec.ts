@@ -35,7 +35,7 @@ interface Setup {
   committed?: Frame[];
   live?: LiveFrame[];
 }
-/** Page by page, as the log is read. */
+/** Yields the frames in pages, as the log does. */
 async function* pagesOf(frames: readonly Frame[]): AsyncGenerator<FramePage> {
   for (const frame of frames) yield { frames: [frame], openSince: frame.event === 'done' ? null : 1 };
   yield { frames: [], openSince: (frames.at(-1)?.event ?? 'done') === 'done' ? null : 1 };

@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
   store = createMemoryEventStore();
   const bus = createNatsFrameBus(nats);
-  // The suite's server has no LIVE stream of ours: what it would recall is tested on the reader.
+  // The suite's NATS server has no LIVE stream. The spec of the reader tests the replay.
   const withoutLive = { ...bus, recall: () => Promise.resolve() };
   feeds = new SessionFeeds(withoutLive, new FrameLog(store), () => Date.now());
 });

@@ -29,7 +29,7 @@ const held: number[] = [];
 const follow = (client: SocketClient): FrameStream =>
   client.stream('session.resume', { sessionId: script.sessionId, after: 0 });
 
-/** A turn as its driver sends and commits it, once the brisk client has the one before. */
+/** Sends and commits a turn as its driver does, once the fast client has the turn before. */
 const stream = async (): Promise<void> => {
   const before = script.frames().at(-1)?.offset ?? 0;
   await world.commit(script.sessionId, script.turn(...PIECES));
@@ -65,7 +65,7 @@ describe('a client that does not read', () => {
     const all = assembleFrames(script.frames());
     expect(assembleFrames(read.frames) === all).toBe(true);
     expect(Math.max(...held)).toBeGreaterThan(0);
-    // Each is asked before a frame is added to what it holds.
+    // The limit is checked before a frame is added.
     expect(Math.max(...held)).toBeLessThanOrEqual(LIMITS.totalBytes + SLOW * 64 * 1024);
   });
 

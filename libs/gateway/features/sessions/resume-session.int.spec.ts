@@ -37,7 +37,7 @@ const shown = (frames: readonly StreamedFrame[]) =>
 const offsetOf = (frames: readonly Frame[], data: string): number =>
   frames.find((frame) => frame.data === data)?.offset ?? 0;
 
-/** Resumes and settles once the frame with this offset has come. */
+/** Resumes a session. Resolves once the frame with this offset has arrived. */
 const resumedTo = async (script: SessionScript, after: number, last: number, at = gateway) => {
   const stream = await resume(script.sessionId, after, at);
   await stream.waitFor(`offset ${last}`, ({ offset }) => offset >= last);
@@ -271,7 +271,7 @@ describe('session.resume in a long session', () => {
   });
 });
 
-// The last one: `LIVE` is a memory stream, and goes with its server.
+// Last, because `LIVE` is a memory stream and is lost with its server.
 describe('session.resume during a NATS outage', () => {
   it('streams the end of a turn that was committed during the outage, once NATS is back', async () => {
     const script = await committed((add) => add.turn('before'));

@@ -19,7 +19,7 @@ let latest: WebSocket | undefined;
 const serverSides = new Map<WebSocket, WebSocket>();
 let server: ReturnType<typeof attachSocketServer>;
 
-/** Never answers: what is asked stays open. */
+/** A method that never settles, so that its requests stay open. */
 const wait = defineMethod('wait', z.object({}), () => new Promise<undefined>(() => undefined));
 
 beforeAll(async () => {
@@ -93,15 +93,15 @@ describe('a gateway', () => {
   });
 
   it('closes a client that does not read with 1013, and serves the others', async () => {
-    const [slow, brisk] = [await open(), await open()];
-    const [toSlow, toBrisk] = connections.slice(-2) as [ClientConnection, ClientConnection];
+    const [slow, fast] = [await open(), await open()];
+    const [toSlow, toFast] = connections.slice(-2) as [ClientConnection, ClientConnection];
     slow.pause();
     const text = 'x'.repeat(256 * 1024);
     // The kernel's buffers hold a part. The rest accumulates in the process until the limit closes
     // the client.
     for (let offset = 1; offset <= 128; offset++) toSlow.frame(1, 's', { event: 'text', data: text, offset });
-    toBrisk.frame(1, 's', { event: 'text', data: 'still here', offset: 1 });
-    const [heard] = (await once(brisk, 'message')) as [Buffer];
+    toFast.frame(1, 's', { event: 'text', data: 'still here', offset: 1 });
+    const [heard] = (await once(fast, 'message')) as [Buffer];
     expect(JSON.parse(heard.toString('utf8'))).toMatchObject({ data: 'still here' });
     const read: number[] = [];
     slow.on('message', (data: Buffer) =>
@@ -116,6 +116,6 @@ describe('a gateway', () => {
       1013,
       `too slow: resume session s after ${read.at(-1)}`,
     ]);
-    await leave(brisk);
+    await leave(fast);
   });
 });
