@@ -1,5 +1,6 @@
-// `npm run bench [-- --quick] [-- part …]`: measures Antiphon beside its peers, prints the figures and writes RESULTS.md.
-// Parts: route provider sandbox append projections turn first-frame cli start. Runs on any Node that npm runs on: the work is done on the project's own.
+// `npm run bench [-- --quick] [-- part …]`: measures Antiphon and its peers, prints the figures and
+// writes RESULTS.md. Parts: route provider sandbox append projections turn first-frame cli start.
+// It runs on any Node of npm, and starts the project's own Node.
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -36,7 +37,10 @@ const parseArguments = (args) => {
   };
 };
 
-/** The project is installed and built by its own bootstrap; the peers from a lock of their own, only here. */
+/**
+ * The project is installed and built by its own bootstrap; the peers from a lock of their own, only
+ * here.
+ */
 const prepareAll = async () => {
   const { prepare } = await import('../tools/bootstrap/prepare.mjs');
   const { cacheFolder, projectRoot } = await import('../tools/bootstrap/project.mjs');

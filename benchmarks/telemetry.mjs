@@ -1,5 +1,6 @@
-// What tracing costs: nanoseconds a span, and processor time a turn of the whole stack, with tracing off, on, and on for
-// one trace in ten. `node_modules/.bin/node benchmarks/telemetry.mjs [turns]`, after a build. No peer: see docs/observability.md.
+// Measures tracing: nanoseconds a span, and processor time a turn of the whole stack. Tracing is
+// off, on, and on for one trace in ten. `node_modules/.bin/node benchmarks/telemetry.mjs [turns]`,
+// after a build. No peer: see docs/observability.md.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -121,7 +122,7 @@ console.log('processor time of one span around nothing, ns:');
 for (const [name, env] of Object.entries(settings))
   console.log(`  ${name.padEnd(24)} ${Math.round(await nanosecondsASpan(env))}`);
 
-// All of them side by side, used in turns: a slow moment of the machine is nobody's own.
+// All of them side by side, used in turns: a slow moment of the machine affects all of them.
 const stacks = new Map();
 for (const [name, env] of Object.entries(settings)) stacks.set(name, await openStack(provider.url, env));
 const figures = new Map([...stacks.keys()].map((name) => [name, { cpu: [], ms: [] }]));

@@ -1,7 +1,9 @@
-// What a turn costs each process: processor time, voluntary context switches and, where they can be counted, transactions.
-// `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n] [--sessions n] [--turns n] [--rounds n] [--peer] [--profile folder]`,
-// after a build. Processor time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the same
-// rounds; `--profile` leaves a V8 profile of each Node process, with the window of the measurement in `window.json`.
+// Measures a turn for each process: processor time, voluntary context switches and, where possible,
+// transactions. `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n] [--sessions n]
+// [--turns n] [--rounds n] [--peer] [--profile folder]`, after a build. Processor time says more
+// than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the same rounds;
+// `--profile` writes a V8 profile of each Node process, with the window of the measurement in
+// `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -128,7 +130,7 @@ for (const { name } of subjects) {
 if (values.peer) {
   const [own, peer, bare] = subjects.map(({ name }) => summarize(latencies.get(name)).p50);
   console.log(
-    `  added to the provider call, beside LangGraph.js: ${((own - bare) / (peer - bare)).toFixed(2)} ×`,
+    `  added to the provider call, compared with LangGraph.js: ${((own - bare) / (peer - bare)).toFixed(2)} ×`,
   );
 }
 if (values.profile) writeFileSync(join(values.profile, 'window.json'), JSON.stringify(window));

@@ -1,6 +1,7 @@
 /**
- * `writers` lanes that append until the time is up; `append(writer, events)` writes `events` events to that writer's
- * own stream. Returns milliseconds an append, the events written, and the whole time.
+ * `writers` lanes that append until the time is up; `append(writer, events)` writes `events` events
+ * to that writer's own stream. Returns milliseconds an append, the events written, and the whole
+ * time.
  */
 export const appendLoop = async (append, { writers, perAppend, seconds }) => {
   const latencies = [];

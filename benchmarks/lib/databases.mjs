@@ -20,7 +20,7 @@ const urlOf = (adminUrl, name) => {
   return url.href;
 };
 
-/** What decides how fast a commit is; printed with the figures. */
+/** Settings that decide the speed of a commit, printed with the figures. */
 export const readSettings = (adminUrl) =>
   asOwner(adminUrl, async (client) => {
     const names = [
@@ -38,7 +38,10 @@ export const readSettings = (adminUrl) =>
     return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
   });
 
-/** Databases of the benchmark's own on the stack's server: the same binaries and settings for everyone. */
+/**
+ * Databases of the benchmark's own on the stack's server: the same binaries and settings for
+ * everyone.
+ */
 export const createDatabases = async (adminUrl, names) => {
   const created = new Map();
   await asOwner(adminUrl, async (client) => {

@@ -1,6 +1,7 @@
 /**
- * Runs turns in lanes, one lane after another's end never waiting: `sessions` lanes side by side, each a row of
- * sessions of `turnsPerSession` turns. Returns milliseconds a turn, and the whole time.
+ * Runs turns in lanes, one lane after another's end never waiting: `sessions` lanes side by side,
+ * each a row of sessions of `turnsPerSession` turns. Returns milliseconds a turn, and the whole
+ * time.
  */
 export const driveTurns = async (turn, { tag, tools, turns, sessions, turnsPerSession = 10 }) => {
   const latencies = [];

@@ -38,7 +38,10 @@ const run = async (command, args) => {
     throw new Unmeasured(`pip could not install it (${signal ?? code}): ${said.trim().split('\n').at(-1)}`);
 };
 
-/** Once, into the cache: wheels only, so that nothing of a package runs before it is asked to. Answers its program. */
+/**
+ * Once, into the cache: wheels only, so that nothing of a package runs before it is asked to.
+ * Answers its program.
+ */
 const install = async () => {
   const pins = createHash('sha256').update(readFileSync(PINS)).digest('hex').slice(0, 16);
   const folder = join(cacheFolder(), 'benchmarks', `litellm-${pins}`);
@@ -70,7 +73,10 @@ litellm_settings: { telemetry: false, num_retries: 0 }
 general_settings: { disable_spend_logs: true }
 `;
 
-/** One worker, no database, nothing of this environment but its path; its list of prices is the one that it ships. */
+/**
+ * One worker, no database, nothing of this environment but its path; its list of prices is the one
+ * that it ships.
+ */
 const spawnProxy = (program, folder, { port, key }) => {
   const args = ['--config', join(folder, 'litellm.yaml'), '--host', '127.0.0.1', '--port', String(port)];
   const env = {
@@ -89,8 +95,8 @@ const answers = (url) =>
     .catch(() => false);
 
 /**
- * LiteLLM's proxy before this provider, in a process of its own. Throws an error with `unmeasured` when Python, the
- * package index or the proxy itself is not to be had.
+ * LiteLLM's proxy before this provider, in a process of its own. Throws an error with `unmeasured`
+ * when Python, the package index or the proxy itself is not to be had.
  */
 export const startLitellm = async (providerUrl) => {
   const program = await install();

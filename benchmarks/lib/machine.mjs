@@ -14,7 +14,7 @@ const commit = () => {
   }
 };
 
-/** What the figures depend on. */
+/** Describes the machine that the figures depend on. */
 export const describeMachine = () => ({
   cpu: `${os.cpus().length} × ${os.cpus()[0]?.model.trim() ?? 'unknown'}`,
   memory: `${(os.totalmem() / 2 ** 30).toFixed(1)} GiB`,

@@ -16,7 +16,7 @@ import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
 const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'cli', 'start'];
-/** Measured beside others' software. */
+/** Measured in the same run as peers. */
 const NEEDS_PEERS = ['append', 'turn'];
 
 const benchStart = async ({ stack, quick }) => {
@@ -37,7 +37,7 @@ const BENCHES = {
   start: benchStart,
 };
 
-/** The stack goes down whatever happens, Ctrl-C included. */
+/** Stops the stack on every exit, Ctrl-C included. */
 const withStack = async (providerUrl, work) => {
   console.log('starting a stack of its own …');
   const stack = await startStack(providerUrl);
@@ -53,7 +53,7 @@ const withStack = async (providerUrl, work) => {
   }
 };
 
-/** What the parts found, and which share of the processors others used during each. */
+/** Collects the figures of each part, and the processor share of other work during it. */
 const runParts = async (parts, context) => {
   const own = () => [process.pid, ...(context.stack?.pids() ?? [])];
   const watch = watchOthers(own);
@@ -75,7 +75,7 @@ const runParts = async (parts, context) => {
 const warnIfBusy = (share) => {
   if (share > TOO_BUSY)
     console.error(
-      `others used ${Math.round(share * 100)} % of the processors meanwhile: these figures do not count`,
+      `others used ${Math.round(share * 100)} % of the processors during this part: these figures do not count`,
     );
 };
 

@@ -1,7 +1,7 @@
-// A model that answers at once, over HTTP, in OpenAI's and in Anthropic's format: what is measured around it is the
-// runtime's own time. A user message that has `TOOLS=n` is answered with n tool calls, one a step, then with text; for
-// one that has `PACE=n` the words come one after another, n milliseconds apart.
-// Run as a process of its own, so that it takes no turn on a subject's event loop; prints its port.
+// A mock model that replies at once over HTTP, in OpenAI's and in Anthropic's format, so that a
+// measurement shows the runtime's own time. `TOOLS=n` in a user message yields n tool calls, one a
+// step, then text. `PACE=n` sends the words n milliseconds apart. It runs as its own process and
+// prints its port.
 import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 

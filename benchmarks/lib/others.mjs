@@ -14,7 +14,10 @@ const machineTimes = () => {
   return { all, used: all - sum(times.map(({ idle }) => idle)) };
 };
 
-/** Parent and processor time of every process, that of its children which have ended and were waited for included. */
+/**
+ * Parent and processor time of every process, that of its children which have ended and were waited
+ * for included.
+ */
 const processTimes = () => {
   const table = new Map();
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -41,8 +44,9 @@ const familyOf = (table, roots) => {
 };
 
 /**
- * Watches what of the processors others use while we measure; `roots` answers our own processes, whose descendants are
- * ours as well. `take` answers the share since the last time (0 to 1), undefined where the system does not tell.
+ * Watches what of the processors others use while we measure; `roots` answers our own processes,
+ * whose descendants are ours as well. `take` answers the share since the last time (0 to 1),
+ * undefined where the system does not tell.
  */
 export const watchOthers = (roots) => {
   if (os.platform() !== 'linux') return { take: () => undefined, close: () => {} };

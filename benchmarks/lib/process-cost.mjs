@@ -7,7 +7,7 @@ const read = (path) => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    return ''; // it has ended meanwhile
+    return ''; // the process has ended
   }
 };
 
@@ -38,7 +38,10 @@ const threadsOf = (pid) => {
   }
 };
 
-/** Processor time and voluntary context switches of these processes since they began, threads that ended left out. */
+/**
+ * Processor time and voluntary context switches of these processes since they began, threads that
+ * ended left out.
+ */
 export const costOf = (pids) =>
   pids
     .flatMap(threadsOf)

@@ -18,8 +18,9 @@ export const startMockProvider = async () => {
 };
 
 /**
- * A subject in a process of its own: `subjects/<name>.mjs` exports `open(options)` with functions that are called
- * by name. A call that takes longer than its bound ends the subject and the benchmark with it.
+ * A subject in a process of its own: `subjects/<name>.mjs` exports `open(options)` with functions
+ * that are called by name. A call that takes longer than its bound ends the subject and the
+ * benchmark with it.
  */
 export const startSubject = async (name, options, { timeoutMs = 600_000 } = {}) => {
   const child = fork(here('./subject-host.mjs'), [name], { stdio: 'inherit', serialization: 'advanced' });

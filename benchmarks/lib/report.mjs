@@ -1,6 +1,8 @@
 import { show } from './stats.mjs';
 
-/** Of the processors, used by others while we measure: with more than that, figures do not count. */
+/**
+ * Of the processors, used by others while we measure: with more than that, figures do not count.
+ */
 export const TOO_BUSY = 0.3;
 
 const table = (head, rows) => {
@@ -126,7 +128,7 @@ const othersLines = (others) => {
   if (known.length === 0) return [];
   const spoilt = known.filter(([, share]) => share > TOO_BUSY).map(([part]) => part);
   return [
-    `- Others used of the processors meanwhile: ${known.map(([part, share]) => `${part} ${percent(share)}`).join(' · ')}`,
+    `- Processor share of other work: ${known.map(([part, share]) => `${part} ${percent(share)}`).join(' · ')}`,
     ...(spoilt.length > 0
       ? [
           `- **The machine was busy: the figures of ${spoilt.join(', ')} do not count. Run it again with nothing else running.**`,

@@ -47,7 +47,7 @@ input_per_mtok = 0
 output_per_mtok = 0
 `;
 
-/** What makes the environment of the benchmark's stack its own: no engine that already runs, no key. */
+/** Removes engines that already run and keys from the environment of the benchmark's stack. */
 const FOREIGN = /^ANTIPHON_|_API_KEY$/;
 const ownEnvironment = (home, config) => ({
   ...Object.fromEntries(
@@ -66,7 +66,10 @@ const listProcesses = async () => {
     .map((line) => line.trim().split(/\s+/).map(Number));
 };
 
-/** Proportional share of a process's memory in KiB (pages shared with others counted once in all), where the system tells. */
+/**
+ * Proportional share of a process's memory in KiB (pages shared with others counted once in all),
+ * where the system tells.
+ */
 const shareOf = (pid, rss) => {
   try {
     return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? rss);
@@ -88,8 +91,9 @@ const memoryOf = async (roots) => {
 };
 
 /**
- * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two commands.
- * The first start may install, build and fetch; `restart` tells how long one takes with everything cached.
+ * A stack of the benchmark's own, in a home of its own, started and stopped by the project's two
+ * commands. The first start may install, build and fetch; `restart` tells how long one takes with
+ * everything cached.
  */
 export const startStack = async (providerUrl) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-bench-'));

@@ -1,4 +1,5 @@
-// Events as the services write them, from the golden payloads of the contracts, with ids of their own.
+// Events as the services write them, from the golden payloads of the contracts, with ids of their
+// own.
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

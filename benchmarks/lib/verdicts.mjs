@@ -1,8 +1,8 @@
 import { show } from './stats.mjs';
 
 /**
- * One line of the design's table: what was measured, against what "must" be (it closes an issue) and what the
- * "goal" is. `atMost` false means more is better.
+ * One line of the design's table: what was measured, against what "must" be (it closes an issue)
+ * and what the "goal" is. `atMost` false means more is better.
  */
 const verdict = (what, value, { must, goal, atMost = true, unit = '×' }) => {
   const holds = (limit) => (atMost ? value <= limit : value >= limit);
@@ -34,7 +34,7 @@ const rateRatio = (rows, scenario) => {
 
 const turnVerdicts = (rows) => [
   verdict(
-    'turn without tools: time added to the provider call, p50, beside LangGraph.js',
+    'turn without tools: time added to the provider call, p50, compared with LangGraph.js',
     addedRatio(rows, 'no tools, one after another'),
     { must: 1 / 2, goal: 1 / 3 },
   ),
@@ -43,7 +43,7 @@ const turnVerdicts = (rows) => [
     goal: 1 / 4,
   }),
   verdict(
-    'turns a second, 32 sessions, no tools, beside LangGraph.js',
+    'turns a second, 32 sessions, no tools, compared with LangGraph.js',
     rateRatio(rows, 'no tools, 32 sessions'),
     { must: 2, goal: 4, atMost: false },
   ),
@@ -60,7 +60,7 @@ const unmeasured = (what, { must, goal, sign = '≤' }) => ({
 
 const firstFrameVerdicts = ({ rows, unmeasured: why }) =>
   ['p50', 'p99'].map((quantile) => {
-    const what = `first text after the request, less the provider's own, ${quantile}, beside LiteLLM`;
+    const what = `first text after the request, less the provider's own, ${quantile}, compared with LiteLLM`;
     const limits = { must: 1 / 3, goal: 1 / 5 };
     if (why !== undefined) return unmeasured(what, limits);
     const at = (name) => rows.find(({ subject }) => subject === name).ms[quantile];
@@ -74,22 +74,30 @@ const appendRatio = (rows, scenario, peer) => {
 };
 
 const appendVerdicts = (rows) => [
-  verdict('append, 32 writers, beside Emmett', appendRatio(rows, '32 writers, one event each', 'emmett'), {
-    must: 4,
-    goal: 6,
-    atMost: false,
-  }),
-  verdict('append, 32 writers, beside raw inserts', appendRatio(rows, '32 writers, one event each', 'raw'), {
-    goal: 2,
-    atMost: false,
-  }),
-  verdict('append, one writer, beside raw inserts', appendRatio(rows, 'one writer, one event', 'raw'), {
+  verdict(
+    'append, 32 writers, compared with Emmett',
+    appendRatio(rows, '32 writers, one event each', 'emmett'),
+    {
+      must: 4,
+      goal: 6,
+      atMost: false,
+    },
+  ),
+  verdict(
+    'append, 32 writers, compared with raw inserts',
+    appendRatio(rows, '32 writers, one event each', 'raw'),
+    {
+      goal: 2,
+      atMost: false,
+    },
+  ),
+  verdict('append, one writer, compared with raw inserts', appendRatio(rows, 'one writer, one event', 'raw'), {
     must: 0.8,
     goal: 0.9,
     atMost: false,
   }),
   verdict(
-    'append, 500 events at once, beside raw unnest',
+    'append, 500 events at once, compared with raw unnest',
     appendRatio(rows, 'one writer, 500 events', 'raw'),
     { must: 0.5, goal: 0.7, atMost: false },
   ),

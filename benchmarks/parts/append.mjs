@@ -9,7 +9,10 @@ const SCENARIOS = [
   { name: 'one writer, 500 events', writers: 1, perAppend: 500 },
 ];
 
-/** All contenders in turn, in another order each round, so that a slow moment of the machine is nobody's own. */
+/**
+ * All contenders in turn, in another order each round, so that a slow moment of the machine affects
+ * all of them.
+ */
 const runRounds = async (subjects, scenario, { rounds, seconds }) => {
   const results = new Map(CONTENDERS.map((name) => [name, { latencies: [], rates: [] }]));
   for (let round = -1; round < rounds; round += 1) {

@@ -12,7 +12,10 @@ const timeOnce = async (args, env) => {
   return performance.now() - started;
 };
 
-/** Times `antiphon --help` and `antiphon status` in turn with a bare Node, in milliseconds a process. */
+/**
+ * Times `antiphon --help` and `antiphon status` in turn with a bare Node, in milliseconds a
+ * process.
+ */
 export const benchCli = async ({ stack, quick }) => {
   const subjects = {
     '`node -e 0`': ['-e', '0'],

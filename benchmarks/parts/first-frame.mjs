@@ -31,9 +31,9 @@ const measureBlocks = async (client, names, { warmUp, lanes, rounds, turns }) =>
 };
 
 /**
- * Milliseconds from a request to the first of its text: through Antiphon, where the turn is durable by then, through
- * LiteLLM's proxy, which stores nothing, and from the provider itself; one client, in interleaved blocks. Without
- * LiteLLM, `unmeasured` says why.
+ * Measures milliseconds from a request to its first text, with one client in interleaved blocks.
+ * The subjects are Antiphon (the turn is durable by then), LiteLLM's proxy (stores nothing) and the
+ * provider itself. Without LiteLLM, `unmeasured` has the reason.
  */
 export const benchFirstFrame = async ({ stack, providerUrl, quick }) => {
   const { litellm, unmeasured } = await litellmOrWhyNot(providerUrl);

@@ -11,8 +11,8 @@ const PLAN = {
 const best = (results) => results.reduce((one, other) => (other.ms < one.ms ? other : one));
 
 /**
- * How far projections are behind the log while a process appends 500 events a second and tells of them over NATS, and
- * how fast they are rebuilt and compared, beside the live ones.
+ * Measures the lag of projections while a process appends 500 events a second and notifies over
+ * NATS. It also measures how fast they are rebuilt and compared during live traffic.
  */
 export const benchProjections = async ({ stack, quick }) => {
   const { turns, runs, seconds, rebuilds } = PLAN[quick ? 'quick' : 'full'];

@@ -10,10 +10,16 @@ const SCENARIOS = [
 ];
 const TURNS = { full: { 1: 50, 32: 10 }, quick: { 1: 10, 32: 2 } };
 
-/** Turns a lane, 32 lanes: as much work before the first measurement as makes services that run for days what they are. */
+/**
+ * Turns a lane, 32 lanes: as much work before the first measurement as makes services that run for
+ * days what they are.
+ */
 const WARM_UP = { full: 30, quick: 4 };
 
-/** The same number of turns for every subject, with and without tools: connections, prepared statements, compiled code. */
+/**
+ * The same number of turns for every subject, with and without tools: connections, prepared
+ * statements, compiled code.
+ */
 const warmUp = async (subjects, turns) => {
   for (const subject of subjects)
     for (const tools of [0, 2])
@@ -37,8 +43,9 @@ const runScenario = async (subjects, scenario, { rounds, turns, tag }) => {
 };
 
 /**
- * Milliseconds a turn and turns a second of Antiphon, of LangGraph.js with its PostgreSQL checkpointer, and of the
- * provider calls alone: in turn, against one provider and one PostgreSQL server.
+ * Measures milliseconds a turn and turns a second, against one provider and one PostgreSQL server.
+ * The subjects are Antiphon, LangGraph.js with its PostgreSQL checkpointer, and the provider calls
+ * alone.
  */
 export const benchTurn = async ({ stack, providerUrl, quick }) => {
   const databases = await createDatabases(stack.adminUrl(), ['langgraph']);

@@ -1,4 +1,5 @@
-// Antiphon's log: expected versions, event ids, hash chains, gapless positions, owners checked, one commit a batch.
+// Antiphon's log: expected versions, event ids, hash chains, gapless positions, owners checked, one
+// commit a batch.
 import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';

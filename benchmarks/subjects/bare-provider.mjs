@@ -1,4 +1,5 @@
-// The floor: the provider calls of a turn over plain node:http, streamed and parsed, and nothing else.
+// The floor: the provider calls of a turn over plain node:http, streamed and parsed, and nothing
+// else.
 import http from 'node:http';
 import { driveTurns } from '../lib/drive-turns.mjs';
 

@@ -1,4 +1,5 @@
-// From a request to the first of its text, through Antiphon or over HTTP: one client, in this one process, for all.
+// From a request to the first of its text, through Antiphon or over HTTP: one client, in this one
+// process, for all.
 import http from 'node:http';
 import WebSocket from 'ws';
 
@@ -106,7 +107,9 @@ export const open = async (ways) => {
   const opened = {};
   for (const [name, way] of Object.entries(ways))
     opened[name] = way.gatewayUrl ? await openGateway(way) : openHttp(way);
-  /** Milliseconds to the first text of `turns` turns a lane, each after the end of the one before. */
+  /**
+   * Milliseconds to the first text of `turns` turns a lane, each after the end of the one before.
+   */
   const first = async ({ to, tag, turns, lanes = 1 }) => {
     const samples = [];
     const drive = async (lane) => {

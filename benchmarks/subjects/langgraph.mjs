@@ -1,5 +1,6 @@
-// LangGraph.js: its prebuilt agent with the PostgreSQL checkpointer, as its documentation sets it up, in the same
-// process as the caller. The tool is a local function; ours runs in a WebAssembly cell.
+// LangGraph.js: its prebuilt agent with the PostgreSQL checkpointer, as its documentation sets it
+// up, in the same process as the caller. The tool is a local function; ours runs in a WebAssembly
+// cell.
 import { tool } from '@langchain/core/tools';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 import { createReactAgent } from '@langchain/langgraph/prebuilt';
@@ -9,8 +10,8 @@ import { z } from 'zod';
 import { driveTurns } from '../lib/drive-turns.mjs';
 
 /**
- * After a streamed answer the stock class estimates tokens with a table that it downloads, which hangs without a
- * network. An estimate that costs nothing is in the peer's favour.
+ * After a streamed answer the stock class estimates tokens with a table that it downloads, which
+ * hangs without a network. An estimate that costs nothing is in the peer's favour.
  */
 class Chat extends ChatOpenAICompletions {
   getNumTokens(content) {

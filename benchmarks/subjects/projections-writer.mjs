@@ -1,4 +1,5 @@
-// Appends as the services do: version-checked, hashed, with a notification over NATS after each commit.
+// Appends as the services do: version-checked, hashed, with a notification over NATS after each
+// commit.
 import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import { connectNats, createLogNotifier } from '@antiphon/messaging';
@@ -17,7 +18,10 @@ export const open = async ({ databaseUrl, nats }) => {
   const store = createPostgresEventStore(pool, { onAppended: createLogNotifier(link) });
   const append = (streams) => store.append({ workspace: 'default', streams });
 
-  /** Whole turns, a hundred at a time and each stream once in an append; answers how many events there are. */
+  /**
+   * Whole turns, a hundred at a time and each stream once in an append; answers how many events
+   * there are.
+   */
   const fill = async ({ turns, runs }) => {
     let events = 0;
     const lanes = Array.from({ length: BULK }, newSession);
@@ -38,7 +42,9 @@ export const open = async ({ databaseUrl, nats }) => {
     return appends.reduce((sum, streams) => sum + countOf(streams), 0);
   };
 
-  /** Turns of fifty sessions at a steady rate; what is late is made up for. Answers events a second. */
+  /**
+   * Turns of fifty sessions at a steady rate; what is late is made up for. Answers events a second.
+   */
   const steady = async ({ eventsPerSecond, seconds }) => {
     const sessions = Array.from({ length: SESSIONS }, newSession);
     const waiting = [];

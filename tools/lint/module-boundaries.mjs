@@ -1,12 +1,12 @@
 import { leavesPackage, projectOf, readProjects } from './projects.mjs';
 
 /**
- * Who may import whom (docs/adr/0070). Our own rule, on the tags that Nx uses: the published
- * plug-in for Nx 24 does not exist yet, and the one for 23 brings a second Nx with it.
+ * Allowed imports by project type (docs/adr/0070), on the tags that Nx uses. The published plug-in
+ * for Nx 23 would install a second Nx, and there is none for Nx 24.
  *
- * `types`: project types; `ownScope`: of those, the ones that must share the importer's scope;
- * `contracts`: `all`, `type-only`, or the contracts that belong to no context; `external`: `any` or
- * a list.
+ * - `types` lists project types, and `ownScope` those that must share the importer's scope.
+ * - `contracts` is `all`, `type-only`, or a list of contracts that belong to no context.
+ * - `external` is `any` or a list of packages.
  */
 const RULES = {
   kernel: { types: [], external: [] },
@@ -29,9 +29,9 @@ const RULES = {
   tool: { types: ['kernel', 'platform', 'tool'], contracts: ['log', 'messaging'], external: 'any' },
   testing: { types: ['kernel', 'platform', 'tool'], contracts: 'all', external: 'any' },
 };
-/** What only specs may import besides; of packages, any. */
+/** Project types that only specs may import. Specs may import any package. */
 const SPEC_TYPES = ['testing'];
-/** Specs, and the `testing/` folder beside them that holds what several specs share. */
+/** Specs, and the `testing/` folder next to them that holds what several specs share. */
 const isSpec = (file) => /\.spec\.ts$|\/testing\/[^/]+\.ts$/.test(file);
 
 const problemWithContracts = (rule, subpath, typeOnly) => {

@@ -1,6 +1,7 @@
 /**
- * Names that a newcomer's search does not find (CONTRIBUTING.md, "Names"): metaphors, indefinite persons, and names
- * that begin with a bare conjunction or preposition. Wire names are strings, so they are not looked at.
+ * Names that a newcomer's search does not find (CONTRIBUTING.md, "Names"): metaphors, indefinite
+ * persons, and names that begin with a bare conjunction or preposition. Wire names are strings, so
+ * they are not looked at.
  */
 const BANNED_WORDS = new Map([
   ['kick', 'wake or start'],

@@ -194,9 +194,9 @@ export const buildConfig = (
   const toPath = pathFrom(folder, homeDir);
   const [first = defaultProvider(env), ...others] = file.providers.map(provider);
   const providers = [first, ...others];
-  const ofAgent = (name: string | undefined): ProviderConfig =>
+  const providerOf = (name: string | undefined): ProviderConfig =>
     providers.find((candidate) => candidate.name === name) ?? first;
-  const agents = file.agents.map((item) => agent(item, ofAgent(item.provider), toPath));
+  const agents = file.agents.map((item) => agent(item, providerOf(item.provider), toPath));
   return {
     source,
     ...settings(file),

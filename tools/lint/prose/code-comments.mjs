@@ -75,7 +75,9 @@ const paragraphsOf = (text, { start, end, kind }) => {
   let from = null;
   let to = start;
   const flush = () => {
-    if (from !== null) paragraphs.push({ start: from, end: to, kind, opens: paragraphs.length === 0 });
+    // A type is not prose.
+    if (from !== null && !/^@(typedef|type)\b/.test(text.slice(from)))
+      paragraphs.push({ start: from, end: to, kind, opens: paragraphs.length === 0 });
     from = null;
   };
   let offset = start;
