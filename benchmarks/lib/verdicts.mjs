@@ -91,11 +91,15 @@ const appendVerdicts = (rows) => [
       atMost: false,
     },
   ),
-  verdict('append, one writer, compared with raw inserts', appendRatio(rows, 'one writer, one event', 'raw'), {
-    must: 0.8,
-    goal: 0.9,
-    atMost: false,
-  }),
+  verdict(
+    'append, one writer, compared with raw inserts',
+    appendRatio(rows, 'one writer, one event', 'raw'),
+    {
+      must: 0.8,
+      goal: 0.9,
+      atMost: false,
+    },
+  ),
   verdict(
     'append, 500 events at once, compared with raw unnest',
     appendRatio(rows, 'one writer, 500 events', 'raw'),
