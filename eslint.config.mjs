@@ -39,8 +39,8 @@ export default tseslint.config(
     rules: {
       'house/module-boundaries': ['error', { workspace: import.meta.dirname }],
       'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
-      'house/function-length': ['warn', { max: 60 }],
-      'house/plain-names': 'warn',
+      'house/function-length': ['error', { max: 60 }],
+      'house/plain-names': 'error',
       'max-depth': ['error', 3],
       'max-params': ['error', 8],
       complexity: ['error', 15],

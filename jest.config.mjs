@@ -1,5 +1,5 @@
-// One Jest project per kind of test, by file name: *.unit.spec (no I/O), *.int.spec (real engines), *.e2e.spec (the whole
-// stack). What is too long for `npm test` is a *.nightly.spec: see jest.nightly.config.mjs.
+// One Jest project per kind of test, by file name: *.unit.spec (no I/O), *.int.spec (real engines)
+// and *.e2e.spec (the whole stack). Longer tests are *.nightly.spec: see jest.nightly.config.mjs.
 export const base = {
   rootDir: import.meta.dirname,
   roots: ['<rootDir>/libs', '<rootDir>/apps', '<rootDir>/tools'],
@@ -29,7 +29,7 @@ export const engines = {
 };
 
 export default {
-  // Machines are shared and noisy; what a test waits for has a deadline of its own.
+  // Machines are shared and noisy, so each wait of a test has its own deadline.
   testTimeout: 30_000,
   projects: [
     { ...base, displayName: 'unit', testMatch: ['**/*.unit.spec.ts'] },

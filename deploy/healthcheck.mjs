@@ -1,5 +1,5 @@
-// Asked by the container engine: exit 0 while this container's service answers /healthz on loopback.
-// `node healthcheck.mjs /readyz` asks whether everything that it needs works, too.
+// Asked by the container engine: exit 0 while this container's service answers /healthz on
+// loopback. `node healthcheck.mjs /readyz` asks whether everything that it needs works, too.
 const port = process.env.ANTIPHON_SERVICE_HTTP_PORT ?? '8080';
 const path = process.argv[2] ?? '/healthz';
 try {

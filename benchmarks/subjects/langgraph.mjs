@@ -51,7 +51,7 @@ export const open = async ({ providerUrl, databaseUrl, durability }) => {
   };
   return {
     turns: (params) => driveTurns(turn, params),
-    // What it has stored is the proof that its turns were durable.
+    // Its stored rows prove that its turns were durable.
     stored: async () => (await pool.query('select count(*)::int as n from checkpoints')).rows[0].n,
     close: () => pool.end(),
   };

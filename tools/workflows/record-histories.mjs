@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 
 /*
  * Records Temporal histories from real runs on a real server, for specs that replay them. The name
- * is an argument (`npm run record:histories -- 2026-11-22`). Older files stay, because workflows that
- * began with them must continue.
+ * is an argument (`npm run record:histories -- 2026-11-22`). Older files stay, because workflows
+ * that began with them must continue.
  */
 const [name] = process.argv.slice(2);
 if (!/^[a-z0-9-]{1,40}$/.test(name ?? '')) {

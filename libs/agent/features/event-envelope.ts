@@ -24,7 +24,9 @@ interface DecidedEvent {
   readonly data: object;
 }
 
-/** Returns a decided event as the log takes it, with a new id and the current request as its origin. */
+/**
+ * Returns a decided event as the log takes it, with a new id and the current request as its origin.
+ */
 export const toNewEvent = ({ type, schemaVersion, data }: DecidedEvent, ids: Ids): NewEvent => ({
   eventId: ids.next(),
   type,

@@ -28,9 +28,9 @@ type Steps = ReadonlyMap<string, ReadonlyMap<number, Upcaster['up']>>;
 const stepsOf = (upcasters: readonly Upcaster[]): Steps => {
   const steps = new Map<string, Map<number, Upcaster['up']>>();
   for (const { type, from, up } of upcasters) {
-    const ofType = steps.get(type) ?? new Map<number, Upcaster['up']>();
-    if (ofType.has(from)) throw new Error(`two upcasters convert ${type} from schema version ${from}`);
-    steps.set(type, ofType.set(from, up));
+    const stepsOfType = steps.get(type) ?? new Map<number, Upcaster['up']>();
+    if (stepsOfType.has(from)) throw new Error(`two upcasters convert ${type} from schema version ${from}`);
+    steps.set(type, stepsOfType.set(from, up));
   }
   return steps;
 };
@@ -43,12 +43,12 @@ const stepsOf = (upcasters: readonly Upcaster[]): Steps => {
 export const createUpcast = (upcasters: readonly Upcaster[]): Upcast => {
   const steps = stepsOf(upcasters);
   return (event) => {
-    const ofType = steps.get(event.type);
-    let step = ofType?.get(event.schemaVersion);
+    const stepsOfType = steps.get(event.type);
+    let step = stepsOfType?.get(event.schemaVersion);
     if (step === undefined) return event;
     let { schemaVersion } = event;
     let data = event.data as Data;
-    for (; step !== undefined; step = ofType?.get(++schemaVersion)) data = step(data);
+    for (; step !== undefined; step = stepsOfType?.get(++schemaVersion)) data = step(data);
     return { ...event, schemaVersion, data };
   };
 };

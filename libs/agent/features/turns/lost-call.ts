@@ -118,9 +118,9 @@ const findLateReply = async (
 };
 
 /**
- * Returns a call's reply. Rejects with `SANDBOX.LOST` (transient) when no sandbox process is left, or
- * none has the call, instead of at the call's deadline. NATS reports neither a request to a process
- * that died nor a response that was cut off.
+ * Returns a call's reply. Rejects with `SANDBOX.LOST` (transient) when no sandbox process is left,
+ * or none has the call, instead of at the call's deadline. NATS reports neither a request to a
+ * process that died nor a response that was cut off.
  *
  * It asks for the call and never repeats it. A call may be declared lost by mistake, when its
  * process is cut off and another one responds. It is handled like any lost response then. Rejects

@@ -67,7 +67,7 @@ const providerOf = ({ agents, providers }: AntiphonConfig): Status['provider'] =
   return { name: provider?.name ?? '', kind: provider?.kind ?? '', model: agent?.model ?? '' };
 };
 
-const orNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
+const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
   read.catch(() => ({ value: null, stale: false }));
 
 /** Creates the reader of the status. It asks all services concurrently. */
@@ -81,8 +81,8 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
   return async () => {
     const [reports, plugins, sessions] = await Promise.all([
       Promise.all(SERVICES.map((service) => readHealth(deps, service))),
-      orNull(readPlugins()),
-      orNull(readSessions()),
+      valueOrNull(readPlugins()),
+      valueOrNull(readSessions()),
     ]);
     const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
     return {

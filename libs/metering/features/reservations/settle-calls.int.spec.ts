@@ -64,7 +64,8 @@ it('settles each call once by its events when its agent died', async () => {
   await publish(completed.sessionId, callCompleted(completed, 40, 2));
   await publish(lost.sessionId, callAborted(lost, true));
   await publish(unsent.sessionId, callAborted(unsent, false));
-  await publish(randomUUID(), callCompleted(metering.request(), 1, 1)); // this call has no reservation
+  // This call has no reservation.
+  await publish(randomUUID(), callCompleted(metering.request(), 1, 1));
   const ended = async ({ reservationId }: { reservationId: string }) =>
     (await metering.budgetEvents(reservationId)).slice(1);
   await until(async () =>
