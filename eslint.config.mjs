@@ -9,7 +9,7 @@ const SPECS = ['**/*.spec.ts', '**/testing/**/*.ts', 'libs/testing/**/*.ts', 'ap
 // Linted as text by tools/lint/house-rules.unit.spec.ts; they are in no TypeScript project.
 const FIXTURES = ['**/lint-fixture*.ts'];
 
-const INJECTED = 'time, ids and randomness come in from outside (house style §2)';
+const INJECTED = 'time, ids and randomness come in from outside';
 
 export default tseslint.config(
   {
@@ -50,7 +50,7 @@ export default tseslint.config(
         'error',
         {
           selector: "MemberExpression[object.name='process'][property.name='env']",
-          message: 'only the configuration reads process.env (house style §4)',
+          message: 'only the configuration reads process.env',
         },
       ],
       '@typescript-eslint/no-explicit-any': 'error',

@@ -49,7 +49,7 @@ const turnVerdicts = (rows) => [
   ),
 ];
 
-/** Nothing was measured: that does not pass for a figure that holds. */
+/** Returns a failed verdict for a figure that was not measured. */
 const unmeasured = (what, { must, goal, sign = '≤' }) => ({
   what,
   value: 'not measured',

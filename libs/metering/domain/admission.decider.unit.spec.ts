@@ -55,7 +55,7 @@ describe('admission', () => {
       microUsd: 3_000,
     }));
 
-  it('refuses with the text of the seeds when less than the least output is left', () =>
+  it('refuses with the documented text when less than the minimum output is left', () =>
     expect(
       decideAdmission(
         ask(300, 4_096),

@@ -112,7 +112,7 @@ const waitForReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<
 
 /**
  * Flags for a larger young generation. Node begins with 1 MiB, collects it 100 times a second under
- * load and copies what open turns still use. With 8 MiB most of it is garbage by then (ADR 0140).
+ * load and copies what open turns still use. With 8 MiB most of it is garbage by then.
  */
 const SERVICE_FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=16'];
 
