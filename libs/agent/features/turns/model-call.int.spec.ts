@@ -92,7 +92,7 @@ describe('a model call', () => {
     expect(request).toMatchObject({ provider: 'first', model: 'm', maxOutputTokens: 1_000, streaming: true });
     expect(request?.system).toMatch(/^# Soul\n\nBe kind\.\n\nFacts .*\n- user \| name \| Ada$/s);
     expect(request?.tools).toEqual([
-      { name: 'echo', description: 'answers its input', inputSchema: { type: 'object' } },
+      { name: 'echo', description: 'returns its input', inputSchema: { type: 'object' } },
     ]);
     expect(data('ModelCallCompleted')).toMatchObject({
       text: 'hello there',
