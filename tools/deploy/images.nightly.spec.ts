@@ -167,7 +167,9 @@ describe('what the images hold', () => {
         ...passwords,
       },
     });
-    expect(stdout).toMatch(/database: applied .*\n.*each service logs in.*\nTemporal: the namespace/);
+    expect(stdout).toMatch(
+      /database: applied .*\n.*each service has its own login.*\nTemporal: the namespace/,
+    );
   }, 120_000);
 
   it('answers a turn with a tool, all five services from their own folders, the sandbox as in a restricted pod', async () => {
