@@ -85,7 +85,7 @@ const manyMistakes: readonly Mistake[] = [
     'k8s/base/network-policies.yaml',
     'policyTypes: [Ingress, Egress]',
     'policyTypes: [Ingress]',
-    /overlays\/production: there is no NetworkPolicy that denies everything/,
+    /overlays\/production: there is no NetworkPolicy that denies all traffic/,
   ],
   [
     'a port that is published beyond loopback',
