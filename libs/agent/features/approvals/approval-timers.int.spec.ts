@@ -144,10 +144,12 @@ describe('a timer that missed an answer', () => {
   it('is ended by the reconciler, and timers of pending approvals are not', async () => {
     await begin(long);
     const reconciler = world.temporal.schedule.getHandle(`${world.taskQueue}/reconcile-runs`);
-    // Its own firing, once a minute, would end the timer before the spec has seen it run.
+    // Its own firing, once a minute, would end the timer too.
     await reconciler.pause();
     const [waiting, closed] = [await waits(), await waits()];
     for (const { approvalId } of [waiting, closed]) await until(() => isListed(approvalId));
+    // Before it waits, a timer reads the log, and would see an earlier answer there.
+    await until(async () => (await historyOf(closed.approvalId)).includes('timerStarted'));
     // This process has no Temporal, as every process during an outage.
     const without = world.agents.process({ config: long });
     await answer(closed.approvalId, without);

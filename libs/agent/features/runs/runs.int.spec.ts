@@ -51,18 +51,18 @@ nodes:
 describe('a run', () => {
   it('runs the example in order, with the outputs of parents in each prompt', async () => {
     world.agents.model.reply = async (request) =>
-      says(`[${/^(Write|Carry|Review)/.exec(asked(request))?.[0]}]`);
+      says(`[${/^(Write|Implement|Review)/.exec(asked(request))?.[0]}]`);
     const run = await world.ended(agent, await world.start(agent, example, { goal: 'a parser' }));
     expect(run.status).toBe('completed');
     expect(run.tasks.map(({ id, output }) => [id, output])).toEqual([
       ['plan', '[Write]'],
-      ['implement', '[Carry]'],
+      ['implement', '[Implement]'],
       ['review', '[Review]'],
     ]);
     expect(prompts()).toEqual([
       expect.stringContaining('Goal: a parser'),
       expect.stringContaining('Plan: [Write]'),
-      expect.stringMatching(/Plan: \[Write\]\s+Work: \[Carry\]/),
+      expect.stringMatching(/Plan: \[Write\]\s+Work: \[Implement\]/),
     ]);
     const sessions = run.tasks.map(({ sessionId }) => sessionId);
     expect(new Set(sessions).size).toBe(3);
