@@ -39,8 +39,8 @@ const run = async (command, args) => {
 };
 
 /**
- * Once, into the cache: wheels only, so that nothing of a package runs before it is asked to.
- * Answers its program.
+ * Installs LiteLLM once into the cache, from wheels only, so that no package code runs at install.
+ * Returns the path of its program.
  */
 const install = async () => {
   const pins = createHash('sha256').update(readFileSync(PINS)).digest('hex').slice(0, 16);

@@ -1,9 +1,9 @@
 /** Types of the JavaScript modules in this folder, which run before anything is installed. */
 
-/** One process for good: a reused pid has another start. */
+/** Identifies one process: a reused pid has another start. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque. */
+  /** Opaque start time. */
   readonly start: string;
 }
 

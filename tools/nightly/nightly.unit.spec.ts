@@ -1,12 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
-// eslint-disable-next-line @typescript-eslint/ban-ts-comment
-// @ts-ignore -- plain JavaScript tools without declarations
 import * as parts from './parts.mjs';
-// eslint-disable-next-line @typescript-eslint/ban-ts-comment
-// @ts-ignore -- plain JavaScript tools without declarations
 import * as runner from './run-part.mjs';
-// eslint-disable-next-line @typescript-eslint/ban-ts-comment
-// @ts-ignore -- plain JavaScript tools without declarations
 import * as table from './table.mjs';
 
 jest.setTimeout(30_000);

@@ -2,8 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-// eslint-disable-next-line @typescript-eslint/ban-ts-comment
-// @ts-ignore -- a plain JavaScript tool without declarations
 import { createProseLinter } from './lint-prose.mjs';
 
 interface Finding {

@@ -120,7 +120,7 @@ describe('replaySession', () => {
       openCircuits: NO_OPEN_CIRCUITS,
       guarded: new Set<string>(),
     };
-    // Answers with two calls each, and their results, up to the limit of the policy.
+    // Model replies with two calls each, and their results, up to the limit of the policy.
     const numbers = [...chosen, ...Array.from({ length: 400 }, () => 1)];
     const events = logOf(['submit', ...Array.from({ length: 12 }, () => 'drive' as const)], numbers, agent);
     const rejected = replay(events, { maxIterations: 1 });
