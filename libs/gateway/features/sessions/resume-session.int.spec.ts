@@ -132,6 +132,22 @@ describe('session.resume of finished turns', () => {
   });
 });
 
+describe('session.resume of archived turns', () => {
+  it('is refused with LOG.ARCHIVED, also by a gateway that has read the session before', async () => {
+    const script = await committed((add) => add.turn('old'));
+    await resumedTo(script, 0, lastOf(script));
+    // The newest event of the log stays.
+    await committed((add) => add.turn('newest'));
+    await world.archive();
+    for (const at of [gateway, await world.startGateway()]) {
+      const stream = await resume(script.sessionId, 0, at);
+      await expect(stream.waitFor('a frame', () => true)).rejects.toMatchObject({
+        rpc: { code: -32004, data: { code: 'LOG.ARCHIVED' } },
+      });
+    }
+  });
+});
+
 describe('session.resume of a running turn', () => {
   it('streams text of the running attempt from LIVE, then live frames', async () => {
     const script = await committed((add) => {

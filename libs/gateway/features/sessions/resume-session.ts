@@ -1,6 +1,6 @@
 import { attemptOf } from '@antiphon/contracts/agent';
 import { SessionResumeParams } from '@antiphon/contracts/gateway';
-import { conflict } from '@antiphon/kernel';
+import { conflict, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import type { FrameLog } from '../frames/frame-log.js';
@@ -28,7 +28,9 @@ const refuseOffsetAhead = async (frameLog: FrameLog, workspace: string, sessionI
 
 /**
  * Returns `session.resume`. It streams every frame after an offset, first from the log and the
- * `LIVE` stream, then live. It ends when the connection closes or resumes this session again.
+ * `LIVE` stream, then live. It ends when the connection closes or resumes this session again, and
+ * with the request's error when the log cannot provide the frames (`LOG.ARCHIVED`). A transient
+ * error is logged, and the feed reads the log again.
  */
 export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): RpcMethod =>
   defineMethod(
@@ -38,6 +40,12 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
       const { sessionId, after } = params;
       // Throws for an unknown session, or one of another workspace, before anything is streamed.
       await refuseOffsetAhead(frameLog, workspace, sessionId, after);
+      const onError = (error: unknown): void => {
+        logger.error({ err: error, requestId, sessionId }, 'session catch-up failed');
+        if (isAppError(error) && error.kind === 'transient') return;
+        stop();
+        connection.fail(id, error, requestId);
+      };
       const unfollow = feeds.follow({
         workspace,
         sessionId,
@@ -45,9 +53,9 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
         catchUp: true,
         deliver: (frame) => connection.frame(id, sessionId, frame),
         waitForRoom: () => connection.waitForRoom(sessionId),
-        onError: (error) => logger.error({ err: error, requestId, sessionId }, 'session catch-up failed'),
+        onError,
       });
-      connection.addCleanup(unfollow, `resume/${sessionId}`);
+      const stop = connection.addCleanup(unfollow, `resume/${sessionId}`);
       return undefined;
     },
   );

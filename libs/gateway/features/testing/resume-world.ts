@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
+import { REST_RULES } from '@antiphon/contracts/events';
 import { createPool } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
+import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
@@ -38,6 +42,8 @@ export interface ResumeWorld {
   commit(sessionId: string, events: readonly SessionEvent[]): Promise<void>;
   /** Sends frames as a driver does. Resolves once `LIVE` has them. */
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
+  /** Moves all sessions whose turns have ended to an archive file. */
+  archive(): Promise<void>;
   /** Removes all messages from `LIVE`. */
   purgeLive(): Promise<void>;
   /** Starts a gateway. `natsUrl` may be a link that the spec can delay. */
@@ -69,14 +75,14 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     const pool = createPool({ url: database.urlFor(role), applicationName: 'resume-spec', max: 6 });
     const store = createPostgresEventStore(pool, {});
     ends.push(async () => (await store.close(), await pool.end()));
-    return store;
+    return { store, pool };
   };
   const link = async (service: string, url = natsUrl) => {
     const connected = await connectNats({ url, service, logger: silentLogger });
     ends.push(() => connected.drain());
     return connected;
   };
-  const log = storeFor('agent');
+  const { store: log, pool } = storeFor('agent');
   const nats = await link('agent');
   const manager = await openJetStreamManager(nats.connection);
   await ensureStream(manager, STREAMS.LIVE);
@@ -126,9 +132,14 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       sent += frames.length;
       while ((await manager.streams.info('LIVE')).state.last_seq < sent) await nats.connection.flush();
     },
+    archive: async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'antiphon-archive-'));
+      ends.push(() => rm(folder, { recursive: true }));
+      await archiveEvents({ pool, folder, rules: REST_RULES, before: { position: Number.MAX_SAFE_INTEGER } });
+    },
     purgeLive: async () => void (await manager.streams.purge('LIVE')),
     startGateway: async (limits, url) => {
-      const store = storeFor('gateway');
+      const { store } = storeFor('gateway');
       let reads = 0;
       const counted: Pick<EventStore, 'readStream' | 'streamVersion'> = {
         readStream: (...args) => (reads++, store.readStream(...args)),
