@@ -16,6 +16,19 @@ export const TURN_FAILPOINTS = [
 ] as const;
 export type TurnFailpoint = (typeof TURN_FAILPOINTS)[number];
 
+/** Points between the steps of a restore (libs/platform/database/backup). */
+export const RESTORE_FAILPOINTS = [
+  'restore.lock.taken',
+  'restore.schema.replaced',
+  'restore.schema.migrated',
+  'restore.table.filled',
+  'restore.rows.written',
+  'restore.rows.committed',
+  'restore.derived.deleted',
+  'restore.marker.removed',
+  'restore.undo.begun',
+] as const;
+
 /** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
@@ -44,6 +57,7 @@ export const FAILPOINTS = [
   'projection.batch.committed',
   'relay.batch.read',
   'relay.batch.published',
+  ...RESTORE_FAILPOINTS,
 ] as const;
 export type FailpointName = (typeof FAILPOINTS)[number];
 

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { bug, rejected } from '@antiphon/kernel';
+import { assertNoRestore } from './backup/hold-database.js';
 import { translateDatabaseError } from './database-error.js';
 
 /** Advisory lock of Prisma's own engine, so that the two never migrate at the same time. */
@@ -12,6 +13,11 @@ const HISTORY_TABLE = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`;
+
+export interface MigrateOptions {
+  /** True for the restore itself, which holds the database alone. */
+  readonly duringRestore?: boolean;
+}
 
 export interface Migration {
   /** Folder name, `<timestamp>_<name>`; migrations are applied in this order. */
@@ -85,12 +91,19 @@ const applyAll = async (client: pg.Client, migrations: readonly Migration[]): Pr
 /**
  * Applies pending migrations and returns their names. Each runs in one transaction. The history is
  * the one that `prisma migrate status` reads. A second process waits until the first has finished.
+ * Throws `DATABASE.RESTORE_UNFINISHED` or `DATABASE.RESTORE_RUNS`: a restore applies the backup's
+ * migrations itself.
  */
-export const migrate = async (databaseUrl: string, migrationsDir: string): Promise<string[]> => {
+export const migrate = async (
+  databaseUrl: string,
+  migrationsDir: string,
+  { duringRestore = false }: MigrateOptions = {},
+): Promise<string[]> => {
   const migrations = await readMigrations(migrationsDir);
   const client = new pg.Client({ connectionString: databaseUrl, application_name: 'antiphon-migrate' });
   try {
     await client.connect();
+    if (!duringRestore) await assertNoRestore(client);
     return await applyAll(client, migrations);
   } catch (error) {
     throw translateDatabaseError(error);

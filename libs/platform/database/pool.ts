@@ -2,6 +2,7 @@ import pg from 'pg';
 import { bug } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { checkPostgresPatch } from '@antiphon/unsafe';
+import { shareRestoreLock } from './backup/hold-database.js';
 import { isDatabaseError, translateDatabaseError } from './database-error.js';
 
 export interface PoolOptions {
@@ -16,6 +17,8 @@ export interface PoolOptions {
   readonly lockTimeoutMs?: number;
   /** Maximum idle time within a transaction, ms; default 5,000. */
   readonly idleInTransactionMs?: number;
+  /** True for services: no connection can be opened during a restore, and none can begin later. */
+  readonly refuseDuringRestore?: boolean;
   readonly logger?: Logger;
 }
 
@@ -38,6 +41,10 @@ const logBrokenConnections = (pool: pg.Pool, logger: Logger | undefined): void =
   pool.on('error', (error) => logger?.warn({ err: error }, 'idle database connection lost'));
 };
 
+/** Typed as void, but the pool awaits the promise and discards the client if it rejects. */
+const onConnectOf = (prepare: (client: pg.ClientBase) => Promise<unknown>) =>
+  prepare as (client: pg.ClientBase) => void;
+
 /**
  * Creates a pool whose connections cannot hang: connecting, statements, lock waits and idle
  * transactions have timeouts.
@@ -53,6 +60,7 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     // A process suspended in a transaction may hold the log's locks: not longer than a lease.
     idle_in_transaction_session_timeout: options.idleInTransactionMs ?? 5_000,
     keepAlive: true,
+    ...(options.refuseDuringRestore === true ? { onConnect: onConnectOf(shareRestoreLock) } : {}),
   });
   logBrokenConnections(pool, options.logger);
   return pool;
@@ -71,8 +79,11 @@ export interface PipelineOptions {
  * otherwise be committed one by one.
  */
 export const createPipelinedPool = (like: pg.Pool, { prelude, logger }: PipelineOptions): pg.Pool => {
-  const prepare = (client: pg.ClientBase): Promise<unknown> =>
-    client.query(`set default_transaction_read_only = on; ${prelude}`);
+  const inherited = like.options.onConnect as ((client: pg.ClientBase) => Promise<unknown>) | undefined;
+  const prepare = async (client: pg.ClientBase): Promise<unknown> => {
+    await inherited?.(client);
+    return client.query(`set default_transaction_read_only = on; ${prelude}`);
+  };
   if (logger) checkPostgresPatch(new pg.Client(), logger);
   const pool = new pg.Pool({
     ...like.options,
@@ -81,8 +92,7 @@ export const createPipelinedPool = (like: pg.Pool, { prelude, logger }: Pipeline
     max: 1,
     min: 0,
     pipeline: true,
-    // Typed as void, but the pool awaits the promise and discards the client if it rejects.
-    onConnect: prepare as (client: pg.ClientBase) => void,
+    onConnect: onConnectOf(prepare),
   });
   logBrokenConnections(pool, logger);
   return pool;

@@ -5,7 +5,8 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import { loadConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { createPool } from '@antiphon/database';
+import { createPool, holdDatabase } from '@antiphon/database';
+import type { DatabaseHold } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, EventStorePg, LeaseStore } from '@antiphon/event-store';
 import { connectNats, createLogNotifier, createRequestClient } from '@antiphon/messaging';
@@ -29,6 +30,8 @@ export interface Platform {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly pool: pg.Pool;
+  /** Keeps a restore from beginning while this process runs. */
+  readonly databaseHold: DatabaseHold;
   readonly eventStore: EventStore & EventStorePg;
   readonly leaseStore: LeaseStore;
   readonly nats: NatsLink;
@@ -73,16 +76,25 @@ const connect = async (
   service: ServiceName,
   settings: ServiceEnv,
   logger: Logger,
-): Promise<Pick<Platform, 'pool' | 'nats'>> => {
-  const pool = createPool({ url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger });
+): Promise<Pick<Platform, 'pool' | 'databaseHold' | 'nats'>> => {
+  const database = { url: settings.databaseUrl, applicationName: `antiphon-${service}`, logger };
+  const pool = createPool({ ...database, refuseDuringRestore: true });
   const nats = await openNats(service, settings, logger);
-  await waitForDatabase(pool, logger);
-  return { pool, nats };
+  try {
+    await waitForDatabase(pool, logger);
+    // Before any use of the log: no service reads or appends to one that is being restored.
+    return { pool, nats, databaseHold: await holdDatabase(database) };
+  } catch (error) {
+    await nats.drain();
+    await pool.end();
+    throw error;
+  }
 };
 
 /**
  * Reads environment and configuration, then connects to PostgreSQL and NATS, with retries for 30 s.
- * Throws `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE` or `MESSAGING.UNAVAILABLE`.
+ * Throws `SERVICE.BAD_ENVIRONMENT`, `CONFIG.*`, `LOG.UNAVAILABLE`, `MESSAGING.UNAVAILABLE`, or
+ * `DATABASE.RESTORE_UNFINISHED` until an interrupted restore is finished or undone.
  */
 export const openPlatform = async ({
   service,
@@ -97,10 +109,12 @@ export const openPlatform = async ({
   const config = readServiceConfig(service, env, cwd);
   const { id: instanceId, version } = identity;
   const telemetry = await startTelemetry({ service, instanceId, version, env, logger });
-  const { pool, nats } = await connect(service, settings, logger).catch(async (error: unknown) => {
-    await telemetry.stop();
-    throw error;
-  });
+  const { pool, databaseHold, nats } = await connect(service, settings, logger).catch(
+    async (error: unknown) => {
+      await telemetry.stop();
+      throw error;
+    },
+  );
   return {
     identity,
     settings,
@@ -110,6 +124,7 @@ export const openPlatform = async ({
     clock: systemClock,
     ids: uuidIds,
     pool,
+    databaseHold,
     eventStore: createPostgresEventStore(pool, { onAppended: createLogNotifier(nats) }),
     leaseStore: createLeaseStore(pool),
     nats,
@@ -120,9 +135,11 @@ export const openPlatform = async ({
 };
 
 /** Closes in order of dependency: appends, messages, the database, and telemetry last. */
-export const closePlatform = async ({ eventStore, nats, pool, telemetry }: Platform): Promise<void> => {
+export const closePlatform = async (platform: Platform): Promise<void> => {
+  const { eventStore, nats, pool, databaseHold, telemetry } = platform;
   await eventStore.close();
   await nats.drain();
   await pool.end();
+  await databaseHold.release();
   await telemetry.stop();
 };

@@ -4,7 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { createTestDatabase, startNatsServer } from '@antiphon/testing';
+import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
 import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
 import type { Environment } from './service-env.js';
 import { serviceEnv } from './testing/service-env.js';
@@ -65,6 +65,15 @@ describe('a service as a process', () => {
       expect(child.output()).toContain('"message":"stopping"');
     },
   );
+
+  it('continues after SIGHUP, and logs it', async () => {
+    const child = await start();
+    child.process.kill('SIGHUP');
+    await until(() => child.output().includes('"message":"signal ignored"'));
+    expect((await fetch(`http://127.0.0.1:${child.port}/readyz`)).status).toBe(200);
+    child.process.kill('SIGTERM');
+    expect(await child.ended).toBe(0);
+  });
 
   it('exits when its supervisor is gone', async () => {
     const child = await start();

@@ -11,6 +11,11 @@ import type { RunningService, StartOptions } from './start-service.js';
  */
 const STOP_DEADLINE_MS = 15_000;
 
+/** Ignores SIGHUP: a service outlives its terminal, and reads its configuration at its start only. */
+const ignoreHangup = (logger: Logger): void => {
+  process.on('SIGHUP', () => logger.info({ signal: 'SIGHUP' }, 'signal ignored'));
+};
+
 const exitOnFailure = (logger: Logger): void => {
   const fail = (event: string) => (error: unknown) => {
     logger.fatal({ err: error }, event);
@@ -53,6 +58,11 @@ const stopWithProcess = (running: RunningService): void => {
     running.platform.logger.fatal({ err: error }, 'NATS connection closed for good');
     process.exit(1);
   });
+  void running.platform.databaseHold.lost.then((error) => {
+    // The state in memory belongs to the replaced log.
+    running.platform.logger.fatal({ err: error }, 'database was restored, ending');
+    process.exit(1);
+  });
 };
 
 const reportFailedStart = (logger: Logger, error: unknown): void => {
@@ -62,12 +72,13 @@ const reportFailedStart = (logger: Logger, error: unknown): void => {
 
 /**
  * Runs a service as this process. Sends `{type:'ready', port}` to the supervisor over IPC, if there
- * is one. Drains on SIGTERM and SIGINT and exits 0. Exits 1 when the start fails or an error is
- * uncaught.
+ * is one. Drains on SIGTERM and SIGINT and exits 0; ignores SIGHUP. Exits 1 when the start fails or
+ * an error is uncaught.
  */
 export const runService = async (definition: Omit<StartOptions, 'cwd'>): Promise<void> => {
   const bootLogger = createLogger({ service: definition.service });
   exitOnFailure(bootLogger);
+  ignoreHangup(bootLogger);
   try {
     const running = await startService({ ...definition, cwd: process.cwd() });
     stopWithProcess(running);

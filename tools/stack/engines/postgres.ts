@@ -145,7 +145,11 @@ export interface DatabaseEngine extends StackEngine {
   readonly isOurs: boolean;
 }
 
-type DatabaseOptions = EngineOptions & { readonly root: string };
+type DatabaseOptions = EngineOptions & {
+  readonly root: string;
+  /** True starts the server without migrating its database. */
+  readonly duringRestore?: boolean;
+};
 
 const MIGRATING = 'database: applying migrations';
 
@@ -171,6 +175,7 @@ const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): Data
       writeUrl(options, ownerUrl());
       await progress.step(MIGRATING, async () => {
         await ensureDatabase(urlFor(DATABASE_OWNER, databaseOwner, 'postgres'));
+        if (options.duringRestore) return;
         await migrateDatabase(ownerUrl(), root);
         await setServicePasswords(ownerUrl(), (service) => services[service].database);
       });

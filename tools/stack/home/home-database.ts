@@ -20,6 +20,8 @@ export interface HomeDatabaseOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly logger: Logger;
   readonly onProgress: (line: string) => void;
+  /** True for a restore, which finds a database that is not complete and migrates it itself. */
+  readonly duringRestore?: boolean;
 }
 
 /** A stopped stack whose database runs. */
@@ -31,7 +33,7 @@ export interface StoppedHome {
 }
 
 const openDatabase = async (
-  { home, env, logger, onProgress }: HomeDatabaseOptions,
+  { home, env, logger, onProgress, duringRestore = false }: HomeDatabaseOptions,
   paths: HomeLayout,
   lock: Lock,
 ): Promise<DatabaseEngine> => {
@@ -44,7 +46,7 @@ const openDatabase = async (
   const context = { paths, logger, credentials, ports, usualPorts: false, adopt: lock.adopt };
   const children = createChildrenRecord(paths, lock.isHeld);
   const hooks = { logger, children, changed: () => undefined, note: onProgress };
-  return createDatabase({ context, hooks, progress, root: projectRoot }, { program });
+  return createDatabase({ context, hooks, progress, root: projectRoot, duringRestore }, { program });
 };
 
 /**

@@ -1,6 +1,13 @@
 import type { Command } from 'commander';
 import type { ContextOf } from '../output.js';
 
+/** Options of `antiphon restore`; each replaces the folder. */
+export interface RestoreChoice {
+  readonly resume?: boolean;
+  readonly undo?: boolean;
+  readonly list?: boolean;
+}
+
 /** Adds `antiphon backup DIR` and `antiphon restore DIR`. */
 export const addBackup = (program: Command, context: ContextOf): void => {
   program
@@ -20,19 +27,25 @@ export const addBackup = (program: Command, context: ContextOf): void => {
       (await import('./run-backup.js')).runBackup(context(command), folder, options),
     );
   program
-    .command('restore <folder>')
+    .command('restore [folder]')
     .description('replace the database with a backup; prints what is lost and begins a new epoch of the log')
+    .option('--resume', 'finish a restore that was interrupted')
+    .option('--undo', 'bring back the data before a restore that was interrupted')
+    .option('--list', 'list the restores of this database, and the schemas with the data that they replaced')
     .addHelpText(
       'after',
       [
         '\nStop the stack first. For an external PostgreSQL (ANTIPHON_DATABASE_URL), stop every service; with ANTIPHON_NATS_URL',
         'and ANTIPHON_OPERATOR_NATS_PASSWORD the stream EVENTS is deleted too. If a step fails, the database is unchanged.',
+        'The replaced data stays in a schema of the database, antiphon_before_restore_…, until you drop it. No service starts',
+        'while a restore is unfinished.',
         '\nExamples:',
         '  antiphon down && antiphon restore /mnt/backups/2026-11-21 && antiphon up --detach && antiphon audit',
         '  antiphon restore /mnt/backups/2026-11-21 --json | jq .loss',
+        '  antiphon restore --resume',
       ].join('\n'),
     )
-    .action(async (folder: string, _: unknown, command: Command) =>
-      (await import('./run-restore.js')).runRestore(context(command), folder),
+    .action(async (folder: string | undefined, options: RestoreChoice, command: Command) =>
+      (await import('./run-restore.js')).runRestore(context(command), folder, options),
     );
 };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { invalid } from '@antiphon/kernel';
 import { inTransaction } from '../pool.js';
+import { readUnfinishedRestore, unfinishedRestore } from './restore-record.js';
 import {
   type BackedUpTable,
   type BackupManifest,
@@ -50,7 +51,8 @@ const readNames = async (client: pg.ClientBase, sql: string): Promise<string[]> 
 /**
  * Writes every row of the database to a folder, from one snapshot, while the services continue. The
  * manifest is written last: a folder without one is no backup. `readFacts` runs on the same
- * snapshot. Rejects with `BACKUP.FOLDER_USED`, `DATABASE.…` or `LOG.UNAVAILABLE`.
+ * snapshot. Rejects with `BACKUP.FOLDER_USED`,
+ * `DATABASE.RESTORE_UNFINISHED`, `DATABASE.…` or `LOG.UNAVAILABLE`.
  */
 export const backupDatabase = async <Facts>(
   pool: pg.Pool,
@@ -61,8 +63,11 @@ export const backupDatabase = async <Facts>(
   const manifest = await inTransaction(pool, async (client): Promise<BackupManifest<Facts>> => {
     await client.query('set transaction isolation level repeatable read, read only');
     await client.query(
-      `set local statement_timeout = '30min'; set local idle_in_transaction_session_timeout = '30min'`,
+      `set local statement_timeout = '30min'; set local idle_in_transaction_session_timeout = '30min';
+       set local antiphon.workspace = '*'`,
     );
+    const restore = await readUnfinishedRestore(client);
+    if (restore !== null) throw unfinishedRestore(restore);
     const facts = await readFacts(client);
     const migrations = await readNames(client, MIGRATIONS_SQL);
     const tables: BackedUpTable[] = [];

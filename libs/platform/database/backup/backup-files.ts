@@ -32,10 +32,22 @@ const manifestFile = (folder: string): string => join(folder, 'manifest.json');
 export const writeManifest = (folder: string, manifest: BackupManifest<unknown>): Promise<void> =>
   writeFile(manifestFile(folder), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600, flush: true });
 
+/** Returns the text of a manifest. Throws `BACKUP.DAMAGED` when it cannot be read. */
+export const readManifestText = async (folder: string): Promise<string> => {
+  try {
+    return await readFile(manifestFile(folder), 'utf8');
+  } catch (cause) {
+    throw invalid('BACKUP.DAMAGED', `${folder} holds no complete backup: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+};
+
 /** Reads a manifest. Throws `BACKUP.DAMAGED` when the folder holds no complete backup. */
 export const readManifest = async <Facts>(folder: string): Promise<BackupManifest<Facts>> => {
+  const text = await readManifestText(folder);
   try {
-    const manifest = JSON.parse(await readFile(manifestFile(folder), 'utf8')) as BackupManifest<Facts>;
+    const manifest = JSON.parse(text) as BackupManifest<Facts>;
     if (manifest.kind === 'antiphon-backup' && manifest.format === 1) return manifest;
   } catch (cause) {
     throw invalid('BACKUP.DAMAGED', `${folder} holds no complete backup: ${(cause as Error).message}`, {

@@ -41,7 +41,7 @@ const backup = async () => {
   return backupDatabase(pool, folder, () => Promise.resolve({ note: 'x' })).finally(() => pool.end());
 };
 const restore = (finish: (client: pg.ClientBase, old: string) => Promise<void> = () => Promise.resolve()) =>
-  restoreDatabase({ url: database.url, folder, migrationsDir: MIGRATIONS, finish });
+  restoreDatabase<unknown, void>({ url: database.url, folder, migrationsDir: MIGRATIONS, finish });
 const contents = async () => {
   const { rows } = await admin.query<{ name: string }>(
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> '_prisma_migrations' order by 1`,
@@ -64,10 +64,6 @@ describe('a backup', () => {
       insert into idempotency values ('w', 's', 'k', 'd', '{}', null, 1, 1, now())`);
     await restore();
     expect(await contents()).toEqual(before);
-    const { rows } = await admin.query(
-      `select nspname from pg_namespace where nspname = 'antiphon_before_restore'`,
-    );
-    expect(rows).toEqual([]);
   });
 
   it('leaves the database unchanged when a step fails', async () => {
