@@ -21,6 +21,7 @@ import { CancelTurn } from './turns/cancel-turn.handler.js';
 import type { CancelTurnReply, CancelTurnRequest } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
 import type { SubmitTurnReply, SubmitTurnRequest } from './turns/submit-turn.handler.js';
+import { publishClock } from './turns/tool-call.js';
 import { LocalRetries, RetryScheduler, ToolRetry } from './turns/tool-retry.js';
 import type { ToolRetries } from './turns/tool-retry.js';
 
@@ -28,6 +29,7 @@ export { AGENT_RUNTIME } from './agent.tokens.js';
 export type { AgentRuntimeOptions } from './agent-services.js';
 
 const UPKEEP_MS = 250;
+const CLOCK_HINT_MS = 10_000;
 /** Time that recovered turns have for themselves at a start, before other work begins, ms. */
 const RESUME_FIRST_MS = 1_000;
 
@@ -123,6 +125,7 @@ export class AgentRuntime {
     this.running = Promise.all([
       this.recovery.run(times.sweepMs, this.stopping.signal, swept.resolve),
       repeatEvery(() => registry.runUpkeep(), UPKEEP_MS, drained),
+      repeatEvery(() => publishClock(this.services), CLOCK_HINT_MS, drained),
       breakers.follow(drained),
     ]);
     await swept.promise;

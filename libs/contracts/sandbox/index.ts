@@ -64,10 +64,27 @@ export const ToolReply = z.discriminatedUnion('outcome', [
      */
     code: z.string(),
     message: z.string(),
+    /**
+     * True if the tool had sent a request to the outside before it failed. Unless the tool is
+     * idempotent, the outcome is unknown then.
+     */
+    mayHaveActed: z.boolean().optional(),
     durationMs: z.number(),
   }),
 ]);
 export type ToolReply = z.output<typeof ToolReply>;
+
+/** Time of a message by the clock of the process that sent it. */
+export const CallerTime = z.object({
+  /** The process, unique for its incarnation. */
+  caller: z.string().min(1).max(200),
+  /**
+   * Milliseconds since the epoch by the caller's steady clock, which never steps. Only differences
+   * between times of one caller count.
+   */
+  at: z.number(),
+});
+export type CallerTime = z.infer<typeof CallerTime>;
 
 /**
  * Runs one tool call in a fresh instance. A repeated `callId` gets the first call's result while
@@ -81,6 +98,15 @@ export const callTool = defineRequest({
     callId: z.uuid(),
     /** Lease epoch of the driver. An epoch below one already seen for the session is refused. */
     epoch: z.int().nonnegative(),
+    /** Agent of the session. Its approval rules apply; without it, those of all agents. */
+    agentId: z.string().min(1).max(200).optional(),
+    /** Time at which the caller last proved that the call is its own. */
+    sentAt: CallerTime.optional(),
+    /**
+     * Deadline for the start of the call, by the caller's clock of `sentAt`. The sandbox does not
+     * start the call after it, and replies `TOOL.UNAVAILABLE`.
+     */
+    notAfter: z.number().optional(),
     name: ToolName,
     input: z.json(),
     /** The same for each try of this call. The tool and the hosts that it requests get it. */
@@ -125,6 +151,12 @@ export const ToolCancel = z.object({
   epoch: z.int().nonnegative(),
 });
 export type ToolCancel = z.infer<typeof ToolCancel>;
+
+/**
+ * Subject on which each caller publishes its clock to every sandbox process, so that the sandbox
+ * can compare a request's deadline with its own clock. A lost message is harmless.
+ */
+export const CALLER_CLOCK_SUBJECT = 'hint.sandbox.clock';
 
 /** A plug-in as the API lists it. */
 export const PluginView = z.object({

@@ -11,6 +11,7 @@ export type {
   ProviderConfig,
   ProviderKind,
 } from './antiphon-config.js';
+export { findApprovalRule } from './approval-rule.js';
 export { CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';
 export { isLoopback } from './check-rules.js';

@@ -35,8 +35,8 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     owns: ['LIVE'],
     reads: [],
     durables: [],
-    // A driver wakes another; a cancelled turn notifies every sandbox process.
-    publish: ['hint.agent.>', 'hint.sandbox.cancel'],
+    // A driver wakes another; cancels and clocks go to every sandbox process.
+    publish: ['hint.agent.>', 'hint.sandbox.cancel', 'hint.sandbox.clock'],
   },
   sandbox: { requests: [], owns: [], reads: [], durables: [] },
   metering: { requests: [], owns: [], reads: [], durables: ['metering-settle-calls'] },

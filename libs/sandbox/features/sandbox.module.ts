@@ -48,11 +48,11 @@ export class SandboxModule implements OnApplicationShutdown {
   /** `bundledDirectory` is the absolute path of the folder that `npm run build:plugins` writes. */
   static withBundled(bundledDirectory: string): DynamicModule {
     const startSandbox = async (
-      { plugins }: AntiphonConfig,
+      { plugins, agents }: AntiphonConfig,
       logger: Logger,
       health: HealthRegistry,
     ): Promise<Sandbox> => {
-      const sandbox = await createSandbox({ bundledDirectory, plugins, logger });
+      const sandbox = await createSandbox({ bundledDirectory, plugins, agents, logger });
       reportHealth(sandbox, health);
       return sandbox;
     };

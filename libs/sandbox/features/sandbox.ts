@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { PluginConfig } from '@antiphon/config';
+import type { AgentConfig, PluginConfig } from '@antiphon/config';
 import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
 import type { Logger } from '@antiphon/observability';
 import { CallRegistry } from './calls/call-registry.js';
@@ -22,6 +22,8 @@ export interface SandboxOptions {
   /** Absolute path of the folder with the bundled plug-ins' modules. */
   readonly bundledDirectory: string;
   readonly plugins: readonly PluginConfig[];
+  /** Agents whose approval rules apply; none by default. */
+  readonly agents?: readonly AgentConfig[];
   readonly logger: Logger;
   /** Number of cells; by default one for each core, from 2 to 8. */
   readonly cells?: number;
@@ -34,6 +36,7 @@ export interface SandboxOptions {
 /** Plug-ins of this process, and the cells that run them. */
 export interface Sandbox {
   readonly entries: readonly PluginEntry[];
+  readonly agents: readonly AgentConfig[];
   readonly tools: readonly ToolDescription[];
   readonly plugins: readonly PluginView[];
   readonly calls: CallRegistry;
@@ -99,6 +102,7 @@ export const createSandbox = async (options: SandboxOptions): Promise<Sandbox> =
   await pool.warm;
   return {
     entries,
+    agents: options.agents ?? [],
     tools: listToolDescriptions(entries),
     plugins: entries.map(({ view }) => view),
     calls: new CallRegistry(),

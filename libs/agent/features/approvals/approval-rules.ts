@@ -1,20 +1,10 @@
-import type { AgentConfig, ApprovalRule } from '@antiphon/config';
+import { findApprovalRule } from '@antiphon/config';
+import type { AgentConfig } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import type { JsonValue } from '@antiphon/kernel';
 import { digestOf } from '../derived-ids.js';
 
 const NOTHING: ReadonlySet<string> = new Set();
-
-/** Returns an agent's approval rule for a tool, else its rule for all; null if none is required. */
-export const ruleFor = (
-  { approvals }: Pick<AgentConfig, 'approvals'>,
-  tool: string,
-  description: Pick<ToolDescription, 'idempotent'> | undefined,
-): ApprovalRule | null => {
-  const rule = approvals.find((own) => own.tool === tool) ?? approvals.find((all) => all.tool === '*');
-  if (!rule || rule.ask === 'never') return null;
-  return rule.ask === 'always' || !description?.idempotent ? rule : null;
-};
 
 /** Returns the tools of an agent whose calls require an approval. */
 export const guardedTools = (
@@ -22,7 +12,7 @@ export const guardedTools = (
   known: (tool: string) => Pick<ToolDescription, 'idempotent'> | undefined,
 ): ReadonlySet<string> => {
   if (agent.approvals.length === 0) return NOTHING;
-  return new Set(agent.tools.filter((tool) => ruleFor(agent, tool, known(tool)) !== null));
+  return new Set(agent.tools.filter((tool) => findApprovalRule(agent, tool, known(tool)) !== null));
 };
 
 /** A tool call that an approval is about. */

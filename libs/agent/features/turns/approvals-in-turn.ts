@@ -1,9 +1,10 @@
 import type { SessionCommand, TurnToolCall } from '@antiphon/agent-domain';
+import { findApprovalRule } from '@antiphon/config';
 import type { ApprovalRule } from '@antiphon/config';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { approvalDigestOf, moduleOf, ruleFor } from '../approvals/approval-rules.js';
+import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { approvalIdOf } from '../derived-ids.js';
 import { retryTransient } from './step-context.js';
@@ -58,7 +59,7 @@ export class ApprovalsInTurn {
     const now = isoTime(this.deps.clock);
     const approvals = step.calls.flatMap((call) => {
       const description = tools.find(({ name }) => name === call.name);
-      const rule = call.approval === null && agent ? ruleFor(agent, call.name, description) : null;
+      const rule = call.approval === null && agent ? findApprovalRule(agent, call.name, description) : null;
       return rule && agent?.tools.includes(call.name) ? [toRequest(context, call, rule, tools, now)] : [];
     });
     await context.record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });

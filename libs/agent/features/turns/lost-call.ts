@@ -6,7 +6,10 @@ import { abortable, isAppError, sleep, transient } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 import type { RequestClient } from '@antiphon/messaging';
 
-type CallRef = z.input<typeof findCall.request>;
+/** A pending call. */
+interface PendingCall extends Pick<z.input<typeof findCall.request>, 'workspace' | 'sessionId' | 'callId'> {
+  readonly idempotent: boolean;
+}
 
 /** Delay before the sandbox is first asked where a call is, and between later questions, ms. */
 const LATE_MS = 2_000;
@@ -19,6 +22,19 @@ const HEALTH_TIMEOUT_MS = 1_000;
 const ROUNDS = 2;
 /** Interval of the health checks while responses are pending, ms. */
 const HEALTH_INTERVAL_MS = 250;
+
+/**
+ * Time after the last sign of a call, after which it is given up unless it is idempotent, ms. The
+ * sandbox lets a call begin no effect 3.5 s after its caller's last question (call-registry.ts), so
+ * that no effect follows the recorded outcome.
+ */
+const LOST_MS = 4_500;
+
+/**
+ * Returns milliseconds since the epoch, counted by the monotonic clock: never steps, and advances
+ * while the process is suspended.
+ */
+export const steadyNow = (): number => performance.timeOrigin + performance.now();
 
 const sandboxHealth = healthContract('sandbox');
 
@@ -76,9 +92,12 @@ export interface LostCallDeps {
 /** Result of a question. `silence`: no process that was asked in time knows the call. */
 type Found = z.output<typeof findCall.reply> | { readonly state: 'silence' | 'not_asked' };
 
-const askForCall = async (requests: RequestClient, call: CallRef): Promise<Found> => {
+const askForCall = async (
+  requests: RequestClient,
+  { workspace, sessionId, callId }: PendingCall,
+): Promise<Found> => {
   try {
-    return await requests.request(findCall, call);
+    return await requests.request(findCall, { workspace, sessionId, callId });
   } catch (error) {
     // Without a responder, or without NATS, the question tells nothing about the call.
     return { state: isAppError(error) && error.code === 'MESSAGING.TIMEOUT' ? 'silence' : 'not_asked' };
@@ -104,14 +123,18 @@ const isSandboxHealthy = async (requests: RequestClient): Promise<boolean> => {
  */
 const findLateReply = async (
   requests: RequestClient,
-  call: CallRef,
+  call: PendingCall,
+  onRunning: () => void,
   signal: AbortSignal,
 ): Promise<ToolReply> => {
   for (let rounds = 0; rounds < ROUNDS;) {
     await sleep(rounds > 0 ? UNKNOWN_MS : LATE_MS, signal);
     const found = await askForCall(requests, call);
     if (found.state === 'ended') return found.reply;
-    if (found.state === 'running') rounds = 0;
+    if (found.state === 'running') {
+      rounds = 0;
+      onRunning();
+    }
     if (found.state === 'silence' && (await isSandboxHealthy(requests))) rounds++;
   }
   throw transient('SANDBOX.LOST', 'no sandbox process knows the call');
@@ -120,7 +143,8 @@ const findLateReply = async (
 /**
  * Returns a call's reply. Rejects with `SANDBOX.LOST` (transient) when no sandbox process is left,
  * or none has the call, instead of at the call's deadline. NATS reports neither a request to a
- * process that died nor a response that was cut off.
+ * process that died nor a response that was cut off. A call that is not idempotent is lost 4.5 s
+ * after its last sign at the earliest.
  *
  * It asks for the call and never repeats it. A call may be declared lost by mistake, when its
  * process is cut off and another one responds. It is handled like any lost response then. Rejects
@@ -128,17 +152,27 @@ const findLateReply = async (
  */
 export const detectLostCall = async (
   { requests, sandbox }: LostCallDeps,
-  call: CallRef,
+  call: PendingCall,
   reply: Promise<ToolReply>,
   signal: AbortSignal,
 ): Promise<ToolReply> => {
   const over = new AbortController();
+  let seenAt = steadyNow();
+  /** Delays a loss until the sandbox lets the call begin no effect any more. */
+  const holdLoss = async (error: unknown): Promise<never> => {
+    const isLoss =
+      isAppError(error) && error.kind === 'transient' && error.code !== 'MESSAGING.NO_RESPONDERS';
+    const heldMs = seenAt + LOST_MS - steadyNow();
+    if (isLoss && !call.idempotent && heldMs > 0) await sleep(heldMs, over.signal);
+    throw error;
+  };
   let unwatch: () => void = () => undefined;
   const gone = new Promise<never>((_, reject) => (unwatch = sandbox.onGone(reject)));
-  const found = findLateReply(requests, call, over.signal);
-  found.catch(() => undefined);
+  const found = findLateReply(requests, call, () => (seenAt = steadyNow()), over.signal);
+  const ends = [reply, gone, found].map((end) => end.catch(holdLoss));
+  for (const end of ends) end.catch(() => undefined);
   try {
-    return await abortable(Promise.race([reply, gone, found]), signal);
+    return await abortable(Promise.race(ends), signal);
   } finally {
     unwatch();
     over.abort();

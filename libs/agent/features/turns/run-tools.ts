@@ -74,7 +74,7 @@ export class ToolRunner {
   ): ToolResult | Promise<ToolResult> {
     const { actor, signal, confirmLease } = context;
     const epoch = (): number => actor.lease.held()?.epoch ?? 0;
-    const callContext: ToolCallContext = { actor, signal, confirmLease, epoch };
+    const callContext: ToolCallContext = { actor, signal, confirmClaim: confirmLease, epoch };
     return (
       refusalOf(context, turnId, call) ??
       observeTool(call, () => this.caller.call(callContext, turnId, call, claim))

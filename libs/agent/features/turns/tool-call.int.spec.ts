@@ -90,6 +90,23 @@ describe('tool calls', () => {
     expect(events.find(({ type }) => type === 'ToolCallFailed')?.data).toMatchObject({ code: 'TOOL.TRAP' });
   });
 
+  it.each([
+    ['once', 'ToolCallUnknown'],
+    ['echo', 'ToolCallFailed'],
+  ])('of %s that failed after they reached the outside end as %s', async (name, outcome) => {
+    world.responders.tool = async () => ({
+      outcome: 'failed',
+      code: 'TOOL.TIMEOUT',
+      message: 'timeout',
+      mayHaveActed: true,
+      durationMs: 1,
+    });
+    world.model.reply = uses(name);
+    const { types } = await turn();
+    expect(types.filter((type) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toEqual([outcome]);
+    expect(world.responders.asked.tool).toHaveLength(1);
+  });
+
   it("end after the agent's maximum number of iterations", async () => {
     world.model.reply = async () => asksFor({ name: 'echo' });
     const { events, types } = await turn();

@@ -1,11 +1,11 @@
-import { TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
-import type { ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
+import { CALLER_CLOCK_SUBJECT, TOOL_CANCEL_SUBJECT, callTool } from '@antiphon/contracts/sandbox';
+import type { CallerTime, ToolCancel, ToolReply } from '@antiphon/contracts/sandbox';
 import { clipText, retryDelay, retryPolicyOf } from '@antiphon/agent-domain';
 import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
-import { detectLostCall } from './lost-call.js';
+import { detectLostCall, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
 import { Stopped } from './step-context.js';
 import type { Failpoint, StepContext } from './step-context.js';
@@ -16,10 +16,17 @@ export interface ToolCallDeps extends LostCallDeps {
   /** Returns a number in [0, 1) for jitter. */
   readonly random: () => number;
   readonly failpoint: Failpoint;
+  /** This process, unique for its incarnation. */
+  readonly owner: string;
 }
 
 /** Context of one attempt of a tool call: of its turn's driver, or of a later retry. */
-export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal' | 'confirmLease'> {
+export interface ToolCallContext extends Pick<StepContext, 'actor' | 'signal'> {
+  /**
+   * Proves that the call is still this attempt's, right before its request is sent. Throws
+   * `Stopped`.
+   */
+  readonly confirmClaim: (callId: string) => Promise<void>;
   /**
    * Returns the epoch of the session's lease. The sandbox refuses one that is lower than it has
    * seen.
@@ -37,6 +44,12 @@ export type Claim = (callId: string) => Promise<void>;
 type Attempted =
   { readonly outcome: ToolOutcome } | { readonly retry: DeferralReason; readonly otherwise: ToolOutcome };
 
+/**
+ * Time after the proof of a claim within which the sandbox may start the call, ms. It ends before a
+ * call can be recorded as lost (`LOST_MS`), also when a request is delayed.
+ */
+const START_WITHIN_MS = 3_000;
+
 /** Maximum size of a result, bytes of JSON. An event holds 1 MiB. */
 const MAX_CONTENT_BYTES = 900_000;
 
@@ -52,8 +65,15 @@ const failed = (turnId: string, callId: string, code: string, message: string): 
   data: { turnId, callId, code, message: storableContent(message) },
 });
 
-const toOutcome = (turnId: string, callId: string, reply: ToolReply): ToolOutcome => {
-  if (reply.outcome === 'failed') return failed(turnId, callId, reply.code, reply.message);
+/**
+ * Returns the outcome of a reply. A call that is not idempotent has an unknown outcome if its tool
+ * failed after it had reached the outside.
+ */
+const toOutcome = (turnId: string, { callId, idempotent }: TurnToolCall, reply: ToolReply): ToolOutcome => {
+  if (reply.outcome === 'failed')
+    return reply.mayHaveActed && !idempotent
+      ? unknownOutcome(turnId, callId, storableContent(`${reply.code}: ${reply.message}`))
+      : failed(turnId, callId, reply.code, reply.message);
   const { content, isError, moduleDigest, durationMs } = reply;
   return {
     type: 'ToolCallCompleted',
@@ -88,7 +108,7 @@ const afterError = (turnId: string, call: TurnToolCall, error: AppError): Attemp
 const afterReply = (turnId: string, call: TurnToolCall, reply: ToolReply): Attempted => {
   const code = reply.outcome === 'failed' ? reply.code : '';
   if (code === 'TOOL.UNAVAILABLE') return unsent(turnId, call);
-  const outcome = toOutcome(turnId, call.callId, reply);
+  const outcome = toOutcome(turnId, call, reply);
   return code === 'TOOL.TIMEOUT' && call.idempotent && retryPolicyOf(call).onTimeout
     ? { retry: 'timed_out', otherwise: outcome }
     : { outcome };
@@ -123,6 +143,13 @@ const toDeferral = (
     type: 'ToolCallDeferred',
     data: { turnId, callId, reason, deferredAt: at(now), dueAt: at(now + delayMs) },
   };
+};
+
+/** Publishes this process's clock to the sandbox, which measures delayed requests with it. */
+export const publishClock = async ({ nats, owner }: Pick<ToolCallDeps, 'nats' | 'owner'>): Promise<void> => {
+  if (!nats.isConnected()) return;
+  const message: CallerTime = { caller: owner, at: steadyNow() };
+  nats.connection.publish(CALLER_CLOCK_SUBJECT, JSON.stringify(message));
 };
 
 /** Calls tools in the sandbox. */
@@ -170,7 +197,7 @@ export class ToolCaller {
     call: TurnToolCall,
     claim: Claim,
   ): Promise<Attempted> {
-    const { nats, failpoint } = this.deps;
+    const { nats, failpoint, owner } = this.deps;
     const { actor, signal } = context;
     try {
       signal.throwIfAborted();
@@ -178,20 +205,27 @@ export class ToolCaller {
       if (!nats.isConnected()) return unsent(turnId, call);
       await claimCall(context, call, claim);
       await failpoint('agent.tool.claimed', actor.sessionId);
-      await context.confirmLease();
+      // Before the proof, so that the deadline counts a pause of this process after it.
+      const sentAt = { caller: owner, at: steadyNow() };
+      await context.confirmClaim(call.callId);
       signal.throwIfAborted();
+      return await this.dispatch(context, turnId, call, sentAt);
     } catch (error) {
       if (!(error instanceof Stopped) || error.reason !== 'cancelled') throw error;
       const message = 'the turn was cancelled before the tool ran';
       return { outcome: failed(turnId, call.callId, 'TOOL.CANCELLED', message) };
     }
-    return this.dispatch(context, turnId, call);
   }
 
-  private async dispatch(context: ToolCallContext, turnId: string, call: TurnToolCall): Promise<Attempted> {
+  private async dispatch(
+    context: ToolCallContext,
+    turnId: string,
+    call: TurnToolCall,
+    sentAt: CallerTime,
+  ): Promise<Attempted> {
     try {
       await this.deps.failpoint('agent.tool.dispatched', context.actor.sessionId);
-      return afterReply(turnId, call, await this.send(context, call));
+      return afterReply(turnId, call, await this.send(context, call, sentAt));
     } catch (error) {
       if (error instanceof Stopped && error.reason === 'cancelled') {
         this.cancel(context, call.callId);
@@ -202,14 +236,18 @@ export class ToolCaller {
     }
   }
 
-  private async send(context: ToolCallContext, call: TurnToolCall): Promise<ToolReply> {
+  private async send(context: ToolCallContext, call: TurnToolCall, sentAt: CallerTime): Promise<ToolReply> {
     const { workspace, sessionId } = context.actor;
-    const { callId, name, input, idempotencyKey, timeoutMs, approval } = call;
+    const { callId, name, input, idempotent, idempotencyKey, timeoutMs, approval } = call;
+    const agentId = context.actor.fold().state.started?.agentId;
     const payload = {
       workspace,
       sessionId,
       callId,
       epoch: context.epoch(),
+      ...(agentId === undefined ? {} : { agentId }),
+      sentAt,
+      notAfter: sentAt.at + START_WITHIN_MS,
       name,
       input: toStorableJson(input) as typeof input,
       idempotencyKey,
@@ -219,6 +257,6 @@ export class ToolCaller {
         : {}),
     };
     const reply = this.deps.requests.request(callTool, payload);
-    return detectLostCall(this.deps, { workspace, sessionId, callId }, reply, context.signal);
+    return detectLostCall(this.deps, { workspace, sessionId, callId, idempotent }, reply, context.signal);
   }
 }

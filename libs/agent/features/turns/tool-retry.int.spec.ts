@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { transient } from '@antiphon/kernel';
+import { sleep, transient } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
@@ -163,8 +163,8 @@ describe('without Temporal', () => {
 });
 
 describe('a deferred call', () => {
-  const heldBack = (): TestProcess => {
-    const process = agents.process({ config: testConfig({ tools: ['once'] }) });
+  const heldBack = (more: Parameters<AgentWorld['process']>[0] = {}): TestProcess => {
+    const process = agents.process({ config: testConfig({ tools: ['once'] }), ...more });
     process.runtime.leaveRetriesTo({ schedule: () => undefined });
     return process;
   };
@@ -212,6 +212,53 @@ describe('a deferred call', () => {
       'ToolCallUnknown',
     ]);
     expect(keysAsked()).toHaveLength(2);
+  });
+
+  it('is not sent by a process that was suspended until its outcome was recorded', async () => {
+    const suspension = Promise.withResolvers<void>();
+    const claimed = Promise.withResolvers<void>();
+    let claims = 0;
+    const failpoint = async (name: string): Promise<void> => {
+      if (name !== 'agent.tool.claimed' || ++claims !== 2) return;
+      claimed.resolve();
+      await suspension.promise;
+    };
+    const process = heldBack({ failpoint });
+    const other = heldBack();
+    const { sessionId, call } = await deferred(process);
+    const suspended = process.runtime.retryTool.retry(call);
+    await claimed.promise;
+    expect(await other.runtime.retryTool.retry(call)).toEqual({ over: true, waitMs: 0 });
+    suspension.resolve();
+    await suspended;
+    const types = (await agents.ended(sessionId)).map(({ type }) => type);
+    expect(types.filter((type) => /^ToolCall(Completed|Failed|Unknown)$/.test(type))).toEqual([
+      'ToolCallUnknown',
+    ]);
+    expect(keysAsked()).toHaveLength(1);
+  });
+
+  it('is sent once when two processes retry it at the same time', async () => {
+    const [first, second] = [heldBack(), heldBack()];
+    const { sessionId, call } = await deferred(first!);
+    await Promise.all([first!, second!].map(({ runtime }) => runtime.retryTool.retry(call)));
+    for (let over = false; !over;) ({ over } = await first!.runtime.retryTool.retry(call));
+    await agents.ended(sessionId);
+    expect(keysAsked()).toHaveLength(2);
+  });
+
+  it('carries a deadline that counts a pause after the proof of its claim', async () => {
+    let pauses = 0;
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'agent.tool.dispatched' && ++pauses === 2) await sleep(3_100);
+    };
+    const process = heldBack({ failpoint });
+    const { call } = await deferred(process);
+    await process.runtime.retryTool.retry(call);
+    const [first, late] = agents.responders.asked.tool;
+    const steadyNow = performance.timeOrigin + performance.now();
+    expect((first?.notAfter ?? 0) - (first?.sentAt?.at ?? 0)).toBe(3_000);
+    expect(late?.notAfter).toBeLessThan(steadyNow);
   });
 
   it("is retried by another process, which notifies the session's driver", async () => {

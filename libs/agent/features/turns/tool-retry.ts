@@ -38,8 +38,19 @@ interface DeferredCall {
 const OVER: ToolRetryProgress = { over: true, waitMs: 0 };
 const RETRIER_LOST = 'the process that tried this tool again was lost';
 
+/** Whether the attempt itself recorded the claim under which it calls the tool. */
+interface ClaimOfRetry {
+  isOurs: boolean;
+}
+
 /** An attempt is not cancelled with its turn: the turn's driver records the cancel. */
 const neverAborted = new AbortController().signal;
+
+/**
+ * Maximum age of the proof that a call is still claimed, ms. A read that took longer is repeated,
+ * because this process may have been suspended during it.
+ */
+const PROOF_MS = 1_000;
 
 /** Returns a call while it waits for a retry, or while a retry runs. */
 const findDeferred = ({ open }: SessionState, callId: string): DeferredCall | null => {
@@ -90,23 +101,49 @@ export class ToolRetry {
 
   private async attempt(session: ClaimedSession, { turnId, call }: DeferredCall): Promise<void> {
     const { clock, failpoint } = this.deps;
-    const claim = (callId: string): Promise<void> =>
-      this.commit(session, { type: 'ClaimTools', data: { turnId, callIds: [callId] }, now: isoTime(clock) });
+    const claims: ClaimOfRetry = { isOurs: call.idempotent };
+    const claim = async (callId: string): Promise<void> => {
+      const data = { turnId, callIds: [callId] };
+      claims.isOurs = await this.commit(session, { type: 'ClaimTools', data, now: isoTime(clock) });
+    };
+    const context = this.contextOf(session, call, claims);
     const outcome = call.claimed
       ? unknownOutcome(turnId, call.callId, RETRIER_LOST)
-      : await observeTool(call, () => this.caller.call(this.contextOf(session), turnId, call, claim));
+      : await observeTool(call, () => this.caller.call(context, turnId, call, claim));
     await failpoint('agent.tool.answered', session.actor.sessionId);
     const now = isoTime(clock);
     await this.commit(session, { type: 'RecordToolOutcomes', data: { outcomes: [outcome] }, now });
   }
 
-  private contextOf({ actor, claim }: ClaimedSession): ToolCallContext {
+  private contextOf(session: ClaimedSession, call: TurnToolCall, claims: ClaimOfRetry): ToolCallContext {
+    const { actor, claim } = session;
     return {
       actor,
       signal: neverAborted,
-      confirmLease: () => Promise.resolve(),
+      confirmClaim: () => this.confirmClaim(session, call, claims),
       epoch: () => actor.lease.held()?.epoch ?? (claim.owned ? 0 : claim.epoch),
     };
+  }
+
+  /**
+   * Reads the call's state, to prove that this attempt's claim is the last one and that its outcome
+   * is still open. Throws `Stopped` otherwise.
+   */
+  private async confirmClaim(
+    { actor }: ClaimedSession,
+    { callId, idempotent, tries }: TurnToolCall,
+    { isOurs }: ClaimOfRetry,
+  ): Promise<void> {
+    if (!isOurs) throw new Stopped('lost');
+    for (;;) {
+      const askedAt = performance.now();
+      await retryTransient(() => actor.refresh(), neverAborted, this.deps.logger);
+      const { state } = actor.fold();
+      const now = findDeferred(state, callId)?.call;
+      if (!now || (!idempotent && !(now.claimed && now.tries === tries + 1))) throw new Stopped('lost');
+      if (state.open?.cancelRequested) throw new Stopped('cancelled');
+      if (performance.now() - askedAt < PROOF_MS) return;
+    }
   }
 
   private progressOf({ actor }: ClaimedSession, callId: string): ToolRetryProgress {
@@ -120,10 +157,10 @@ export class ToolRetry {
 
   /**
    * Commits again after a lost lease: the outcome of an attempt belongs to the call, not to its
-   * driver.
+   * driver. Returns whether this commit appended the events.
    */
-  private commit(session: ClaimedSession, command: SessionCommand): Promise<void> {
-    const commit = (): Promise<void> =>
+  private commit(session: ClaimedSession, command: SessionCommand): Promise<boolean> {
+    const commit = (): Promise<boolean> =>
       this.commitOnce(session, command).catch((error: unknown) => {
         if (!isAppError(error) || error.code !== 'LOG.FENCED') throw error;
         return this.commitOnce(session, command);
@@ -135,14 +172,15 @@ export class ToolRetry {
    * Commits with or without the lease. Another process that drives the session is notified
    * afterwards.
    */
-  private async commitOnce({ actor }: ClaimedSession, command: SessionCommand): Promise<void> {
+  private async commitOnce({ actor }: ClaimedSession, command: SessionCommand): Promise<boolean> {
     const { decider } = this.deps.log;
-    await actor.commit(({ state }) => {
+    const { outcome } = await actor.commit(({ state }) => {
       const decided = decider.decide(command, state);
       if (!actor.lease.held() || decided.length === 0) return { events: decided };
       const next = decided.reduce(decider.evolve, state);
       return { events: [...decided, ...followUps(next, followUpContext(this.deps, actor, state))] };
     });
+    return outcome === 'appended';
   }
 }
 

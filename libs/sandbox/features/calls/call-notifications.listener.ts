@@ -1,7 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 import type { Msg, Subscription } from '@nats-io/transport-node';
-import { TOOL_CANCEL_SUBJECT, ToolCancel, findCall } from '@antiphon/contracts/sandbox';
+import {
+  CALLER_CLOCK_SUBJECT,
+  CallerTime,
+  TOOL_CANCEL_SUBJECT,
+  ToolCancel,
+  findCall,
+} from '@antiphon/contracts/sandbox';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { LOGGER, NATS } from '@antiphon/service-host';
@@ -9,8 +15,9 @@ import { SANDBOX } from '../sandbox.js';
 import type { Sandbox } from '../sandbox.js';
 
 /**
- * Handles the messages about calls that each sandbox process receives: cancellations, and lookups
- * of calls whose reply is late. Stays subscribed until shutdown, because calls finish until then.
+ * Handles the messages that each sandbox process receives: cancellations, callers' clocks, and
+ * lookups of calls whose reply is late. Stays subscribed until shutdown, because calls finish until
+ * then.
  */
 @Injectable()
 export class CallNotificationsListener implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -25,6 +32,7 @@ export class CallNotificationsListener implements OnApplicationBootstrap, OnAppl
   onApplicationBootstrap(): void {
     this.subscriptions = [
       this.subscribe(TOOL_CANCEL_SUBJECT, (message) => this.cancel(message)),
+      this.subscribe(CALLER_CLOCK_SUBJECT, (message) => this.observe(message)),
       this.subscribe(findCall.subject, (message) => void this.find(message)),
     ];
   }
@@ -48,6 +56,14 @@ export class CallNotificationsListener implements OnApplicationBootstrap, OnAppl
       this.sandbox.calls.cancel(ToolCancel.parse(message.json()));
     } catch (error) {
       this.logger.warn({ err: error }, 'call cancellation refused');
+    }
+  }
+
+  private observe(message: Msg): void {
+    try {
+      this.sandbox.calls.clocks.observe(CallerTime.parse(message.json()));
+    } catch (error) {
+      this.logger.warn({ err: error }, 'caller clock refused');
     }
   }
 

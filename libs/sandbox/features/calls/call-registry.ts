@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { ToolCancel, callTool, findCall } from '@antiphon/contracts/sandbox';
-import { conflict } from '@antiphon/kernel';
+import { conflict, sleep } from '@antiphon/kernel';
+import { CallerClocks, steadyNow } from './caller-clocks.js';
 
 export type CallToolRequest = z.output<typeof callTool.request>;
 export type CallToolReply = z.input<typeof callTool.reply>;
@@ -106,6 +107,34 @@ interface CallResult {
   readonly isFinal: boolean;
 }
 
+/**
+ * Time for which a call may begin an effect after its caller was last heard, ms. A caller asks for
+ * its call every 2 s, and gives it up 4.5 s after the last answer.
+ */
+const WATCHED_MS = 3_500;
+const WATCH_POLL_MS = 50;
+
+/** A running call. */
+export interface RunningCall {
+  /** Aborts when the call is cancelled. */
+  readonly signal: AbortSignal;
+  /** Returns whether the deadline for its start has passed. */
+  readonly isLate: () => boolean;
+  /**
+   * Returns whether the caller still waits for the call, as far as this process knows. The outcome
+   * of a call without a caller may be recorded as unknown, so it may have no effect any more.
+   */
+  readonly isWatched: () => boolean;
+  /** Waits until the caller is heard again. Rejects when `signal` aborts. */
+  readonly waitUntilWatched: (signal: AbortSignal) => Promise<void>;
+}
+
+interface Running {
+  readonly controller: AbortController;
+  /** Time at which the caller was last heard, by the steady clock. */
+  heardAt: number;
+}
+
 const MAX_REMEMBERED_CALLS = 2_000;
 const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
 
@@ -118,7 +147,8 @@ const sizeOfReply = (reply: CallToolReply): number =>
 /** Tool calls of this process: running ones, which can be cancelled, and recent results. */
 export class CallRegistry {
   private readonly fence = new SessionFence();
-  private readonly running = new Map<string, AbortController>();
+  private readonly running = new Map<string, Running>();
+  readonly clocks: CallerClocks;
   private readonly remembered = new RememberedCalls<CallResult>({
     maxCalls: MAX_REMEMBERED_CALLS,
     maxBytes: MAX_REMEMBERED_BYTES,
@@ -126,25 +156,32 @@ export class CallRegistry {
     isFinal: ({ isFinal }) => isFinal,
   });
 
+  /** `now` is a steady clock. */
+  constructor(private readonly now: () => number = steadyNow) {
+    this.clocks = new CallerClocks(now);
+  }
+
   /** Throws `SANDBOX.FENCED` when another driver has replaced the caller. */
   checkFence({ workspace, sessionId, epoch }: ToolCancel): void {
     this.fence.check(workspace, sessionId, epoch);
   }
 
-  /**
-   * Runs a call, or returns the result of its first run. `signal` aborts when the call is
-   * cancelled.
-   */
+  /** Runs a call, or returns the result of its first run. */
   async runOnce(
     request: CallToolRequest,
     fingerprint: string,
-    run: (signal: AbortSignal) => Promise<CallResult>,
+    run: (call: RunningCall) => Promise<CallResult>,
   ): Promise<CallToolReply> {
     const key = toKey(request);
+    const { sentAt } = request;
+    const wasLate = this.isLate(request); // a late request measures nothing
+    if (sentAt) this.clocks.observe(sentAt);
     const start = async (): Promise<CallResult> => {
-      const controller = new AbortController();
-      this.running.set(key, controller);
-      return run(controller.signal).finally(() => this.running.delete(key));
+      const running: Running = { controller: new AbortController(), heardAt: this.now() };
+      this.running.set(key, running);
+      const isLate = (): boolean => wasLate || this.isLate(request);
+      const call = { ...this.toRunningCall(running, sentAt !== undefined), isLate };
+      return run(call).finally(() => this.running.delete(key));
     };
     return (await this.remembered.runOnce(key, fingerprint, start)).reply;
   }
@@ -153,6 +190,8 @@ export class CallRegistry {
   async find(request: FindCallRequest): Promise<FoundCall | null> {
     const known = this.remembered.find(toKey(request));
     if (known === null) return null;
+    const running = this.running.get(toKey(request));
+    if (running) running.heardAt = this.now();
     if (!known.hasEnded) return { state: 'running' };
     return { state: 'ended', reply: (await known.result).reply };
   }
@@ -160,6 +199,19 @@ export class CallRegistry {
   /** Ends a waiting or running call as `TOOL.CANCELLED`. Ignores calls of other processes. */
   cancel(cancel: ToolCancel): void {
     this.checkFence(cancel);
-    this.running.get(toKey(cancel))?.abort();
+    this.running.get(toKey(cancel))?.controller.abort();
+  }
+
+  private isLate({ sentAt, notAfter }: Pick<CallToolRequest, 'sentAt' | 'notAfter'>): boolean {
+    return sentAt !== undefined && notAfter !== undefined && this.clocks.isOver(sentAt.caller, notAfter);
+  }
+
+  /** Calls of callers that send no time are never given up. */
+  private toRunningCall(running: Running, isTimed: boolean): Omit<RunningCall, 'isLate'> {
+    const isWatched = (): boolean => !isTimed || this.now() - running.heardAt <= WATCHED_MS;
+    const waitUntilWatched = async (signal: AbortSignal): Promise<void> => {
+      while (!isWatched()) await sleep(WATCH_POLL_MS, signal);
+    };
+    return { signal: running.controller.signal, isWatched, waitUntilWatched };
   }
 }

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Controller, Inject } from '@nestjs/common';
+import { findApprovalRule } from '@antiphon/config';
+import type { AgentConfig } from '@antiphon/config';
 import { MAX_TOOL_OUTPUT_BYTES, callTool } from '@antiphon/contracts/sandbox';
 import { failpoint, transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -13,10 +15,12 @@ import type { LoadedPlugin, PluginEntry } from '../plugins/load-plugins.js';
 import { bindToCallerContext } from '../plugins/plugin-log.js';
 import type { CellPool, PoolEnd } from '../pool/cell-pool.js';
 import { SANDBOX } from '../sandbox.js';
-import type { CallRegistry, CallToolReply, CallToolRequest } from './call-registry.js';
+import type { CallRegistry, CallToolReply, CallToolRequest, RunningCall } from './call-registry.js';
 
 export interface CallToolDeps {
   readonly entries: readonly PluginEntry[];
+  /** Configured agents, whose approval rules apply. */
+  readonly agents: readonly Pick<AgentConfig, 'id' | 'tools' | 'approvals'>[];
   readonly calls: CallRegistry;
   readonly pool: Pick<CellPool, 'run'>;
   readonly http: VettedClient;
@@ -26,6 +30,9 @@ export interface CallToolDeps {
 /** Maximum size of a tool's input, as JSON in UTF-8. */
 export const MAX_TOOL_INPUT_BYTES = 1024 * 1024;
 const ENTRY = 'handle_tool_call';
+const LATE = 'the request came after its deadline; the tool was not run';
+const GIVEN_UP = 'the caller gave the call up before a cell was free; the tool was not run';
+const UNAPPROVED = 'this call needs an approval and came without one; it was not run';
 const CHANGED = 'the tool has changed since this call was approved; it was not run';
 
 const fingerprintOf = (name: string, input: Buffer): string =>
@@ -49,9 +56,21 @@ const cellSpan = (name: string): SpanStart => ({
   attributes: { 'gen_ai.tool.name': name },
 });
 
-/** Returns whether the tool is the one that was approved, where the call needed an approval. */
-const isApproved = (tool: LoadedPlugin, approved: CallToolRequest['approved']): boolean => {
-  if (approved === undefined) return true;
+/**
+ * Returns whether a call needs an approval, by the rules of its agent. When the request names none,
+ * the rules of all agents with the tool apply.
+ */
+const needsApproval = (
+  agents: CallToolDeps['agents'],
+  { source, description }: LoadedPlugin,
+  agentId: string | undefined,
+): boolean =>
+  agents
+    .filter(({ id, tools }) => tools.includes(source.name) && (agentId ?? id) === id)
+    .some((agent) => findApprovalRule(agent, source.name, description) !== null);
+
+/** Returns whether the tool is the one that was approved. */
+const isApproved = (tool: LoadedPlugin, approved: NonNullable<CallToolRequest['approved']>): boolean => {
   const grants = sortedGrants(tool);
   return (
     approved.moduleDigest === tool.image.digest &&
@@ -62,11 +81,14 @@ const isApproved = (tool: LoadedPlugin, approved: CallToolRequest['approved']): 
 
 /** Returns why a tool is not run, or null. */
 const findRefusal = (
+  agents: CallToolDeps['agents'],
   tool: LoadedPlugin,
-  { approved }: CallToolRequest,
+  { approved, agentId }: CallToolRequest,
   { length }: Buffer,
 ): ToolOutcome | null => {
-  if (!isApproved(tool, approved)) return toolFailed('TOOL.CHANGED', CHANGED);
+  if (approved === undefined && needsApproval(agents, tool, agentId))
+    return toolFailed('TOOL.DENIED', UNAPPROVED);
+  if (approved !== undefined && !isApproved(tool, approved)) return toolFailed('TOOL.CHANGED', CHANGED);
   if (length > MAX_TOOL_INPUT_BYTES)
     return toolFailed('TOOL.DENIED', `an input of ${length} bytes, at most ${MAX_TOOL_INPUT_BYTES}`);
   return null;
@@ -78,6 +100,12 @@ const findRefusal = (
 const isFinal = (reply: CallToolReply, isIdempotent: boolean): boolean =>
   reply.outcome === 'completed' ||
   (reply.code !== 'TOOL.UNAVAILABLE' && !(isIdempotent && reply.code === 'TOOL.TIMEOUT'));
+
+/** A call that is about to run, and whether a request of it has left. */
+interface Attempt {
+  readonly call: RunningCall;
+  hasReachedOutside: boolean;
+}
 
 /**
  * Handles `cmd.sandbox.tool.call`: checks the fence, then runs each call id at most once. A failure
@@ -96,9 +124,9 @@ export class CallTool {
     const { entries, calls } = this.deps;
     calls.checkFence(request);
     const input = Buffer.from(JSON.stringify(request.input));
-    return calls.runOnce(request, fingerprintOf(request.name, input), async (signal) => {
+    return calls.runOnce(request, fingerprintOf(request.name, input), async (call) => {
       await failpoint('sandbox.call.taken');
-      const reply = await this.run(request, input, signal);
+      const reply = await this.run(request, input, { call, hasReachedOutside: false });
       await failpoint('sandbox.call.returned');
       this.logReply(request, reply);
       const isIdempotent = findTool(entries, request.name)?.description.idempotent ?? false;
@@ -106,20 +134,21 @@ export class CallTool {
     });
   }
 
-  private async run(request: CallToolRequest, input: Buffer, signal: AbortSignal): Promise<CallToolReply> {
-    const { entries } = this.deps;
+  private async run(request: CallToolRequest, input: Buffer, attempt: Attempt): Promise<CallToolReply> {
+    const { entries, agents } = this.deps;
     const startedAt = performance.now();
     const reply = (outcome: ToolOutcome, moduleDigest = ''): CallToolReply => {
       const durationMs = performance.now() - startedAt;
       return outcome.outcome === 'completed'
         ? { ...outcome, moduleDigest, durationMs }
-        : { ...outcome, durationMs };
+        : { ...outcome, durationMs, ...(attempt.hasReachedOutside ? { mayHaveActed: true } : {}) };
     };
+    if (attempt.call.isLate()) return reply(toolFailed('TOOL.UNAVAILABLE', LATE));
     const tool = findTool(entries, request.name);
     if (!tool) return reply(unknownTool(entries, request.name));
-    const refusal = findRefusal(tool, request, input);
+    const refusal = findRefusal(agents, tool, request, input);
     if (refusal !== null) return reply(refusal);
-    const end = await this.runInPool(tool, request, input, signal);
+    const end = await this.runInPool(tool, request, input, attempt);
     if (end.end === 'stopped') throw transient('SANDBOX.LOST', 'the sandbox stopped during the call');
     if (end.end === 'unavailable') return reply(toolFailed('TOOL.UNAVAILABLE', end.message));
     return reply(toToolOutcome(end, MAX_TOOL_OUTPUT_BYTES), tool.image.digest);
@@ -136,11 +165,17 @@ export class CallTool {
       timeoutMs: requestedMs = Infinity,
     }: CallToolRequest,
     input: Buffer,
-    signal: AbortSignal,
+    attempt: Attempt,
   ): Promise<PoolEnd> {
     const { pool, http } = this.deps;
     const timeoutMs = Math.min(policy.timeoutMs, requestedMs);
-    const grant = { plugin: name, hosts: grantedHosts(source.capabilities), timeoutMs, idempotencyKey };
+    const { call } = attempt;
+    const beforeRequest = async (ended: AbortSignal): Promise<void> => {
+      await call.waitUntilWatched(ended);
+      attempt.hasReachedOutside = true;
+    };
+    const hosts = grantedHosts(source.capabilities);
+    const grant = { plugin: name, hosts, timeoutMs, idempotencyKey, beforeRequest };
     const job = {
       plugin: name,
       session: `${workspace}/${sessionId}`,
@@ -150,7 +185,8 @@ export class CallTool {
       settings: { call_id: callId, idempotency_key: idempotencyKey },
       timeoutMs,
       listener: bindToCallerContext(listener),
-      signal,
+      signal: call.signal,
+      findObstacle: () => (call.isWatched() ? null : GIVEN_UP),
       http: source.http ? http.serveCall(grant) : undefined,
     };
     return withSpan(cellSpan(name), async (span) => {

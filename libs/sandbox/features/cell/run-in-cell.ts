@@ -24,6 +24,8 @@ export interface CellJob {
   readonly timeoutMs: number;
   readonly listener: CellListener;
   readonly http?: ServeHttp;
+  /** Checked right before the job runs. Null, or why the job must not run any more. */
+  readonly findObstacle?: () => string | null;
   /** Aborted when the caller no longer waits for the result. */
   readonly signal?: AbortSignal;
 }

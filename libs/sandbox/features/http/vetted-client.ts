@@ -14,6 +14,11 @@ export interface HttpGrant {
   readonly timeoutMs: number;
   /** Key of the call: its first page has this `Idempotency-Key`, the nth `<key>.n`. */
   readonly idempotencyKey: string;
+  /**
+   * Called right before a request leaves. The request waits for the promise, and fails when it
+   * rejects.
+   */
+  readonly beforeRequest?: (signal: AbortSignal) => Promise<void>;
 }
 
 export interface VettedClientOptions {
@@ -128,6 +133,7 @@ export class VettedClient {
       throw new PageFailed(`over ${MAX_PAGES_PER_WINDOW} pages in a minute; try again later`);
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const address = await this.resolvePublic(url.host, signal);
+      await grant.beforeRequest?.(signal);
       const page = await fetchPage({ url, address, headers, idempotencyKey, signal }, dial);
       if (page.kind === 'page') return page;
       url = requireVetted(vetUrl(page.location, hosts, url));

@@ -87,7 +87,9 @@ export class CellPool {
 
   private async start(slot: CellSlot, { job, settle, release }: QueuedJob): Promise<void> {
     try {
-      const end = await slot.run(job);
+      const obstacle = job.findObstacle?.() ?? null;
+      const end: PoolEnd =
+        obstacle === null ? await slot.run(job) : { end: 'unavailable', message: obstacle };
       settle(this.isClosed && end.end === 'died' ? { end: 'stopped' } : end);
     } catch (error) {
       this.logger.error({ err: error, plugin: job.plugin }, 'tool call failed unexpectedly');

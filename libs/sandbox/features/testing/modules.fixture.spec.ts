@@ -53,6 +53,15 @@ const endless = (declares: object): Uint8Array => {
   });
 };
 
+const PAGE = '{\\22url\\22:\\22http://api.example.com/act\\22}';
+const PAGE_LENGTH = PAGE.replaceAll('\\22', '"').length;
+/** Creates a tool that requests a page and goes on with `then`. */
+const fetching = (then: string): Uint8Array =>
+  wat(`(module (import "extism:host/env" "http_request" (func $http (param i64 i64) (result i64)))
+    ${PRELUDE} (memory (export "memory") 1) (data (i32.const 0) "${PAGE}") ${HELPERS}
+    (func (export "handle_tool_call") (result i32)
+      (drop (call $http (call $block (i32.const 0) (i32.const ${PAGE_LENGTH})) (i64.const 0))) ${then}))`);
+
 const OK = '(i32.const 0)';
 const LOOP = '(loop $l (br $l))';
 /** Creates a module without imports and helpers. */
@@ -136,6 +145,9 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
   'no-export': bare('(func (export "nope"))'),
   'bad-describe': bare(`${handler(OK)} (func (export "describe") (result i32) (i32.const 0))`),
   'describe-loop': bare(`${handler(OK)} (func (export "describe") (result i32) ${LOOP} ${OK})`),
+  'fetch-loop': fetching(`${LOOP} ${OK}`),
+  'fetch-trap': fetching('unreachable'),
+  'fetch-ok': fetching(`(call $say (i32.const 0) (i32.const 1)) ${OK}`),
   patient: endless({
     idempotent: true,
     timeout_ms: 250,

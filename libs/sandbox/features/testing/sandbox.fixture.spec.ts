@@ -18,11 +18,7 @@ export type LogEntry = Readonly<Record<string, unknown>>;
 export interface TestSandbox {
   readonly sandbox: Sandbox;
   readonly log: LogEntry[];
-  readonly call: (
-    name: string,
-    input?: unknown,
-    more?: Partial<Pick<CallToolRequest, 'callId' | 'approved' | 'timeoutMs'>>,
-  ) => Promise<CallToolReply>;
+  readonly call: (name: string, input?: unknown, more?: Partial<CallToolRequest>) => Promise<CallToolReply>;
   readonly cancel: (callId: string) => void;
   readonly view: (name: string) => Sandbox['plugins'][number] | undefined;
   readonly close: () => Promise<void>;
@@ -73,9 +69,9 @@ export const startSandbox = async (
   return {
     sandbox,
     log,
-    call: (name, input = {}, { callId = randomUUID(), approved, timeoutMs } = {}) => {
+    call: (name, input = {}, { callId = randomUUID(), ...more } = {}) => {
       const key = { idempotencyKey: callId, callId };
-      return callTool.handle({ ...session, ...key, name, input: input as never, approved, timeoutMs });
+      return callTool.handle({ ...session, ...key, name, input: input as never, ...more });
     },
     cancel: (callId) => sandbox.calls.cancel({ ...session, callId }),
     view: (name) => sandbox.plugins.find((candidate) => candidate.name === name),
