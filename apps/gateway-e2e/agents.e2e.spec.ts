@@ -19,7 +19,7 @@ import {
 
 jest.setTimeout(180_000);
 
-const TOKEN = 'correct-horse-battery-staple';
+const TOKEN = 'correct-horse-battery-staple-0123456789';
 const BEARER = { authorization: `Bearer ${TOKEN}` };
 const ROLES = ['planner', 'implementer', 'reviewer'] as const;
 const VENDORS = { planner: 'anthropic', implementer: 'openai', reviewer: 'anthropic' } as const;

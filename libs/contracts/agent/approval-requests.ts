@@ -49,6 +49,8 @@ export const Approver = z.strictObject({
   caller: z.string().min(1).max(200),
   role: z.enum(['viewer', ...ApproverRole.options]),
   agentId: z.string().nullable(),
+  /** Name of the API key; null for any other credential. */
+  name: z.string().max(200).nullable().optional(),
 });
 export type Approver = z.infer<typeof Approver>;
 

@@ -7,6 +7,7 @@ const principal = (role: Role, more: Partial<Principal> = {}): Principal => ({
   role,
   scopes: null,
   keyId: 'k',
+  name: 'spec',
   agentId: null,
   expiresAt: null,
   ...more,
@@ -32,7 +33,7 @@ describe('isPermitted', () => {
     expect(granted).toEqual(['sessions:read']);
   });
 
-  it('refuses a credential of an agent approvals and administration, whatever its role', () => {
+  it('refuses a credential of an agent approvals and administration, of any role', () => {
     const agent = principal('admin', { agentId: 'main' });
     const refused = PERMISSIONS.filter((one) => !isPermitted(agent, one));
     expect(refused).toEqual([

@@ -31,6 +31,12 @@ export const PERMISSIONS = [
 export const Permission = z.enum(PERMISSIONS);
 export type Permission = z.infer<typeof Permission>;
 
+/**
+ * Rule of a route or a socket method: the permission that it requires, `authenticated` for any
+ * principal, `open` for everyone.
+ */
+export type Access = Permission | 'authenticated' | 'open';
+
 const READS = PERMISSIONS.filter((permission) => permission.endsWith(':read'));
 const MEMBER: readonly Permission[] = [
   ...READS,
@@ -51,7 +57,7 @@ export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   admin: PERMISSIONS,
 };
 
-/** Permissions that a credential of an agent never has, whatever its role. */
+/** Permissions that a credential of an agent never has, of any role. */
 const NEVER_FOR_AGENTS: ReadonlySet<Permission> = new Set([
   'approvals:answer',
   'operations:write',
@@ -63,16 +69,18 @@ const NEVER_FOR_AGENTS: ReadonlySet<Permission> = new Set([
 /** Authenticated origin of a request. Every request of a gateway has one. */
 export interface Principal {
   /**
-   * Name in facts, and scope of idempotency keys: `key/<keyId>` for an API key, `token` for the
+   * Name in facts, and scope of idempotency keys. `key/<keyId>` for an API key, `token` for the
    * configured token, `local` for a local program without a token.
    */
   readonly caller: string;
   readonly workspace: string;
   readonly role: Role;
-  /** Limits the permissions of the role; null: all permissions of the role. */
+  /** Limits the permissions of the role; null for all of them. */
   readonly scopes: readonly Permission[] | null;
   /** Id of the API key; null for the configured token and for local programs. */
   readonly keyId: string | null;
+  /** Name of the API key; null for the configured token and for local programs. */
+  readonly name: string | null;
   /** Agent whose credential this is; null for people and programs. */
   readonly agentId: string | null;
   /** Expiry of the credential, ms since 1970; null if it does not expire. */

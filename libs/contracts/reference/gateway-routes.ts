@@ -59,6 +59,7 @@ export const GATEWAY_ROUTES = {
   listAgents: defineRoute({
     method: 'get',
     path: '/api/v1/agents',
+    access: 'agents:read',
     tag: 'Agents',
     summary: 'List agents',
     description:
@@ -76,6 +77,7 @@ export const GATEWAY_ROUTES = {
   getAgent: defineRoute({
     method: 'get',
     path: '/api/v1/agents/{id}',
+    access: 'agents:read',
     tag: 'Agents',
     summary: 'Get an agent',
     description: 'Returns one configured agent with its current state.',
@@ -87,6 +89,7 @@ export const GATEWAY_ROUTES = {
   readEvents: defineRoute({
     method: 'get',
     path: '/api/v1/events',
+    access: 'events:read',
     tag: 'Log',
     summary: 'Read the event log',
     description:
@@ -106,6 +109,7 @@ export const GATEWAY_ROUTES = {
   health: defineRoute({
     method: 'get',
     path: '/api/v1/health',
+    access: 'status:read',
     tag: 'Operations',
     summary: 'Get the status of the installation',
     description:
@@ -117,17 +121,18 @@ export const GATEWAY_ROUTES = {
   alive: defineRoute({
     method: 'get',
     path: '/healthz',
+    access: 'open',
     tag: 'Operations',
     summary: 'Liveness probe',
     description: 'Returns 200 while the process runs. It checks no engine and needs no token.',
     reply: { schema: z.object({ status: z.literal('alive'), service: z.string(), version: z.string() }) },
     example: { reply: { status: 'alive', service: 'gateway', version: '0.1.0' } },
-    open: true,
     everywhere: true,
   }),
   ready: defineRoute({
     method: 'get',
     path: '/readyz',
+    access: 'open',
     tag: 'Operations',
     summary: 'Readiness probe',
     description: 'Checks every engine that the gateway needs, now. Each check takes at most one second.',
@@ -142,12 +147,12 @@ export const GATEWAY_ROUTES = {
       reply: { status: 'ready', service: 'gateway', checks: [{ name: 'postgres', healthy: true }] },
     },
     problems: { 503: 'an engine is unreachable; `detail` names it' },
-    open: true,
     everywhere: true,
   }),
   metrics: defineRoute({
     method: 'get',
     path: '/metrics',
+    access: 'status:read',
     tag: 'Operations',
     summary: 'Prometheus metrics',
     description: 'Returns the metrics of this gateway process in the Prometheus text format.',
@@ -158,6 +163,7 @@ export const GATEWAY_ROUTES = {
   openApi: defineRoute({
     method: 'get',
     path: '/openapi.json',
+    access: 'authenticated',
     tag: 'Reference',
     summary: 'OpenAPI document',
     description: 'Returns this HTTP reference as an OpenAPI 3.1 document.',
@@ -167,6 +173,7 @@ export const GATEWAY_ROUTES = {
   asyncApi: defineRoute({
     method: 'get',
     path: '/asyncapi.json',
+    access: 'authenticated',
     tag: 'Reference',
     summary: 'AsyncAPI document',
     description: 'Returns the reference of the WebSocket `/ws` as an AsyncAPI 3 document.',
@@ -176,6 +183,7 @@ export const GATEWAY_ROUTES = {
   docs: defineRoute({
     method: 'get',
     path: '/docs',
+    access: 'authenticated',
     tag: 'Reference',
     summary: 'API reference as a web page',
     description: 'Returns the page that shows both documents, with search, examples and test requests.',
@@ -185,6 +193,7 @@ export const GATEWAY_ROUTES = {
   docsScript: defineRoute({
     method: 'get',
     path: '/docs/reference.js',
+    access: 'authenticated',
     tag: 'Reference',
     summary: 'Script of the reference page',
     description: 'Returns the script that starts the reference page.',
@@ -194,6 +203,7 @@ export const GATEWAY_ROUTES = {
   docsBundle: defineRoute({
     method: 'get',
     path: '/docs/scalar.js',
+    access: 'authenticated',
     tag: 'Reference',
     summary: 'Renderer of the reference page',
     description:

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Access } from '../identity/index.js';
 
 /** Sections of the API reference, in the order in which it shows them. */
 export const ROUTE_TAGS = {
@@ -18,6 +19,8 @@ export interface HttpRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Path with `{name}` for each parameter. */
   readonly path: string;
+  /** Rule of the route. The gateway denies every request that does not satisfy it. */
+  readonly access: Access;
   readonly tag: keyof typeof ROUTE_TAGS;
   /** Short title. */
   readonly summary: string;
@@ -42,8 +45,6 @@ export interface HttpRoute {
   };
   /** Further statuses with a problem document, each with its cause. */
   readonly problems?: Readonly<Record<number, string>>;
-  /** True for probes, which need no token. */
-  readonly open?: boolean;
   /** True for routes that the service host serves for every service. */
   readonly everywhere?: boolean;
 }

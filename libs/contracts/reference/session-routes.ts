@@ -13,6 +13,7 @@ export const SESSION_ROUTES = {
   exportSession: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/export',
+    access: 'sessions:read',
     tag: 'Sessions',
     summary: 'Export a session',
     description:
@@ -31,6 +32,7 @@ export const SESSION_ROUTES = {
   forkSession: defineRoute({
     method: 'post',
     path: '/api/v1/sessions/{id}/fork',
+    access: 'sessions:write',
     tag: 'Sessions',
     summary: 'Fork a session',
     description:
@@ -54,6 +56,7 @@ export const APPROVAL_ROUTES = {
   listApprovals: defineRoute({
     method: 'get',
     path: '/api/v1/approvals',
+    access: 'approvals:read',
     tag: 'Approvals',
     summary: 'List approvals',
     description: 'Returns the approvals of all sessions, newest first.',
@@ -64,6 +67,7 @@ export const APPROVAL_ROUTES = {
   getApproval: defineRoute({
     method: 'get',
     path: '/api/v1/approvals/{id}',
+    access: 'approvals:read',
     tag: 'Approvals',
     summary: 'Get an approval',
     description: 'Returns one approval: the tool, its arguments, its status and the decision.',
@@ -75,6 +79,7 @@ export const APPROVAL_ROUTES = {
   answerApproval: defineRoute({
     method: 'post',
     path: '/api/v1/approvals/{id}/answer',
+    access: 'approvals:answer',
     tag: 'Approvals',
     summary: 'Decide an approval',
     description:

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Access } from '../identity/index.js';
 import { ApprovalView, listApprovals } from '../agent/approval-requests.js';
 import { cancelTurn, forkSession, newSession } from '../agent/requests.js';
 import {
@@ -19,6 +20,8 @@ import { StatusView } from './gateway-routes.js';
 /** One method of `/ws`. */
 export interface SocketMethod {
   readonly name: string;
+  /** Rule of the method. The gateway denies every request that does not satisfy it. */
+  readonly access: Access;
   /** Short title. */
   readonly summary: string;
   /** Effect of the method, with its limits and errors. Markdown. */
@@ -35,9 +38,10 @@ export interface SocketMethod {
 
 const None = z.strictObject({});
 
-const CONVERSATION: readonly SocketMethod[] = [
+const CONVERSATION = [
   {
     name: 'chat.send',
+    access: 'sessions:write',
     summary: 'Send a message',
     description:
       'Sends a message from a channel address. The bindings choose the agent unless `agent` names it, and the address ' +
@@ -51,6 +55,7 @@ const CONVERSATION: readonly SocketMethod[] = [
   },
   {
     name: 'session.send',
+    access: 'sessions:write',
     summary: 'Send a message to a session',
     description:
       'Sends a message to an existing session. Errors: -32004 for an unknown session, else as `chat.send`.',
@@ -60,6 +65,7 @@ const CONVERSATION: readonly SocketMethod[] = [
   },
   {
     name: 'session.new',
+    access: 'sessions:write',
     summary: 'Start a new session',
     description:
       'Binds the key of a session or of an address to a new session. The old session stays readable.',
@@ -77,6 +83,7 @@ const CONVERSATION: readonly SocketMethod[] = [
   },
   {
     name: 'session.resume',
+    access: 'sessions:read',
     summary: 'Resume a stream',
     description:
       'Streams every frame of a session after an offset, then new frames as they come, until the connection closes or ' +
@@ -88,6 +95,7 @@ const CONVERSATION: readonly SocketMethod[] = [
   },
   {
     name: 'session.cancel',
+    access: 'sessions:write',
     summary: 'Cancel a turn',
     description:
       'Cancels a turn: by default the open turn and every queued one. The stream ends with `done`.',
@@ -97,6 +105,7 @@ const CONVERSATION: readonly SocketMethod[] = [
   },
   {
     name: 'session.fork',
+    access: 'sessions:write',
     summary: 'Fork a session',
     description:
       'Creates a session that continues from an earlier state of this one. With `whatIf` the next turns are repeated ' +
@@ -105,11 +114,12 @@ const CONVERSATION: readonly SocketMethod[] = [
     answer: forkSession.reply,
     example: { params: { sessionId: IDS.session, atVersion: 42 }, result: FORK },
   },
-];
+] as const satisfies readonly SocketMethod[];
 
-const APPROVALS: readonly SocketMethod[] = [
+const APPROVALS = [
   {
     name: 'approval.answer',
+    access: 'approvals:answer',
     summary: 'Decide an approval',
     description:
       'Approves or denies a tool call. The first decision wins; a later one gets -32009 with the approver and the time ' +
@@ -120,6 +130,7 @@ const APPROVALS: readonly SocketMethod[] = [
   },
   {
     name: 'approval.list',
+    access: 'approvals:read',
     summary: 'List approvals',
     description: 'Returns the approvals of all sessions, newest first.',
     params: ApprovalsQuery,
@@ -128,18 +139,19 @@ const APPROVALS: readonly SocketMethod[] = [
   },
   {
     name: 'approval.get',
+    access: 'approvals:read',
     summary: 'Get an approval',
     description: 'Returns one approval: the tool, its arguments, its status and the decision.',
     params: ApprovalParams,
     answer: ApprovalView,
     example: { params: { approvalId: IDS.approval }, result: APPROVAL },
   },
-];
+] as const satisfies readonly SocketMethod[];
 
-/** All methods of `/ws`. */
-export const SOCKET_METHODS: readonly SocketMethod[] = [
+const CONNECTION = [
   {
     name: 'connect',
+    access: 'open',
     summary: 'Authenticate',
     description:
       'Authenticates the connection. Required as the first frame, within 5 seconds, if a token is configured and the ' +
@@ -150,6 +162,7 @@ export const SOCKET_METHODS: readonly SocketMethod[] = [
   },
   {
     name: 'ping',
+    access: 'authenticated',
     summary: 'Check the connection',
     description: 'Returns `"pong"`.',
     params: None,
@@ -158,12 +171,24 @@ export const SOCKET_METHODS: readonly SocketMethod[] = [
   },
   {
     name: 'status',
+    access: 'status:read',
     summary: 'Get the status of the installation',
     description: 'Returns the same as `GET /api/v1/health`.',
     params: None,
     answer: StatusView,
     example: { params: {}, result: STATUS },
   },
-  ...CONVERSATION,
-  ...APPROVALS,
-];
+] as const satisfies readonly SocketMethod[];
+
+const METHODS = [...CONNECTION, ...CONVERSATION, ...APPROVALS] as const;
+
+/** Name of a method of `/ws`. */
+export type SocketMethodName = (typeof METHODS)[number]['name'];
+
+/** All methods of `/ws`. */
+export const SOCKET_METHODS: readonly SocketMethod[] = METHODS;
+
+const ACCESS: ReadonlyMap<string, Access> = new Map(METHODS.map(({ name, access }) => [name, access]));
+
+/** Returns the rule of a method. */
+export const accessOfMethod = (name: SocketMethodName): Access => ACCESS.get(name) as Access;

@@ -20,6 +20,7 @@ export const WORKFLOW_ROUTES = {
   listWorkflows: defineRoute({
     method: 'get',
     path: '/api/v1/workflows',
+    access: 'runs:read',
     tag: 'Workflows',
     summary: 'List workflows',
     description: 'Returns the saved workflows.',
@@ -30,6 +31,7 @@ export const WORKFLOW_ROUTES = {
   createWorkflow: defineRoute({
     method: 'post',
     path: '/api/v1/workflows',
+    access: 'runs:write',
     tag: 'Workflows',
     summary: 'Save a workflow',
     description:
@@ -46,6 +48,7 @@ export const WORKFLOW_ROUTES = {
   getWorkflow: defineRoute({
     method: 'get',
     path: '/api/v1/workflows/{id}',
+    access: 'runs:read',
     tag: 'Workflows',
     summary: 'Get a workflow',
     description: 'Returns one workflow with its current definition.',
@@ -57,6 +60,7 @@ export const WORKFLOW_ROUTES = {
   replaceWorkflow: defineRoute({
     method: 'put',
     path: '/api/v1/workflows/{id}',
+    access: 'runs:write',
     tag: 'Workflows',
     summary: 'Replace a workflow',
     description:
@@ -72,6 +76,7 @@ export const WORKFLOW_ROUTES = {
   deleteWorkflow: defineRoute({
     method: 'delete',
     path: '/api/v1/workflows/{id}',
+    access: 'runs:write',
     tag: 'Workflows',
     summary: 'Delete a workflow',
     description: 'Deletes a workflow. Its runs stay readable.',
@@ -83,6 +88,7 @@ export const WORKFLOW_ROUTES = {
   validateWorkflow: defineRoute({
     method: 'post',
     path: '/api/v1/workflows/{id}/validate',
+    access: 'runs:write',
     tag: 'Workflows',
     summary: 'Validate a draft',
     description: 'Validates a draft again. The response says `ready`, or names the problem.',
@@ -94,6 +100,7 @@ export const WORKFLOW_ROUTES = {
   startWorkflow: defineRoute({
     method: 'post',
     path: '/api/v1/workflows/{id}/start',
+    access: 'runs:write',
     tag: 'Workflows',
     summary: 'Start a run of a workflow',
     description:
@@ -112,6 +119,7 @@ export const RUN_ROUTES = {
   listRuns: defineRoute({
     method: 'get',
     path: '/api/v1/runs',
+    access: 'runs:read',
     tag: 'Runs',
     summary: 'List runs',
     description: 'Returns runs, newest first.',
@@ -122,6 +130,7 @@ export const RUN_ROUTES = {
   startRun: defineRoute({
     method: 'post',
     path: '/api/v1/runs',
+    access: 'runs:write',
     tag: 'Runs',
     summary: 'Start a run of an unsaved definition',
     description: 'Validates the definition, accepts a run and returns it at once.',
@@ -137,6 +146,7 @@ export const RUN_ROUTES = {
   getRun: defineRoute({
     method: 'get',
     path: '/api/v1/runs/{id}',
+    access: 'runs:read',
     tag: 'Runs',
     summary: 'Get a run',
     description:
@@ -149,6 +159,7 @@ export const RUN_ROUTES = {
   cancelRun: defineRoute({
     method: 'post',
     path: '/api/v1/runs/{id}/cancel',
+    access: 'runs:write',
     tag: 'Runs',
     summary: 'Cancel a run',
     description: 'Cancels a run and the open turns of its tasks. `cancelled` is false if the run had ended.',

@@ -7,6 +7,8 @@ export interface RequestOrigin {
    * proves nothing.
    */
   readonly forwarded: boolean;
+  /** `Sec-Fetch-Site`, which browsers set and pages cannot. */
+  readonly site: string | undefined;
 }
 
 export type OriginVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
@@ -26,6 +28,8 @@ const isIPv6 = (text: string): boolean =>
   text.split(':').every((group) => group.length <= 4);
 
 const ALLOWED: OriginVerdict = { allowed: true };
+/** Values of `Sec-Fetch-Site` for requests that no other page caused. */
+const OWN_SITES: ReadonlySet<string> = new Set(['same-origin', 'none']);
 const refuse = (reason: string): OriginVerdict => ({ allowed: false, reason });
 
 /**
@@ -52,16 +56,19 @@ const sameOrigin = (origin: string, host: string): boolean =>
 /**
  * Decides on a request by its headers, before an upgrade. Without a token only a loopback `Host` is
  * served, and only without an `Origin` or with the gateway's own. With a token a foreign `Origin`
- * is refused as well: a web page must not reach the gateway through its visitor's network.
+ * is refused as well: a web page must not reach the gateway through its visitor's network. A
+ * request without CORS has no `Origin`. There `Sec-Fetch-Site` shows that a page caused it.
  */
 export const judgeOrigin = (request: RequestOrigin, hasToken: boolean): OriginVerdict => {
-  const { host, origin, forwarded } = request;
+  const { host, origin, forwarded, site } = request;
   const name = host === undefined ? undefined : hostName(host);
   if (host === undefined || name === undefined) return refuse('the Host header is missing or malformed');
   if (!hasToken && !isLoopbackHost(name))
     return refuse('without a token only requests to a loopback host are served; set gateway.token');
   if (!hasToken && forwarded)
     return refuse('without a token requests through a proxy are not served; set gateway.token');
+  if (!hasToken && site !== undefined && !OWN_SITES.has(site))
+    return refuse('without a token requests that another page causes are not served; set gateway.token');
   if (origin !== undefined && !sameOrigin(origin, host)) return refuse('this Origin is not allowed');
   return ALLOWED;
 };

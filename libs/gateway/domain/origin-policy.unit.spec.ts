@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { isLoopbackHost, judgeOrigin } from '@antiphon/gateway-domain';
 
 const allowed = (host: string | undefined, origin?: string, hasToken = false, forwarded = false): boolean =>
-  judgeOrigin({ host, origin, forwarded }, hasToken).allowed;
+  judgeOrigin({ host, origin, forwarded, site: undefined }, hasToken).allowed;
 
 describe('judgeOrigin', () => {
   it('serves programs on loopback without a token', () => {
@@ -41,6 +41,21 @@ describe('judgeOrigin', () => {
     expect(allowed('127.0.0.1', undefined, false, true)).toBe(false);
     expect(allowed('gateway.internal', undefined, true, true)).toBe(true);
   });
+});
+
+describe('judgeOrigin of a request without an Origin', () => {
+  const fromSite = (site: string, hasToken = false) =>
+    judgeOrigin({ host: '127.0.0.1:7400', origin: undefined, forwarded: false, site }, hasToken).allowed;
+
+  it('refuses one that another page caused, unless a token is needed anyway', () => {
+    expect(['cross-site', 'same-site'].map((site) => [fromSite(site), fromSite(site, true)])).toEqual([
+      [false, true],
+      [false, true],
+    ]);
+  });
+
+  it('serves one of its own pages and one of the address bar', () =>
+    expect(['same-origin', 'none'].map((site) => fromSite(site))).toEqual([true, true]));
 });
 
 describe('isLoopbackHost', () => {

@@ -1,5 +1,5 @@
 import { Module, type Provider } from '@nestjs/common';
-import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
+import { APP_GUARD } from '@nestjs/core';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { createRouter } from '@antiphon/gateway-domain';
@@ -22,11 +22,14 @@ import {
   type ServiceIdentity,
 } from '@antiphon/service-host';
 import type { Pool } from 'pg';
-import { createTokenGate } from './access/token-gate.js';
+import { AccessGuard } from './access/access-guard.js';
+import { Authenticator } from './access/authenticator.js';
+import { CredentialWatch } from './access/credential-watch.js';
+import { NO_IDENTITIES, type Identities } from './access/identities.port.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
-import { FRAME_LOG, METHODS, SESSION_FEEDS, STATUS, TOKEN_GATE, WORKSPACE } from './gateway.ports.js';
+import { AUTHENTICATOR, FRAME_LOG, IDENTITIES, METHODS, SESSION_FEEDS, STATUS } from './gateway.ports.js';
 import { AgentsController } from './http/agents.controller.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
 import { EventsController } from './http/events.controller.js';
@@ -56,7 +59,6 @@ const statusProvider: Provider = {
     createStatusReader({
       requests,
       pool,
-      workspace: DEFAULT_WORKSPACE,
       config,
       version,
       uptimeMs: () => clock.now() - startedAt,
@@ -79,7 +81,7 @@ const methodsProvider: Provider = {
     const router = createRouter(config.bindings, config.agents[0]?.id ?? '');
     const sending = { requests, feeds, router, logger };
     return createMethodTable([
-      ...connectionMethods(async () => (await readStatus()) as unknown as JsonValue),
+      ...connectionMethods(async (workspace) => (await readStatus(workspace)) as unknown as JsonValue),
       chatSend(sending),
       sessionSend(sending),
       ...sessionMethods({ requests, router }),
@@ -105,11 +107,13 @@ const methodsProvider: Provider = {
     WorkflowsController,
   ],
   providers: [
-    { provide: WORKSPACE, useValue: DEFAULT_WORKSPACE },
+    { provide: APP_GUARD, useClass: AccessGuard },
+    { provide: IDENTITIES, useValue: NO_IDENTITIES },
     {
-      provide: TOKEN_GATE,
-      inject: [CONFIG, CLOCK],
-      useFactory: (config: AntiphonConfig, clock: Clock) => createTokenGate(config.gateway.token, clock),
+      provide: AUTHENTICATOR,
+      inject: [CONFIG, IDENTITIES, CLOCK],
+      useFactory: ({ gateway }: AntiphonConfig, identities: Identities, clock: Clock) =>
+        new Authenticator({ gateway, identities, clock }),
     },
     {
       provide: FRAME_LOG,
@@ -124,6 +128,7 @@ const methodsProvider: Provider = {
     },
     statusProvider,
     methodsProvider,
+    CredentialWatch,
     EngineStatusBroadcaster,
     SocketLifecycle,
   ],

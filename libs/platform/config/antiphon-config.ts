@@ -2,7 +2,7 @@
 export interface AntiphonConfig {
   /** Absolute path of the file it came from, null for the built-in defaults. */
   readonly source: string | null;
-  readonly gateway: { readonly host: string; readonly port: number; readonly token: string | null };
+  readonly gateway: GatewayConfig;
   readonly providers: readonly ProviderConfig[];
   /** At least one; the first is the default agent. */
   readonly agents: readonly AgentConfig[];
@@ -25,6 +25,22 @@ export interface AntiphonConfig {
   readonly retention: { readonly eventsDays: number };
   /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
+}
+
+export interface GatewayConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string | null;
+  /** Addresses and CIDR ranges of reverse proxies, whose headers name the client. */
+  readonly trustedProxies: readonly string[];
+  /** True if local programs need no credential on a loopback host without a token. */
+  readonly loopbackWithoutToken: boolean;
+  /** Rate limits of one API key; 0 for no limit. */
+  readonly limits: {
+    readonly requestsPerSecond: number;
+    readonly framesPerSecond: number;
+    readonly bytesPerSecond: number;
+  };
 }
 
 export const PROVIDER_KINDS = [

@@ -14,6 +14,13 @@ import { DEFAULT_PRICES } from './prices.js';
 
 export const DEFAULT_HOST = '127.0.0.1';
 export const DEFAULT_PORT = 7400;
+/** Minimum length of a configured token: a shorter one can be guessed. */
+export const MIN_TOKEN_LENGTH = 32;
+export const TOKEN_RULE = `the secret that clients send to connect: at least ${MIN_TOKEN_LENGTH} characters (openssl rand -hex 32)`;
+/** Rate limits of one API key. The bursts are ten seconds long. */
+export const DEFAULT_REQUESTS_PER_S = 100;
+export const DEFAULT_FRAMES_PER_S = 200;
+export const DEFAULT_BYTES_PER_S = 4 * 1024 * 1024;
 export const DEFAULT_AGENT_ID = 'main';
 
 /** Conventional key variables, in the order in which a start without a file checks them. */
@@ -155,7 +162,18 @@ const price = (item: Item<'prices'>): PriceConfig => ({
 });
 
 const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile) => ({
-  gateway,
+  gateway: {
+    host: gateway.host,
+    port: gateway.port,
+    token: gateway.token,
+    trustedProxies: gateway.trusted_proxies,
+    loopbackWithoutToken: gateway.loopback_without_token,
+    limits: {
+      requestsPerSecond: gateway.limits.requests_per_second,
+      framesPerSecond: gateway.limits.frames_per_second,
+      bytesPerSecond: gateway.limits.bytes_per_second,
+    },
+  },
   budgets: {
     session: budgets.session,
     daily: budgets.daily,

@@ -132,10 +132,11 @@ const checkGateway = (list: ProblemList, file: File): void => {
   const gateway = tableOf(file, 'gateway');
   const host = textOf(gateway, 'host');
   if (host === null || isLoopback(host) || gateway['token'] !== undefined) return;
+  if (gateway['loopback_without_token'] === false) return;
   list.add(['gateway', 'host'], {
     message: `${JSON.stringify(host)} is reachable from other machines, but no token is configured`,
-    expected: 'a token, or a loopback host',
-    example: 'token = "a long random string"',
+    expected: 'a token, a loopback host, or loopback_without_token = false with API keys',
+    example: 'token = "the-output-of-openssl-rand-hex-32"',
   });
 };
 

@@ -1,16 +1,39 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
-import { NAME, TOOL, bool, hint, int, name, names, text, tokens, usd } from './key-hints.js';
+import { NAME, TOOL, bool, hint, int, name, names, networks, text, tokens, usd } from './key-hints.js';
+
+const perSecond = (what: string, key: string, value: number) =>
+  int(
+    0,
+    1_000_000_000,
+    `${what} of one API key per second, where 0 means no limit`,
+    `${key} = ${value}`,
+  ).default(value);
+const Limits = z.strictObject({
+  requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
+  frames_per_second: perSecond('WebSocket frames', 'frames_per_second', defaults.DEFAULT_FRAMES_PER_S),
+  bytes_per_second: perSecond('bytes received', 'bytes_per_second', defaults.DEFAULT_BYTES_PER_S),
+});
 
 const Gateway = z.strictObject({
   host: text('an address or host name to listen on', 'host = "127.0.0.1"', 253).default(
     defaults.DEFAULT_HOST,
   ),
   port: int(0, 65_535, 'a port, where 0 means any free one', 'port = 7400').default(defaults.DEFAULT_PORT),
-  token: text('the secret that clients send to connect', 'token = "a long random string"', 4_096)
+  token: hint(
+    z.string().min(defaults.MIN_TOKEN_LENGTH).max(4_096),
+    defaults.TOKEN_RULE,
+    'token = "the-output-of-openssl-rand-hex-32"',
+  )
     .nullable()
     .default(null),
+  trusted_proxies: networks('your reverse proxies', 'trusted_proxies = ["10.0.0.0/8"]').default([]),
+  loopback_without_token: bool(
+    'whether local programs need no credential on a loopback host without a token',
+    'loopback_without_token = true',
+  ).default(true),
+  limits: hint(Limits, 'a table, [gateway.limits]', '[gateway.limits]').prefault({}),
 });
 
 const Provider = z.strictObject({

@@ -6,6 +6,7 @@ export type {
   ToolLimit,
   BindingConfig,
   BudgetConfig,
+  GatewayConfig,
   PluginConfig,
   PriceConfig,
   ProviderConfig,
@@ -21,6 +22,8 @@ export type { Environment } from './build-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
 export { configPaths, loadConfig } from './load-config.js';
 export type { LoadOptions } from './load-config.js';
+export { parseNetwork } from './network.js';
+export type { Network } from './network.js';
 export { parseConfig } from './parse-config.js';
 export type { ParseContext } from './parse-config.js';
 export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';

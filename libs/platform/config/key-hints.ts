@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseNetwork } from './network.js';
 import { TomlFloat } from './toml-value.js';
 
 const DECIMAL = /^\+?(\d{1,12})(?:\.(\d{1,40}))?$/;
@@ -59,3 +60,8 @@ export const tokens = (what: string, example: string) =>
   );
 export const names = (what: string, pattern: RegExp, example: string) =>
   hint(z.array(hint(z.string().regex(pattern), what, example)), `a list of ${what}`, example);
+export const networks = (what: string, example: string) => {
+  const network = z.string().refine((value) => parseNetwork(value) !== null);
+  const list = z.array(hint(network, 'an IP address or a CIDR range', example));
+  return hint(list, `a list of the addresses of ${what}, as IP addresses or CIDR ranges`, example);
+};

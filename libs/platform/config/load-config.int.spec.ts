@@ -46,10 +46,21 @@ describe('where the configuration comes from', () => {
     expect(load({ ANTIPHON_CONFIG: '' }).source).toBeNull());
 
   it('prefers the token of the environment over the one of the file', () => {
-    expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret\n' }).gateway.token).toBe('from a secret');
-    write(cwd, 'antiphon.toml', '[gateway]\ntoken = "of the file"');
-    expect(load({ ANTIPHON_GATEWAY_TOKEN: 'from a secret' }).gateway.token).toBe('from a secret');
-    expect(load({ ANTIPHON_GATEWAY_TOKEN: '' }).gateway.token).toBe('of the file');
+    const [secret, own] = ['from a secret'.padEnd(32, '!'), 'of the file'.padEnd(32, '!')];
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: `${secret}\n` }).gateway.token).toBe(secret);
+    write(cwd, 'antiphon.toml', `[gateway]\ntoken = "${own}"`);
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: secret }).gateway.token).toBe(secret);
+    expect(load({ ANTIPHON_GATEWAY_TOKEN: '' }).gateway.token).toBe(own);
+  });
+
+  it('refuses a token of the environment that is under 32 characters, and does not show it', () => {
+    const error = refusal(() => load({ ANTIPHON_GATEWAY_TOKEN: 'x7'.repeat(15) }));
+    expect(error).toMatchObject({ code: 'CONFIG.INVALID' });
+    expect(configProblems(error)[0]).toMatchObject({
+      file: 'ANTIPHON_GATEWAY_TOKEN',
+      message: 'the token has 30 characters (not shown)',
+      expected: expect.stringContaining('at least 32 characters'),
+    });
   });
 
   it('never falls back from an explicit path', () => {
@@ -117,7 +128,7 @@ describe('plug-in files', () => {
 
 describe('warnings', () => {
   it('name a token file that other users may read', () => {
-    const file = write(cwd, 'antiphon.toml', '[gateway]\ntoken = "t"');
+    const file = write(cwd, 'antiphon.toml', `[gateway]\ntoken = "${'t'.repeat(32)}"`);
     expect(load().warnings).toEqual([]);
     chmodSync(file, 0o644);
     expect(load().warnings).toEqual([expect.stringContaining('chmod 600')]);

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { AntiphonConfig } from './antiphon-config.js';
-import { buildConfig, isSet } from './build-config.js';
+import { MIN_TOKEN_LENGTH, TOKEN_RULE, buildConfig, isSet } from './build-config.js';
 import { configError, errorCode, isMissing } from './config-problem.js';
 import type { ConfigErrorReason } from './config-problem.js';
 import { ConfigFile } from './config.schema.js';
@@ -105,10 +105,13 @@ const findFile = (options: LoadOptions): { path: string; bytes: Buffer } | null 
 };
 
 /** Overrides the token: in a container all services share the file, and the token is a secret. */
-const withEnvironmentToken = (config: AntiphonConfig, env: Environment): AntiphonConfig =>
-  isSet(env, TOKEN_VARIABLE)
-    ? { ...config, gateway: { ...config.gateway, token: (env[TOKEN_VARIABLE] ?? '').trim() } }
-    : config;
+const withEnvironmentToken = (config: AntiphonConfig, env: Environment): AntiphonConfig => {
+  if (!isSet(env, TOKEN_VARIABLE)) return config;
+  const token = (env[TOKEN_VARIABLE] ?? '').trim();
+  if (token.length < MIN_TOKEN_LENGTH)
+    fail('invalid', TOKEN_VARIABLE, `the token has ${token.length} characters (not shown)`, TOKEN_RULE);
+  return { ...config, gateway: { ...config.gateway, token } };
+};
 
 /**
  * Finds, reads and checks the configuration. The first of these wins: `ANTIPHON_CONFIG`,

@@ -25,7 +25,7 @@ const rendered = (text: string): string => {
 describe('defaults', () => {
   it('listen on loopback, know no token and no limit, and have one agent with the bundled tools', () =>
     expect(parse('')).toMatchObject({
-      gateway: { host: '127.0.0.1', token: null },
+      gateway: { host: '127.0.0.1', token: null, trustedProxies: [], loopbackWithoutToken: true },
       providers: [{ kind: 'scripted' }],
       agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
       budgets: { session: null, daily: null, monthly: null },
@@ -110,7 +110,7 @@ describe('a file with mistakes', () => {
     expect(problems('[gateway]\nprot = 1')[0]).toMatchObject({
       message: 'unknown key',
       nearest: 'port',
-      expected: 'one of host, port, token',
+      expected: 'one of host, port, token, trusted_proxies, loopback_without_token, limits',
       example: 'port = 7400',
     }));
 
@@ -141,6 +141,11 @@ describe('a file with mistakes', () => {
     ['[gateway]\nport = 65536', 'gateway.port'],
     ['[gateway]\nport = 80.0', 'gateway.port'],
     ['[gateway]\ntoken = ""', 'gateway.token'],
+    [`[gateway]\ntoken = "${'t'.repeat(31)}"`, 'gateway.token'],
+    ['[gateway]\ntrusted_proxies = ["10.0.0.0/33"]', 'gateway.trusted_proxies[0]'],
+    ['[gateway]\ntrusted_proxies = ["proxy"]', 'gateway.trusted_proxies[0]'],
+    ['[gateway]\nloopback_without_token = "no"', 'gateway.loopback_without_token'],
+    ['[gateway.limits]\nrequests_per_second = -1', 'gateway.limits.requests_per_second'],
     ['[gateway]\nhost = "192.168.1.5"', 'gateway.host'],
     ['[budgets]\nsession = nan', 'budgets.session'],
     ['[budgets]\nsession_usd = 0.0000001', 'budgets.session_usd'],
@@ -217,7 +222,7 @@ describe('secrets', () => {
 
   it('are redacted in the shown configuration', () => {
     const shown = redactedConfig(
-      parse('[gateway]\ntoken = "REAL"\n[[agents]]\nid = "a"\nsystem_prompt = "REAL"'),
+      parse(`[gateway]\ntoken = "${'REAL'.repeat(8)}"\n[[agents]]\nid = "a"\nsystem_prompt = "REAL"`),
     );
     expect(JSON.stringify(shown)).not.toContain('REAL');
     expect(redactedConfig(parse('')).gateway.token).toBeNull();

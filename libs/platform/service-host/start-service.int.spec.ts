@@ -86,7 +86,10 @@ describe('a started service', () => {
     };
     const gateway = { service: 'gateway', module: HostedModule } as const;
     await expect(start({ ...gateway, env })).rejects.toMatchObject({ code: 'GATEWAY.TOKEN_MISSING' });
-    const guarded = await start({ ...gateway, env: { ...env, ANTIPHON_GATEWAY_TOKEN: 'a-secret' } });
+    const guarded = await start({
+      ...gateway,
+      env: { ...env, ANTIPHON_GATEWAY_TOKEN: 'a-secret'.repeat(4) },
+    });
     expect(guarded.host).toBe('0.0.0.0');
   });
 

@@ -39,7 +39,14 @@ const AGENT: AgentConfig = {
 
 export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => ({
   source: null,
-  gateway: { host: '127.0.0.1', port: 0, token: null },
+  gateway: {
+    host: '127.0.0.1',
+    port: 0,
+    token: null,
+    trustedProxies: [],
+    loopbackWithoutToken: true,
+    limits: { requestsPerSecond: 0, framesPerSecond: 0, bytesPerSecond: 0 },
+  },
   providers: [],
   agents: [{ ...AGENT, ...agent }],
   plugins: [],

@@ -2,51 +2,57 @@ import { Controller, Inject } from '@nestjs/common';
 import { answerApproval, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView, Approver } from '@antiphon/contracts/agent';
 import { ApprovalAnswerParams, ApprovalParams, ApprovalsQuery } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
 import { APPROVAL_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
-import { WORKSPACE, type GatewayRequests } from '../gateway.ports.js';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import { HandleRoute } from './handle-route.js';
 
 type Routes = typeof APPROVAL_ROUTES;
 
 /**
- * Approver of every request until API keys tell callers apart: the operator of this installation.
- * The agent service checks the role and refuses credentials of agents.
+ * Returns a principal as an approver. The agent service compares its role with the approval's.
  */
-const OPERATOR: Approver = { caller: 'operator', role: 'admin', agentId: null };
+const approverOf = ({ caller, role, agentId, name }: Principal): Approver => ({
+  caller,
+  role,
+  agentId,
+  name,
+});
 
 /** Serves approvals: tool calls that wait for a decision. */
 @Controller()
 export class ApprovalsController {
-  constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(WORKSPACE) private readonly workspace: string,
-  ) {}
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
 
   @HandleRoute(APPROVAL_ROUTES.listApprovals)
-  list({
-    query: { session: sessionId, ...query },
-  }: RouteInput<Routes['listApprovals']>): Promise<z.output<typeof listApprovals.reply>> {
-    return this.requests.request(listApprovals, { workspace: this.workspace, sessionId, ...query });
+  list(
+    { query: { session: sessionId, ...query } }: RouteInput<Routes['listApprovals']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listApprovals.reply>> {
+    return this.requests.request(listApprovals, { workspace, sessionId, ...query });
   }
 
   @HandleRoute(APPROVAL_ROUTES.getApproval)
-  get({ params }: RouteInput<Routes['getApproval']>): Promise<ApprovalView> {
-    return this.requests.request(getApproval, { workspace: this.workspace, approvalId: params.id });
+  get(
+    { params }: RouteInput<Routes['getApproval']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<ApprovalView> {
+    return this.requests.request(getApproval, { workspace, approvalId: params.id });
   }
 
   @HandleRoute(APPROVAL_ROUTES.answerApproval)
-  answer({
-    params,
-    body,
-  }: RouteInput<Routes['answerApproval']>): Promise<z.output<typeof answerApproval.reply>> {
-    const { workspace } = this;
+  answer(
+    { params, body }: RouteInput<Routes['answerApproval']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof answerApproval.reply>> {
     return this.requests.request(answerApproval, {
-      workspace,
+      workspace: principal.workspace,
       approvalId: params.id,
-      approver: OPERATOR,
+      approver: approverOf(principal),
       ...body,
     });
   }
@@ -54,12 +60,10 @@ export class ApprovalsController {
 
 /** Returns `approval.answer`, `approval.list` and `approval.get` of the WebSocket. */
 export const approvalMethods = (requests: GatewayRequests): RpcMethod[] => [
-  defineMethod('approval.answer', ApprovalAnswerParams, async ({ params, workspace }): Promise<RpcResult> => {
-    const { recorded } = await requests.request(answerApproval, {
-      workspace,
-      approver: OPERATOR,
-      ...params,
-    });
+  defineMethod('approval.answer', ApprovalAnswerParams, async ({ params, principal }): Promise<RpcResult> => {
+    const { workspace } = principal;
+    const approver = approverOf(principal);
+    const { recorded } = await requests.request(answerApproval, { workspace, approver, ...params });
     return { recorded };
   }),
   defineMethod('approval.list', ApprovalsQuery, ({ params: { session: sessionId, ...query }, workspace }) =>

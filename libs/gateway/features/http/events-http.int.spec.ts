@@ -9,7 +9,7 @@ import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { DATABASE_POOL, ProblemFilter } from '@antiphon/service-host';
 import { createTestDatabase, type TestDatabase } from '@antiphon/testing';
-import { WORKSPACE } from '../gateway.ports.js';
+import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import { EventsController } from './events.controller.js';
 
 interface Listed {
@@ -71,13 +71,15 @@ beforeAll(async () => {
   const module = {
     module: class SpecModule {},
     controllers: [EventsController],
-    providers: [
-      { provide: DATABASE_POOL, useValue: pools[1] },
-      { provide: WORKSPACE, useValue: 'default' },
-    ],
+    providers: [{ provide: DATABASE_POOL, useValue: pools[1] }],
   };
   app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter(), { logger: false });
   app.useGlobalFilters(new ProblemFilter(silentLogger));
+  const fastify = app.getHttpAdapter().getInstance();
+  fastify.addHook('onRequest', (request, _reply, done) => {
+    request.principal = LOCAL_OPERATOR;
+    done();
+  });
   await app.init();
 }, 60_000);
 afterAll(async () => {

@@ -1,5 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import type { EventsQuery } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
 import { decodeCursor, encodeCursor, epochOfCursor } from '@antiphon/contracts/log';
 import { GATEWAY_ROUTES, type EventView, type RouteInput } from '@antiphon/contracts/reference';
 import { TYPES_BY_SEVERITY, severityOf } from '@antiphon/gateway-domain';
@@ -7,7 +8,7 @@ import { conflict, invalid } from '@antiphon/kernel';
 import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { WORKSPACE } from '../gateway.ports.js';
+import { CurrentPrincipal } from '../access/access-guard.js';
 import { HandleRoute } from './handle-route.js';
 
 type LoggedEvent = z.output<typeof EventView>;
@@ -144,13 +145,13 @@ export const readEventPage = async (
 /** Serves the event log of the caller's workspace. */
 @Controller()
 export class EventsController {
-  constructor(
-    @Inject(DATABASE_POOL) private readonly pool: Pool,
-    @Inject(WORKSPACE) private readonly workspace: string,
-  ) {}
+  constructor(@Inject(DATABASE_POOL) private readonly pool: Pool) {}
 
   @HandleRoute(GATEWAY_ROUTES.readEvents)
-  read({ query }: RouteInput<typeof GATEWAY_ROUTES.readEvents>): Promise<EventPage> {
-    return readEventPage(this.pool, this.workspace, query);
+  read(
+    { query }: RouteInput<typeof GATEWAY_ROUTES.readEvents>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<EventPage> {
+    return readEventPage(this.pool, workspace, query);
   }
 }

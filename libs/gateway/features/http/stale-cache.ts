@@ -1,4 +1,4 @@
-import { toAppError } from '@antiphon/kernel';
+import { createBoundedMap, toAppError } from '@antiphon/kernel';
 
 /** A value, and whether it comes from the cache. */
 export interface Cached<T> {
@@ -6,18 +6,25 @@ export interface Cached<T> {
   readonly stale: boolean;
 }
 
+/** Maximum number of workspaces whose last value is stored. */
+const MAX_WORKSPACES = 1_000;
+
 /**
- * Creates a reader that falls back to the last value while an engine is down. Without a value so
- * far, and for errors that are not transient, the error of `read` is thrown.
+ * Creates a reader that falls back to a workspace's last value while an engine is down. Without a
+ * value so far, and for errors that are not transient, the error of `read` is thrown.
  */
-export const createStaleCache = <T>(read: () => Promise<T>): (() => Promise<Cached<T>>) => {
-  let last: { readonly value: T } | null = null;
-  return async () => {
+export const createStaleCache = <T>(
+  read: (workspace: string) => Promise<T>,
+): ((workspace: string) => Promise<Cached<T>>) => {
+  const values = createBoundedMap<{ readonly value: T }>(MAX_WORKSPACES);
+  return async (workspace) => {
     try {
-      last = { value: await read() };
-      return { ...last, stale: false };
+      const value = await read(workspace);
+      values.put(workspace, { value });
+      return { value, stale: false };
     } catch (error) {
-      if (last === null || toAppError(error).kind !== 'transient') throw error;
+      const last = values.get(workspace);
+      if (last === undefined || toAppError(error).kind !== 'transient') throw error;
       return { ...last, stale: true };
     }
   };

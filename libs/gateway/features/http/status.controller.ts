@@ -1,23 +1,24 @@
 import { Controller, Inject } from '@nestjs/common';
 import type { AntiphonConfig } from '@antiphon/config';
+import type { Principal } from '@antiphon/contracts/identity';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
 import { listPlugins } from '@antiphon/contracts/sandbox';
 import { translateDatabaseError } from '@antiphon/database';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
 import { STATUS, type GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
 import { createStaleCache, type Cached } from './stale-cache.js';
 
 export type Status = z.output<typeof StatusView>;
-/** Returns the status of the installation. */
-export type StatusReader = () => Promise<Status>;
+/** Returns the status of the installation, with the plug-ins and sessions of a workspace. */
+export type StatusReader = (workspace: string) => Promise<Status>;
 
 export interface StatusDeps {
   readonly requests: GatewayRequests;
   readonly pool: Pool;
-  readonly workspace: string;
   readonly config: AntiphonConfig;
   readonly version: string;
   /** Returns the milliseconds since this gateway started. */
@@ -72,17 +73,18 @@ const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
 
 /** Creates the reader of the status. It asks all services concurrently. */
 export const createStatusReader = (deps: StatusDeps): StatusReader => {
-  const { requests, pool, workspace, config, version, uptimeMs, temporalUi } = deps;
+  const { requests, pool, config, version, uptimeMs, temporalUi } = deps;
   const readPlugins = createStaleCache(
-    async () => (await requests.request(listPlugins, { workspace })).plugins as unknown as Status['plugins'],
+    async (workspace) =>
+      (await requests.request(listPlugins, { workspace })).plugins as unknown as Status['plugins'],
   );
-  const readSessions = createStaleCache(() => countSessions(pool, workspace));
+  const readSessions = createStaleCache((workspace) => countSessions(pool, workspace));
 
-  return async () => {
+  return async (workspace) => {
     const [reports, plugins, sessions] = await Promise.all([
       Promise.all(SERVICES.map((service) => readHealth(deps, service))),
-      valueOrNull(readPlugins()),
-      valueOrNull(readSessions()),
+      valueOrNull(readPlugins(workspace)),
+      valueOrNull(readSessions(workspace)),
     ]);
     const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
     return {
@@ -110,7 +112,7 @@ export class StatusController {
   constructor(@Inject(STATUS) private readonly status: StatusReader) {}
 
   @HandleRoute(GATEWAY_ROUTES.health)
-  read(): Promise<Status> {
-    return this.status();
+  read(_input: unknown, @CurrentPrincipal() { workspace }: Principal): Promise<Status> {
+    return this.status(workspace);
   }
 }

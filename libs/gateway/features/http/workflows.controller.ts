@@ -11,109 +11,130 @@ import {
   validateWorkflow,
 } from '@antiphon/contracts/agent';
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
+import type { Principal } from '@antiphon/contracts/identity';
 import { RUN_ROUTES, WORKFLOW_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
-import { HTTP_CALLER, WORKSPACE, type GatewayRequests } from '../gateway.ports.js';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
 
 type Workflows = typeof WORKFLOW_ROUTES;
 type Runs = typeof RUN_ROUTES;
 
+/** Returns the fields of a principal that every command carries. */
+const commonOf = ({ workspace, caller }: Principal) => ({ workspace, caller });
+
 /** Serves saved workflows. */
 @Controller()
 export class WorkflowsController {
-  private readonly common: { readonly workspace: string; readonly caller: string };
-
-  constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(WORKSPACE) workspace: string,
-  ) {
-    this.common = { workspace, caller: HTTP_CALLER };
-  }
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
 
   @HandleRoute(WORKFLOW_ROUTES.listWorkflows)
-  list({ query }: RouteInput<Workflows['listWorkflows']>): Promise<z.output<typeof listWorkflows.reply>> {
-    return this.requests.request(listWorkflows, { workspace: this.common.workspace, ...query });
+  list(
+    { query }: RouteInput<Workflows['listWorkflows']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listWorkflows.reply>> {
+    return this.requests.request(listWorkflows, { workspace, ...query });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.createWorkflow)
-  create({ body, idempotencyKey }: RouteInput<Workflows['createWorkflow']>): Promise<WorkflowView> {
-    return this.requests.request(saveWorkflow, { ...this.common, ...body, idempotencyKey });
+  create(
+    { body, idempotencyKey }: RouteInput<Workflows['createWorkflow']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<WorkflowView> {
+    return this.requests.request(saveWorkflow, { ...commonOf(principal), ...body, idempotencyKey });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.getWorkflow)
-  get({ params }: RouteInput<Workflows['getWorkflow']>): Promise<WorkflowView> {
-    return this.requests.request(getWorkflow, { workspace: this.common.workspace, workflowId: params.id });
+  get(
+    { params }: RouteInput<Workflows['getWorkflow']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<WorkflowView> {
+    return this.requests.request(getWorkflow, { workspace, workflowId: params.id });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.replaceWorkflow)
-  replace({ params, body, idempotencyKey }: RouteInput<Workflows['replaceWorkflow']>): Promise<WorkflowView> {
+  replace(
+    { params, body, idempotencyKey }: RouteInput<Workflows['replaceWorkflow']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<WorkflowView> {
     const workflowId = params.id;
-    return this.requests.request(saveWorkflow, { ...this.common, workflowId, ...body, idempotencyKey });
+    const common = commonOf(principal);
+    return this.requests.request(saveWorkflow, { ...common, workflowId, ...body, idempotencyKey });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.deleteWorkflow)
-  async remove({ params }: RouteInput<Workflows['deleteWorkflow']>): Promise<void> {
-    await this.requests.request(deleteWorkflow, { ...this.common, workflowId: params.id });
+  async remove(
+    { params }: RouteInput<Workflows['deleteWorkflow']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<void> {
+    await this.requests.request(deleteWorkflow, { ...commonOf(principal), workflowId: params.id });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.validateWorkflow)
-  validate({ params }: RouteInput<Workflows['validateWorkflow']>): Promise<WorkflowView> {
-    return this.requests.request(validateWorkflow, { ...this.common, workflowId: params.id });
+  validate(
+    { params }: RouteInput<Workflows['validateWorkflow']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<WorkflowView> {
+    return this.requests.request(validateWorkflow, { ...commonOf(principal), workflowId: params.id });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.startWorkflow)
-  async start({ params, body, idempotencyKey }: RouteInput<Workflows['startWorkflow']>): Promise<RunView> {
+  async start(
+    { params, body, idempotencyKey }: RouteInput<Workflows['startWorkflow']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<RunView> {
     const { runId } = await this.requests.request(startRun, {
-      ...this.common,
+      ...commonOf(principal),
       what: { workflowId: params.id },
       inputs: body.inputs,
       idempotencyKey,
     });
-    return this.requests.request(getRun, { workspace: this.common.workspace, runId });
+    return this.requests.request(getRun, { workspace: principal.workspace, runId });
   }
 }
 
 /** Serves runs, of saved workflows and of definitions that are not saved. */
 @Controller()
 export class RunsController {
-  constructor(
-    @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(WORKSPACE) private readonly workspace: string,
-  ) {}
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
 
   @HandleRoute(RUN_ROUTES.listRuns)
-  list({
-    query: { workflow: workflowId, ...query },
-  }: RouteInput<Runs['listRuns']>): Promise<z.output<typeof listRuns.reply>> {
-    return this.requests.request(listRuns, { workspace: this.workspace, workflowId, ...query });
+  list(
+    { query: { workflow: workflowId, ...query } }: RouteInput<Runs['listRuns']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listRuns.reply>> {
+    return this.requests.request(listRuns, { workspace, workflowId, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.startRun)
-  async start({ body, idempotencyKey }: RouteInput<Runs['startRun']>): Promise<RunView> {
+  async start(
+    { body, idempotencyKey }: RouteInput<Runs['startRun']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<RunView> {
     const { runId } = await this.requests.request(startRun, {
-      workspace: this.workspace,
-      caller: HTTP_CALLER,
+      ...commonOf(principal),
       what: { source: body.workflow },
       inputs: body.inputs,
       idempotencyKey,
     });
-    return this.read(runId);
+    return this.requests.request(getRun, { workspace: principal.workspace, runId });
   }
 
   @HandleRoute(RUN_ROUTES.getRun)
-  get({ params }: RouteInput<Runs['getRun']>): Promise<RunView> {
-    return this.read(params.id);
+  get(
+    { params }: RouteInput<Runs['getRun']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<RunView> {
+    return this.requests.request(getRun, { workspace, runId: params.id });
   }
 
   @HandleRoute(RUN_ROUTES.cancelRun)
-  cancel({ params }: RouteInput<Runs['cancelRun']>): Promise<z.output<typeof cancelRun.reply>> {
-    const { workspace } = this;
-    return this.requests.request(cancelRun, { workspace, caller: HTTP_CALLER, runId: params.id });
-  }
-
-  private read(runId: string): Promise<RunView> {
-    return this.requests.request(getRun, { workspace: this.workspace, runId });
+  cancel(
+    { params }: RouteInput<Runs['cancelRun']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof cancelRun.reply>> {
+    return this.requests.request(cancelRun, { ...commonOf(principal), runId: params.id });
   }
 }

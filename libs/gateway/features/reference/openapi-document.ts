@@ -65,7 +65,10 @@ const successOf = ({ reply, example }: HttpRoute): JsonObject => {
 };
 
 const responsesOf = (route: HttpRoute): JsonObject => {
-  const problems = { ...(route.open ? {} : { ...COMMON, ...UNAUTHENTICATED }), ...route.problems };
+  const problems = {
+    ...(route.access === 'open' ? {} : { ...COMMON, ...UNAUTHENTICATED }),
+    ...route.problems,
+  };
   return {
     [route.reply.status ?? 200]: successOf(route),
     ...Object.fromEntries(Object.entries(problems).map(([status, why]) => [status, problemResponse(why)])),
@@ -94,7 +97,7 @@ const operationOf = (route: HttpRoute): JsonObject => ({
   ],
   ...requestBodyOf(route),
   responses: responsesOf(route),
-  security: route.open ? [] : [{ token: [] }, {}],
+  security: route.access === 'open' ? [] : [{ token: [] }, {}],
 });
 
 /**

@@ -1,11 +1,13 @@
 import { Readable } from 'node:stream';
 import { Controller, Inject, StreamableFile } from '@nestjs/common';
 import { forkSession } from '@antiphon/contracts/agent';
+import type { Principal } from '@antiphon/contracts/identity';
 import { SESSION_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
-import { HTTP_CALLER, WORKSPACE, type GatewayRequests } from '../gateway.ports.js';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { exportText, verifySession } from './export-session.js';
 
@@ -19,33 +21,31 @@ export class SessionsController {
   constructor(
     @Inject(EVENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
-    @Inject(WORKSPACE) private readonly workspace: string,
   ) {}
 
   @HandleRoute(SESSION_ROUTES.exportSession)
-  async export({
-    params: { id },
-    query: { format },
-  }: RouteInput<Routes['exportSession']>): Promise<StreamableFile> {
+  async export(
+    { params: { id }, query: { format } }: RouteInput<Routes['exportSession']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<StreamableFile> {
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
-    const header = await verifySession(this.store, this.workspace, id);
+    const header = await verifySession(this.store, workspace, id);
     const text = Readable.from(exportText(this.store, header, format));
     const disposition = `attachment; filename="session-${id}.${format}"`;
     return new StreamableFile(text, { type: MEDIA[format], disposition });
   }
 
   @HandleRoute(SESSION_ROUTES.forkSession)
-  fork({
-    params,
-    body,
-    idempotencyKey,
-  }: RouteInput<Routes['forkSession']>): Promise<z.output<typeof forkSession.reply>> {
+  fork(
+    { params, body, idempotencyKey }: RouteInput<Routes['forkSession']>,
+    @CurrentPrincipal() { workspace, caller }: Principal,
+  ): Promise<z.output<typeof forkSession.reply>> {
     return this.requests.request(forkSession, {
       ...body,
       sessionId: params.id,
-      workspace: this.workspace,
-      caller: HTTP_CALLER,
+      workspace,
+      caller,
       idempotencyKey,
     });
   }

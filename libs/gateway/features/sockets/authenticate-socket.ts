@@ -1,10 +1,11 @@
 import { ConnectParams, LIMITS, PROTOCOL_VERSION, RPC } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
 import type { JsonValue } from '@antiphon/kernel';
 import { nestsDeeperThan } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
-import type { TokenGate } from '../access/token-gate.js';
+import type { Authenticator } from '../access/authenticator.js';
 import type { ClientConnection } from './client-connection.js';
 
 /** First frame of a client that has to authenticate. Extra fields are ignored and grant nothing. */
@@ -13,25 +14,28 @@ const ConnectFrame = z.object({
   method: z.literal('connect'),
   params: ConnectParams.loose(),
 });
+type ConnectFrame = z.infer<typeof ConnectFrame>;
 
 /** Close code for a client that did not authenticate. */
 export const CLOSE_UNAUTHENTICATED = 4401;
+/** Close code for a client that authenticates while the keys cannot be read: try again. */
+const CLOSE_TRY_AGAIN = 1013;
 
 type Receive = (text: string, bytes: number) => void;
 
 export interface AuthenticationOptions {
   readonly socket: WebSocket;
   readonly connection: ClientConnection;
-  readonly gate: TokenGate;
-  /** True if the upgrade authenticated the client. */
-  readonly authenticated: boolean;
+  readonly authenticator: Pick<Authenticator, 'authenticate'>;
+  /** Principal of the upgrade; null if the client has to authenticate by its first frame. */
+  readonly principal: Principal | null;
   readonly capabilities: readonly string[];
   readonly logger: Logger;
   /** Called once after authentication. Returns the receiver of all further messages. */
-  readonly onReady: () => Receive;
+  readonly onReady: (principal: Principal) => Receive;
 }
 
-const parseConnect = (text: string): z.infer<typeof ConnectFrame> | undefined => {
+const parseConnect = (text: string): ConnectFrame | undefined => {
   if (nestsDeeperThan(text)) return undefined;
   try {
     return ConnectFrame.safeParse(JSON.parse(text)).data;
@@ -48,37 +52,65 @@ class SocketAuthentication {
   readonly #options: AuthenticationOptions;
   readonly #deadline: NodeJS.Timeout;
   #receive: Receive | null = null;
+  /** Messages that arrived while the credential is checked; null before. */
+  #held: Buffer[] | null = null;
 
   constructor(options: AuthenticationOptions) {
-    const { socket, authenticated } = options;
+    const { socket, principal } = options;
     this.#options = options;
     this.#deadline = setTimeout(() => this.#refuse('no connect frame came in time'), LIMITS.connectMs);
     socket.once('close', () => clearTimeout(this.#deadline));
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
-    if (authenticated) this.#accept();
+    if (principal) this.#accept(principal);
   }
 
   #onMessage(data: RawData, isBinary: boolean): void {
     const { socket, connection } = this.#options;
+    // A client whose key was revoked may ignore the close.
+    if (socket.readyState !== socket.OPEN) return;
     if (isBinary) return connection.close(1003, 'text frames only');
     const bytes = toBuffer(data);
     if (this.#receive) this.#receive(bytes.toString('utf8'), bytes.length);
-    else if (socket.readyState === socket.OPEN) this.#authenticate(bytes.toString('utf8'));
+    else if (this.#held) this.#held.push(bytes);
+    else void this.#connect(bytes.toString('utf8'));
   }
 
-  #authenticate(text: string): void {
-    const { connection, gate } = this.#options;
+  async #connect(text: string): Promise<void> {
+    const { socket, connection } = this.#options;
     const frame = parseConnect(text);
     if (!frame) return this.#refuse('the first frame must be {"method":"connect","params":{"token":"…"}}');
-    if (!gate.accepts(frame.params.token)) {
-      gate.recordFailure(connection.address);
-      return this.#refuse('the token is not valid', frame.id ?? null);
+    this.#held = [];
+    socket.pause();
+    try {
+      const principal = await this.#authenticate(frame);
+      if (!principal || socket.readyState !== socket.OPEN) return;
+      this.#accept(principal);
+      if (frame.id !== undefined) connection.respond(frame.id, { connectionId: connection.connectionId });
+      for (const bytes of this.#held) this.#receive?.(bytes.toString('utf8'), bytes.length);
+    } finally {
+      socket.resume();
     }
-    this.#accept();
-    if (frame.id !== undefined) connection.respond(frame.id, { connectionId: connection.connectionId });
   }
 
-  #accept(): void {
+  /** Returns the principal of a frame's token. Closes the socket and returns null for none. */
+  async #authenticate({ id = null, params: { token } }: ConnectFrame): Promise<Principal | null> {
+    const { authenticator, connection, logger } = this.#options;
+    const { connectionId, address } = connection;
+    try {
+      const { principal, retryAfterSeconds } = await authenticator.authenticate(token, address);
+      if (principal) return principal;
+      if (retryAfterSeconds === 0) this.#refuse('the token is not valid', { id });
+      else this.#refuse('too many failed attempts', { id, code: RPC.exhausted, data: { retryAfterSeconds } });
+    } catch (error) {
+      clearTimeout(this.#deadline);
+      logger.warn({ connectionId, address, err: error }, 'socket authentication failed');
+      connection.fail(id, error, connectionId);
+      connection.close(CLOSE_TRY_AGAIN, 'try again');
+    }
+    return null;
+  }
+
+  #accept(principal: Principal): void {
     const { connection, capabilities, onReady } = this.#options;
     clearTimeout(this.#deadline);
     connection.send({
@@ -87,15 +119,22 @@ class SocketAuthentication {
       capabilities: [...capabilities],
       connectionId: connection.connectionId,
     });
-    this.#receive = onReady();
+    this.#receive = onReady(principal);
   }
 
-  #refuse(reason: string, id: JsonValue = null): void {
+  #refuse(
+    reason: string,
+    {
+      id = null,
+      code = RPC.unauthenticated,
+      data = {},
+    }: { readonly id?: JsonValue; readonly code?: number; readonly data?: Record<string, JsonValue> } = {},
+  ): void {
     const { connection, logger } = this.#options;
     clearTimeout(this.#deadline);
     const { connectionId, address } = connection;
     logger.info({ connectionId, address, reason }, 'socket not authenticated');
-    connection.send({ id, error: { code: RPC.unauthenticated, message: reason, data: {} } });
+    connection.send({ id, error: { code, message: reason, data } });
     connection.close(CLOSE_UNAUTHENTICATED, 'unauthenticated');
   }
 }

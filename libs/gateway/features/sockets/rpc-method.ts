@@ -1,4 +1,6 @@
 import type { RpcRequest } from '@antiphon/contracts/gateway';
+import type { Access, Principal } from '@antiphon/contracts/identity';
+import { accessOfMethod, type SocketMethodName } from '@antiphon/contracts/reference';
 import { invalid, type JsonValue } from '@antiphon/kernel';
 import { z } from 'zod';
 import type { ClientConnection } from './client-connection.js';
@@ -8,8 +10,10 @@ export interface RpcCall<Params> {
   readonly connection: ClientConnection;
   readonly id: RpcRequest['id'];
   readonly params: Params;
+  readonly principal: Principal;
+  /** Workspace of the principal. */
   readonly workspace: string;
-  /** Principal of the request, which scopes its idempotency key. */
+  /** Caller of the principal, which scopes the idempotency key. */
   readonly caller: string;
   /** Id of the request in log lines and errors. */
   readonly requestId: string;
@@ -20,6 +24,8 @@ export type RpcResult = JsonValue | undefined;
 
 export interface RpcMethod {
   readonly name: string;
+  /** Rule that the principal of a request has to satisfy. */
+  readonly access: Access;
   readonly handle: (call: RpcCall<Readonly<Record<string, unknown>>>) => Promise<RpcResult>;
 }
 
@@ -34,15 +40,16 @@ const describeIssue = (issue: Issue): string => {
 };
 
 /**
- * Defines a method whose params are validated by a schema. Invalid params are refused with the
- * names of the fields.
+ * Defines a method of the reference, which has its access rule. Params are validated by a schema.
+ * Invalid ones are refused with the names of the fields.
  */
 export const defineMethod = <Params>(
-  name: string,
+  name: SocketMethodName,
   schema: z.ZodType<Params>,
   handle: (call: RpcCall<Params>) => Promise<RpcResult>,
 ): RpcMethod => ({
   name,
+  access: accessOfMethod(name),
   handle: async (call) => {
     const parsed = schema.safeParse(call.params);
     if (parsed.success) return handle({ ...call, params: parsed.data });
@@ -65,9 +72,9 @@ export const createMethodTable = (methods: readonly RpcMethod[]): MethodTable =>
 const NoParams = z.strictObject({});
 
 /** Returns `ping`, `status`, and `connect` for a connection that is already authenticated. */
-export const connectionMethods = (readStatus: () => Promise<JsonValue>): RpcMethod[] => [
+export const connectionMethods = (readStatus: (workspace: string) => Promise<JsonValue>): RpcMethod[] => [
   defineMethod('ping', NoParams, () => Promise.resolve('pong')),
-  defineMethod('status', NoParams, () => readStatus()),
+  defineMethod('status', NoParams, ({ workspace }) => readStatus(workspace)),
   // A client need not know whether a token is configured, so that `connect` is valid at any time.
   defineMethod('connect', z.object({}), ({ connection }) =>
     Promise.resolve({ connectionId: connection.connectionId }),

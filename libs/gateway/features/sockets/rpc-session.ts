@@ -1,4 +1,5 @@
 import { RPC, type RpcRequest } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
 import { exhausted, type Ids, type JsonValue } from '@antiphon/kernel';
 import {
   contextFrom,
@@ -9,6 +10,7 @@ import {
   type Logger,
   type SpanStart,
 } from '@antiphon/observability';
+import { authorize } from '../access/access-guard.js';
 import type { ClientConnection } from './client-connection.js';
 import type { MethodTable, RpcMethod } from './rpc-method.js';
 import { isFault, isServerFault, parseFrame, type RpcFault } from './rpc-protocol.js';
@@ -16,8 +18,7 @@ import { isFault, isServerFault, parseFrame, type RpcFault } from './rpc-protoco
 export interface RpcSessionOptions {
   readonly connection: ClientConnection;
   readonly methods: MethodTable;
-  readonly workspace: string;
-  readonly caller: string;
+  readonly principal: Principal;
   readonly logger: Logger;
   readonly ids: Ids;
   /** Trace context of the upgrade, for requests without their own. */
@@ -55,14 +56,14 @@ export class RpcSession {
   }
 
   #start(request: RpcRequest | RpcFault): void {
-    const { ids, workspace, traceparent } = this.#options;
+    const { ids, principal, traceparent } = this.#options;
     const requestId = ids.next();
     const own = isFault(request) ? undefined : request.traceparent;
     const context = contextFrom('gateway', {
       correlationId: requestId,
       traceparent: typeof own === 'string' ? own : traceparent,
     });
-    runWithContext({ ...context, workspace }, () => {
+    runWithContext({ ...context, workspace: principal.workspace }, () => {
       if (isFault(request)) this.#refuse(request, requestId);
       else this.#dispatch(request, requestId);
     });
@@ -82,12 +83,15 @@ export class RpcSession {
   }
 
   async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, requestId: string): Promise<void> {
-    const { connection, workspace, caller } = this.#options;
+    const { connection, principal } = this.#options;
+    authorize(principal, method.access);
     if (this.#open >= MAX_OPEN_REQUESTS)
       throw exhausted('GATEWAY.TOO_MANY_REQUESTS', 'too many open requests');
     this.#open++;
     try {
-      const result = await method.handle({ connection, id, params, workspace, caller, requestId });
+      const { workspace, caller } = principal;
+      const call = { connection, id, params, principal, workspace, caller, requestId };
+      const result = await method.handle(call);
       if (result !== undefined) connection.respond(id, result);
     } finally {
       this.#open--;

@@ -1,13 +1,15 @@
 import type { Server } from 'node:http';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Principal } from '@antiphon/contracts/identity';
 import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
-import type { TokenGate } from '../access/token-gate.js';
+import type { Authenticator } from '../access/authenticator.js';
+import { CredentialWatch } from '../access/credential-watch.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { METHODS, SESSION_FEEDS, TOKEN_GATE, WORKSPACE } from '../gateway.ports.js';
+import { AUTHENTICATOR, METHODS, SESSION_FEEDS } from '../gateway.ports.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
@@ -19,11 +21,10 @@ import type { SocketPeer } from './socket-server.js';
 /** Maximum number of open sockets of one gateway. An idle socket costs about 20 kB. */
 const MAX_SOCKETS = 20_000;
 
-/**
- * Returns the principal of a socket. All clients of a kind are one principal until API keys tell
- * them apart.
- */
-const callerOf = (gate: TokenGate): string => (gate.required ? 'token' : 'loopback');
+/** Close code for a client whose key was revoked or expired. */
+const CLOSE_REVOKED = 4403;
+/** Time for such a client to answer the close, ms. */
+const CLOSE_GRACE_MS = 300;
 
 /** Accepts sockets while the gateway runs. */
 @Injectable()
@@ -33,19 +34,19 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
-    @Inject(TOKEN_GATE) private readonly gate: TokenGate,
+    @Inject(AUTHENTICATOR) private readonly authenticator: Authenticator,
+    @Inject(CredentialWatch) private readonly credentials: CredentialWatch,
     @Inject(METHODS) private readonly methods: MethodTable,
     @Inject(SESSION_FEEDS) private readonly feeds: SessionFeeds,
-    @Inject(WORKSPACE) private readonly workspace: string,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
     @Inject(EngineStatusBroadcaster) private readonly engineStatus: EngineStatusBroadcaster,
   ) {}
 
   onApplicationBootstrap(): void {
-    const { gate, logger, ids } = this;
+    const { authenticator, logger, ids } = this;
     this.server = attachSocketServer(this.host.httpAdapter.getHttpServer() as Server, {
-      gate,
+      authenticator,
       logger,
       ids,
       maxSockets: MAX_SOCKETS,
@@ -58,17 +59,35 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     this.feeds.close();
   }
 
-  private accept(socket: WebSocket, { address, authenticated, traceparent }: SocketPeer): void {
-    const { gate, logger, ids, methods, workspace } = this;
+  private accept(socket: WebSocket, { address, principal, traceparent }: SocketPeer): void {
+    const { authenticator, logger, ids, methods } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
-    const caller = callerOf(gate);
-    const session = new RpcSession({ connection, methods, workspace, caller, traceparent, logger, ids });
     const capabilities = [...methods.keys()];
-    const onReady = () => {
+    const onReady = (authenticated: Principal) => {
+      const session = new RpcSession({
+        connection,
+        methods,
+        principal: authenticated,
+        traceparent,
+        logger,
+        ids,
+      });
+      this.closeWithCredential(socket, connection, authenticated);
       this.engineStatus.subscribe(connection);
       return (text: string, bytes: number) => session.receive(text, bytes);
     };
-    authenticateSocket({ socket, connection, gate, authenticated, capabilities, logger, onReady });
+    authenticateSocket({ socket, connection, authenticator, principal, capabilities, logger, onReady });
+  }
+
+  /** Closes the socket once its key is revoked or expires. A peer that does not answer is cut off. */
+  private closeWithCredential(socket: WebSocket, connection: ClientConnection, principal: Principal): void {
+    const unwatch = this.credentials.watch(principal, (reason) => {
+      const { connectionId } = connection;
+      this.logger.info({ connectionId, keyId: principal.keyId, reason }, 'socket credential ended');
+      connection.close(CLOSE_REVOKED, reason);
+      setTimeout(() => socket.terminate(), CLOSE_GRACE_MS).unref();
+    });
+    connection.addCleanup(unwatch);
   }
 }

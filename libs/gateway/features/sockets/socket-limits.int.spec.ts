@@ -4,11 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { WebSocket } from 'ws';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { createTokenGate } from '../access/token-gate.js';
+import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
+import { NO_IDENTITIES } from '../access/identities.port.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
-import { createMethodTable, defineMethod } from './rpc-method.js';
+import { createMethodTable, type RpcMethod } from './rpc-method.js';
 import { RpcSession } from './rpc-session.js';
-import { z } from 'zod';
 import { attachSocketServer } from './socket-server.js';
 
 const http = createServer();
@@ -20,11 +20,19 @@ const serverSides = new Map<WebSocket, WebSocket>();
 let server: ReturnType<typeof attachSocketServer>;
 
 /** A method that never settles, so that its requests stay open. */
-const wait = defineMethod('wait', z.object({}), () => new Promise<undefined>(() => undefined));
+const wait: RpcMethod = {
+  name: 'wait',
+  access: 'authenticated',
+  handle: () => new Promise<undefined>(() => undefined),
+};
 
 beforeAll(async () => {
   server = attachSocketServer(http, {
-    gate: createTokenGate(null, systemClock),
+    authenticator: new Authenticator({
+      gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [] },
+      identities: NO_IDENTITIES,
+      clock: systemClock,
+    }),
     logger: silentLogger,
     ids: uuidIds,
     maxSockets: 2,
@@ -38,7 +46,7 @@ beforeAll(async () => {
       );
       connections.push(connection);
       const methods = createMethodTable([wait]);
-      const session = { connection, methods, workspace: 'default', caller: 'spec', traceparent: undefined };
+      const session = { connection, methods, principal: LOCAL_OPERATOR, traceparent: undefined };
       const rpc = new RpcSession({ ...session, logger: silentLogger, ids: uuidIds });
       socket.on('message', (data: Buffer) => rpc.receive(data.toString('utf8'), data.length));
     },

@@ -1,15 +1,16 @@
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { LIMITS } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
 import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { checkWebSocketPatch } from '@antiphon/unsafe';
 import { WebSocket, WebSocketServer } from 'ws';
+import type { Authenticator } from '../access/authenticator.js';
 import { admitUpgrade, type Admission } from '../access/request-guard.js';
-import type { TokenGate } from '../access/token-gate.js';
 
 export interface SocketServerOptions {
-  readonly gate: TokenGate;
+  readonly authenticator: Authenticator;
   readonly logger: Logger;
   readonly ids: Ids;
   /** Maximum number of open sockets. */
@@ -19,7 +20,8 @@ export interface SocketServerOptions {
 
 export interface SocketPeer {
   readonly address: string;
-  readonly authenticated: boolean;
+  /** Null if the client has to authenticate by its first frame. */
+  readonly principal: Principal | null;
   /** W3C trace context of the upgrade. */
   readonly traceparent: string | undefined;
 }
@@ -78,7 +80,7 @@ export const attachSocketServer = (
   http: Server,
   options: SocketServerOptions,
 ): { close(): Promise<void> } => {
-  const { gate, logger, ids, maxSockets, onSocket } = options;
+  const { authenticator, logger, ids, maxSockets, onSocket } = options;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: LIMITS.closeBytes,
@@ -89,37 +91,43 @@ export const attachSocketServer = (
   checkWebSocketPatch(WebSocket, logger);
   const heartbeat = startHeartbeat(server);
 
-  const admit = (request: IncomingMessage): Admission =>
+  const admit = async (request: IncomingMessage): Promise<Admission> =>
     server.clients.size >= maxSockets
       ? { status: 429, reason: 'too many connections', retryAfter: 5 }
-      : admitUpgrade(request, gate);
+      : admitUpgrade(request, authenticator);
 
-  const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const admission = admit(request);
-    const address = request.socket.remoteAddress ?? '';
+  const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
+    const destroy = (): void => void socket.destroy();
+    socket.on('error', destroy);
+    const admission = await admit(request);
+    if (socket.destroyed) return;
+    const address = authenticator.clientAddress(request.socket.remoteAddress, request.headers);
     if (admission.status !== 101) {
       const requestId = ids.next();
       const { status, reason } = admission;
       logger.info({ requestId, address, status, reason }, 'upgrade refused');
       return rejectUpgrade(socket, requestId, admission);
     }
+    socket.off('error', destroy);
     server.handleUpgrade(request, socket, head, (accepted) => {
       accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
       server.emit('connection', accepted, request);
-      const { traceparent } = request.headers;
-      onSocket(accepted, {
-        address,
-        authenticated: admission.authenticated,
-        traceparent: typeof traceparent === 'string' ? traceparent : undefined,
-      });
+      const { traceparent: sent } = request.headers;
+      const traceparent = typeof sent === 'string' ? sent : undefined;
+      onSocket(accepted, { address, principal: admission.principal, traceparent });
     });
   };
-  http.on('upgrade', onUpgrade);
+  const handleUpgrade = (...args: Parameters<typeof onUpgrade>): void =>
+    void onUpgrade(...args).catch((err: unknown) => {
+      logger.error({ err }, 'upgrade failed');
+      args[1].destroy();
+    });
+  http.on('upgrade', handleUpgrade);
 
   return {
     close: async () => {
       clearInterval(heartbeat);
-      http.off('upgrade', onUpgrade);
+      http.off('upgrade', handleUpgrade);
       // 1012, service restart: clients reconnect and resume.
       for (const socket of server.clients) socket.close(1012, 'restarting');
       await new Promise<void>((done) => server.close(() => done()));

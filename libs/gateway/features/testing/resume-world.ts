@@ -14,7 +14,8 @@ import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { createTokenGate } from '../access/token-gate.js';
+import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
+import { NO_IDENTITIES } from '../access/identities.port.js';
 import { FrameLog } from '../frames/frame-log.js';
 import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
 import { SessionFeeds } from '../frames/session-feeds.js';
@@ -91,21 +92,33 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
   const listen = async (resumed: ReturnType<typeof sessionResume>, limits?: SendLimits) => {
     const http = createServer();
     const shared = createSharedOutput(limits);
-    const gate = createTokenGate(null, systemClock);
+    const authenticator = new Authenticator({
+      gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [] },
+      identities: NO_IDENTITIES,
+      clock: systemClock,
+    });
     const common = { logger: silentLogger, ids: uuidIds };
     const server = attachSocketServer(http, {
       ...common,
-      gate,
+      authenticator,
       maxSockets: 100,
-      onSocket: (socket, { address, authenticated }) => {
+      onSocket: (socket, { address, principal }) => {
         const identity = { connectionId: randomUUID(), address };
         const connection = new ClientConnection(socket, identity, shared, silentLogger);
-        const who = { workspace: WORKSPACE, caller: 'spec', traceparent: undefined };
+        const who = { principal: LOCAL_OPERATOR, traceparent: undefined };
         const methods = createMethodTable([resumed]);
         const session = new RpcSession({ connection, methods, ...who, ...common });
         const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
         const logger = silentLogger;
-        authenticateSocket({ socket, connection, gate, authenticated, logger, capabilities: [], onReady });
+        authenticateSocket({
+          socket,
+          connection,
+          authenticator,
+          principal,
+          logger,
+          capabilities: [],
+          onReady,
+        });
       },
     });
     http.listen(0, '127.0.0.1');

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { silentLogger } from '@antiphon/observability';
+import { startService, type RunningService } from '@antiphon/service-host';
+import {
+  createTestDatabase,
+  startNatsServer,
+  type TestDatabase,
+  type TestNatsServer,
+} from '@antiphon/testing';
+import { connectClient } from '@antiphon/testing/client';
+import { GatewayModule } from '../gateway.module.js';
+import { configureGatewayHttp } from './request-guard.js';
+
+jest.setTimeout(60_000);
+
+const TOKEN = 'the-right-token-has-over-32-characters';
+let nats: TestNatsServer;
+let database: TestDatabase;
+let gateway: RunningService;
+let url: string;
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  gateway = await startService({
+    service: 'gateway',
+    module: GatewayModule,
+    configure: configureGatewayHttp,
+    env: {
+      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
+      ANTIPHON_SERVICE_NATS_URL: nats.url,
+      ANTIPHON_SERVICE_HTTP_PORT: '0',
+      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
+      ANTIPHON_GATEWAY_TOKEN: TOKEN,
+      ANTIPHON_HOME: tmpdir(),
+      HOME: tmpdir(),
+    },
+    cwd: '/',
+    logger: silentLogger,
+  });
+  url = `127.0.0.1:${gateway.port}`;
+});
+afterAll(async () => {
+  await gateway?.stop();
+  await Promise.all([nats?.remove(), database?.drop()]);
+});
+
+const get = async (path: string, token: string): Promise<number> =>
+  (await fetch(`http://${url}${path}`, { headers: { authorization: `Bearer ${token}` } })).status;
+
+/** Opens a socket and authenticates it by a first frame. Returns the error of a refused one. */
+const connect = async (token: string): Promise<unknown> => {
+  const client = await connectClient(`ws://${url}/ws`);
+  client.sendRaw(JSON.stringify({ id: 1, method: 'connect', params: { token } }));
+  client.sendRaw(JSON.stringify({ id: 2, method: 'ping' }));
+  const first = await client.waitFor(
+    'an answer',
+    ({ type, error }) => type === 'session.ack' || error !== undefined,
+  );
+  if (first['error'] === undefined) {
+    const pong = await client.waitFor('the pong', ({ id }) => id === 2);
+    await client.close();
+    return pong['result'];
+  }
+  expect(await client.closed).toBe(4401);
+  return first['error'];
+};
+
+/** Opens a socket with a header. Returns the status of the refusal, or 101. */
+const upgrade = (token: string): Promise<number> =>
+  connectClient(`ws://${url}/ws`, { authorization: `Bearer ${token}` }).then(
+    async (client) => (await client.close(), 101),
+    (error: unknown) => Number(/\d{3}/.exec(String(error))?.[0]),
+  );
+
+describe('twenty wrong tokens from one address', () => {
+  it('do not refuse the right token over HTTP, and get 429 themselves', async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 20; i++) statuses.push(await get('/api/v1/events', `wrong-${i}`));
+    expect(statuses).toEqual([...Array<number>(10).fill(401), ...Array<number>(10).fill(429)]);
+    expect(await get('/api/v1/events', TOKEN)).toBe(200);
+  });
+
+  it('do not refuse the right token of an upgrade', async () => {
+    for (let i = 0; i < 20; i++) expect(await upgrade(`wrong-${i}`)).toBe(429);
+    expect(await upgrade(TOKEN)).toBe(101);
+  });
+
+  it('do not refuse the right token of a connect frame', async () => {
+    for (let i = 0; i < 20; i++) expect(await connect(`wrong-${i}`)).toMatchObject({ code: -32029 });
+    expect(await connect(TOKEN)).toBe('pong');
+  });
+});
+
+describe('a path without a rule', () => {
+  it('is refused without a credential and not found with one', async () => {
+    expect((await fetch(`http://${url}/nothing`)).status).toBe(401);
+    expect(await get('/nothing', TOKEN)).toBe(404);
+  });
+});
