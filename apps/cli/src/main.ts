@@ -55,7 +55,7 @@ const createProgram = (): Command => {
     .option('--token <token>', 'its token (default: ANTIPHON_TOKEN, the configuration)')
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused.',
+      '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused, 5 audit: not signed.',
     )
     .exitOverride();
   for (const addCommand of COMMANDS) addCommand(program, contextOf);

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { GatewayAddress } from './connection/gateway-address.js';
 
 /** Exit codes; `antiphon --help` lists them. */
-export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, refused: 4 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, refused: 4, unsigned: 5 } as const;
 
 const BY_KIND: Partial<Record<ErrorKind, number>> = {
   unauthenticated: EXIT.refused,

@@ -35,7 +35,11 @@ describe('the audit of an archived log', () => {
     const made = await archive(14);
     expect(made).toMatchObject({ streams: 4, events: 14 });
     await playTurn();
-    const after = await runAudit({ pool: reader, archives: folder, trusted: { publicKey, roots: [root] } });
+    const after = await runAudit({
+      pool: reader,
+      archives: folder,
+      trusted: { publicKeys: [publicKey], roots: [root] },
+    });
     expect(broken(after)).toEqual([]);
     expect(after).toMatchObject({ ok: true, events: before.events + 7, headPosition: 28 });
     expect(after.checks.find(({ name }) => name === 'archives-are-whole')?.checked).toBe(1);
@@ -62,7 +66,7 @@ describe('the audit of an archived log', () => {
 
   it('continues from a checkpoint that was signed before the archive', async () => {
     for (let i = 0; i < 2; i++) await playTurn();
-    const { checkpoint } = await auditLog({ pool: reader, trusted: { publicKey, roots: [] } });
+    const { checkpoint } = await auditLog({ pool: reader, trusted: { publicKeys: [publicKey], roots: [] } });
     const since = parseCheckpoint(JSON.stringify(signContent(checkpoint!(AT), privateKey)), publicKey);
     await archive(7);
     await playTurn();
@@ -70,7 +74,7 @@ describe('the audit of an archived log', () => {
       pool: reader,
       archives: folder,
       since,
-      trusted: { publicKey, roots: [] },
+      trusted: { publicKeys: [publicKey], roots: [] },
     });
     expect(broken(report)).toEqual([]);
     expect(report).toMatchObject({ events: 7, since: 14 });

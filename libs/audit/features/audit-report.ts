@@ -28,6 +28,16 @@ export interface CheckReport {
   readonly firstOpen: Violation | null;
 }
 
+/** State of the signatures over the log. */
+export interface SigningReport {
+  /** `stale`: an event that no root covers is older than allowed. */
+  readonly state: 'signed' | 'unsigned' | 'stale';
+  /** Position and time of the newest compared root; null without one. */
+  readonly position: number | null;
+  readonly at: string | null;
+  readonly unsignedEvents: number;
+}
+
 export interface AuditReport {
   /** False when a rule is broken. */
   readonly ok: boolean;
@@ -38,6 +48,8 @@ export interface AuditReport {
   /** Position of the checkpoint at which the audit began; null for the whole log. */
   readonly since: number | null;
   readonly checks: readonly CheckReport[];
+  /** Null when the log could not be read whole. */
+  readonly signing: SigningReport | null;
   /** Violation at the lowest position in all checks; those without an event come last. */
   readonly first: Violation | null;
   readonly durationMs: number;

@@ -1,10 +1,26 @@
 // Helpers for the specs of this folder; it contains no test itself.
-import { afterEach, beforeEach } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect } from '@jest/globals';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createPool, inTransaction } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
-import type { EventStore, EventStorePg, IdempotencyClaim } from '@antiphon/event-store';
+import {
+  canonicalJson,
+  createPostgresEventStore,
+  genesisHash,
+  growTree,
+  hashEvent,
+  hashRecord,
+  LogTree,
+  readLogState,
+  signContent,
+} from '@antiphon/event-store';
+import type {
+  EventStore,
+  EventStorePg,
+  IdempotencyClaim,
+  SignedTreeRoot,
+  TreeRoot,
+} from '@antiphon/event-store';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { JsonObject } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
@@ -165,4 +181,46 @@ export const tamper = async (sql: string, ...values: unknown[]): Promise<void> =
 export const eventOf = async (stream: string, type: string) => {
   const events = await agent.readStream('default', stream);
   return events.find((one) => one.type === type)!;
+};
+
+export const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+
+/** Signs the log as it is, after the record before; `changes` replace fields of the record. */
+export const signLog = async (
+  before: SignedTreeRoot | null = null,
+  changes: Partial<TreeRoot> = {},
+): Promise<SignedTreeRoot> => {
+  const state = await readLogState(reader);
+  const tree = new LogTree();
+  expect(await growTree(reader, tree, state.position)).toBeNull();
+  const root: TreeRoot = {
+    ...tree.save(),
+    ...{ format: 2, kind: 'root', number: (before?.number ?? 0) + 1, epoch: state.epoch, root: tree.hash() },
+    ...{ previous: before && hashRecord(before), at: AT, continues: null, reason: null },
+  };
+  return signContent({ ...root, ...changes }, privateKey);
+};
+
+/** Changes an event and recomputes the hashes of its stream and its head, as a patient owner can. */
+export const rewrite = async (stream: string, version: number, change: string): Promise<void> => {
+  await tamper(`update events set ${change} where stream_id = $1 and stream_version = $2`, stream, version);
+  const { rows } = await admin.query<Record<string, unknown>>(
+    `select * from events where stream_id = $1 order by stream_version`,
+    [stream],
+  );
+  let hash = genesisHash('default');
+  for (const row of rows) {
+    const fields = {
+      streamId: stream,
+      streamVersion: Number(row['stream_version']),
+      eventId: String(row['event_id']),
+      type: String(row['type']),
+      schemaVersion: Number(row['schema_version']),
+      data: canonicalJson(row['data'] as JsonObject),
+      metadata: canonicalJson(row['metadata'] as JsonObject),
+    };
+    hash = hashEvent(hash, fields);
+    await tamper(`update events set hash = $1 where position = $2`, hash, row['position']);
+  }
+  await tamper('update stream_heads set hash = $1 where stream_id = $2', hash, stream);
 };

@@ -1,6 +1,6 @@
 export { parseCheckpoint } from './audit-checkpoint.js';
 export type { AuditCheckpoint, SignedAuditCheckpoint } from './audit-checkpoint.js';
-export type { AuditReport, CheckReport, Violation } from './audit-report.js';
-export type { TrustedRoots } from './pass-by-stream/signed-roots.js';
+export type { AuditReport, CheckReport, SigningReport, Violation } from './audit-report.js';
+export type { TrustedRoots } from './signed-roots.js';
 export { auditLog, runAudit } from './run-audit.js';
 export type { AuditOptions, AuditResult, ProjectionAudit } from './run-audit.js';

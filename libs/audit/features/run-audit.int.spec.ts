@@ -28,6 +28,7 @@ describe('an unchanged log', () => {
     expect(report).toMatchObject({ ok: true, events: 21, headPosition: 21, first: null });
     const counts = Object.fromEntries(report.checks.map(({ name, checked }) => [name, checked]));
     expect(counts).toEqual({
+      'log-base-is-explained': 1,
       'positions-are-gapless': 21,
       'commands-happen-once': 3,
       'admissions-stay-within-limits': 3,

@@ -1,12 +1,11 @@
 import type pg from 'pg';
 import { violation } from '@antiphon/audit-domain';
-import { readLogRootInTransaction } from '@antiphon/event-store';
+import { readLogRootInTransaction, readStoredRoots } from '@antiphon/event-store';
 import { type AuditCheckpoint, requireSameHistory, type SignedAuditCheckpoint } from './audit-checkpoint.js';
 import { type AuditReport, type CheckReport, findFirst, nowhere, Tally } from './audit-report.js';
 import { compareBalances } from './pass-by-position/compare-balances.js';
 import { passByPosition } from './pass-by-position/pass-by-position.js';
 import { passByStream } from './pass-by-stream/pass-by-stream.js';
-import type { TrustedRoots } from './pass-by-stream/signed-roots.js';
 import {
   archivesAreWhole,
   isSameLog,
@@ -14,7 +13,10 @@ import {
   type LoadedArchives,
   unloadArchives,
 } from './read-log/load-archives.js';
+import { checkLogBase } from './read-log/log-base.js';
 import { type LogBounds, readLogBounds, runOnSnapshot } from './read-log/read-log.js';
+import { NO_ROOTS, RootsAudit, type TrustedRoots } from './signed-roots.js';
+import { describeSigning } from './signing-state.js';
 
 /** A projection that its context compares with the log, on the audit's snapshot. */
 export interface ProjectionAudit {
@@ -29,8 +31,10 @@ export interface AuditOptions {
   /** Counts open findings as violations. Use it when no work is in progress. */
   readonly strictQuiesced?: boolean;
   readonly projections?: readonly ProjectionAudit[];
-  /** Signed roots of the log, read before the audit begins. */
+  /** Signed roots of the log, read before the audit begins. Those of the table are added. */
   readonly trusted?: TrustedRoots;
+  /** Age in seconds from which an event that no root covers makes the signing stale. */
+  readonly maxUnsignedAgeS?: number;
   /** Starts at this checkpoint: checks only later events, and the streams that contain them. */
   readonly since?: SignedAuditCheckpoint;
   /** Folder of the archive files; default is the current folder. */
@@ -65,14 +69,15 @@ const compareProjections = async (
   return reports;
 };
 
-/** Drops roots before the checkpoint, which cannot be computed again from later events alone. */
-const selectRoots = (
-  { publicKey, roots }: TrustedRoots,
+/** Adds the roots of the table, and the checkpoint as a root at its position. */
+const collectRoots = async (
+  client: pg.ClientBase,
+  trusted: TrustedRoots,
   since: SignedAuditCheckpoint | undefined,
-): TrustedRoots =>
-  since === undefined
-    ? { publicKey, roots }
-    : { publicKey, roots: [since, ...roots.filter(({ position }) => position >= since.position)] };
+): Promise<TrustedRoots> => {
+  const stored = await readStoredRoots(client);
+  return { ...trusted, roots: [...(since ? [since] : []), ...trusted.roots, ...stored] };
+};
 
 const reportArchives = ({ ids, findings }: LoadedArchives): CheckReport => {
   const tally = new Tally(archivesAreWhole, false);
@@ -82,7 +87,7 @@ const reportArchives = ({ ids, findings }: LoadedArchives): CheckReport => {
 };
 
 const createReport = (
-  found: Pick<AuditReport, 'headPosition' | 'events' | 'since' | 'checks'>,
+  found: Pick<AuditReport, 'headPosition' | 'events' | 'since' | 'checks' | 'signing'>,
   startedAt: number,
 ): AuditReport => ({
   ...found,
@@ -94,14 +99,12 @@ const createReport = (
 /** Creates the result for a log with unreadable archives. The other checks need the whole log. */
 const createIncompleteResult = (
   { head }: LogBounds,
-  archived: CheckReport,
+  checks: readonly CheckReport[],
   startedAt: number,
 ): AuditResult => ({
-  report: createReport({ headPosition: head, events: 0, since: null, checks: [archived] }, startedAt),
+  report: createReport({ headPosition: head, events: 0, since: null, checks, signing: null }, startedAt),
   checkpoint: null,
 });
-
-const NO_ROOTS: TrustedRoots = { publicKey: null, roots: [] };
 
 const auditSnapshot = async (
   client: pg.ClientBase,
@@ -114,22 +117,36 @@ const auditSnapshot = async (
   const hasArchives = archives.ids.length > 0;
   const logBounds = await readLogBounds(client);
   const bounds = hasArchives ? { ...logBounds, base: 0 } : logBounds;
-  if (!archives.isComplete) return createIncompleteResult(bounds, archived, startedAt);
+  const base = await checkLogBase(client);
+  if (!archives.isComplete) return createIncompleteResult(bounds, [base, archived], startedAt);
   if (since) requireSameHistory(since, bounds);
   onProgress('reading the log by event stream');
   const after = since?.position ?? null;
-  const roots = selectRoots(trusted, since);
-  const byStream = await passByStream(client, { bounds, strict, trusted: roots, after });
+  const start = since ? { position: since.position, trees: since.state.trees ?? [] } : null;
+  const roots = new RootsAudit(await collectRoots(client, trusted, since), bounds, start);
+  await roots.prepare(client);
+  const byStream = await passByStream(client, { strict, roots, after });
   onProgress('reading the log by position');
-  const { reports, book, events, state } = await passByPosition(client, bounds, strict, since);
+  const { reports, book, events, state } = await passByPosition(client, bounds, strict, roots, since);
   onProgress('comparing balances and projections');
   const compared = [
     await compareBalances(client, book, strict),
     ...(await compareProjections(client, projections)),
   ];
-  const checks = [...(hasArchives ? [archived] : []), ...reports, ...byStream, ...compared];
+  const checks = [
+    base,
+    ...(hasArchives ? [archived] : []),
+    ...reports,
+    ...byStream,
+    roots.report(),
+    ...compared,
+  ];
+  const signing = await describeSigning(client, roots.signedEnd(), bounds.head, options.maxUnsignedAgeS);
   const root = await readLogRootInTransaction(client, '');
-  const report = createReport({ headPosition: bounds.head, events, since: after, checks }, startedAt);
+  const report = createReport(
+    { headPosition: bounds.head, events, since: after, checks, signing },
+    startedAt,
+  );
   return { report, checkpoint: report.ok ? (at) => ({ ...root, kind: 'audit', at, state }) : null };
 };
 

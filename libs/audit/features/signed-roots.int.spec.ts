@@ -13,12 +13,12 @@ inAuditWorld();
 const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 const signRoot = async (): Promise<SignedLogRoot> => signContent(await readLogRoot(reader, AT), privateKey);
 const audit = (...roots: SignedLogRoot[]): Promise<AuditReport> =>
-  runAudit({ pool: reader, trusted: { publicKey, roots } });
+  runAudit({ pool: reader, trusted: { publicKeys: [publicKey], roots } });
 const broken = ({ checks }: AuditReport) =>
   checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
 
 const auditFrom = (since: SignedAuditCheckpoint | undefined) =>
-  auditLog({ pool: reader, trusted: { publicKey, roots: [] }, ...(since ? { since } : {}) });
+  auditLog({ pool: reader, trusted: { publicKeys: [publicKey], roots: [] }, ...(since ? { since } : {}) });
 /** Audits and signs the checkpoint through text, as the command line does. */
 const leaveCheckpoint = async (since?: SignedAuditCheckpoint): Promise<SignedAuditCheckpoint> => {
   const { checkpoint } = await auditFrom(since);
@@ -68,7 +68,7 @@ describe('signed roots', () => {
     await playTurn();
     const other = generateKeyPairSync('ed25519').privateKey;
     const forged = signContent(await readLogRoot(reader, AT), other);
-    expect((await audit(forged)).first?.message).toContain('was not signed with the key that is trusted');
+    expect((await audit(forged)).first?.message).toContain('was not signed with a key that is trusted');
   });
 });
 

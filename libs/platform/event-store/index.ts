@@ -24,7 +24,32 @@ export { canonicalJson, genesisHash, hashEvent, verifyChain } from './integrity/
 export type { ChainStart, ChainVerdict, HashedFields } from './integrity/event-hash.js';
 export { createRootHasher, readLogRoot, readLogRootInTransaction } from './integrity/log-root.js';
 export type { LogRoot, SignedLogRoot, StreamHead } from './integrity/log-root.js';
-export { isSignedBy, loadSigningKey, signContent, signingKeyId } from './integrity/signing-key.js';
+export { LogTree } from './integrity/log-tree.js';
+export type { LeafFields, SavedTree } from './integrity/log-tree.js';
+export { growTree, readLogState } from './integrity/read-leaves.js';
+export type { CoverageBreak, LogState } from './integrity/read-leaves.js';
+export { appendRoots, readRootFile, readStoredRoots, storeRoot } from './integrity/root-store.js';
+export {
+  findNewestRoot,
+  followEpochs,
+  hashRecord,
+  isTreeRoot,
+  parseRootLines,
+  sortBySignature,
+  verifyRecordChain,
+} from './integrity/signed-root.js';
+export type { ParsedRoots, SignedRoot, SignedTreeRoot, TreeRoot } from './integrity/signed-root.js';
+export {
+  isSignedBy,
+  isSignedByAny,
+  loadSigningKeys,
+  parseSigningKeys,
+  readPublicKeys,
+  readSigningKeys,
+  signContent,
+  signingKeyId,
+} from './integrity/signing-key.js';
+export type { SigningKeys } from './integrity/signing-key.js';
 export { createMemoryEventStore } from './memory-event-store.js';
 export type { MemoryEventStore, MemoryEventStoreOptions } from './memory-event-store.js';
 export { createMemoryLeaseStore } from './memory-lease-store.js';

@@ -1,21 +1,27 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createPublicKey, randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type pg from 'pg';
+import pg from 'pg';
 import { LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
 import { createPool } from '@antiphon/database';
-import { createLeaseStore, createPostgresEventStore, isSignedBy, readLogRoot } from '@antiphon/event-store';
-import type { EventStore, SignedLogRoot } from '@antiphon/event-store';
+import {
+  createLeaseStore,
+  createPostgresEventStore,
+  hashRecord,
+  isSignedBy,
+  loadSigningKeys,
+  LogTree,
+} from '@antiphon/event-store';
+import type { EventStore, SignedTreeRoot } from '@antiphon/event-store';
 import { connectNats } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger, systemClock } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { readLogRootsEnv } from './log-roots.module.js';
+import { findSigningKeys, readLogRootsEnv } from './log-roots.module.js';
 import { RootSigner } from './sign-log-roots.js';
-import { loadSigningKey } from '@antiphon/event-store';
 
 let folder: string;
 let database: TestDatabase;
@@ -48,12 +54,18 @@ const roots = () =>
   readFileSync(rootsFile(), 'utf8')
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as SignedLogRoot);
+    .map((line) => JSON.parse(line) as SignedTreeRoot);
 
-const signer = (owner: string, key = loadSigningKey(keyFile())): RootSigner => {
+const signer = (
+  owner: string,
+  keys = loadSigningKeys(keyFile()),
+  file = rootsFile(),
+  recheckEvents?: number,
+): RootSigner => {
   const started = new RootSigner({
-    ...{ pool, link, owner, key, rootsFile: rootsFile(), everyMs: 3_600_000 },
+    ...{ pool, link, owner, keys, rootsFile: file, everyMs: 3_600_000 },
     ...{ leases: createLeaseStore(pool), clock: systemClock, logger: silentLogger },
+    ...(recheckEvents === undefined ? {} : { recheckEvents }),
   });
   signers.push(started);
   return started;
@@ -75,64 +87,203 @@ const remember = () =>
     ],
   });
 
+/** Runs SQL as a superuser with disabled triggers. */
+const tamper = async (sql: string): Promise<void> => {
+  const admin = new pg.Client({ connectionString: database.url });
+  await admin.connect();
+  await admin.query(`set session_replication_role = 'replica'`);
+  await admin.query(sql);
+  await admin.end();
+};
+
 describe("the log's root", () => {
-  it('is signed to the file and the subject, and again only after the log has grown', async () => {
+  it('is signed to the file, the table and the subject, and again only after the log has grown', async () => {
     const told = link.connection.subscribe(LOG_ROOT_SUBJECT, { max: 1 });
     await remember();
     const one = signer('one');
     const first = await one.sign();
-    expect(first).toMatchObject({ format: 1, epoch: 1, position: 1, streams: 1 });
+    expect(first).toMatchObject({
+      format: 2,
+      kind: 'root',
+      number: 1,
+      epoch: 1,
+      position: 1,
+      previous: null,
+    });
     expect(await one.sign()).toBeNull();
     await remember();
     const second = await one.sign();
-    expect(second).toMatchObject({ position: 2, streams: 2 });
+    expect(second).toMatchObject({ number: 2, position: 2, previous: hashRecord(first!) });
     expect(roots()).toEqual([first, second]);
     for await (const message of told) expect(message.json()).toEqual(first);
-    expect(second?.root).toBe((await readLogRoot(pool, '')).root);
+    const { rows } = await pool.query<{ root: unknown }>('select root from log_roots order by number');
+    expect(rows.map(({ root }) => root)).toEqual([first, second]);
   });
 
-  it('is signed by one process at a time', async () => {
-    await remember();
+  it('covers position, time, workspace and hash of every event', async () => {
+    for (let i = 0; i < 5; i++) await remember();
+    const signed = await signer('one').sign();
+    const tree = new LogTree();
+    for (const event of await log.readLog({ after: 0, limit: 10 })) tree.add(event);
+    expect(signed).toMatchObject({ base: 0, root: tree.hash(), peaks: tree.save().peaks });
+  });
+
+  it('is signed for an empty log, and by the next process over the chain of the one before', async () => {
     const [one, two] = [signer('one'), signer('two')];
-    expect(await one.sign()).not.toBeNull();
+    const first = await one.sign();
+    expect(first).toMatchObject({ position: 0, number: 1 });
     await remember();
     expect(await two.sign()).toBeNull();
     await one.stop();
-    expect(await two.sign()).toMatchObject({ position: 2 });
+    expect(roots().at(-1)).toMatchObject({ position: 1, number: 2 });
+    await remember();
+    expect(await two.sign()).toMatchObject({ position: 3 - 1, number: 3, previous: hashRecord(roots()[1]!) });
   });
 
-  it('is verifiable with the public key; a changed root or another key fails', async () => {
+  it('continues the chain of the table where the file is lost, and completes the file', async () => {
     await remember();
-    const key = loadSigningKey(keyFile());
-    const signed = (await signer('one', key).sign()) as SignedLogRoot;
-    expect(isSignedBy(signed, createPublicKey(key))).toBe(true);
-    expect(isSignedBy({ ...signed, position: 2 } as SignedLogRoot, createPublicKey(key))).toBe(false);
-    const other = createPublicKey(loadSigningKey(join(folder, 'other.key')));
+    await signer('one').sign();
+    await signers.pop()?.stop();
+    rmSync(rootsFile());
+    await remember();
+    expect(await signer('two').sign()).toMatchObject({ number: 2, position: 2 });
+    expect(roots().map(({ number }) => number)).toEqual([1, 2]);
+  });
+
+  it('begins on a new line after a torn one', async () => {
+    await remember();
+    const one = signer('one');
+    await one.sign();
+    appendFileSync(rootsFile(), '{"format":2,"num');
+    await remember();
+    await one.sign();
+    const lines = readFileSync(rootsFile(), 'utf8').trim().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(JSON.parse(lines[2]!)).toMatchObject({ number: 2 });
+  });
+
+  it('is verifiable with the public key; a changed root, another key or type of signature fails', async () => {
+    await remember();
+    const keys = loadSigningKeys(keyFile());
+    const signed = (await signer('one', keys).sign()) as SignedTreeRoot;
+    const publicKey = createPublicKey(keys.privateKey);
+    expect(isSignedBy(signed, publicKey)).toBe(true);
+    expect(isSignedBy({ ...signed, position: 2 } as SignedTreeRoot, publicKey)).toBe(false);
+    expect(isSignedBy({ ...signed, signature: 7 } as never, publicKey)).toBe(false);
+    const other = createPublicKey(loadSigningKeys(join(folder, 'other.key')).privateKey);
     expect(isSignedBy(signed, other)).toBe(false);
+  });
+});
+
+describe('the signer', () => {
+  const refuse = async (change: string, reason: string): Promise<void> => {
+    for (let i = 0; i < 3; i++) await remember();
+    const one = signer('one');
+    await one.sign();
+    await tamper(change);
+    await remember();
+    expect(await one.sign()).toBeNull();
+    expect(one.refusal()).toContain(reason);
+    expect(roots()).toHaveLength(1);
+    // The same after a restart, which reads the records again.
+    await one.stop();
+    const two = signer('two');
+    expect(await two.sign()).toBeNull();
+    expect(two.refusal()).toContain(reason);
+  };
+
+  it('refuses to sign over a changed event', () =>
+    refuse(`update events set hash = sha256(hash) where position = 2`, 'is not what record 1 signed'));
+
+  it('refuses to sign over a changed time', () =>
+    refuse(
+      `update events set recorded_at = now() - interval '1 day' where position = 1`,
+      'is not what record 1 signed',
+    ));
+
+  it('refuses to sign over a removed event', () =>
+    refuse(`delete from events where position = 2`, 'the log has no event at position 2'));
+
+  it('refuses to sign another epoch without a signed record that continues the old one', () =>
+    refuse(`update log_head set epoch = 2`, 'no signed record continues epoch 1'));
+
+  it('refuses after the newest events were removed', async () => {
+    for (let i = 0; i < 3; i++) await remember();
+    const one = signer('one');
+    await one.sign();
+    await tamper(`delete from events where position > 1`);
+    expect(await one.sign()).toBeNull();
+    expect(one.refusal()).toBe('the log ends at position 1; a root was signed at position 3');
+  });
+
+  it('finds a change of old events in portions', async () => {
+    for (let i = 0; i < 9; i++) {
+      await remember();
+    }
+    const one = signer('one', undefined, undefined, 4);
+    await one.sign();
+    await remember();
+    await one.sign();
+    await remember();
+    await one.sign();
+    await tamper(`update events set hash = sha256(hash) where position = 3`);
+    const seen: (string | null)[] = [];
+    for (let i = 0; i < 8 && one.refusal() === null; i++) {
+      await one.sign();
+      seen.push(one.refusal());
+    }
+    expect(one.refusal()).toContain('is not what record');
   });
 });
 
 describe('the signing key', () => {
   it('is created once, readable by its owner only', () => {
-    const made = loadSigningKey(keyFile());
+    const made = loadSigningKeys(keyFile());
     expect(statSync(keyFile()).mode & 0o777).toBe(0o600);
-    expect(loadSigningKey(keyFile()).equals(made)).toBe(true);
+    expect(loadSigningKeys(keyFile()).privateKey.equals(made.privateKey)).toBe(true);
   });
 
   it('is rejected by file name when it is invalid, without its content', () => {
     const file = join(folder, 'bad.key');
     writeFileSync(file, 'no key at all');
-    expect(() => loadSigningKey(file)).toThrow(/bad\.key must hold an Ed25519 private key/);
+    expect(() => loadSigningKeys(file)).toThrow(/bad\.key must hold an Ed25519 private key/);
   });
 
   it('and the file of roots are in the home by default', () => {
     expect(readLogRootsEnv({ ANTIPHON_HOME: '/h', ANTIPHON_LOG_ROOT_EVERY_S: '' })).toEqual({
+      keyText: null,
       keyFile: '/h/credentials/log-signing.key',
+      createsKey: false,
       rootsFile: '/h/log-roots.jsonl',
       everyMs: 600_000,
     });
     expect(() => readLogRootsEnv({ ANTIPHON_HOME: '/h', ANTIPHON_LOG_ROOT_EVERY_S: '0' })).toThrow(
       /ANTIPHON_LOG_ROOT_EVERY_S/,
     );
+  });
+
+  it('is created only in a home that persists, and never under a name of the configuration', () => {
+    const find = (env: Record<string, string>) =>
+      findSigningKeys(readLogRootsEnv({ ANTIPHON_HOME: folder, ...env }));
+    expect(find({})).toBeNull();
+    const named = {
+      ANTIPHON_HOME_PERSISTENT: '1',
+      ANTIPHON_LOG_SIGNING_KEY_FILE: join(folder, 'mounted.key'),
+    };
+    expect(find(named)).toBeNull();
+    expect(find({ ANTIPHON_HOME_PERSISTENT: '1' })).not.toBeNull();
+    expect(find({})).not.toBeNull();
+  });
+
+  it('is read from a variable, with the public keys of its predecessors', () => {
+    const [now, before] = [loadSigningKeys(keyFile()), loadSigningKeys(join(folder, 'old.key'))];
+    const text = [
+      now.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      createPublicKey(before.privateKey).export({ type: 'spki', format: 'pem' }),
+    ].join('');
+    const env = { ANTIPHON_HOME: folder, ANTIPHON_LOG_SIGNING_KEY: Buffer.from(text).toString('base64') };
+    const keys = findSigningKeys(readLogRootsEnv(env));
+    expect(keys?.privateKey.equals(now.privateKey)).toBe(true);
+    expect(keys?.publicKeys).toHaveLength(2);
   });
 });

@@ -1,12 +1,12 @@
-import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import { loadSigningKey } from '@antiphon/event-store';
-import type { LeaseStore } from '@antiphon/event-store';
-import { isAppError } from '@antiphon/kernel';
+import { loadSigningKeys, parseSigningKeys, readSigningKeys } from '@antiphon/event-store';
+import type { LeaseStore, SigningKeys } from '@antiphon/event-store';
+import { conflict, invalid } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
+import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -27,44 +27,61 @@ import {
 
 const Variables = z.object({
   ANTIPHON_HOME: z.string(),
+  ANTIPHON_HOME_PERSISTENT: optionalVariable(z.enum(['0', '1'])),
+  ANTIPHON_LOG_SIGNING_KEY: optionalVariable(z.string()),
   ANTIPHON_LOG_SIGNING_KEY_FILE: optionalVariable(z.string()),
   ANTIPHON_LOG_ROOTS_FILE: optionalVariable(z.string()),
   ANTIPHON_LOG_ROOT_EVERY_S: optionalVariable(z.coerce.number().int().min(1).max(86_400)),
 });
 
 export interface LogRootsSettings {
+  /** Text of the key as PEM or base64 of a PEM; null if no variable has it. */
+  readonly keyText: string | null;
   readonly keyFile: string;
+  /** True if a missing key is created. The home must outlive the process then. */
+  readonly createsKey: boolean;
   readonly rootsFile: string;
   /** Default: ten minutes. */
   readonly everyMs: number;
 }
 
-/** Reads the files and the interval of log roots; throws `SERVICE.BAD_ENVIRONMENT`. */
+/** Reads the key, the files and the interval of log roots; throws `SERVICE.BAD_ENVIRONMENT`. */
 export const readLogRootsEnv = (env: Environment): LogRootsSettings => {
   const { ANTIPHON_HOME: home, ...variables } = parseVariables(Variables, env);
+  const keyFile = variables.ANTIPHON_LOG_SIGNING_KEY_FILE;
   return {
-    keyFile: variables.ANTIPHON_LOG_SIGNING_KEY_FILE ?? join(home, 'credentials', 'log-signing.key'),
+    keyText: variables.ANTIPHON_LOG_SIGNING_KEY ?? null,
+    keyFile: keyFile ?? join(home, 'credentials', 'log-signing.key'),
+    createsKey: keyFile === undefined && variables.ANTIPHON_HOME_PERSISTENT === '1',
     rootsFile: variables.ANTIPHON_LOG_ROOTS_FILE ?? join(home, 'log-roots.jsonl'),
     everyMs: (variables.ANTIPHON_LOG_ROOT_EVERY_S ?? 600) * 1_000,
   };
 };
 
+const decodeKey = (text: string): string =>
+  text.includes('BEGIN') ? text.replaceAll('\\n', '\n') : Buffer.from(text, 'base64').toString('utf8');
+
 /**
- * Loads the signing key. Returns null where it cannot be created: a container's home is read-only.
+ * Returns the signing keys: of the variable, else of the file. Creates a key only in a home that
+ * persists. Returns null where there is none; throws `LOG.BAD_SIGNING_KEY`.
  */
-const loadKeyOrWarn = (file: string, logger: Logger): KeyObject | null => {
+export const findSigningKeys = (settings: LogRootsSettings): SigningKeys | null => {
+  const { keyText, keyFile, createsKey } = settings;
+  if (keyText !== null) return parseSigningKeys(decodeKey(keyText), 'ANTIPHON_LOG_SIGNING_KEY');
   try {
-    return loadSigningKey(file);
-  } catch (error) {
-    if (isAppError(error)) throw error;
-    logger.warn({ err: error, file }, 'log signing key missing');
-    return null;
+    return createsKey ? loadSigningKeys(keyFile) : readSigningKeys(keyFile);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'EACCES' || code === 'EISDIR')
+      throw invalid('LOG.BAD_SIGNING_KEY', `${keyFile} cannot be read: ${code}`, { cause });
+    throw cause;
   }
 };
 
 @Injectable()
 class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
   private signer: RootSigner | undefined;
+  private unobserve: () => void = () => undefined;
 
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
@@ -79,19 +96,45 @@ class LogRootsHost implements OnApplicationBootstrap, OnModuleDestroy {
 
   onApplicationBootstrap(): void {
     const { pool, link, leases, clock, logger } = this;
-    const { keyFile, rootsFile, everyMs } = readLogRootsEnv(this.environment);
-    const key = loadKeyOrWarn(keyFile, logger);
+    const settings = readLogRootsEnv(this.environment);
+    const keys = findSigningKeys(settings);
     this.health.addFact('logRoots', () => ({
-      signs: key !== null,
+      signs: keys !== null,
       position: this.signer?.last()?.position ?? null,
+      refusal: this.signer?.refusal() ?? null,
     }));
-    if (key === null) return;
+    if (keys === null) return logger.warn({ file: settings.keyFile }, 'log signing key missing');
+    const { rootsFile, everyMs } = settings;
     const owner = this.identity.id;
-    this.signer = new RootSigner({ pool, link, leases, owner, key, rootsFile, everyMs, clock, logger });
+    const signer = new RootSigner({ pool, link, leases, owner, keys, rootsFile, everyMs, clock, logger });
+    this.signer = signer;
+    this.health.addCheck('logRoots', () => this.checkSigner(signer));
+    this.observe(signer);
+    // In the background: a long log takes longer than the start may.
+    void signer.signOrWarn();
   }
 
   async onModuleDestroy(): Promise<void> {
+    this.unobserve();
     await this.signer?.stop();
+  }
+
+  private checkSigner(signer: RootSigner): Promise<void> {
+    const refusal = signer.refusal();
+    if (refusal === null) return Promise.resolve();
+    throw conflict('LOG.ROOT_REFUSED', `the log is not signed: ${refusal}; run \`antiphon audit\``);
+  }
+
+  private observe(signer: RootSigner): void {
+    const gauges = {
+      antiphon_log_root_position: 'Position of the newest signed root, reported by the process that signs',
+      antiphon_log_root_refused: '1 while the signer refuses to sign the log, else 0',
+    };
+    this.unobserve = observeGauges(gauges, (report) => {
+      const last = signer.last();
+      if (last) report('antiphon_log_root_position', last.position);
+      report('antiphon_log_root_refused', signer.refusal() === null ? 0 : 1);
+    });
   }
 }
 

@@ -1,13 +1,34 @@
-import type { KeyObject } from 'node:crypto';
-import { mkdir, open } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { LOG_ROOT_SUBJECT } from '@antiphon/contracts/log';
-import { readLogRoot, signContent } from '@antiphon/event-store';
-import type { LeaseStore, SignedLogRoot } from '@antiphon/event-store';
-import { createSerialQueue, isoTime } from '@antiphon/kernel';
+import { inTransaction } from '@antiphon/database';
+import {
+  appendRoots,
+  findNewestRoot,
+  growTree,
+  hashRecord,
+  isTreeRoot,
+  LogTree,
+  readLogState,
+  readRootFile,
+  readStoredRoots,
+  signContent,
+  sortBySignature,
+  storeRoot,
+  verifyRecordChain,
+} from '@antiphon/event-store';
+import type {
+  LeaseStore,
+  LogState,
+  SavedTree,
+  SignedRoot,
+  SignedTreeRoot,
+  SigningKeys,
+  TreeRoot,
+} from '@antiphon/event-store';
+import { createSerialQueue, isAppError, isoTime, transient, withTimeout } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
+import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type pg from 'pg';
 
@@ -17,80 +38,236 @@ export interface SignRootsOptions {
   readonly leases: LeaseStore;
   /** Unique for this process. */
   readonly owner: string;
-  readonly key: KeyObject;
+  readonly keys: SigningKeys;
   readonly rootsFile: string;
   readonly everyMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Maximum number of old events that each run compares with a signed root again. */
+  readonly recheckEvents?: number;
 }
 
 const LEASE_NAME = 'log-roots';
 const LEASE_MS = 30_000;
+const RECHECK_EVENTS = 200_000;
+/** Records in memory, from which old events are compared once the events before are archived. */
+const KEPT_RECORDS = 1_000;
+/** Timeout for the last root of a process that stops. */
+const STOP_MS = 5_000;
 
-/** Appends a root as one line of JSON and syncs it to the disk. */
-const appendRoot = async (file: string, root: SignedLogRoot): Promise<void> => {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const handle = await open(file, 'a', 0o644);
-  try {
-    await handle.appendFile(`${JSON.stringify(root)}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-};
+const refusals = defineCounter('antiphon_log_root_refusals', 'Log roots that the signer refused to sign');
+
+/** Signed history that a new root continues. */
+interface History {
+  readonly newest: SignedTreeRoot | null;
+  /** Record before the newest one. */
+  readonly before: SignedTreeRoot | null;
+  /** Newest root of format 1, which covers no tree. */
+  readonly old: SignedRoot | null;
+  readonly stored: readonly SignedTreeRoot[];
+}
+
+/** Comparison of old events with a signed root, in portions. */
+interface Recheck {
+  readonly tree: LogTree;
+  readonly target: SignedTreeRoot;
+}
+
+const emptyTree = (base: number): SavedTree => ({ base, position: base, peaks: [] });
 
 /**
- * Signs the log's root periodically in the process that leads. Each root goes to a file and to a
- * NATS subject, so that operators can store copies out of reach of the database's administrators. A
- * root that cannot be written is retried at the next interval.
+ * Signs the log's root periodically in the process that leads. Each root covers every event before
+ * it and carries the hash of the record before, and costs as much as the events since then. The
+ * signer refuses to sign over a change of what its last root covered. Roots go to a file, a table
+ * and a NATS subject.
  */
 export class RootSigner {
   readonly #options: SignRootsOptions;
   readonly #leadership: Leadership;
   readonly #queue = createSerialQueue();
   readonly #timer: NodeJS.Timeout;
-  #last: SignedLogRoot | null = null;
+  #history: History | null = null;
+  #recheck: Recheck | null = null;
+  #refusal: string | null = null;
 
   constructor(options: SignRootsOptions) {
     const { leases, owner, logger } = options;
     this.#options = options;
     this.#leadership = new Leadership({ leases, name: LEASE_NAME, owner, leaseMs: LEASE_MS, logger });
-    this.#timer = setInterval(() => void this.#signOrWarn(), options.everyMs);
+    this.#timer = setInterval(() => void this.signOrWarn(), options.everyMs);
   }
 
-  /** Returns the newest root that this process signed. */
-  last(): SignedLogRoot | null {
-    return this.#last;
+  /** Returns the newest root that this process knows. */
+  last(): SignedTreeRoot | null {
+    return this.#history?.newest ?? null;
   }
 
-  /** Signs the root now. Returns null if another process leads or the log has not grown. */
-  sign(): Promise<SignedLogRoot | null> {
+  /** Returns the reason for which the log is not signed; null while it is. */
+  refusal(): string | null {
+    return this.#refusal;
+  }
+
+  /**
+   * Signs the root now. Returns null if another process leads, the log has not grown, or the signer
+   * refuses.
+   */
+  sign(): Promise<SignedTreeRoot | null> {
     return this.#queue(() => this.#sign());
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#queue(() => this.#leadership.release());
-  }
-
-  async #sign(): Promise<SignedLogRoot | null> {
-    const { pool, link, key, rootsFile, clock } = this.#options;
-    if (!this.#leadership.isLeader() && !(await this.#leadership.campaign())) return null;
-    const root = await readLogRoot(pool, isoTime(clock));
-    const last = this.#last;
-    if (root.position === (last?.position ?? 0) && root.epoch === (last?.epoch ?? root.epoch)) return null;
-    const signed = signContent(root, key);
-    await appendRoot(rootsFile, signed);
-    this.#last = signed;
-    if (link.isConnected()) link.connection.publish(LOG_ROOT_SUBJECT, JSON.stringify(signed));
-    return signed;
-  }
-
-  async #signOrWarn(): Promise<void> {
+  /** Signs the root now and logs a failure. */
+  async signOrWarn(): Promise<void> {
     try {
       await this.sign();
     } catch (error) {
-      this.#options.logger.warn({ err: error }, 'log root not signed');
+      if (isAppError(error) && error.code === 'LOG.ROOT_FORKED') this.#refuse(error.message, 0);
+      else this.#options.logger.warn({ err: error }, 'log root not signed');
     }
+  }
+
+  /** Signs a last root, if this process leads, and releases the lease. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    if (this.#leadership.isLeader())
+      await withTimeout(this.signOrWarn(), STOP_MS, () =>
+        transient('LOG.ROOT_LATE', `the last root was not signed within ${STOP_MS} ms`),
+      ).catch((error: unknown) => this.#options.logger.warn({ err: error }, 'log root not signed'));
+    await this.#leadership.release();
+  }
+
+  async #sign(): Promise<SignedTreeRoot | null> {
+    if (!this.#leadership.isLeader()) {
+      // Another process may have signed since.
+      this.#history = null;
+      this.#recheck = null;
+      if (!(await this.#leadership.campaign())) return null;
+    }
+    this.#history ??= await this.#load();
+    if (this.#history === null) return null;
+    const root = await this.#readRoot(this.#history);
+    if (root === null) return null;
+    const signed = signContent(root, this.#options.keys.privateKey);
+    await this.#publish(signed, this.#history);
+    return signed;
+  }
+
+  /** Reads the records of the file and the table, and completes each from the other. */
+  async #load(): Promise<History | null> {
+    const { pool, rootsFile, keys, logger } = this.#options;
+    const [file, rows] = [await readRootFile(rootsFile), await readStoredRoots(pool)];
+    if (file.badLines.length > 0)
+      logger.error({ file: rootsFile, lines: file.badLines.slice(0, 10) }, 'log root lines damaged');
+    const { trusted, forged } = sortBySignature([...file.roots, ...rows], keys.publicKeys);
+    if (forged.length > 0) logger.error({ roots: forged.length }, 'log roots with foreign signatures');
+    if (forged.some(isTreeRoot) && !trusted.some(isTreeRoot))
+      return this.#refuse('no signed root is of a trusted key: add its public key to the key file', 0);
+    const [broken] = verifyRecordChain(trusted);
+    if (broken) return this.#refuse(broken.reason, broken.root.position);
+    const newest = findNewestRoot(trusted);
+    if (newest) await this.#complete(newest, file.roots, rows);
+    const stored = trusted.filter(isTreeRoot);
+    return {
+      newest,
+      before: stored.find(({ number }) => number + 1 === newest?.number) ?? null,
+      old: trusted.filter((root) => !isTreeRoot(root)).at(-1) ?? null,
+      stored: stored.filter(({ epoch }) => epoch === newest?.epoch),
+    };
+  }
+
+  async #complete(
+    newest: SignedTreeRoot,
+    file: readonly SignedRoot[],
+    rows: readonly SignedRoot[],
+  ): Promise<void> {
+    const known = findNewestRoot(file)?.number ?? 0;
+    await appendRoots(
+      this.#options.rootsFile,
+      rows.filter(isTreeRoot).filter(({ number }) => number > known),
+    );
+    await storeRoot(this.#options.pool, newest);
+  }
+
+  #refuse(reason: string, position: number): null {
+    refusals.add(1);
+    if (this.#refusal !== reason)
+      this.#options.logger.error({ alert: true, reason, position }, 'log root refused');
+    this.#refusal = reason;
+    return null;
+  }
+
+  /** Reads the next root on one snapshot; null if there is nothing to sign, or it must not be. */
+  #readRoot(history: History): Promise<TreeRoot | null> {
+    return inTransaction(this.#options.pool, async (client) => {
+      await client.query('set transaction isolation level repeatable read, read only');
+      const state = await readLogState(client);
+      const reason = this.#findOtherHistory(history, state);
+      if (reason !== null) return this.#refuse(reason, state.position);
+      const tree = new LogTree(this.#selectStart(history, state));
+      const covered = history.newest ? [history.newest] : [];
+      const broken =
+        (await growTree(client, tree, state.position, covered)) ??
+        (await this.#recheckOld(client, history, state));
+      if (broken) return this.#refuse(broken.reason, broken.position);
+      this.#refusal = null;
+      return history.newest?.position === state.position ? null : this.#toRoot(tree, history, state);
+    });
+  }
+
+  #findOtherHistory({ newest, old }: History, state: LogState): string | null {
+    const last = newest ?? old;
+    if (last === null) return null;
+    if (last.epoch !== state.epoch)
+      return `the log is of epoch ${state.epoch}; no signed record continues epoch ${last.epoch}`;
+    return state.position < last.position
+      ? `the log ends at position ${state.position}; a root was signed at position ${last.position}`
+      : null;
+  }
+
+  /** Returns the tree from which events are read: the root before the newest, to compare that one. */
+  #selectStart({ newest, before }: History, state: LogState): SavedTree {
+    if (newest === null) return emptyTree(state.base);
+    const isReadable = before !== null && before.base === newest.base && before.position >= state.base;
+    return isReadable && before.position <= newest.position ? before : newest;
+  }
+
+  /**
+   * Compares the next portion of old events with a signed root. A log of few events is compared
+   * whole each time.
+   */
+  async #recheckOld(client: pg.ClientBase, { newest, stored }: History, { base }: LogState) {
+    if (newest === null) return null;
+    if (this.#recheck === null) {
+      const from =
+        base <= newest.base ? emptyTree(newest.base) : stored.find(({ position }) => position >= base);
+      if (from === undefined) return null;
+      this.#recheck = { tree: new LogTree(from), target: newest };
+    }
+    const { tree, target } = this.#recheck;
+    const end = Math.min(target.position, tree.position + (this.#options.recheckEvents ?? RECHECK_EVENTS));
+    const broken = await growTree(client, tree, end, [target]);
+    if (broken || end === target.position) this.#recheck = null;
+    return broken;
+  }
+
+  #toRoot(tree: LogTree, { newest, old }: History, { epoch }: LogState): TreeRoot {
+    const last = newest ?? old;
+    return {
+      ...tree.save(),
+      ...{ format: 2, kind: 'root', number: (newest?.number ?? 0) + 1, epoch, root: tree.hash() },
+      previous: last && hashRecord(last),
+      at: isoTime(this.#options.clock),
+      ...{ continues: null, reason: null },
+    };
+  }
+
+  async #publish(signed: SignedTreeRoot, history: History): Promise<void> {
+    const { pool, link, rootsFile } = this.#options;
+    // Read again after a failure in between: then one place lacks the root.
+    this.#history = null;
+    await storeRoot(pool, signed);
+    await appendRoots(rootsFile, [signed]);
+    const stored = [...history.stored.slice(1 - KEPT_RECORDS), signed];
+    this.#history = { ...history, newest: signed, before: history.newest, stored };
+    if (link.isConnected()) link.connection.publish(LOG_ROOT_SUBJECT, JSON.stringify(signed));
   }
 }

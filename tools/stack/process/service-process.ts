@@ -50,6 +50,7 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   // Stores compiled code, which shortens each start by a third.
   NODE_COMPILE_CACHE: join(settings.cache, 'node-compile'),
   ANTIPHON_HOME: settings.home,
+  ANTIPHON_HOME_PERSISTENT: '1',
   ANTIPHON_SERVICE_ID: settings.serviceId,
   ANTIPHON_SERVICE_HTTP_HOST: settings.host,
   ANTIPHON_SERVICE_HTTP_PORT: String(settings.port),

@@ -4,8 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseCheckpoint } from '@antiphon/audit-features';
 import type { AuditCheckpoint, SignedAuditCheckpoint, TrustedRoots } from '@antiphon/audit-features';
-import { signContent } from '@antiphon/event-store';
-import type { SignedLogRoot } from '@antiphon/event-store';
+import { parseRootLines, readPublicKeys, signContent } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
 import { homeOf } from '../connection/gateway-address.js';
 import { rootsFile } from '../connection/stack-locations.js';
@@ -18,9 +17,6 @@ export interface TrustOptions {
   readonly key?: string;
 }
 
-/** Maximum number of roots that an audit verifies, newest first; each costs a little time. */
-const MAX_ROOTS = 64;
-
 const readText = (file: string, what: string): string => {
   try {
     return readFileSync(file, 'utf8');
@@ -29,7 +25,8 @@ const readText = (file: string, what: string): string => {
   }
 };
 
-const keyFileOf = ({ key }: TrustOptions, { env, cwd }: Location): string =>
+/** Returns the file of the signing key: the named one, that of the variable, else of this home. */
+export const keyFileOf = ({ key }: TrustOptions, { env, cwd }: Location): string =>
   key ??
   (env['ANTIPHON_LOG_SIGNING_KEY_FILE'] || undefined) ??
   join(homeOf(env, cwd), 'credentials', 'log-signing.key');
@@ -43,27 +40,20 @@ const readKey = <T>(file: string, parse: (pem: string) => T): T => {
   }
 };
 
-const readRoots = (file: string): SignedLogRoot[] => {
-  const lines = readText(file, 'the roots').split('\n').filter(Boolean).slice(-MAX_ROOTS);
-  try {
-    return lines.map((line) => JSON.parse(line) as SignedLogRoot);
-  } catch (cause) {
-    throw invalid('CLI.USAGE', `${file} is not a file of signed roots: ${(cause as Error).message}`, {
-      cause,
-    });
-  }
-};
-
 /**
- * Returns the signed roots and the public key: the named files, else those of this home, else none.
+ * Returns the signed roots and the public keys: the named files, else those of this home, else
+ * none. A line that is not a signed root is a finding of the audit.
  */
 export const findTrust = (options: TrustOptions, location: Location): TrustedRoots => {
   const file = options.roots ?? rootsFile(location);
   const keyFile = keyFileOf(options, location);
-  const isNamed = options.roots !== undefined || options.key !== undefined;
+  const hasKey = options.key !== undefined || existsSync(keyFile);
+  const hasRoots = options.roots !== undefined || existsSync(file);
+  const { roots, badLines } = parseRootLines(hasRoots ? readText(file, 'the roots') : '');
   return {
-    publicKey: isNamed || existsSync(keyFile) ? readKey(keyFile, (pem) => createPublicKey(pem)) : null,
-    roots: options.roots !== undefined || existsSync(file) ? readRoots(file) : [],
+    publicKeys: hasKey ? readKey(keyFile, readPublicKeys) : [],
+    roots,
+    damaged: badLines.map((line) => `line ${line} of ${file}`),
   };
 };
 

@@ -15,13 +15,19 @@ const EXAMPLES = [
 export const addAudit = (program: Command, context: ContextOf): void => {
   program
     .command('audit')
-    .description('verify the log; exits with 1 and names the first event that breaks a rule')
+    .description(
+      'verify the log; exits with 1 and names the first event that breaks a rule, or with 5 if it is not signed',
+    )
     .option('--strict', 'count open turns, runs and messages as broken')
     .option('--checkpoint <file>', 'start at the signed checkpoint of the last clean audit, and update it')
     .option('--roots <file>', 'verify the log against these signed roots (default: those of this home)')
     .option(
       '--key <file>',
       'Ed25519 key of the signatures on roots and checkpoints, PEM (default: that of this home)',
+    )
+    .option(
+      '--max-unsigned-age <seconds>',
+      'age from which an event that no root covers makes the audit end with 5 (default: 3600)',
     )
     .option('--archives <folder>', 'the folder of archive files (default: as for `antiphon events archive`)')
     .option('--live', 'also verify JetStream, its consumers and Temporal against the log')

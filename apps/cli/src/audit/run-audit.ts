@@ -1,9 +1,15 @@
 import { auditLog } from '@antiphon/audit-features';
-import type { AuditReport, CheckReport, ProjectionAudit, Violation } from '@antiphon/audit-features';
+import type {
+  AuditReport,
+  CheckReport,
+  ProjectionAudit,
+  SigningReport,
+  Violation,
+} from '@antiphon/audit-features';
 import type { LiveAuditOptions } from '@antiphon/audit-features/live';
 import { compareProjection } from '@antiphon/event-store';
 import type { ProjectionComparison, RowDifference } from '@antiphon/event-store';
-import { AppError, isAppError } from '@antiphon/kernel';
+import { AppError, invalid, isAppError } from '@antiphon/kernel';
 import type pg from 'pg';
 import {
   archiveFolder,
@@ -12,7 +18,7 @@ import {
   withDatabase,
   type EngineAddresses,
 } from '../connection/stack-locations.js';
-import type { CommandContext } from '../output.js';
+import { type CommandContext, EXIT } from '../output.js';
 import { allProjections } from '../projections/run-projections.js';
 import { findTrust, openCheckpoint } from './audit-trust.js';
 
@@ -23,6 +29,8 @@ export interface AuditCommandOptions {
   readonly roots?: string;
   readonly key?: string;
   readonly archives?: string;
+  /** Seconds. */
+  readonly maxUnsignedAge?: string;
 }
 
 const renderCheck = ({ name, checked, counts, violations, open }: CheckReport): string => {
@@ -34,10 +42,27 @@ const renderCheck = ({ name, checked, counts, violations, open }: CheckReport): 
 const renderViolation = ({ check, message, eventId, streamId, streamVersion, position }: Violation): string =>
   `first broken: ${check}: ${message}\n  event ${eventId ?? '-'} at position ${position ?? '-'}, ${streamId ?? '-'}@${streamVersion ?? '-'}`;
 
-const render = ({ checks, events, since, durationMs, first }: AuditReport): string =>
+/** Actions for a log whose checks pass without the proof of a recent signature. */
+const SIGNING_ACTIONS = {
+  unsigned:
+    'UNSIGNED: no signed root covers this log, so its owner could have rewritten it. What to do: mount a signing key (docs/operations.md), and name copies of the roots and the public key with --roots and --key',
+  stale:
+    'STALE: old events are in no signed root. What to do: look for `log root refused` or `log root not signed` in the log of the memory service',
+} as const;
+
+const renderSigning = ({ state, position, at, unsignedEvents }: SigningReport): string =>
+  state === 'unsigned'
+    ? SIGNING_ACTIONS.unsigned
+    : [
+        `signed up to position ${position} at ${at}; ${unsignedEvents} later events`,
+        ...(state === 'stale' ? [SIGNING_ACTIONS.stale] : []),
+      ].join('\n');
+
+const render = ({ checks, events, since, durationMs, first, signing }: AuditReport): string =>
   [
     ...checks.map(renderCheck),
     `${events} events${since === null ? '' : ` since position ${since}`} in ${(durationMs / 1_000).toFixed(1)} s`,
+    ...(signing === null ? [] : [renderSigning(signing)]),
     first === null ? 'everything holds' : renderViolation(first),
   ].join('\n');
 
@@ -115,9 +140,27 @@ const toUnreachable = (error: unknown): unknown =>
       })
     : error;
 
-/** Audits the log, prints the report and sets exit code 1 where a check fails. */
+const readAge = (text: string | undefined): { readonly maxUnsignedAgeS?: number } => {
+  if (text === undefined) return {};
+  const maxUnsignedAgeS = Number(text);
+  if (text !== '' && Number.isFinite(maxUnsignedAgeS) && maxUnsignedAgeS >= 0) return { maxUnsignedAgeS };
+  throw invalid('CLI.USAGE', `--max-unsigned-age needs a number of seconds, not ${text}`);
+};
+
+const exitCodeFor = ({ ok, signing }: AuditReport): number => {
+  if (!ok) return EXIT.failed;
+  return signing?.state === 'signed' ? EXIT.done : EXIT.unsigned;
+};
+
+/**
+ * Audits the log and prints the report. Sets exit code 1 where a check fails. Sets 5 where all
+ * pass, but the log is not signed or its newest root is too old.
+ */
 export const runAudit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
   const { output } = context;
+  const age = readAge(
+    options.maxUnsignedAge ?? (context.env['ANTIPHON_AUDIT_MAX_UNSIGNED_AGE_S'] || undefined),
+  );
   const engines = options.live ? findEngines(context) : null;
   // Read before the audit begins, so that no root is newer than the snapshot.
   const trusted = findTrust(options, context);
@@ -131,11 +174,11 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     };
     const projections = file?.since ? [] : createProjectionAudits(pool, archives);
     const since = file?.since ? { since: file.since } : {};
-    const logAudit = await auditLog({ ...common, trusted, projections, ...since });
+    const logAudit = await auditLog({ ...common, ...age, trusted, projections, ...since });
     const report = engines === null ? logAudit.report : await auditEngines(engines, common, logAudit.report);
     if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));
     output.result(report, render(report));
-    if (!report.ok) process.exitCode = 1;
+    process.exitCode = exitCodeFor(report);
   }).catch((error: unknown) => {
     throw toUnreachable(error);
   });

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { parseRootLines } from '@antiphon/event-store';
 import type { LogEnd } from '@antiphon/event-store';
 
 /** A source that recorded a position of the log. */
@@ -21,16 +22,10 @@ export interface LossWindow {
 /** Reads the newest signed root of a file, if its epoch is the backup's or a later one. */
 export const witnessInRoots = (file: string, epoch: number): Witness[] => {
   if (!existsSync(file)) return [];
-  const last = readFileSync(file, 'utf8').split('\n').filter(Boolean).at(-1);
-  if (last === undefined) return [];
-  try {
-    const root = JSON.parse(last) as { epoch: number; position: number; at: string };
-    return root.epoch >= epoch
-      ? [{ where: `signed roots (${file})`, position: root.position, at: root.at }]
-      : [];
-  } catch {
-    return [];
-  }
+  const root = parseRootLines(readFileSync(file, 'utf8')).roots.at(-1);
+  return root !== undefined && root.epoch >= epoch
+    ? [{ where: `signed roots (${file})`, position: root.position, at: root.at }]
+    : [];
 };
 
 /**

@@ -16,10 +16,11 @@ import type {
 } from '@antiphon/audit-domain';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
-import type { RecordedEvent } from '@antiphon/event-store';
+import type { RecordedEvent, SavedTree } from '@antiphon/event-store';
 import { type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import { isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
 import { type EventRow, type LogBounds, readRows, toEvent, toPlace } from '../read-log/read-log.js';
+import type { RootsAudit } from '../signed-roots.js';
 import { ClaimReader, findRepeatedTurns } from './claims.js';
 
 /**
@@ -42,6 +43,8 @@ const toFact = (event: RecordedEvent, place: EventPlace): CommandFact | undefine
 export interface PassState {
   readonly book: SavedBook;
   readonly ledger: unknown;
+  /** Trees of the log at the position; missing in checkpoints of older versions. */
+  readonly trees?: readonly SavedTree[];
 }
 
 /** Start of a pass that does not begin at the beginning of the log. */
@@ -124,6 +127,7 @@ export const passByPosition = async (
   client: pg.ClientBase,
   bounds: LogBounds,
   strict: boolean,
+  roots: RootsAudit,
   start?: PassStart,
 ): Promise<PositionPass> => {
   const base = start?.position ?? bounds.base;
@@ -134,10 +138,11 @@ export const passByPosition = async (
   let events = 0;
   for await (const row of readRows<EventRow>(client, 'audit_log', sql)) {
     const event = toEvent(row);
+    roots.seeInLog(event);
     checks.see(event, await claims.readUpTo(event.position));
     events++;
   }
   checks.seeClaims(await claims.readUpTo(Infinity));
-  const state = checks.save();
+  const state = { ...checks.save(), trees: roots.save() };
   return { reports: await checks.end(client, base), state, book, events };
 };

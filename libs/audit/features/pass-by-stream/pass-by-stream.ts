@@ -23,15 +23,8 @@ import {
   isSessionEvent,
   parseEvent,
 } from '../read-log/parse-event.js';
-import {
-  EVENT_COLUMNS,
-  type EventRow,
-  type LogBounds,
-  readRows,
-  toEvent,
-  toPlace,
-} from '../read-log/read-log.js';
-import { signedRootsMatch, SignedRootsRun, type TrustedRoots } from './signed-roots.js';
+import { EVENT_COLUMNS, type EventRow, readRows, toEvent, toPlace } from '../read-log/read-log.js';
+import type { RootsAudit } from '../signed-roots.js';
 import { hashChainsAreWhole, HeadMerge, streamHeadsMatch } from './stream-heads.js';
 
 /** Selects all streams, or the whole streams that have events after a position. */
@@ -54,7 +47,6 @@ const isSameStream = (a: RecordedEvent, b: RecordedEvent): boolean =>
 /** The checks within one event stream. Keeps the state of one stream at a time. */
 class StreamChecks {
   readonly heads: Tally;
-  readonly signed: Tally;
   private readonly tallies: Tally[] = [];
   private readonly versions: CheckRunner<EventPlace>;
   private readonly hashes: CheckRunner<RecordedEvent>;
@@ -65,7 +57,7 @@ class StreamChecks {
 
   constructor(
     strict: boolean,
-    private readonly roots: SignedRootsRun,
+    private readonly roots: RootsAudit,
   ) {
     const addTally = (about: About): Tally => {
       const tally = new Tally(about, strict);
@@ -77,8 +69,6 @@ class StreamChecks {
     this.versions = start(versionsAreContiguous);
     this.hashes = start(hashChainsAreWhole);
     this.heads = addTally(streamHeadsMatch);
-    this.signed = addTally(signedRootsMatch);
-    this.signed.count(roots.count);
     this.contracts = addTally(eventsMatchContracts);
     this.sessions = SESSION_CHECKS.map((check) => start(check));
     this.runs = start(runsFollowTheirGraph);
@@ -88,7 +78,7 @@ class StreamChecks {
   see(event: RecordedEvent): void {
     this.versions.see(toPlace(event));
     this.hashes.see(event);
-    this.roots.see(event);
+    this.roots.seeInStream(event);
     this.seeContent(event);
   }
 
@@ -120,9 +110,8 @@ class StreamChecks {
 }
 
 export interface StreamPass {
-  readonly bounds: LogBounds;
   readonly strict: boolean;
-  readonly trusted: TrustedRoots;
+  readonly roots: RootsAudit;
   /**
    * Reads only streams with events after this position; null for all. A signed root covers the
    * earlier events.
@@ -132,8 +121,7 @@ export interface StreamPass {
 
 /** Reads event streams by version, one after another. */
 export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Promise<CheckReport[]> => {
-  const { bounds, strict, trusted, after } = pass;
-  const roots = new SignedRootsRun(trusted, bounds.epoch);
+  const { strict, roots, after } = pass;
   const checks = new StreamChecks(strict, roots);
   const addUnreadHead = (head: StreamHead): Finding[] => {
     roots.addUnreadHead(head);
@@ -155,6 +143,5 @@ export const passByStream = async (client: pg.ClientBase, pass: StreamPass): Pro
   }
   if (last) await endStream(last);
   checks.heads.add(await heads.end());
-  checks.signed.add(roots.end(bounds.head));
   return checks.reports();
 };

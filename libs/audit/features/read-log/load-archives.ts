@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
@@ -86,6 +86,8 @@ const loadOne = async (
   folder: string,
   archive: Archive,
 ): Promise<{ findings: Finding[]; isRead: boolean }> => {
+  if (basename(archive.file) !== archive.file)
+    return { findings: [found(archive, 'names another folder')], isRead: false };
   const file = join(folder, archive.file);
   try {
     const isSame = (await hashFile(file)).equals(archive.sha256);

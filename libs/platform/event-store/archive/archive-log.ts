@@ -41,10 +41,12 @@ const BEFORE_SQL = `select coalesce((select min(position) - 1 from events where 
   (select max(position) from events), 0) as cut`;
 /**
  * Selects the last position that may be archived. The newest event stays, because positions
- * continue from it, and so do events that a projection has not seen.
+ * continue from it. Events that a projection has not seen stay, and so do those of a signed log
+ * that no root covers yet.
  */
-const LAST_SQL = `select gen_random_uuid() as id, least(
-  (select coalesce(max(position), 0) - 1 from events), (select min(position) from projection_checkpoints)) as last`;
+const LAST_SQL = `select gen_random_uuid() as id, least((select coalesce(max(position), 0) - 1 from events),
+  (select min(position) from projection_checkpoints),
+  (select position from log_roots order by number desc limit 1)) as last`;
 
 const readCut = async (client: pg.ClientBase, before: ArchiveOptions['before']): Promise<number> => {
   if ('position' in before) return before.position;

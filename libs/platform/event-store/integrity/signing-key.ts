@@ -30,29 +30,75 @@ export const signContent = <T extends object>(
   return { ...keyed, signature: sign(null, toSignedBytes(keyed), privateKey).toString('base64') };
 };
 
-/** True if exactly this content was signed with the key that belongs to `publicKey`. */
+/**
+ * True if exactly this content was signed with the key that belongs to `publicKey`. False for a
+ * signature of another type or spelling.
+ */
 export const isSignedBy = (
   { signature, ...keyed }: { readonly keyId: string; readonly signature: string },
   publicKey: KeyObject,
-): boolean =>
-  keyed.keyId === signingKeyId(publicKey) &&
-  verify(null, toSignedBytes(keyed), publicKey, Buffer.from(signature, 'base64'));
-
-const readKey = (file: string): KeyObject | null => {
-  let pem: string;
+): boolean => {
+  if (typeof signature !== 'string' || keyed.keyId !== signingKeyId(publicKey)) return false;
+  const bytes = Buffer.from(signature, 'base64');
+  if (bytes.toString('base64') !== signature) return false;
   try {
-    pem = readFileSync(file, 'utf8');
+    return verify(null, toSignedBytes(keyed), publicKey, bytes);
+  } catch {
+    // Content without an RFC 8785 text, such as a lone surrogate, was never signed.
+    return false;
+  }
+};
+
+/** True if one of the keys signed exactly this content. */
+export const isSignedByAny = (
+  content: { readonly keyId: string; readonly signature: string },
+  publicKeys: readonly KeyObject[],
+): boolean => publicKeys.some((key) => isSignedBy(content, key));
+
+const PEM_BLOCK = /-----BEGIN ([A-Z ]+)-----[^-]+-----END \1-----/g;
+
+/**
+ * Reads the public keys of a PEM text: private keys give theirs. The file of a signing key may end
+ * with the public keys of its predecessors. Throws for a text without a key or with another block.
+ */
+export const readPublicKeys = (pem: string): readonly KeyObject[] => {
+  const keys = [...pem.matchAll(PEM_BLOCK)].map(([block]) => createPublicKey(block));
+  if (keys.length === 0 || keys.some(({ asymmetricKeyType: type }) => type !== 'ed25519'))
+    throw invalid('LOG.BAD_SIGNING_KEY', 'the file must hold Ed25519 keys as PEM');
+  return keys;
+};
+
+/** A key that signs, and the public keys whose signatures are trusted: its own comes first. */
+export interface SigningKeys {
+  readonly privateKey: KeyObject;
+  readonly publicKeys: readonly KeyObject[];
+}
+
+/** Parses a private key (PEM), which public keys of earlier keys may follow. */
+export const parseSigningKeys = (pem: string, name: string): SigningKeys => {
+  try {
+    const privateKey = createPrivateKey(pem);
+    const publicKeys = readPublicKeys(pem);
+    if (privateKey.asymmetricKeyType === 'ed25519') return { privateKey, publicKeys };
+  } catch {
+    // The error below replaces this one, which could show the file's content.
+  }
+  throw invalid('LOG.BAD_SIGNING_KEY', `${name} must hold an Ed25519 private key as PEM (PKCS 8)`);
+};
+
+const readKeyText = (file: string): string | null => {
+  try {
+    return readFileSync(file, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
-  try {
-    const key = createPrivateKey(pem);
-    if (key.asymmetricKeyType === 'ed25519') return key;
-  } catch {
-    // The error below replaces this one, which could show the file's content.
-  }
-  throw invalid('LOG.BAD_SIGNING_KEY', `${file} must hold an Ed25519 private key as PEM (PKCS 8)`);
+};
+
+/** Reads a file with a signing key; null if it does not exist or is empty. */
+export const readSigningKeys = (file: string): SigningKeys | null => {
+  const pem = readKeyText(file);
+  return pem === null || pem.trim() === '' ? null : parseSigningKeys(pem, file);
 };
 
 /**
@@ -77,9 +123,9 @@ const createKey = (file: string): void => {
  * Loads the key that signs the log's roots, and creates it if the file does not exist. Throws
  * `LOG.BAD_SIGNING_KEY` for a file with other content.
  */
-export const loadSigningKey = (file: string): KeyObject => {
-  const existing = readKey(file);
+export const loadSigningKeys = (file: string): SigningKeys => {
+  const existing = readSigningKeys(file);
   if (existing) return existing;
   createKey(file);
-  return readKey(file) as KeyObject;
+  return parseSigningKeys(readFileSync(file, 'utf8'), file);
 };
