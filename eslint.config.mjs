@@ -15,6 +15,7 @@ export default tseslint.config(
   {
     ignores: [
       '**/dist/',
+      '**/generated/',
       '**/node_modules/',
       '.antiphon/',
       '.nx/',

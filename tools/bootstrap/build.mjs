@@ -6,10 +6,10 @@ import { runCommand } from './processes.mjs';
 import { bundledNode, readPackageJson, stampPath } from './project.mjs';
 import { toUserError, UserError } from './user-error.mjs';
 
-const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins'];
+const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins', 'prisma/schema'];
 const ROOT_FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.base.json'];
 const SKIPPED = new Set(['node_modules', 'dist', 'build', 'generated']);
-const SOURCE_FILE = /\.(ts|mts|mjs|json)$/;
+const SOURCE_FILE = /\.(ts|mts|mjs|json|prisma)$/;
 
 /** @type {(folder: string) => string[]} */
 const sourceFiles = (folder) =>
@@ -75,6 +75,8 @@ export const buildProject = async (context, progress) => {
   try {
     await Promise.all([
       progress.step('TypeScript: compiling it', async () => {
+        // Compiled with the sources that import it.
+        await runScript(context, 'build:client');
         await compile(context);
         // Made from the compiled workflows.
         await runScript(context, 'build:workflows');

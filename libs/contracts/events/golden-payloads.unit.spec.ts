@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import * as agent from '../agent/index.js';
 import * as gateway from '../gateway/index.js';
+import * as keys from '../keys/index.js';
 import * as memory from '../memory/index.js';
 import * as metering from '../metering/index.js';
 import * as sandbox from '../sandbox/index.js';
@@ -36,7 +37,7 @@ describe('golden payloads', () => {
   });
 
   it('cover every exported event type', () => {
-    const exported = [agent, gateway, memory, metering, sandbox].flatMap(eventTypesOf);
+    const exported = [agent, gateway, keys, memory, metering, sandbox].flatMap(eventTypesOf);
     expect(exported.length).toBeGreaterThan(30);
     expect(exported.filter((type) => currentFormOf(type) === undefined)).toEqual([]);
   });
@@ -60,7 +61,7 @@ describe('readers of events', () => {
   const LIBS = join(import.meta.dirname, '../..');
   const names = [
     ...EVENT_CONTRACTS.map(({ type }) => type),
-    ...['Session', 'Run', 'Workflow', 'Budget'].map((of) => `${of}Event`),
+    ...['Session', 'Run', 'Workflow', 'Budget', 'Key', 'Workspace'].map((of) => `${of}Event`),
   ];
   const PARSES = new RegExp(String.raw`\b(${names.join('|')})(\.shape\.data)?\.(safeParse|parse)\(`);
   const sources = readdirSync(LIBS, { recursive: true, encoding: 'utf8' }).filter(

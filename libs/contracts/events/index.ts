@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { RunEvent, SessionEvent, SessionKeyBound, TURN_ENDS, WorkflowEvent } from '../agent/index.js';
+import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
 import { BudgetEvent } from '../metering/index.js';
@@ -16,7 +17,9 @@ export interface EventContract {
 }
 
 type EventSchema = typeof SessionKeyBound | (typeof SessionEvent.options)[number] | OtherSchema;
-type OtherSchema = (typeof RunEvent | typeof WorkflowEvent | typeof BudgetEvent)['options'][number];
+type OtherSchema = (
+  typeof RunEvent | typeof WorkflowEvent | typeof BudgetEvent | typeof KeyEvent | typeof WorkspaceEvent
+)['options'][number];
 
 const contractsOf = (category: string, schemas: readonly EventSchema[]): EventContract[] =>
   schemas.map((schema) => ({
@@ -36,6 +39,8 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
   ...contractsOf('budget', BudgetEvent.options),
+  ...contractsOf('key', KeyEvent.options),
+  ...contractsOf('workspace', WorkspaceEvent.options),
 ];
 
 /**

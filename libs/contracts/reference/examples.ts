@@ -156,3 +156,26 @@ export const FORK = {
   purpose: 'fork',
   remakes: [],
 };
+
+export const KEY = {
+  id: 'k7f3a2q5zr4mwx6b',
+  workspace: 'default',
+  name: 'ci',
+  role: 'member',
+  scopes: ['sessions:write'],
+  agentId: null,
+  status: 'active',
+  createdBy: 'key/a2b3c4d5e6f7g2h3',
+  createdAt: '2026-11-22T10:14:00.000Z',
+  expiresAt: null,
+  previousValidUntil: null,
+} as const;
+
+export const ISSUED_KEY = { ...KEY, token: `ak_${KEY.id}_${'A'.repeat(43)}` } as const;
+
+export const WORKSPACE = {
+  id: 'acme',
+  name: 'Acme',
+  createdBy: 'key/a2b3c4d5e6f7g2h3',
+  createdAt: '2026-11-22T10:15:00.000Z',
+} as const;

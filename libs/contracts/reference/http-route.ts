@@ -9,6 +9,8 @@ export const ROUTE_TAGS = {
   Approvals: 'Tool calls that wait for a decision of a person.',
   Workflows: 'Saved definitions of directed acyclic graphs of agent turns.',
   Runs: 'Executions of workflows.',
+  Keys: 'API keys: credentials with a workspace, a role, scopes and an expiry.',
+  Workspaces: 'Tenants of the installation. Each has its own sessions, keys, agents and budgets.',
   Log: 'The append-only event log, which is the source of truth.',
   Operations: 'Health, metrics and status of the installation.',
   Reference: 'This reference, for people and for programs.',

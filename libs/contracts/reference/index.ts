@@ -6,6 +6,7 @@ import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
+export { KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName } from './socket-methods.js';

@@ -20,7 +20,7 @@ export {
   openJetStreamManager,
 } from './link/streams.js';
 export type { StreamName } from './link/streams.js';
-export { natsPermissions } from './permissions.js';
+export { KEY_CHANGED_SUBJECT, natsPermissions } from './permissions.js';
 export type { NatsPermissions } from './permissions.js';
 export { EVENT_HEADERS } from './relay/event-message.js';
 export { Leadership } from './relay/leadership.js';

@@ -12,6 +12,9 @@ export interface NatsPermissions {
   readonly allowResponses: true;
 }
 
+/** Subject on which a gateway tells the others the id of an API key that has changed. */
+export const KEY_CHANGED_SUBJECT = 'hint.gateway.key';
+
 interface Needs {
   /** Services that it sends requests to. */
   readonly requests: readonly ServiceName[];
@@ -29,7 +32,15 @@ interface Needs {
 const HEALTH: readonly ServiceName[] = ['agent', 'sandbox', 'metering', 'memory'];
 
 const NEEDS: Readonly<Record<ServiceName, Needs>> = {
-  gateway: { requests: HEALTH, owns: [], reads: ['LIVE'], durables: [], subscribe: ['live.>', 'evt.>'] },
+  gateway: {
+    requests: HEALTH,
+    owns: [],
+    reads: ['LIVE'],
+    durables: [],
+    // One gateway tells the others that a key was revoked.
+    publish: [KEY_CHANGED_SUBJECT],
+    subscribe: ['live.>', 'evt.>'],
+  },
   agent: {
     requests: ['sandbox', 'metering', 'memory'],
     owns: ['LIVE'],

@@ -7,12 +7,18 @@ export interface Identities {
    * a transient error while the keys cannot be read.
    */
   authenticate(secret: string): Promise<Principal | null>;
-  /** Adds a listener for keys that are revoked, also by another gateway. Returns its removal. */
+  /**
+   * Calls `onEnd` once within a second after the principal's key is revoked, is rotated without an
+   * overlap, or expires. Returns a function that ends the watch.
+   */
+  watch(principal: Principal, onEnd: () => void): () => void;
+  /** Adds a listener for keys that change, also in another gateway. Returns its removal. */
   onRevoked(listener: (keyId: string) => void): () => void;
 }
 
 /** Identities of an installation without API keys. */
 export const NO_IDENTITIES: Identities = {
   authenticate: () => Promise.resolve(null),
+  watch: () => () => undefined,
   onRevoked: () => () => undefined,
 };

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { event } from '../log/stored-event.js';
+
+const KeyId = z.string().max(64);
+/** Caller of a request, as `Principal.caller` names it. */
+const Caller = z.string().max(200);
+
+/** A workspace was created. The event is in the log of the new workspace. */
+export const WorkspaceCreated = event('WorkspaceCreated', {
+  workspaceId: z.string(),
+  name: z.string(),
+  createdBy: Caller,
+  createdAt: z.iso.datetime(),
+});
+
+/** Every event of a `workspace-<id>` stream. */
+export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated]);
+export type WorkspaceEvent = z.infer<typeof WorkspaceEvent>;
+
+/** An API key was created. No event holds a secret or its hash. */
+export const KeyCreated = event('KeyCreated', {
+  keyId: KeyId,
+  name: z.string(),
+  role: z.string(),
+  /** Permissions that limit the role, or null for all permissions of the role. */
+  scopes: z.array(z.string()).nullable(),
+  /** Agent whose credential this is; null for people and programs. */
+  agentId: z.string().nullable(),
+  expiresAt: z.iso.datetime().nullable(),
+  createdBy: Caller,
+  createdAt: z.iso.datetime(),
+});
+/** The key got a new secret. `version` counts its secrets, from 1. */
+export const KeyRotated = event('KeyRotated', {
+  keyId: KeyId,
+  version: z.int().positive(),
+  /** Time until which the secret before it stays valid; null if it ended at once. */
+  previousValidUntil: z.iso.datetime().nullable(),
+  rotatedBy: Caller,
+  rotatedAt: z.iso.datetime(),
+});
+export const KeyRevoked = event('KeyRevoked', {
+  keyId: KeyId,
+  revokedBy: Caller,
+  revokedAt: z.iso.datetime(),
+});
+
+/** Every event of a `key-<keyId>` stream. */
+export const KeyEvent = z.discriminatedUnion('type', [KeyCreated, KeyRotated, KeyRevoked]);
+export type KeyEvent = z.infer<typeof KeyEvent>;
+
+/** Returns the id of a key's event stream. */
+export const keyStream = (keyId: string): string => `key-${keyId}`;
+
+/** Returns the id of a workspace's event stream. */
+export const workspaceStream = (workspaceId: string): string => `workspace-${workspaceId}`;

@@ -1,0 +1,4 @@
+export { createPrismaClient, inWorkspace } from './prisma-client.js';
+export type { OperationalClient, OperationalTables } from './prisma-client.js';
+export { translatePrismaError } from './prisma-error.js';
+export type { ApiKey as ApiKeyRow, Workspace as WorkspaceRow } from './generated/client.js';
