@@ -32,8 +32,10 @@ export const reserveBudget = defineRequest({
      * Minimum number of output tokens. With less budget left the call is refused instead of capped.
      */
     minOutputTokens: z.int().positive(),
-    /** Expiry of the reservation, after the attempt's hard deadline. */
+    /** Expiry of the reservation, after the attempt's hard deadline. Unused with `lifetimeMs`. */
     expiresAt: z.iso.datetime(),
+    /** Time until the reservation expires, ms, by PostgreSQL's clock. */
+    lifetimeMs: z.int().positive().max(86_400_000).optional(),
   }),
   reply: z.discriminatedUnion('granted', [
     z.object({
@@ -73,9 +75,10 @@ export type ReserveBudgetReply = z.infer<typeof reserveBudget.reply>;
 export const NEVER_BEGUN = 'never_begun';
 
 /**
- * Settles a reservation with the outcome of its attempt. Idempotent: a later outcome changes
- * nothing. Throws `METERING.CALL_BEGUN` (conflict) if the outcome is `never_begun` and a call in
- * the log cites the reservation.
+ * Notifies metering that an attempt has ended. Metering settles its reservation with the outcome
+ * in the log, not with `outcome`. Idempotent. Throws `METERING.NOT_IN_LOG` (conflict) while the log
+ * has no end of the attempt. With `never_begun` it releases the reservation, and throws
+ * `METERING.CALL_BEGUN` (conflict) if a call in the log cites it.
  */
 export const settleBudget = defineRequest({
   subject: 'cmd.metering.budget.settle',

@@ -155,6 +155,18 @@ describe('a batch', () => {
       expect(third[1]).toMatchObject({ reservationId: uuid(1), expectedVersion: 3 });
     });
 
+    it('each limited scope at a charge ten times over its bound, also within the limit', () => {
+      const wide = rules({ session: 1_000_000, daily: 1_000_000 });
+      const first = decideBatch(after(), [reserve(1), settle(1, 100, 4_901)], wide);
+      expect(eventsOf(first).slice(2)).toMatchObject([
+        { type: 'BudgetScopeFrozen', data: { scopeKey, boundTokens: 500, usedTokens: 5_001 } },
+        { type: 'BudgetScopeFrozen', data: { scopeKey: expect.stringMatching(/^day/) } },
+      ]);
+      expect(replies(decideBatch(after(first), [reserve(2)], wide))).toMatchObject([
+        { reply: { granted: false, reason: 'frozen' } },
+      ]);
+    });
+
     it('nothing while the limit holds: later admissions count what was charged', () => {
       const first = decideBatch(after(), [reserve(1), settle(1, 100, 600)], rules({ session: 1_200 }));
       expect(eventsOf(first).map(({ type }) => type)).toEqual(['BudgetReserved', 'BudgetSettled']);

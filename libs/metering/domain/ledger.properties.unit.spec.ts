@@ -215,7 +215,7 @@ describe('the ledger under any commands', () => {
           if (!type.startsWith('BudgetScope'))
             lives.set(data.reservationId, `${lives.get(data.reservationId) ?? ''}>${type.slice(6)}`);
         for (const life of lives.values())
-          expect(life).toMatch(/^>Reserved(>Settled|>Released|>Expired(>Corrected)?)?$/);
+          expect(life).toMatch(/^>Reserved(>Settled|>Released(>Corrected)?|>Expired(>Corrected)?)?$/);
       }),
       { numRuns: 300 },
     ));

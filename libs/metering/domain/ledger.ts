@@ -60,21 +60,32 @@ type Amount = { readonly tokens: number; readonly microUsd: number };
 const chargeIn = (events: readonly BudgetEvent[]): Charge | undefined =>
   events.find((event): event is Charge => event.type === 'BudgetSettled' || event.type === 'BudgetCorrected');
 
-/** Returns true if a charge over its bound broke the scope's limit, in tokens or in micro-USD. */
+/**
+ * Multiple of its bound from which a charge freezes each limited scope, also within its limit: the
+ * bounds of that provider cannot be relied on.
+ */
+const FAR_OVER = 10;
+
+const isExceeded = (limit: number | null, used: number, bound: number, total: number): boolean =>
+  limit !== null && used > bound && (total > limit || used > bound * FAR_OVER);
+
+/**
+ * Returns true if a charge over its bound broke the scope's limit, in tokens or in micro-USD, or if
+ * it was far over its bound.
+ */
 const isOverspent = (
   { limitTokens, limitMicroUsd }: Reserved['scopes'][number],
   { settledTokens, reservedTokens, settledMicroUsd, reservedMicroUsd }: Balance,
   used: Amount,
   bound: Amount,
 ): boolean =>
-  (limitTokens !== null && used.tokens > bound.tokens && settledTokens + reservedTokens > limitTokens) ||
-  (limitMicroUsd !== null &&
-    used.microUsd > bound.microUsd &&
-    settledMicroUsd + reservedMicroUsd > limitMicroUsd);
+  isExceeded(limitTokens, used.tokens, bound.tokens, settledTokens + reservedTokens) ||
+  isExceeded(limitMicroUsd, used.microUsd, bound.microUsd, settledMicroUsd + reservedMicroUsd);
 
 /**
- * Returns a freeze for each scope whose limit a charge over its bound broke. A frozen scope admits
- * nothing until an operator unfreezes it, also after its limit was raised (docs/adr/0042).
+ * Returns a freeze for each scope whose limit a charge over its bound broke. A charge far over its
+ * bound freezes each limited scope. A frozen scope admits nothing until an operator unfreezes it,
+ * also after its limit was raised (docs/adr/0042).
  */
 export const freezes = (ledger: Ledger, events: readonly BudgetEvent[], frozenAt: string): BudgetEvent[] => {
   const charge = chargeIn(events);

@@ -16,7 +16,7 @@ export type Reservation =
       readonly version: number;
       /** Amount charged to its scopes. */
       readonly charged: { readonly tokens: number; readonly microUsd: number };
-      /** True once the usage of an expired reservation was learnt. */
+      /** True once the usage of an expired or released reservation was learnt. */
       readonly corrected: boolean;
     };
 
@@ -68,6 +68,17 @@ const settleOpen = (reserved: Reserved, outcome: CallOutcome, now: string): Budg
   }
 };
 
+/** Charges a call that ran although its reservation had been released, once. */
+const chargeReleased = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
+  if (outcome.kind === 'not_dispatched') return [];
+  const { inputTokens, outputTokens } =
+    outcome.kind === 'used'
+      ? outcome
+      : { inputTokens: reserved.inputBound, outputTokens: reserved.outputBound };
+  const charge = chargeFor(reserved, inputTokens, outputTokens);
+  return [event('BudgetCorrected', { reservationId: reserved.reservationId, ...charge, correctedAt: now })];
+};
+
 /** Replaces the estimate of an expired reservation once. `unknown` adds nothing to the estimate. */
 const correct = (reserved: Reserved, outcome: CallOutcome, now: string): BudgetEvent[] => {
   if (outcome.kind === 'unknown') return [];
@@ -86,8 +97,9 @@ const settle = (state: Reservation, outcome: CallOutcome, now: string): BudgetEv
       return settleOpen(state.reserved, outcome, now);
     case 'expired_estimated':
       return state.corrected ? [] : correct(state.reserved, outcome, now);
-    case 'settled':
     case 'released':
+      return state.corrected ? [] : chargeReleased(state.reserved, outcome, now);
+    case 'settled':
       return []; // a repeat adds no fact
     default:
       return assertNever(state);
@@ -139,7 +151,12 @@ const evolve = (state: Reservation, happened: BudgetEvent): Reservation => {
         microUsd: happened.data.microUsd,
       });
     case 'BudgetCorrected':
-      return ended(state, 'expired_estimated', amountOf(happened.data), true);
+      return ended(
+        state,
+        state.status === 'released' ? 'released' : 'expired_estimated',
+        amountOf(happened.data),
+        true,
+      );
     case 'BudgetScopeFrozen':
     case 'BudgetScopeUnfrozen':
       return state.status === 'none' ? state : { ...state, version: state.version + 1 };

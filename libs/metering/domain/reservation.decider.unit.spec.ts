@@ -102,14 +102,29 @@ describe('a reservation', () => {
   it('is released when nothing reached the provider', () =>
     given([reserved()]).when(notDispatched).then([released()]));
 
-  it.each([
-    ['settled', settled(900, 100, 4_200)],
-    ['released', released()],
-  ])('stays %s after any later outcome', (_, end) => {
+  it('stays settled after any later outcome', () => {
+    const end = settled(900, 100, 4_200);
     given([reserved(), end]).when(used(1, 1)).thenNothing();
     given([reserved(), end]).when(unknown).thenNothing();
     given([reserved(), end]).when(notDispatched).thenNothing();
     given([reserved(), end]).when({ type: 'Expire', now: EXPIRES }).thenNothing();
+  });
+
+  it('stays released when nothing was sent, and does not expire', () => {
+    given([reserved(), released()]).when(notDispatched).thenNothing();
+    given([reserved(), released()]).when({ type: 'Expire', now: EXPIRES }).thenNothing();
+  });
+
+  it('is charged once for a call that ran after its release', () => {
+    given([reserved(), released()])
+      .when(used(900, 100))
+      .then([corrected(900, 100, 4_200)]);
+    given([reserved(), released()])
+      .when(unknown)
+      .then([corrected(1_000, 500, 10_500)]);
+    given([reserved(), released(), corrected(900, 100, 4_200)])
+      .when(used(900, 100))
+      .thenNothing();
   });
 
   it('has nothing to settle before it was made', () => given([]).when(used(1, 1)).thenNothing());

@@ -5,7 +5,7 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { budgetStream } from '@antiphon/contracts/metering';
+import { NEVER_BEGUN, budgetStream } from '@antiphon/contracts/metering';
 import type { ReserveBudgetRequest, SettleBudgetRequest } from '@antiphon/contracts/metering';
 import type { JsonObject } from '@antiphon/kernel';
 import { createLogger, uuidIds } from '@antiphon/observability';
@@ -69,7 +69,7 @@ export const openMetering = async () => {
       await own.end();
     });
     const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limits);
-    const settleBudget = new SettleBudget(ledger, endReservations);
+    const settleBudget = new SettleBudget(endReservations);
     const readBudgets = new ReadBudgets(pool, clock, limits);
     return {
       ledger,
@@ -78,7 +78,11 @@ export const openMetering = async () => {
       endReservations,
       settleBudget,
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
-      settle: async (settlement: SettleBudgetRequest) => (await settleBudget.handle(settlement)).status,
+      /** Appends the event of an outcome, as the agent does first, and notifies metering of it. */
+      settle: async (settlement: SettleBudgetRequest) => {
+        await sayOutcome(settlement);
+        return (await settleBudget.handle(settlement)).status;
+      },
       read: async (query: ReadBudgetsQuery) => (await readBudgets.handle(query)).scopes,
     };
   };
@@ -90,7 +94,13 @@ export const openMetering = async () => {
     await database.drop();
   };
 
-  const request = (over: Partial<ReserveBudgetRequest> = {}): ReserveBudgetRequest => ({
+  const requests = new Map<string, ReserveBudgetRequest>();
+  const request = (over: Partial<ReserveBudgetRequest> = {}): ReserveBudgetRequest => {
+    const made = requestWith(over);
+    requests.set(made.reservationId, made);
+    return made;
+  };
+  const requestWith = (over: Partial<ReserveBudgetRequest>): ReserveBudgetRequest => ({
     workspace: WORKSPACE,
     reservationId: randomUUID(),
     sessionId: randomUUID(),
@@ -125,6 +135,17 @@ export const openMetering = async () => {
         },
       ],
     });
+
+  /** Appends the end of an attempt with this outcome. */
+  const sayOutcome = async ({ reservationId, outcome }: SettleBudgetRequest): Promise<void> => {
+    const call = requests.get(reservationId);
+    if (!call || (outcome.kind === 'not_dispatched' && outcome.reason === NEVER_BEGUN)) return;
+    const end =
+      outcome.kind === 'used'
+        ? callCompleted(call, outcome.inputTokens, outcome.outputTokens)
+        : callAborted(call, outcome.kind === 'unknown');
+    await sessionSays(call.sessionId, end);
+  };
 
   const budgetEvents = async (reservationId: string) =>
     agentStore.readStream(WORKSPACE, budgetStream(reservationId));

@@ -8,7 +8,7 @@ import { startService } from '@antiphon/service-host';
 import type { RunningService } from '@antiphon/service-host';
 import { startNatsServer } from '@antiphon/testing';
 import type { TestNatsServer } from '@antiphon/testing';
-import { openMetering } from './metering-fixtures.spec.js';
+import { callCompleted, openMetering } from './metering-fixtures.spec.js';
 import { MeteringModule } from './metering.module.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
@@ -50,6 +50,7 @@ it('serves reserve, settle, read and unfreeze requests', async () => {
   });
   const outcome = { kind: 'used', inputTokens: 30, outputTokens: 3, estimated: false } as const;
   const settlement = { workspace: 'default', reservationId, outcome };
+  await metering.sessionSays(sessionId, callCompleted(request, 30, 3));
   await expect(client.request(settleBudget, settlement)).resolves.toEqual({ status: 'settled' });
   const { scopes } = await client.request(readBudgets, { workspace: 'default', sessionId });
   expect(

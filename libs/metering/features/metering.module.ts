@@ -12,6 +12,7 @@ import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
+import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
 import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
@@ -32,6 +33,13 @@ export const pricesOf =
     const { inputMicroUsdPerMtok, outputMicroUsdPerMtok } = found;
     return { inputMicroUsdPerMtok, outputMicroUsdPerMtok };
   };
+
+/** Replaces the process's clock in this module. */
+const clockProvider: Provider = {
+  provide: CLOCK,
+  inject: [DATABASE_POOL],
+  useFactory: (pool: pg.Pool): Promise<Clock> => DatabaseClock.open(pool),
+};
 
 const limitsProvider: Provider = {
   provide: BUDGET_LIMITS,
@@ -103,6 +111,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     RollBudgetPeriods,
   ],
   providers: [
+    clockProvider,
     limitsProvider,
     ledgerProvider,
     endReservationsProvider,

@@ -83,6 +83,7 @@ export const reserveForCall = async (
     minOutputTokens: Math.min(MIN_OUTPUT_TOKENS, maxOutputTokens),
     ...(epoch === null ? {} : { epoch }),
     expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
+    lifetimeMs: times.attemptMs + GRACE_MS,
   });
   const reserve = () => requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
   const reply = await stopIfFenced(retryTransient(reserve, signal, logger));

@@ -5,6 +5,8 @@ import { failpoint } from '@antiphon/kernel';
 import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
 import { decideAll, groupByReservation, toAppendRequest, toLedgerWrite } from './ledger-batch.js';
 import type { LedgerWork } from './ledger-batch.js';
+import { isFinal } from '../reservations/find-outcome.js';
+import type { KnownReservation } from '../reservations/find-outcome.js';
 import { LedgerCache } from './ledger-cache.js';
 import type { LedgerState } from './ledger-rows.js';
 import { COMMIT_PARAMETERS, FIRST_AFTER_COMMIT, commitValues } from './ledger-sql.js';
@@ -89,9 +91,32 @@ export class BatchRunner {
 
   async run(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
     await failpoint('metering.batch.taken');
-    const decisions = await this.#decide(works, rules);
+    const decisions = await this.#decideInTurn(works, rules);
     await failpoint('metering.batch.committed');
     return decisions;
+  }
+
+  /** Returns a reservation from the cache. */
+  cached(workspace: string, reservationId: string): KnownReservation | undefined {
+    const known = this.#cache.reservation(workspace, reservationId);
+    if (!known || known.status === 'none') return undefined;
+    const { sessionId, attempt } = known.reserved;
+    const corrected = known.status !== 'reserved' && known.corrected;
+    const { status } = known;
+    return { workspace, reservationId, sessionId, attempt, status, isFinal: isFinal(status, corrected) };
+  }
+
+  /** Runs commands that look at the log again alone, because they wait for other appends. */
+  async #decideInTurn(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+    const looking = works.filter(({ lookAgain }) => lookAgain !== undefined);
+    if (looking.length === 0 || looking.length === works.length) return this.#decide(works, rules);
+    const plain = works.filter(({ lookAgain }) => lookAgain === undefined);
+    const decided = new Map<LedgerWork, LedgerDecision>();
+    for (const part of [looking, plain]) {
+      const decisions = await this.#decide(part, rules);
+      part.forEach((work, index) => decided.set(work, decisions[index] as LedgerDecision));
+    }
+    return works.map((work) => decided.get(work) as LedgerDecision);
   }
 
   async #decide(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
@@ -107,6 +132,7 @@ export class BatchRunner {
   }
 
   async #tryCached(works: readonly LedgerWork[], rules: LedgerRules): Promise<CachedResult> {
+    if (works.some(({ lookAgain }) => lookAgain !== undefined)) return 'uncached';
     if (this.#readFirst > 0) {
       this.#readFirst -= 1;
       return 'uncached';

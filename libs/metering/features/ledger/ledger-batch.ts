@@ -15,6 +15,14 @@ export interface LedgerWork {
   readonly workspace: string;
   readonly command: LedgerCommand;
   readonly metadata: EventMetadata;
+  readonly lookAgain?: LookAgain;
+}
+
+/** Decides a command again in its transaction, while no event of a session can be appended. */
+export interface LookAgain {
+  readonly sessionId: string;
+  /** Returns the command, or null if a call that cites the reservation is running. */
+  readonly decide: () => Promise<LedgerCommand | null>;
 }
 
 /** Returns the scopes that a command names. The reservation names those of other commands. */

@@ -49,6 +49,11 @@ export class LedgerCache {
     }
   }
 
+  /** Returns a reservation, if it is cached. */
+  reservation(workspace: string, id: string): Reservation | undefined {
+    return this.#reservations.get(nameOf(workspace, id));
+  }
+
   clear(): void {
     this.#balances.clear();
     this.#reservations.clear();

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { inTransaction } from '@antiphon/database';
 import type { AppendOutcome, EventStorePg } from '@antiphon/event-store';
-import { bug, conflict } from '@antiphon/kernel';
+import { bug, conflict, isAppError } from '@antiphon/kernel';
 import type { AppError, Ids } from '@antiphon/kernel';
 import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
 import type { LedgerState } from './ledger-rows.js';
@@ -53,6 +53,45 @@ const collectRefusals = (
       refused.set(refusalKey(workspace, id), balancesBehind(id));
   });
 
+const HOLD_SQL = 'select budget_hold_session($1, $2)';
+
+const callBegun = (work: LedgerWork): AppError =>
+  conflict('METERING.CALL_BEGUN', `a call that cites reservation ${reservationOf(work)} has started`);
+
+/**
+ * Decides the commands with `lookAgain` again. Until the end of the transaction no event of their
+ * sessions can be appended.
+ */
+const lookAgainIn = async (
+  client: pg.ClientBase,
+  works: readonly LedgerWork[],
+): Promise<readonly (LedgerWork | AppError)[]> => {
+  const names = new Set(
+    works.flatMap(({ workspace, lookAgain }) => (lookAgain ? `${workspace} ${lookAgain.sessionId}` : [])),
+  );
+  // In the order in which an append locks them.
+  for (const name of [...names].sort()) await client.query(HOLD_SQL, name.split(' '));
+  const decided: (LedgerWork | AppError)[] = [];
+  for (const work of works) {
+    const command = work.lookAgain ? await work.lookAgain.decide() : work.command;
+    decided.push(command === null ? callBegun(work) : { ...work, command });
+  }
+  return decided;
+};
+
+/** Decides the works, and returns the errors of those that are errors already. */
+const decideRest = (
+  state: LedgerState,
+  looked: readonly (LedgerWork | AppError)[],
+  rules: LedgerRules,
+): LedgerDecision[] => {
+  const rest = looked.filter((work): work is LedgerWork => !isAppError(work));
+  const decisions = decideAll(state, rest, rules);
+  return looked.map((work) =>
+    isAppError(work) ? { error: work } : (decisions[rest.indexOf(work)] as LedgerDecision),
+  );
+};
+
 const attemptBatch = (
   { pool, store, ids }: LedgerTransactionDeps,
   works: readonly LedgerWork[],
@@ -66,7 +105,7 @@ const attemptBatch = (
     });
     const scopes = works.flatMap((work) => scopesOf(work, rules));
     const state = await lockLedger(client, scopes, reservations);
-    const decisions = decideAll(state, works, rules);
+    const decisions = decideRest(state, await lookAgainIn(client, works), rules);
     const groups = groupByReservation(works, decisions);
     if (groups.length === 0) return { decisions, appended: false, state };
     await writeLedger(client, toLedgerWrite(state, works, decisions, groups));

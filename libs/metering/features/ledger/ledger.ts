@@ -7,9 +7,11 @@ import { currentContext, withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
 import type pg from 'pg';
 import { BatchRunner } from './cached-commit.js';
+import type { LookAgain } from './ledger-batch.js';
 import { LedgerQueue, retryBatch } from './ledger-queue.js';
 import type { LedgerQueueOptions } from './ledger-queue.js';
 import { logCharges } from './usage-record.js';
+import type { KnownReservation } from '../reservations/find-outcome.js';
 
 export interface LedgerOptions extends LedgerQueueOptions {
   /** Time in which a batch is retried while the database is away, in ms. */
@@ -32,11 +34,17 @@ export interface LedgerDeps {
 export interface BudgetLedger {
   /**
    * Resolves once the command's events are committed. `METERING.BUSY` and `LOG.UNAVAILABLE` are
-   * transient, and a retry is safe. Conflicts are `METERING.RESERVATION_CONFLICT` and
-   * `METERING.RESERVATION_ENDED`. Other errors are `METERING.BOUND_TOO_LARGE`,
-   * `METERING.NOT_EXPIRED`.
+   * transient, and a retry is safe. Conflicts are `METERING.RESERVATION_CONFLICT`,
+   * `METERING.RESERVATION_ENDED`, and `METERING.CALL_BEGUN` by `lookAgain`. Other errors are
+   * `METERING.BOUND_TOO_LARGE`, `METERING.NOT_EXPIRED`.
    */
-  submit<C extends LedgerCommand>(workspace: string, command: C): Promise<AnswerOf<C['type']>>;
+  submit<C extends LedgerCommand>(
+    workspace: string,
+    command: C,
+    lookAgain?: LookAgain,
+  ): Promise<AnswerOf<C['type']>>;
+  /** Returns a reservation from the cache. Another process may have ended it since. */
+  cached(workspace: string, reservationId: string): KnownReservation | undefined;
   close(): Promise<void>;
 }
 
@@ -81,12 +89,18 @@ export const createLedger = (deps: LedgerDeps): BudgetLedger => {
   );
   const queue = new LedgerQueue(run, options);
   return {
-    submit: <C extends LedgerCommand>(workspace: string, command: C) =>
+    submit: <C extends LedgerCommand>(workspace: string, command: C, lookAgain?: LookAgain) =>
       withSpan(spanOf(command), async () => {
-        const decided = await queue.submit({ workspace, command, metadata: metadataNow(ids) });
+        const decided = await queue.submit({
+          workspace,
+          command,
+          metadata: metadataNow(ids),
+          ...(lookAgain ? { lookAgain } : {}),
+        });
         logCharges(logger, decided);
         return decided.answer as AnswerOf<C['type']>;
       }),
+    cached: (workspace, reservationId) => batches.cached(workspace, reservationId),
     close: () => queue.close(),
   };
 };

@@ -32,14 +32,15 @@ it('rebuilds the rows of live traffic from the log, none below zero', async () =
   const limits = { session: 12_000, daily: 40_000, dailyMicroUsd: 300_000 };
   const price = { inputMicroUsdPerMtok: 3_333_333, outputMicroUsdPerMtok: 7_777_777 };
   const processes = [1, 2].map(() => metering.start({ limits, priceOf: () => price }));
-  const sessions = Array.from({ length: 6 }, () => randomUUID());
+  // One for each worker, because the attempts of a session grow.
+  const sessions = Array.from({ length: 12 }, () => randomUUID());
   const worker = async (n: number): Promise<void> => {
     const { reserve, settle, endReservations, ledger } = processes[n % 2]!;
     for (let i = 0; i < 25; i++) {
       const expiresAt = new Date(metering.clock.time + (random(4) === 0 ? -1 : 600_000)).toISOString();
       const request = metering.request({
-        sessionId: sessions[random(6)]!,
-        attempt: n * 100 + i + 1,
+        sessionId: sessions[n]!,
+        attempt: i + 1,
         expiresAt,
       });
       const { granted } = await reserve(request);

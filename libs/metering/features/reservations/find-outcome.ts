@@ -4,6 +4,7 @@ import { upcast } from '@antiphon/contracts/events';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import { translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import type { Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
 
 export type CallEnd = SessionEventOf<'ModelCallCompleted' | 'ModelCallAborted'>;
@@ -29,31 +30,47 @@ interface Row {
   readonly expired: boolean;
 }
 
+interface StatusRow extends Row {
+  readonly status: Exclude<Reservation['status'], 'none'>;
+  readonly corrected: boolean;
+}
+
 const COLUMNS = 'workspace, reservation_id, session_id, attempt';
 const OF_SCOPE_SQL = `select ${COLUMNS}, open_until <= $4::timestamptz as expired from budget_reservations
   where workspace = $1 and open_until is not null and $2 = any (scope_keys) order by open_until limit $3`;
 const ONE_SQL = `select ${COLUMNS}, false as expired from budget_reservations
   where workspace = $1 and reservation_id = $2 and open_until is not null`;
+const ANY_SQL = `select ${COLUMNS}, false as expired, status, corrected from budget_reservations
+  where workspace = $1 and reservation_id = $2`;
 const LONGEST_SQL = `(select ${COLUMNS}, true as expired from budget_reservations
     where open_until <= $1::timestamptz order by open_until limit $2)
   union all
   (select ${COLUMNS}, false from budget_reservations
     where open_until > $1::timestamptz order by open_until limit $3)`;
 
-const read = async (pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<OpenRow[]> => {
+const toOpen = (row: Row): OpenRow => ({
+  workspace: row.workspace,
+  reservationId: row.reservation_id,
+  sessionId: row.session_id,
+  attempt: row.attempt,
+  expired: row.expired,
+});
+
+const readRows = async <R extends Row>(
+  pool: pg.Pool,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<R[]> => {
   try {
-    const { rows } = await pool.query<Row>({ name, text, values });
-    return rows.map((row) => ({
-      workspace: row.workspace,
-      reservationId: row.reservation_id,
-      sessionId: row.session_id,
-      attempt: row.attempt,
-      expired: row.expired,
-    }));
+    return (await pool.query<R>({ name, text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
 };
+
+const read = async (pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<OpenRow[]> =>
+  (await readRows<Row>(pool, name, text, values)).map(toOpen);
 
 /** Returns the open reservations of a scope, oldest expiry first. `now` is ISO 8601. */
 export const openInScope = (
@@ -80,6 +97,26 @@ export const openOne = async (
 ): Promise<OpenRow | undefined> =>
   (await read(pool, 'budget_open_one', ONE_SQL, [workspace, reservationId]))[0];
 
+/** A reservation in any state, and whether no outcome can change it any more. */
+export interface KnownReservation extends OpenReservation {
+  readonly status: Exclude<Reservation['status'], 'none'>;
+  readonly isFinal: boolean;
+}
+
+/** Returns whether no outcome can change a reservation any more. */
+export const isFinal = (status: KnownReservation['status'], corrected: boolean): boolean =>
+  status === 'settled' || (status !== 'reserved' && corrected);
+
+/** Returns a reservation in any state. */
+export const findReservation = async (
+  pool: pg.Pool,
+  workspace: string,
+  reservationId: string,
+): Promise<KnownReservation | undefined> => {
+  const [row] = await readRows<StatusRow>(pool, 'budget_any', ANY_SQL, [workspace, reservationId]);
+  return row && { ...toOpen(row), status: row.status, isFinal: isFinal(row.status, row.corrected) };
+};
+
 export interface OpenReservation {
   readonly workspace: string;
   readonly reservationId: string;
@@ -87,6 +124,8 @@ export interface OpenReservation {
   readonly attempt: number;
 }
 
+/** Events of the first page, in which the end of a recent attempt is. */
+const FIRST_PAGE = 8;
 const PAGE = 64;
 
 const attemptOf = ({ data }: RecordedEvent): number | undefined =>
@@ -131,8 +170,8 @@ export const findOutcome = async (
   const { workspace, reservationId, sessionId } = open;
   const stream = sessionStream(sessionId);
   let below = (await store.streamVersion(workspace, stream)) + 1;
-  while (below > 1) {
-    const fromVersion = Math.max(1, below - PAGE);
+  for (let size = FIRST_PAGE; below > 1; size = PAGE) {
+    const fromVersion = Math.max(1, below - size);
     const page = await store.readStream(workspace, stream, { fromVersion, limit: below - fromVersion });
     for (const event of page.toReversed()) {
       if (isEndOf(event, reservationId)) return parse(event);

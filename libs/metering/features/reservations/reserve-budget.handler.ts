@@ -22,13 +22,13 @@ const countRefusal = (reply: ReserveBudgetReply): ReserveBudgetReply => {
   return reply;
 };
 
-/** Normalizes ids and times, because row keys are compared as text. */
-const normalize = (request: ReserveBudgetRequest): ReserveBudgetRequest => ({
+/** Normalizes ids and times, because row keys are compared as text. Expiries are PostgreSQL's. */
+const normalize = ({ lifetimeMs, ...request }: ReserveBudgetRequest, clock: Clock): ReserveBudgetRequest => ({
   ...request,
   reservationId: request.reservationId.toLowerCase(),
   sessionId: request.sessionId.toLowerCase(),
   turnId: request.turnId.toLowerCase(),
-  expiresAt: new Date(request.expiresAt).toISOString(),
+  expiresAt: new Date(lifetimeMs === undefined ? request.expiresAt : clock.now() + lifetimeMs).toISOString(),
 });
 
 /** Reserves the bound of a model attempt in every scope, or refuses. */
@@ -47,7 +47,7 @@ export class ReserveBudget {
    */
   @HandleRequest(reserveBudget)
   async handle(received: ReserveBudgetRequest): Promise<ReserveBudgetReply> {
-    const request = normalize(received);
+    const request = normalize(received, this.clock);
     const checkedScopes = new Set<string>();
     for (;;) {
       const { reply } = await this.ledger.submit(request.workspace, { type: 'Reserve', request });

@@ -3,22 +3,24 @@ import { z } from 'zod';
 import { ModelCallAborted, ModelCallCompleted } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, settleBudget } from '@antiphon/contracts/metering';
 import type { CallOutcome, SettleBudgetReply, SettleBudgetRequest } from '@antiphon/contracts/metering';
+import { isAppError } from '@antiphon/kernel';
 import { HandleRequest, defineConsumer } from '@antiphon/messaging';
-import { statusOf } from '../ledger/ledger.js';
-import type { BudgetLedger } from '../ledger/ledger.js';
-import { BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
+import { END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
 import { outcomeOfCall } from './find-outcome.js';
 
 const isNeverStarted = (outcome: CallOutcome): boolean =>
   outcome.kind === 'not_dispatched' && outcome.reason === NEVER_BEGUN;
 
-/** Ends a reservation once with the outcome of its attempt. A repeat returns the first result. */
+/**
+ * Ends a reservation once with the outcome of its attempt in the log. A request is a notification:
+ * the usage that it names charges nothing. A repeat returns the first result.
+ */
 @Controller()
 export class SettleBudget {
   constructor(
-    @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
-    @Inject(END_RESERVATIONS) private readonly endReservations: Pick<EndReservations, 'releaseUncited'>,
+    @Inject(END_RESERVATIONS)
+    private readonly endReservations: Pick<EndReservations, 'releaseUncited' | 'settleFromLog'>,
   ) {}
 
   @HandleRequest(settleBudget)
@@ -26,8 +28,7 @@ export class SettleBudget {
     const reservationId = id.toLowerCase();
     if (isNeverStarted(outcome))
       return { status: await this.endReservations.releaseUncited(workspace, reservationId) };
-    const ended = await this.ledger.submit(workspace, { type: 'Settle', reservationId, outcome });
-    return { status: statusOf(ended, reservationId) };
+    return { status: await this.endReservations.settleFromLog(workspace, reservationId) };
   }
 }
 
@@ -50,6 +51,14 @@ export const settleCalls = defineConsumer({
     const { reservationId } = event.data;
     // The status may be `missing`. A reservation made after its call has ended expires, and is
     // looked up then.
-    await settle.handle({ workspace: event.workspace, reservationId, outcome: outcomeOfCall(event) });
+    const settled = settle.handle({
+      workspace: event.workspace,
+      reservationId,
+      outcome: outcomeOfCall(event),
+    });
+    await settled.catch((error: unknown) => {
+      // An event that is not in the log, such as one of a replaced history, charges nothing.
+      if (!isAppError(error) || error.code !== 'METERING.NOT_IN_LOG') throw error;
+    });
   },
 });

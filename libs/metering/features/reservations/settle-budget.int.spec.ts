@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { NEVER_BEGUN } from '@antiphon/contracts/metering';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
@@ -62,6 +63,25 @@ describe('settling', () => {
         estimated: false,
       },
     ]);
+  });
+
+  it('charges what the log says, not what the request says', async () => {
+    const { reserve, settleBudget } = metering.start();
+    const [told, running] = [metering.request(), metering.request()];
+    await Promise.all([told, running].map(reserve));
+    await metering.sessionSays(told.sessionId, callStarted(told), callCompleted(told, 400, 90));
+    await metering.sessionSays(running.sessionId, callStarted(running));
+    await settleBudget.handle(settlement(told.reservationId, used(0, 0)));
+    expect((await metering.budgetEvents(told.reservationId))[1]).toMatchObject({
+      type: 'BudgetSettled',
+      data: { inputTokens: 400, outputTokens: 90 },
+    });
+    for (const outcome of [used(0, 0), { kind: 'not_dispatched', reason: 'forged' } as const])
+      await expect(settleBudget.handle(settlement(running.reservationId, outcome))).rejects.toMatchObject({
+        code: 'METERING.NOT_IN_LOG',
+        kind: 'conflict',
+      });
+    expect(await types(running.reservationId)).toEqual(['BudgetReserved']);
   });
 
   it('charges once, however often any process settles', async () => {
@@ -282,6 +302,58 @@ describe('an unsettled reservation', () => {
     for (const { reservationId } of [alone, overtaken])
       expect(await types(reservationId)).toEqual(['BudgetReserved', 'BudgetReleased']);
     await expect(settle(settlement(alone.reservationId, used(1, 1)))).resolves.toBe('released');
+  });
+
+  it('is charged when its call ran although it had been released', async () => {
+    const { reserve, settleBudget, endReservations, read } = metering.start();
+    minutes(6);
+    await endReservations.sweep();
+    const call = metering.request();
+    await reserve(call);
+    minutes(6);
+    await endReservations.sweep();
+    await metering.sessionSays(call.sessionId, callStarted(call), callCompleted(call, 30, 12));
+    await settleBudget.handle(settlement(call.reservationId, used(0, 0)));
+    await settleBudget.handle(settlement(call.reservationId, used(0, 0)));
+    expect(await types(call.reservationId)).toEqual(['BudgetReserved', 'BudgetReleased', 'BudgetCorrected']);
+    const [session] = await read({ workspace: 'default', sessionId: call.sessionId });
+    expect(session).toMatchObject({ reservedTokens: 0, settledTokens: 42 });
+  });
+
+  it('is not released when its call starts between the look and the release', async () => {
+    let before: () => Promise<void> = () => Promise.resolve();
+    const { reserve, endReservations } = metering.start({
+      wrapPool: (pool) => {
+        const connect = pool.connect.bind(pool) as (...callback: unknown[]) => Promise<pg.PoolClient>;
+        // `query` passes a callback; a transaction does not.
+        pool.connect = (async (...callback: unknown[]) => {
+          const begin = before;
+          if (callback.length === 0) before = () => Promise.resolve();
+          if (callback.length === 0) await begin();
+          return connect(...callback);
+        }) as typeof pool.connect;
+        return pool;
+      },
+    });
+    minutes(6);
+    await endReservations.sweep();
+    const call = metering.request();
+    await reserve(call);
+    minutes(6);
+    // The first connection of a transaction after the look: the start commits before it.
+    before = async () => void (await metering.sessionSays(call.sessionId, callStarted(call)));
+    await endReservations.sweep();
+    expect(await types(call.reservationId)).not.toContain('BudgetReleased');
+  });
+
+  it('expires by the clock of PostgreSQL when the agent sends a lifetime', async () => {
+    const { reserve } = metering.start();
+    const past = new Date(metering.clock.time - 3_600_000).toISOString();
+    const call = metering.request({ expiresAt: past, lifetimeMs: 60_000 });
+    await reserve(call);
+    expect((await metering.budgetEvents(call.reservationId))[0]?.data).toMatchObject({
+      expiresAt: new Date(metering.clock.time + 60_000).toISOString(),
+    });
   });
 
   it('is ended once by sweeps of two processes', async () => {

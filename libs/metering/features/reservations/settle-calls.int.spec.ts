@@ -37,8 +37,12 @@ afterAll(async () => {
   await Promise.all([metering.close(), server.remove()]);
 });
 
-/** As the relay publishes it. */
+/** Appends an event and publishes it as the relay does. */
 const publish = async (sessionId: string, event: SessionEvent): Promise<void> => {
+  await metering.sessionSays(sessionId, event);
+  return publishOnly(sessionId, event);
+};
+const publishOnly = async (sessionId: string, event: SessionEvent): Promise<void> => {
   const eventId = randomUUID();
   const carried = headers();
   carried.set(EVENT_HEADERS.type, event.type);
@@ -64,6 +68,10 @@ it('settles each call once by its events when its agent died', async () => {
   await publish(completed.sessionId, callCompleted(completed, 40, 2));
   await publish(lost.sessionId, callAborted(lost, true));
   await publish(unsent.sessionId, callAborted(unsent, false));
+  // This event is not in the log.
+  const forged = metering.request();
+  await reserve(forged);
+  await publishOnly(forged.sessionId, callCompleted(forged, 0, 0));
   // This call has no reservation.
   await publish(randomUUID(), callCompleted(metering.request(), 1, 1));
   const ended = async ({ reservationId }: { reservationId: string }) =>
@@ -76,6 +84,7 @@ it('settles each call once by its events when its agent died', async () => {
     const { num_pending, num_ack_pending } = await manager.consumers.info('EVENTS', settleCalls.durable);
     return num_pending + num_ack_pending === 0;
   });
+  expect(await ended(forged)).toEqual([]);
   expect(await ended(completed)).toMatchObject([
     { type: 'BudgetSettled', data: { inputTokens: 40, outputTokens: 2 } },
   ]);
