@@ -4,6 +4,7 @@ import { invalid } from '@antiphon/kernel';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
 import { baseUrlOf, keyOf, needsKey, type Environment, type ProviderKey } from './provider-settings.js';
+import { completeRedacted, needlesOf } from './redact-output.js';
 import { loadScenarios } from './scripted/scenario.js';
 import { createScriptedAdapter } from './scripted/scripted.adapter.js';
 import { createRedactor } from './transport/error-text.js';
@@ -97,9 +98,11 @@ export const createModels = (
   options: ModelsOptions = {},
 ): Models => {
   const limits = { ...DEFAULT_PROVIDER_LIMITS, ...options.limits };
+  const secrets = secretsOf(config, env);
+  const redaction = { needles: needlesOf(secrets), redact: createRedactor(secrets) };
   const environment: CallEnvironment = {
     limits,
-    redact: createRedactor(secretsOf(config, env)),
+    redact: redaction.redact,
     now: options.now ?? Date.now,
   };
   const transport = createHttpTransport(createConnections(limits.connectMs), environment);
@@ -111,7 +114,10 @@ export const createModels = (
     return adapter;
   };
   return {
-    complete: async (request, sink) => adapterOf(request.provider).complete(request, sink),
+    complete: async (request, sink) => {
+      const adapter = adapterOf(request.provider);
+      return completeRedacted((redacted) => adapter.complete(request, redacted), sink, redaction);
+    },
     inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
     maxOutputTokens: (provider, model) => adapterOf(provider).maxOutputTokens(model),
     kindOf: (provider) => adapterOf(provider).kind,

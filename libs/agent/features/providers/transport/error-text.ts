@@ -89,7 +89,8 @@ export const retryAfterMs = (headers: ResponseHeaders, now: number): number | un
 
 export type Redact = (text: string) => string;
 
-const REDACTED = '[redacted]';
+/** Text in place of a secret. */
+export const REDACTED = '[redacted]';
 
 /**
  * Shapes of keys, masked ones (`sk-ab***yz`) included: a provider may echo a key in a form of its
@@ -103,7 +104,7 @@ const KEY_FIELD = /\b(x-api-key|api[_-]?key|authorization)(["']?\s*[:=]\s*["']?)
  * Returns the encodings in which a body may echo a secret. A secret under 4 characters would match
  * ordinary words.
  */
-const encodingsOf = (secret: string): string[] =>
+export const encodingsOf = (secret: string): string[] =>
   secret.length < 4
     ? []
     : [
