@@ -8,7 +8,7 @@ import { addEvents } from './gateway/events.command.js';
 import { addRun } from './gateway/run.command.js';
 import { addStatus } from './gateway/status.command.js';
 import { addWorkflow } from './gateway/workflow.command.js';
-import { EXIT, createOutput, exitCodeOf, type ContextOf } from './output.js';
+import { EXIT, createOutput, exitCodeOf, exitOnClosedPipe, type ContextOf } from './output.js';
 import { addDlq } from './projections/dlq.command.js';
 import { addProjections } from './projections/projections.command.js';
 import { addSession } from './session/session.command.js';
@@ -69,11 +69,7 @@ const reportFailure = async (error: unknown): Promise<number> => {
   return exitCodeOf(error);
 };
 
-// A reader such as `| head` may close its end before all output is written.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
-});
+exitOnClosedPipe();
 
 try {
   await createProgram().parseAsync(process.argv);

@@ -1,5 +1,6 @@
 import { isAppError, type ErrorKind } from '@antiphon/kernel';
 import type { Command } from 'commander';
+import { escapeText } from './escape-text.js';
 import type { GatewayAddress } from './connection/gateway-address.js';
 
 /** Exit codes; `antiphon --help` lists them. */
@@ -19,6 +20,29 @@ export const exitCodeOf = (error: unknown): number => {
   return BY_KIND[error.kind] ?? EXIT.failed;
 };
 
+/** Exit code of a command that Ctrl-C ended, as shells report SIGINT. */
+export const INTERRUPTED = 130;
+
+/** Codes of a write to a pipe whose reader is gone. */
+const CLOSED_PIPE: ReadonlySet<string | undefined> = new Set([
+  'EPIPE',
+  'ECONNRESET',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+]);
+
+/**
+ * Ends the process without a message when a reader such as `| head` closes its end of a pipe.
+ * Without a reader of its messages a command continues.
+ */
+export const exitOnClosedPipe = (): void => {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (!CLOSED_PIPE.has(error.code)) throw error;
+      if (stream === process.stdout) process.exit();
+    });
+};
+
 /** Output of a command: JSON documents (or JSON lines) with `--json`, else text. */
 export interface Output {
   readonly json: boolean;
@@ -28,6 +52,8 @@ export interface Output {
   line(document: unknown, text: string): void;
   /** Prints text without a line end; prints nothing with `--json`. */
   piece(text: string): void;
+  /** Prints a line for the person at the terminal, to standard error. */
+  note(text: string): void;
   failure(error: unknown): Promise<void>;
 }
 
@@ -70,15 +96,16 @@ const textOf = async (error: unknown): Promise<string> => {
 
 export const createOutput = (json: boolean): Output => {
   const print = (document: unknown, text: string): void =>
-    void process.stdout.write(`${json ? JSON.stringify(document) : text}\n`);
+    void process.stdout.write(`${json ? JSON.stringify(document) : escapeText(text)}\n`);
   return {
     json,
     result: print,
     line: print,
-    piece: (text) => void (json || process.stdout.write(text)),
+    piece: (text) => void (json || process.stdout.write(escapeText(text))),
+    note: (text) => void process.stderr.write(`${escapeText(text)}\n`),
     failure: async (error) => {
       if (json) process.stdout.write(`${JSON.stringify({ error: describe(error) })}\n`);
-      else process.stderr.write(`antiphon: ${await textOf(error)}\n`);
+      else process.stderr.write(`antiphon: ${escapeText(await textOf(error))}\n`);
     },
   };
 };

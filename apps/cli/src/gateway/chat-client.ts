@@ -16,6 +16,13 @@ export interface ChatRequest {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
+export interface StreamOptions {
+  /** Ends the stream of frames, not the turn. */
+  readonly signal?: AbortSignal;
+  /** Returns whether a frame is the last one; by default `done` is. */
+  readonly isLast?: (frame: ChatFrame) => boolean;
+}
+
 const KIND_OF: Readonly<Record<number, ErrorKind>> = {
   [RPC.invalidParams]: 'invalid',
   [RPC.unauthenticated]: 'unauthenticated',
@@ -62,11 +69,13 @@ const disconnected = (): AppError =>
 /**
  * Sends one request and passes its frames to `onFrame` until `done`. Resolves with the result where
  * the response is a result and not frames. A lost connection is an error, but the turn continues.
+ * An abort of `signal` closes the connection and resolves.
  */
 export const chat = (
   gateway: GatewayAddress,
   request: ChatRequest,
   onFrame: (frame: ChatFrame) => void,
+  { signal, isLast = ({ event }) => event === 'done' }: StreamOptions = {},
 ): Promise<unknown> =>
   new Promise((resolve, reject) => {
     const headers = gateway.token === null ? {} : { authorization: `Bearer ${gateway.token}` };
@@ -84,9 +93,10 @@ export const chat = (
       else if (event !== undefined) {
         isAccepted = true;
         onFrame({ event, data, offset });
-        if (event === 'done') finish(() => resolve(undefined));
+        if (isLast({ event, data, offset })) finish(() => resolve(undefined));
       }
     };
+    signal?.addEventListener('abort', () => finish(() => resolve(undefined)), { once: true });
     socket.on('message', (data: Buffer) => receive(JSON.parse(data.toString('utf8')) as IncomingMessage));
     socket.on('unexpected-response', (_, { statusCode }) => finish(() => reject(refused(statusCode))));
     socket.on('error', (cause) => reject(unreachable(gateway, cause)));

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { AppError, invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { CommandContext, ContextOf } from '../output.js';
+import type { GatewayAddress } from '../connection/gateway-address.js';
 import type { ChatFrame, ChatRequest } from './chat-client.js';
+import { Detachment } from './detach.js';
 
 interface ChatOptions {
   readonly agent?: string;
@@ -92,15 +94,29 @@ const runChat = async (
   text: string,
   options: ChatOptions,
 ): Promise<void> => {
-  const { chat } = await import('./chat-client.js');
   const content = text === '-' ? await readInput() : text;
+  await printTurn(output, await gateway(), toRequest(content, options), new Detachment(output));
+};
+
+/** Sends a request and prints its frames until the turn has ended, or the user detaches. */
+export const printTurn = async (
+  output: CommandContext['output'],
+  gateway: GatewayAddress,
+  request: ChatRequest,
+  detachment: Detachment,
+): Promise<void> => {
+  const { chat } = await import('./chat-client.js');
   const renderer = new ChatRenderer();
   let failure: AppError | undefined;
-  const result = await chat(await gateway(), toRequest(content, options), (frame) => {
+  const print = (frame: ChatFrame): void => {
+    detachment.see(frame);
     if (frame.event === 'error') failure = toFailure(frame);
     if (output.json) output.line(frame, '');
     else output.piece(renderer.render(frame));
-  });
+  };
+  const { signal } = detachment;
+  const result = await chat(gateway, request, print, { signal }).finally(() => detachment.end());
+  if (signal.aborted) return;
   if (result !== undefined) output.result(result, JSON.stringify(result));
   else output.piece('\n');
   if (failure) throw failure;
@@ -119,7 +135,7 @@ export const addChat = (program: Command, context: ContextOf): void => {
     .option('--peer <name>', 'the sender', 'user')
     .addHelpText(
       'after',
-      '\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
+      '\nCtrl-C detaches: the turn continues, and the command that returns to it is printed.\n\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
     )
     .action((text: string, options: ChatOptions, command: Command) =>
       runChat(context(command), text, options),

@@ -3,6 +3,7 @@ import type { ContextOf } from '../output.js';
 import type { ExportOptions } from './export-session.js';
 import type { ForkOptions, WhatIfOptions } from './fork-session.js';
 import type { ReplayOptions } from './replay-session.js';
+import type { ResumeOptions } from './resume-session.js';
 
 const addExport = (session: Command, context: ContextOf): void => {
   session
@@ -83,8 +84,22 @@ const addDiff = (session: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon session export|fork|replay|whatif|diff`. */
+const addResume = (session: Command, context: ContextOf): void => {
+  session
+    .command('resume <session>')
+    .description('print the answer of a turn from an offset on, while it arrives')
+    .option('--after <offset>', 'the last offset that was seen', '0')
+    .addHelpText(
+      'after',
+      '\nIt ends with the turn. Ctrl-C in `antiphon chat` prints the command with the right offset.\n\nExample:\n  antiphon session resume 0d6c… --after 1048580',
+    )
+    .action(async (id: string, options: ResumeOptions, command: Command) =>
+      (await import('./resume-session.js')).resumeSession(context(command), id, options),
+    );
+};
+
+/** Adds `antiphon session export|fork|replay|whatif|diff|resume`. */
 export const addSession = (program: Command, context: ContextOf): void => {
-  const session = program.command('session').description('export, fork, replay and compare sessions');
-  for (const add of [addExport, addFork, addReplay, addWhatIf, addDiff]) add(session, context);
+  const session = program.command('session').description('export, fork, replay, compare and resume sessions');
+  for (const add of [addExport, addFork, addReplay, addWhatIf, addDiff, addResume]) add(session, context);
 };
