@@ -41,6 +41,8 @@ const decision = {
   digest: z.string(),
   /** Credential that decided, and its role. */
   answeredBy: z.string(),
+  /** Name of the API key that decided; absent for any other credential. */
+  answeredByName: z.string().optional(),
   role: ApproverRole,
   reason: z.string(),
   answeredAt: z.iso.datetime(),

@@ -15,9 +15,10 @@ const isApprovalEvent = (event: SessionEvent): event is ApprovalEvent => event.t
 type ApprovalAnswer = Extract<ApprovalEvent, { type: 'ApprovalGranted' | 'ApprovalDenied' }>;
 
 const toAnswerApproval = ({ type, data }: ApprovalAnswer): ApprovalCommand => {
-  const { approvalId, answeredBy, role, reason, answeredAt: now } = data;
+  const { approvalId, answeredBy, answeredByName, role, reason, answeredAt: now } = data;
   const decision = type === 'ApprovalGranted' ? 'approve' : 'deny';
-  return { type: 'AnswerApproval', data: { approvalId, decision, answeredBy, role, reason }, now };
+  const answer = { approvalId, decision, answeredBy, answeredByName, role, reason } as const;
+  return { type: 'AnswerApproval', data: answer, now };
 };
 
 /** Returns the approval command that recorded an event: a request, an answer or a deadline. */

@@ -29,6 +29,8 @@ export type AnswerApproval = Command<
     readonly approvalId: string;
     readonly decision: 'approve' | 'deny';
     readonly answeredBy: string;
+    /** Name of the API key; undefined for any other credential. */
+    readonly answeredByName?: string | undefined;
     readonly role: ApproverRole;
     readonly reason: string;
   }
@@ -111,8 +113,9 @@ const answerApproval = ({ data, now }: AnswerApproval, state: SessionState): App
   if (!waiting) return [];
   const { digest, expiresAt } = waiting.approval;
   if (now >= expiresAt) return [expire(waiting, now)];
-  const { answeredBy, role, reason } = data;
-  const answer = { ...ids(waiting), digest, answeredBy, role, reason, answeredAt: now };
+  const { answeredBy, answeredByName, role, reason } = data;
+  const name = answeredByName === undefined ? {} : { answeredByName };
+  const answer = { ...ids(waiting), digest, answeredBy, ...name, role, reason, answeredAt: now };
   return data.decision === 'approve'
     ? [{ type: 'ApprovalGranted', schemaVersion, data: answer }]
     : [{ type: 'ApprovalDenied', schemaVersion, data: { ...answer, message: denialMessage(reason) } }];

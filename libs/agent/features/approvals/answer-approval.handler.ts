@@ -143,7 +143,8 @@ export class AnswerApproval {
           now,
         };
     }
-    const data = { approvalId, decision, answeredBy: approver.caller, role, reason };
+    const { caller: answeredBy, name } = approver;
+    const data = { approvalId, decision, answeredBy, answeredByName: name ?? undefined, role, reason };
     return { type: 'AnswerApproval', data, now };
   }
 

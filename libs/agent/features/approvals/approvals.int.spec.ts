@@ -184,6 +184,19 @@ describe('an answer', () => {
     await expect(answer(agent, approvalId, 'deny')).resolves.toMatchObject({ recorded: true });
   });
 
+  it('is recorded with its caller, role and the name of its key', async () => {
+    const agent = start();
+    const { sessionId, approvalId } = await waits(agent);
+    const approver = { caller: 'key/k7', role: 'admin', agentId: null, name: 'night shift' } as const;
+    await answer(agent, approvalId, 'approve', { approver });
+    const grant = (await world.ended(sessionId)).find(({ type }) => type === 'ApprovalGranted');
+    expect(grant?.data).toMatchObject({
+      answeredBy: 'key/k7',
+      answeredByName: 'night shift',
+      role: 'admin',
+    });
+  });
+
   it('returns the first answer to a repeat, and a conflict with its author to any other', async () => {
     const [one, two] = [start(), start()];
     const { sessionId, approvalId } = await waits(one);

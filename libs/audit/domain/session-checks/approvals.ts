@@ -1,4 +1,4 @@
-import type { ApprovalEvent, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { ApprovalEvent, ApproverRole, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { type CheckRun, type EventPlace, type Finding, isTurnEnd, open, violation } from '../audit-check.js';
 import type { Parsed, SessionCheck } from '../audit-check.js';
 
@@ -10,12 +10,29 @@ interface Approval {
   readonly input: string;
   readonly digest: string;
   readonly moduleDigest: string;
+  /** Least privileged role that may answer. An escalation may lower it. */
+  least: ApproverRole;
   status: 'pending' | 'granted' | 'closed';
 }
 
 type ApprovalResponse = Exclude<ApprovalEvent, { type: 'ApprovalRequested' }>;
 
+type ApprovalAnswer = Extract<ApprovalEvent, { type: 'ApprovalGranted' | 'ApprovalDenied' }>;
+
 const isApproval = (event: SessionEvent): event is ApprovalEvent => event.type.startsWith('Approval');
+
+const RANKS: Readonly<Record<ApproverRole, number>> = { member: 0, operator: 1, admin: 2 };
+
+/** Returns the violation of an answer by a role below the one that the approval requires. */
+const checkRole = ({ data }: ApprovalAnswer, { least }: Approval, at: EventPlace): Finding[] =>
+  RANKS[data.role] >= RANKS[least]
+    ? []
+    : [
+        violation(
+          at,
+          `approval ${data.approvalId} takes the role ${least}, and ${data.answeredBy} answered it as ${data.role}`,
+        ),
+      ];
 
 class ApprovalRun implements CheckRun<Parsed<SessionEvent>> {
   private readonly byCall = new Map<string, Approval>();
@@ -42,10 +59,11 @@ class ApprovalRun implements CheckRun<Parsed<SessionEvent>> {
   }
 
   private requestApproval({ data }: SessionEventOf<'ApprovalRequested'>, at: EventPlace): Finding[] {
-    const { turnId, callId, name, digest, moduleDigest } = data;
+    const { turnId, callId, name, digest, moduleDigest, answerBy: least } = data;
     if (this.byCall.has(callId)) return [violation(at, `the approval of call ${callId} was requested twice`)];
     const input = JSON.stringify(data.input);
-    this.byCall.set(callId, { at, turnId, callId, name, input, digest, moduleDigest, status: 'pending' });
+    const call = { turnId, callId, name, input, digest, moduleDigest };
+    this.byCall.set(callId, { at, ...call, least, status: 'pending' });
     return [];
   }
 
@@ -58,11 +76,15 @@ class ApprovalRun implements CheckRun<Parsed<SessionEvent>> {
       return [violation(at, `${event.type} of approval ${approvalId}, which is closed`)];
     if (this.cancelledTurns.has(approval.turnId))
       return [violation(at, `${event.type} of approval ${approvalId} after the cancellation of its turn`)];
-    if (event.type === 'ApprovalEscalated') return [];
+    if (event.type === 'ApprovalEscalated') {
+      if (RANKS[event.data.to] < RANKS[approval.least]) approval.least = event.data.to;
+      return [];
+    }
     approval.status = event.type === 'ApprovalGranted' ? 'granted' : 'closed';
+    if (event.type !== 'ApprovalGranted' && event.type !== 'ApprovalDenied') return [];
     return event.type === 'ApprovalGranted' && event.data.digest !== approval.digest
       ? [violation(at, `approval ${approvalId} was granted for another digest than requested`)]
-      : [];
+      : checkRole(event, approval, at);
   }
 
   private requestCall({ data }: SessionEventOf<'ToolCallRequested'>, at: EventPlace): Finding[] {
@@ -91,7 +113,8 @@ class ApprovalRun implements CheckRun<Parsed<SessionEvent>> {
 export const approvalsPrecedeCalls: SessionCheck = {
   name: 'approvals-precede-calls',
   about:
-    'a tool call that needed an approval is made only after one response granted it, with the same digest and module',
+    'a tool call that needed an approval is made only after one response granted it, with the same digest and module, ' +
+    'by a role that the approval allows',
   counts: 'approvals',
   start: () => new ApprovalRun(),
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { ApproverRole, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import {
   CALL_ID,
   TIME,
@@ -32,10 +32,15 @@ const asked: SessionEvent = {
     ...{ requestedAt: TIME, expiresAt: TIME, escalateAt: null, escalateTo: null },
   },
 };
-const granted = (digest = 'd'): SessionEvent => ({
+const granted = (digest = 'd', role: ApproverRole = 'operator'): SessionEvent => ({
   type: 'ApprovalGranted',
   schemaVersion: 1,
-  data: { ...ids, digest, answeredBy: 'ada', role: 'operator', reason: '', answeredAt: TIME },
+  data: { ...ids, digest, answeredBy: 'key/k', answeredByName: 'ada', role, reason: '', answeredAt: TIME },
+});
+const escalated = (to: ApproverRole): SessionEvent => ({
+  type: 'ApprovalEscalated',
+  schemaVersion: 1,
+  data: { ...ids, to, escalatedAt: TIME },
 });
 const expired: SessionEvent = {
   type: 'ApprovalExpired',
@@ -48,12 +53,27 @@ describe('approvals-precede-calls', () => {
   it('accepts a call after its grant', () =>
     expect(run(...begun, asked, granted(), wanted, made)).toEqual([]));
 
+  it('accepts a grant by a higher role, and by the role of an escalation', () => {
+    expect(run(...begun, asked, granted('d', 'admin'), wanted, made)).toEqual([]);
+    expect(run(...begun, asked, escalated('member'), granted('d', 'member'), wanted, made)).toEqual([]);
+  });
+
   it.each<[string, SessionEvent[], string]>([
     ['a call before its grant', [asked, wanted], `call ${CALL_ID} was requested without its approval`],
     [
       'a call after an expiry',
       [asked, expired, wanted],
       `call ${CALL_ID} was requested without its approval`,
+    ],
+    [
+      'a grant by a role below the required one',
+      [asked, granted('d', 'member')],
+      'takes the role operator, and key/k answered it as member',
+    ],
+    [
+      'a grant by a low role after an escalation to a higher one',
+      [asked, escalated('admin'), granted('d', 'member')],
+      'takes the role operator',
     ],
     ['a second response', [asked, granted(), expired], 'which is closed'],
     ['a response without a request', [granted()], 'which was not requested'],

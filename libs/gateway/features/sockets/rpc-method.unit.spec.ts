@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ChatSendParams } from '@antiphon/contracts/gateway';
+import { conflict } from '@antiphon/kernel';
 import { defineMethod, type RpcCall } from './rpc-method.js';
 import { rpcError } from './rpc-protocol.js';
 
@@ -38,4 +39,15 @@ describe('params of a method', () => {
     expect(await method.handle({ params: VALID } as unknown as RpcCall<Record<string, unknown>>)).toBe(
       'accepted',
     ));
+});
+
+describe('data of an error', () => {
+  it('has only the keys that clients may see', () => {
+    const data = { lastOffset: 7, sqlstate: '42501', subject: 'cmd.agent.x', stderr: 'secret' };
+    expect(rpcError(conflict('GATEWAY.OFFSET_AHEAD', 'ahead', { data }), 'request-1').data).toEqual({
+      lastOffset: 7,
+      code: 'GATEWAY.OFFSET_AHEAD',
+      requestId: 'request-1',
+    });
+  });
 });

@@ -105,6 +105,28 @@ const CODES: Readonly<Record<ErrorKind, number>> = {
 /** Delay after which a client may retry a request that failed because an engine is down, ms. */
 const RETRY_AFTER_MS = 2_000;
 
+/** Keys of an error's data that clients may see. Other keys are for log lines only. */
+const CLIENT_DATA_KEYS: ReadonlySet<string> = new Set([
+  'after',
+  'answeredAt',
+  'answeredBy',
+  'approvalId',
+  'before',
+  'digest',
+  'epoch',
+  'fields',
+  'given',
+  'lastOffset',
+  'needed',
+  'permission',
+  'retryAfterSeconds',
+  'role',
+  'status',
+]);
+
+const clientData = ({ data }: AppError): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(data).filter(([key]) => CLIENT_DATA_KEYS.has(key)));
+
 export interface RpcErrorBody {
   readonly code: number;
   readonly message: string;
@@ -112,8 +134,8 @@ export interface RpcErrorBody {
 }
 
 /**
- * Returns the error object of a response: code, message and data with the request id. It never
- * holds a stack trace.
+ * Returns the error object of a response: code, message, the data that clients may see, and the
+ * request id. It never holds a stack trace.
  */
 export const rpcError = (error: unknown, requestId: string): RpcErrorBody => {
   const known: AppError = toAppError(error);
@@ -121,7 +143,7 @@ export const rpcError = (error: unknown, requestId: string): RpcErrorBody => {
     code: CODES[known.kind],
     message: known.message,
     data: {
-      ...known.data,
+      ...clientData(known),
       code: known.code,
       requestId,
       ...(known.kind === 'transient' ? { retryAfterMs: RETRY_AFTER_MS } : {}),
