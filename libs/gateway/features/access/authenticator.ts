@@ -5,6 +5,7 @@ import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { createBoundedMap, type Clock } from '@antiphon/kernel';
 import { addressGroup, createClientAddress, type ReadClientAddress } from './client-address.js';
 import type { Identities } from './identities.port.js';
+import { RateLimits } from './rate-limits.js';
 
 const operator = (caller: string): Principal => ({
   caller,
@@ -39,7 +40,7 @@ export interface Attempt {
 }
 
 export interface AuthenticatorOptions {
-  readonly gateway: Pick<GatewayConfig, 'token' | 'loopbackWithoutToken' | 'trustedProxies'>;
+  readonly gateway: Pick<GatewayConfig, 'token' | 'loopbackWithoutToken' | 'trustedProxies' | 'limits'>;
   readonly identities: Identities;
   readonly clock: Clock;
 }
@@ -53,6 +54,8 @@ export class Authenticator {
   readonly local: Principal | null;
   /** Returns the client's address, also behind a trusted proxy. */
   readonly clientAddress: ReadClientAddress;
+  /** Rate limits of the principals. */
+  readonly limits: RateLimits;
   readonly #identities: Identities;
   readonly #clock: Clock;
   readonly #expected: Buffer | null;
@@ -61,6 +64,7 @@ export class Authenticator {
   constructor({ gateway, identities, clock }: AuthenticatorOptions) {
     this.local = gateway.token === null && gateway.loopbackWithoutToken ? LOCAL_OPERATOR : null;
     this.clientAddress = createClientAddress(gateway.trustedProxies);
+    this.limits = new RateLimits(gateway.limits, clock);
     this.#identities = identities;
     this.#clock = clock;
     this.#expected = gateway.token === null ? null : digest(gateway.token);

@@ -3,6 +3,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { Authenticator, bearerToken, LOCAL_OPERATOR, TOKEN_HOLDER } from './authenticator.js';
 import { addressGroup, createClientAddress } from './client-address.js';
 import { NO_IDENTITIES, type Identities } from './identities.port.js';
+import { NO_LIMITS } from './rate-limits.js';
 
 const TOKEN = 'a-token-of-more-than-32-characters';
 const clock = { at: 1_000_000, now: () => clock.at };
@@ -12,7 +13,7 @@ const create = (
   identities: Identities = NO_IDENTITIES,
 ) =>
   new Authenticator({
-    gateway: { token: TOKEN, loopbackWithoutToken: true, trustedProxies: [], ...gateway },
+    gateway: { token: TOKEN, loopbackWithoutToken: true, trustedProxies: [], limits: NO_LIMITS, ...gateway },
     identities,
     clock,
   });

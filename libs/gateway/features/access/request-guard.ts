@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Principal } from '@antiphon/contracts/identity';
 import { judgeOrigin, type OriginVerdict } from '@antiphon/gateway-domain';
 import { exhausted, forbidden, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
-import { LOGGER, sendProblem } from '@antiphon/service-host';
+import { LOGGER, retryAfterSeconds, sendProblem } from '@antiphon/service-host';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AUTHENTICATOR } from '../gateway.ports.js';
 import { accessOfRequest, missingCredential } from './access-guard.js';
@@ -44,14 +45,18 @@ export const admitUpgrade = async (
   const address = authenticator.clientAddress(socket.remoteAddress, headers);
   try {
     const credential = bearerToken(headers.authorization) ?? '';
-    const { principal, retryAfterSeconds } = await authenticator.authenticate(credential, address);
-    if (principal) return { status: 101, principal };
-    if (retryAfterSeconds > 0)
-      return { status: 429, reason: 'too many failed attempts', retryAfter: retryAfterSeconds };
+    const { principal, retryAfterSeconds: wait } = await authenticator.authenticate(credential, address);
+    if (principal) {
+      authenticator.limits.chargeRequest(principal);
+      return { status: 101, principal };
+    }
+    if (wait > 0) return { status: 429, reason: 'too many failed attempts', retryAfter: wait };
     return { status: 401, reason: 'the token is not valid' };
   } catch (error) {
-    if (!isAppError(error) || error.kind !== 'transient') throw error;
-    return { status: 503, reason: error.message, retryAfter: 1 };
+    if (!isAppError(error)) throw error;
+    const retryAfter = retryAfterSeconds(error);
+    if (retryAfter === undefined) throw error;
+    return { status: error.kind === 'exhausted' ? 429 : 503, reason: error.message, retryAfter };
   }
 };
 
@@ -74,10 +79,24 @@ export const authenticateRequest = async (
   }
   const address = authenticator.clientAddress(socket.remoteAddress, headers);
   const credential = bearerToken(headers.authorization) ?? '';
-  const { principal, retryAfterSeconds } = await authenticator.authenticate(credential, address);
-  if (principal) return principal;
-  if (retryAfterSeconds === 0) throw missingCredential();
-  throw exhausted('GATEWAY.TOO_MANY_FAILURES', 'too many failed attempts', { data: { retryAfterSeconds } });
+  const { principal, retryAfterSeconds: wait } = await authenticator.authenticate(credential, address);
+  if (!principal && wait === 0) throw missingCredential();
+  if (!principal)
+    throw exhausted('GATEWAY.TOO_MANY_FAILURES', 'too many failed attempts', {
+      data: { retryAfterSeconds: wait },
+    });
+  authenticator.limits.chargeRequest(principal);
+  return principal;
+};
+
+/** Bytes of each connection that are charged to a principal. */
+const charged = new WeakMap<Socket, number>();
+
+/** Charges the bytes that a connection received since its request before. */
+const chargeReceived = ({ principal, socket }: FastifyRequest, { limits }: Authenticator): void => {
+  const before = charged.get(socket) ?? 0;
+  charged.set(socket, socket.bytesRead);
+  if (principal) limits.chargeBytes(principal, socket.bytesRead - before);
 };
 
 /**
@@ -97,5 +116,9 @@ export const configureGatewayHttp = (app: NestFastifyApplication): void => {
       sendProblem(logger, error, request, reply);
       return reply;
     }
+  });
+  fastify.addHook('onResponse', (request, _reply, done) => {
+    chargeReceived(request, authenticator);
+    done();
   });
 };

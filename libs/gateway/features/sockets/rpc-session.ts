@@ -11,14 +11,16 @@ import {
   type SpanStart,
 } from '@antiphon/observability';
 import { authorize } from '../access/access-guard.js';
+import type { RateLimits } from '../access/rate-limits.js';
 import type { ClientConnection } from './client-connection.js';
 import type { MethodTable, RpcMethod } from './rpc-method.js';
-import { isFault, isServerFault, parseFrame, type RpcFault } from './rpc-protocol.js';
+import { isFault, isServerFault, parseFrame, type ParsedFrame, type RpcFault } from './rpc-protocol.js';
 
 export interface RpcSessionOptions {
   readonly connection: ClientConnection;
   readonly methods: MethodTable;
   readonly principal: Principal;
+  readonly limits: RateLimits;
   readonly logger: Logger;
   readonly ids: Ids;
   /** Trace context of the upgrade, for requests without their own. */
@@ -51,8 +53,22 @@ export class RpcSession {
   /** Handles one text frame of `bytes` bytes. */
   receive(text: string, bytes: number): void {
     const parsed = parseFrame(text, bytes);
+    const { limits, principal } = this.#options;
+    try {
+      limits.chargeFrame(principal, bytes);
+    } catch (error) {
+      return this.#refuseAll(parsed, error);
+    }
     if (parsed.kind === 'fault') this.#refuse(parsed.fault, this.#options.ids.next());
     else for (const request of parsed.requests) this.#start(request);
+  }
+
+  /** Refuses the requests of a frame over a rate limit, without a log line for each. */
+  #refuseAll(parsed: ParsedFrame, error: unknown): void {
+    const { connection, ids } = this.#options;
+    countError('frame', error);
+    const refused = parsed.kind === 'requests' ? parsed.requests : [parsed.fault];
+    for (const { id } of refused) connection.fail(id, error, ids.next());
   }
 
   #start(request: RpcRequest | RpcFault): void {
@@ -83,8 +99,9 @@ export class RpcSession {
   }
 
   async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, requestId: string): Promise<void> {
-    const { connection, principal } = this.#options;
+    const { connection, principal, limits } = this.#options;
     authorize(principal, method.access);
+    limits.chargeRequest(principal);
     if (this.#open >= MAX_OPEN_REQUESTS)
       throw exhausted('GATEWAY.TOO_MANY_REQUESTS', 'too many open requests');
     this.#open++;

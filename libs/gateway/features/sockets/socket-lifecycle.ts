@@ -69,6 +69,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
         connection,
         methods,
         principal: authenticated,
+        limits: authenticator.limits,
         traceparent,
         logger,
         ids,

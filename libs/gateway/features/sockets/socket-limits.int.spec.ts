@@ -6,6 +6,7 @@ import { WebSocket } from 'ws';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
+import { NO_LIMITS } from '../access/rate-limits.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { createMethodTable, type RpcMethod } from './rpc-method.js';
 import { RpcSession } from './rpc-session.js';
@@ -27,12 +28,13 @@ const wait: RpcMethod = {
 };
 
 beforeAll(async () => {
+  const authenticator = new Authenticator({
+    gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [], limits: NO_LIMITS },
+    identities: NO_IDENTITIES,
+    clock: systemClock,
+  });
   server = attachSocketServer(http, {
-    authenticator: new Authenticator({
-      gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [] },
-      identities: NO_IDENTITIES,
-      clock: systemClock,
-    }),
+    authenticator,
     logger: silentLogger,
     ids: uuidIds,
     maxSockets: 2,
@@ -46,7 +48,8 @@ beforeAll(async () => {
       );
       connections.push(connection);
       const methods = createMethodTable([wait]);
-      const session = { connection, methods, principal: LOCAL_OPERATOR, traceparent: undefined };
+      const { limits } = authenticator;
+      const session = { connection, methods, limits, principal: LOCAL_OPERATOR, traceparent: undefined };
       const rpc = new RpcSession({ ...session, logger: silentLogger, ids: uuidIds });
       socket.on('message', (data: Buffer) => rpc.receive(data.toString('utf8'), data.length));
     },

@@ -16,6 +16,7 @@ import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antip
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
+import { NO_LIMITS } from '../access/rate-limits.js';
 import { FrameLog } from '../frames/frame-log.js';
 import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
 import { SessionFeeds } from '../frames/session-feeds.js';
@@ -93,7 +94,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     const http = createServer();
     const shared = createSharedOutput(limits);
     const authenticator = new Authenticator({
-      gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [] },
+      gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [], limits: NO_LIMITS },
       identities: NO_IDENTITIES,
       clock: systemClock,
     });
@@ -105,7 +106,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       onSocket: (socket, { address, principal }) => {
         const identity = { connectionId: randomUUID(), address };
         const connection = new ClientConnection(socket, identity, shared, silentLogger);
-        const who = { principal: LOCAL_OPERATOR, traceparent: undefined };
+        const who = { principal: LOCAL_OPERATOR, limits: authenticator.limits, traceparent: undefined };
         const methods = createMethodTable([resumed]);
         const session = new RpcSession({ connection, methods, ...who, ...common });
         const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
