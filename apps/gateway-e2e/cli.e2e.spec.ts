@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -135,6 +135,50 @@ describe('the command line on a running stack', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as { type: string }).type);
     expect([types[0], types.at(-1)]).toEqual(['SessionStarted', 'TurnCompleted']);
+  });
+});
+
+describe('antiphon key and antiphon workspace', () => {
+  const tokenIn = (text: string): string => /ak_[a-z2-7]{16}_[A-Za-z0-9_-]{43}/.exec(text)?.[0] ?? '';
+  const idOf = (token: string): string => token.split('_')[1] ?? '';
+
+  it('use the admin key that the first start made, which its owner alone can read', async () => {
+    const { adminKeyFile } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8')) as {
+      adminKeyFile: string;
+    };
+    expect(statSync(adminKeyFile).mode & 0o777).toBe(0o600);
+    const [own] = (await runJson<{ keys: { id: string; name: string; role: string }[] }>('key', 'list')).keys;
+    expect(own).toMatchObject({ name: 'bootstrap', role: 'admin' });
+    expect(own?.id).toBe(idOf(readFileSync(adminKeyFile, 'utf8').trim()));
+  });
+
+  it('create, list, rotate and revoke a key, whose secret is shown once', async () => {
+    const created = await run('key', 'create', 'ci', '--role', 'viewer', '--expires', '30d');
+    const token = tokenIn(created);
+    expect((await cli('events', 'list', '--token', token)).code).toBe(0);
+    expect(await cli('key', 'list', '--token', token)).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('keys:manage'),
+    });
+    const listed = await run('key', 'list');
+    expect(listed).toMatch(new RegExp(`${idOf(token)}  active +viewer +ci  until `));
+    expect(listed).not.toContain(token);
+    const rotated = tokenIn(await run('key', 'rotate', idOf(token), '--overlap', '10m'));
+    expect((await cli('events', 'list', '--token', rotated)).code).toBe(0);
+    expect(await run('key', 'revoke', idOf(token))).toBe(`${idOf(token)}: revoked\n`);
+    expect((await cli('events', 'list', '--token', rotated)).code).toBe(4);
+    expect((await cli('key', 'create', 'x', '--expires', 'soon')).stderr).toContain('30d or 12h');
+  });
+
+  it('create and list workspaces, whose keys see nothing of each other', async () => {
+    const token = tokenIn(await run('workspace', 'create', 'acme', '--name', 'Acme'));
+    expect(await run('workspace', 'list')).toMatch(/^acme +\S+ {2}Acme\ndefault +\S+ {2}Default\n$/);
+    expect(await run('workspace', 'list', '--token', token)).toMatch(/^acme +\S+ {2}Acme\n$/);
+    expect(await run('key', 'list', '--token', token)).not.toContain('bootstrap');
+    expect(await cli('workspace', 'create', 'other', '--token', token)).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('in the workspace default'),
+    });
   });
 });
 

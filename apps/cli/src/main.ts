@@ -5,9 +5,11 @@ import { findGateway, type AddressOptions } from './connection/gateway-address.j
 import { addApprovals } from './gateway/approvals.command.js';
 import { addChat } from './gateway/chat.command.js';
 import { addEvents } from './gateway/events.command.js';
+import { addKey } from './gateway/key.command.js';
 import { addRun } from './gateway/run.command.js';
 import { addStatus } from './gateway/status.command.js';
 import { addWorkflow } from './gateway/workflow.command.js';
+import { addWorkspace } from './gateway/workspace.command.js';
 import { EXIT, createOutput, exitCodeOf, exitOnClosedPipe, type ContextOf } from './output.js';
 import { addDlq } from './projections/dlq.command.js';
 import { addProjections } from './projections/projections.command.js';
@@ -38,6 +40,8 @@ const COMMANDS = [
   addWorkflow,
   addRun,
   addApprovals,
+  addKey,
+  addWorkspace,
   addSession,
   addEvents,
   addAudit,
@@ -52,7 +56,10 @@ const createProgram = (): Command => {
     .description('Work with a running Antiphon, or start one.')
     .option('--json', 'print one JSON document, or JSON lines, instead of text')
     .option('--url <url>', 'the gateway (default: ANTIPHON_URL, the running stack, the configuration)')
-    .option('--token <token>', 'its token (default: ANTIPHON_TOKEN, the configuration)')
+    .option(
+      '--token <token>',
+      'an API key or its token (default: ANTIPHON_TOKEN, the configuration, the admin key of this home)',
+    )
     .addHelpText(
       'after',
       '\nExit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 cannot reach the gateway, 4 refused, 5 audit: not signed.',

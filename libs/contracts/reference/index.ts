@@ -1,5 +1,6 @@
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
+import { KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -21,4 +22,6 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
   APPROVAL_ROUTES,
   WORKFLOW_ROUTES,
   RUN_ROUTES,
+  KEY_ROUTES,
+  WORKSPACE_ROUTES,
 ].flatMap((routes) => Object.values<HttpRoute>(routes));

@@ -25,7 +25,7 @@ import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import { CredentialWatch } from './access/credential-watch.js';
-import { NO_IDENTITIES, type Identities } from './access/identities.port.js';
+import type { Identities } from './access/identities.port.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
@@ -35,6 +35,8 @@ import { approvalMethods, ApprovalsController } from './http/approvals.controlle
 import { EventsController } from './http/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
+import { IdentityModule } from './identity/identity.module.js';
+import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionResume } from './sessions/resume-session.js';
 import { chatSend, sessionSend } from './sessions/send-message.js';
@@ -96,19 +98,21 @@ const methodsProvider: Provider = {
  * another one lacks.
  */
 @Module({
+  imports: [IdentityModule],
   controllers: [
     AgentsController,
     ApprovalsController,
     EventsController,
+    KeysController,
     ReferenceController,
     RunsController,
     SessionsController,
     StatusController,
     WorkflowsController,
+    WorkspacesController,
   ],
   providers: [
     { provide: APP_GUARD, useClass: AccessGuard },
-    { provide: IDENTITIES, useValue: NO_IDENTITIES },
     {
       provide: AUTHENTICATOR,
       inject: [CONFIG, IDENTITIES, CLOCK],

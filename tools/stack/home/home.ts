@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDir, readJson, writeFileAtomic, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import { homeLayout, postgresMajorOf } from '@antiphon/bootstrap/project';
@@ -76,10 +76,24 @@ const generateCredentials = (): Credentials => ({
   natsOperator: createSecret(),
 });
 
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+/** Form of an API key. An admin key of an older version has another one and was never used. */
+const API_KEY = /^ak_[a-z2-7]{16}_[A-Za-z0-9_-]{43}$/;
+
+/** Generates the text of an API key. The gateway makes it valid at its start. */
+const createAdminKey = (): string => {
+  const id = Array.from(randomBytes(16), (byte) => BASE32[byte & 31]).join('');
+  return `ak_${id}_${randomBytes(32).toString('base64url')}`;
+};
+
+const ensureAdminKey = (file: string): void => {
+  if (existsSync(file) && API_KEY.test(readFileSync(file, 'utf8').trim())) return;
+  writeFileAtomic(file, `${createAdminKey()}\n`);
+};
+
 /** Returns the home's credentials. Generates them and the admin key at the first start. */
 export const ensureCredentials = (paths: HomeLayout): Credentials => {
-  if (!existsSync(paths.adminKeyFile))
-    writeFileAtomic(paths.adminKeyFile, `antiphon_${randomBytes(32).toString('base64url')}\n`);
+  ensureAdminKey(paths.adminKeyFile);
   const known = readJson(paths.secretsFile) as Credentials | null;
   if (known !== null) return known;
   const credentials = generateCredentials();

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { homeLayout } from '@antiphon/bootstrap/project';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { z } from 'zod';
 import type { RunningChild } from './child-process.js';
@@ -44,6 +45,11 @@ const NOT_FOR_SERVICES = /^(npm_|INIT_CWD$|ANTIPHON_DATABASE_URL$|ANTIPHON_NATS_
 const isInherited = (service: ServiceName, name: string): boolean =>
   service === 'sandbox' ? FOR_SANDBOX.test(name) : !NOT_FOR_SERVICES.test(name);
 
+/** The gateway makes the home's admin key valid, unless the operator names another file. */
+const bootstrapKeyFile = (home: string, env: Environment): Environment => ({
+  ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || homeLayout(home).adminKeyFile,
+});
+
 /** Returns the environment of one service process. */
 export const serviceEnvironment = (settings: ServiceSettings, env: Environment): Environment => ({
   ...Object.fromEntries(Object.entries(env).filter(([name]) => isInherited(settings.service, name))),
@@ -59,6 +65,7 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
   ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,
   ANTIPHON_TEMPORAL_ADDRESS: settings.connections.temporalAddress,
+  ...(settings.service === 'gateway' ? bootstrapKeyFile(settings.home, env) : {}),
   ...(settings.connections.temporalUi === null
     ? {}
     : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),

@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { readStack } from '@antiphon/stack/stack-json';
+import { readStack, type StackJson } from '@antiphon/stack/stack-json';
 
 export interface GatewayAddress {
   /** `http://host:port`, without a slash at its end. */
@@ -29,8 +29,23 @@ const isConfigured = (env: Environment, cwd: string): boolean =>
   existsSync(join(userHome(env), '.antiphon', 'config.toml'));
 
 /**
+ * Returns the admin key of this home's stack for its own gateways, else null. Another gateway never
+ * gets it.
+ */
+const adminKeyOf = (stack: StackJson | null, url: string): string | null => {
+  if (stack === null || !stack.urls.gateways.includes(url)) return null;
+  try {
+    return readFileSync(stack.adminKeyFile, 'utf8').trim() || null;
+  } catch {
+    // A local gateway may need no key; one that does responds with what to do.
+    return null;
+  }
+};
+
+/**
  * Returns `--url`, `ANTIPHON_URL`, the address of this home's running stack, or the configured
- * address. Loads the configuration's parser only where it can matter: it is most of such a
+ * address. The token is `--token`, `ANTIPHON_TOKEN`, the configured one, or the admin key of this
+ * home's stack. Loads the configuration's parser only where it can matter: it is most of such a
  * command's start.
  */
 export const findGateway = async (
@@ -38,9 +53,8 @@ export const findGateway = async (
   env: Environment,
   cwd: string,
 ): Promise<GatewayAddress> => {
-  const known =
-    options.url ?? (env['ANTIPHON_URL'] || undefined) ?? readStack(homeOf(env, cwd))?.urls?.gateway;
-  let url = known ?? null;
+  const stack = readStack(homeOf(env, cwd));
+  let url = options.url ?? (env['ANTIPHON_URL'] || undefined) ?? stack?.urls?.gateway ?? null;
   let token: string | null = null;
   if (url === null || isConfigured(env, cwd)) {
     const { loadConfig } = await import('@antiphon/config');
@@ -48,8 +62,9 @@ export const findGateway = async (
     url ??= `http://${gateway.host}:${gateway.port}`;
     token = gateway.token;
   }
+  url = url.replace(/\/+$/, '');
   return {
-    url: url.replace(/\/+$/, ''),
-    token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? token,
+    url,
+    token: options.token ?? (env['ANTIPHON_TOKEN'] || undefined) ?? token ?? adminKeyOf(stack, url),
   };
 };

@@ -20,20 +20,23 @@ const readFile = (path: string): string => {
   }
 };
 
-/**
- * Returns the bootstrap key of `ANTIPHON_BOOTSTRAP_KEY`, or of the file that
- * `ANTIPHON_BOOTSTRAP_KEY_FILE` names, or null. Throws `GATEWAY.BOOTSTRAP_KEY` if it is malformed.
- */
-export const readBootstrapKey = (env: Environment): ApiKeyText | null => {
-  const file = env['ANTIPHON_BOOTSTRAP_KEY_FILE'];
-  const text = env['ANTIPHON_BOOTSTRAP_KEY'] || (file ? readFile(file) : '');
-  if (text === '') return null;
+const parseBootstrapKey = (text: string): ApiKeyText => {
   const key = parseApiKey(text);
   if (key !== null) return key;
   throw invalid(
     'GATEWAY.BOOTSTRAP_KEY',
     'the bootstrap key has the wrong form: expected ak_, 16 characters of a-z and 2-7, _, 43 characters of base64url',
   );
+};
+
+/**
+ * Returns the bootstrap keys of `ANTIPHON_BOOTSTRAP_KEY`, and of the file that
+ * `ANTIPHON_BOOTSTRAP_KEY_FILE` names. Throws `GATEWAY.BOOTSTRAP_KEY` if one is malformed.
+ */
+export const readBootstrapKeys = (env: Environment): ApiKeyText[] => {
+  const text = env['ANTIPHON_BOOTSTRAP_KEY'];
+  const file = env['ANTIPHON_BOOTSTRAP_KEY_FILE'];
+  return [...(text ? [text] : []), ...(file ? [readFile(file)] : [])].map(parseBootstrapKey);
 };
 
 /**

@@ -16,7 +16,7 @@ import {
 } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import { IDENTITIES } from '../gateway.ports.js';
-import { ensureBootstrapKey, readBootstrapKey } from './bootstrap-key.js';
+import { ensureBootstrapKey, readBootstrapKeys } from './bootstrap-key.js';
 import { createIdentityLog, type IdentityLog } from './identity-log.js';
 import { IdentitySweep } from './identity-sweep.js';
 import { KeyIdentities } from './key-identities.js';
@@ -79,8 +79,8 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
   async onApplicationBootstrap(): Promise<void> {
     const { identities, keys, log } = this.parts;
     this.#unsubscribe = subscribeKeyChanges(this.nats, (keyId) => void identities.refresh(keyId));
-    const bootstrap = readBootstrapKey(this.environment);
-    if (bootstrap !== null) await ensureBootstrapKey(bootstrap, keys, log, this.logger);
+    for (const key of readBootstrapKeys(this.environment))
+      await ensureBootstrapKey(key, keys, log, this.logger);
     this.#timer = setInterval(() => void this.#sweep(), SWEEP_MS).unref();
   }
 
@@ -116,6 +116,6 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
     },
     IdentityLifecycle,
   ],
-  exports: [IDENTITIES],
+  exports: [IDENTITIES, KeyRegistry, WorkspaceRegistry],
 })
 export class IdentityModule {}

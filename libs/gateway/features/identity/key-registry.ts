@@ -207,8 +207,10 @@ export class KeyRegistry {
       if (found?.status !== 'active')
         throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace ${workspace}`);
       const where = { workspace_keyId: { workspace, keyId } };
-      const known = await apiKey.findUnique({ where });
-      if (known === null) return { row: await apiKey.create({ data }), isNew: true };
+      // Another gateway may insert the same key now; the insert waits for it.
+      const { count } = await apiKey.createMany({ data: [data], skipDuplicates: true });
+      const known = await apiKey.findUniqueOrThrow({ where });
+      if (count === 1) return { row: known, isNew: true };
       if (!isSameKey(known, key))
         throw conflict('LOG.IDEMPOTENCY_CONFLICT', 'this idempotency key was used for another key');
       if (known.status !== 'pending') return { row: known, isNew: false };

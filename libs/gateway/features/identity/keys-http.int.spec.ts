@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { silentLogger } from '@antiphon/observability';
+import { startService, type RunningService } from '@antiphon/service-host';
+import {
+  createTestDatabase,
+  startNatsServer,
+  type TestDatabase,
+  type TestNatsServer,
+} from '@antiphon/testing';
+import { connectClient } from '@antiphon/testing/client';
+import { configureGatewayHttp } from '../access/request-guard.js';
+import { GatewayModule } from '../gateway.module.js';
+
+jest.setTimeout(60_000);
+
+const BOOTSTRAP = `ak_bootstrapkeytest_${'b'.repeat(43)}`;
+let nats: TestNatsServer;
+let database: TestDatabase;
+let gateways: RunningService[];
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  const start = () =>
+    startService({
+      service: 'gateway',
+      module: GatewayModule,
+      configure: configureGatewayHttp,
+      env: {
+        ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
+        ANTIPHON_SERVICE_NATS_URL: nats.url,
+        ANTIPHON_SERVICE_HTTP_PORT: '0',
+        ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
+        ANTIPHON_BOOTSTRAP_KEY: BOOTSTRAP,
+        ANTIPHON_HOME: tmpdir(),
+        HOME: tmpdir(),
+      },
+      cwd: '/',
+      logger: silentLogger,
+    });
+  gateways = await Promise.all([start(), start()]);
+});
+afterAll(async () => {
+  await Promise.all((gateways ?? []).map((gateway) => gateway.stop()));
+  await Promise.all([nats?.remove(), database?.drop()]);
+});
+
+interface Response {
+  readonly status: number;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  readonly body: any;
+}
+
+const call = async (
+  token: string,
+  method: string,
+  path: string,
+  body?: object,
+  { gateway = 0, idempotencyKey }: { gateway?: number; idempotencyKey?: string } = {},
+): Promise<Response> => {
+  const response = await fetch(`http://127.0.0.1:${gateways[gateway]!.port}/api/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+};
+
+describe('the routes of keys', () => {
+  it('create, list, rotate and revoke a key, which every gateway follows', async () => {
+    const created = await call(BOOTSTRAP, 'POST', '/keys', { name: 'ci', role: 'viewer' });
+    expect(created).toMatchObject({
+      status: 201,
+      body: { workspace: 'default', role: 'viewer', status: 'active' },
+    });
+    const { id, token } = created.body;
+    expect((await call(token, 'GET', '/events', undefined, { gateway: 1 })).status).toBe(200);
+    expect(await call(token, 'GET', '/keys')).toMatchObject({
+      status: 403,
+      body: { code: 'GATEWAY.FORBIDDEN' },
+    });
+
+    const { body: list } = await call(BOOTSTRAP, 'GET', '/keys');
+    expect(list.keys.map((key: { name: string }) => key.name)).toEqual(['bootstrap', 'ci']);
+    expect(JSON.stringify(list)).not.toContain(token.split('_')[2]);
+
+    const rotated = await call(BOOTSTRAP, 'POST', `/keys/${id}/rotate`, {});
+    expect(rotated).toMatchObject({ status: 200, body: { id } });
+    expect((await call(rotated.body.token, 'GET', '/events')).status).toBe(200);
+
+    expect(await call(BOOTSTRAP, 'DELETE', `/keys/${id}`)).toMatchObject({
+      status: 200,
+      body: { status: 'revoked' },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    for (const gateway of [0, 1])
+      for (const secret of [token, rotated.body.token])
+        expect((await call(secret, 'GET', '/events', undefined, { gateway })).status).toBe(401);
+  });
+
+  it('close the sockets of a revoked key at every gateway within a second with 4403', async () => {
+    const { body } = await call(BOOTSTRAP, 'POST', '/keys', { name: 'socket', role: 'viewer' });
+    const clients = await Promise.all(
+      gateways.map(({ port }) =>
+        connectClient(`ws://127.0.0.1:${port}/ws`, { authorization: `Bearer ${body.token}` }),
+      ),
+    );
+    for (const client of clients)
+      await client.waitFor('the acknowledgement', ({ type }) => type === 'session.ack');
+    const revokedAt = Date.now();
+    await call(BOOTSTRAP, 'DELETE', `/keys/${body.id}`);
+    expect(await Promise.all(clients.map((client) => client.closed))).toEqual([4403, 4403]);
+    expect(Date.now() - revokedAt).toBeLessThan(1_000);
+  });
+
+  it('answer a wrong body, an unknown key and a reused idempotency key with their errors', async () => {
+    const cases: readonly [string, string, object | undefined, string | undefined, number, string][] = [
+      ['POST', '/keys', { name: '' }, undefined, 400, 'GATEWAY.INVALID_BODY'],
+      ['POST', '/keys', { name: 'a\u202eb' }, undefined, 400, 'GATEWAY.INVALID_BODY'],
+      ['POST', '/keys', { name: 'x', scopes: ['everything'] }, undefined, 400, 'GATEWAY.INVALID_BODY'],
+      ['POST', '/keys', { name: 'x', role: 'root' }, undefined, 400, 'GATEWAY.INVALID_BODY'],
+      [
+        'POST',
+        '/keys',
+        { name: 'x', expiresAt: '2001-01-01T00:00:00Z' },
+        undefined,
+        400,
+        'GATEWAY.INVALID_BODY',
+      ],
+      ['POST', '/keys', { name: 'x', workspace: 'none' }, undefined, 404, 'GATEWAY.WORKSPACE_NOT_FOUND'],
+      ['POST', '/keys', { name: 'one' }, 'k', 201, ''],
+      ['POST', '/keys', { name: 'two' }, 'k', 409, 'LOG.IDEMPOTENCY_CONFLICT'],
+      ['DELETE', '/keys/aaaaaaaaaaaaaaaa', undefined, undefined, 404, 'GATEWAY.KEY_NOT_FOUND'],
+      ['DELETE', '/keys/x', undefined, undefined, 400, 'GATEWAY.INVALID_BODY'],
+      [
+        'POST',
+        '/keys/aaaaaaaaaaaaaaaa/rotate',
+        { overlapSeconds: -1 },
+        undefined,
+        400,
+        'GATEWAY.INVALID_BODY',
+      ],
+    ];
+    for (const [method, path, body, idempotencyKey, status, code] of cases) {
+      const response = await call(
+        BOOTSTRAP,
+        method,
+        path,
+        body,
+        idempotencyKey === undefined ? {} : { idempotencyKey },
+      );
+      expect([path, body, response.status, response.body.code ?? '']).toEqual([path, body, status, code]);
+    }
+  });
+});
+
+describe('the routes of workspaces', () => {
+  it('create a workspace with a key that sees its own workspace alone', async () => {
+    const created = await call(BOOTSTRAP, 'POST', '/workspaces', { id: 'acme', name: 'Acme' });
+    expect(created).toMatchObject({
+      status: 201,
+      body: { id: 'acme', name: 'Acme', key: { role: 'admin' } },
+    });
+    const { token } = created.body.key;
+    expect((await call(token, 'GET', '/workspaces')).body.workspaces).toMatchObject([{ id: 'acme' }]);
+    expect((await call(token, 'GET', '/keys')).body.keys).toMatchObject([{ name: 'first admin' }]);
+    const types = (await call(token, 'GET', '/events')).body.events.map(({ type }: { type: string }) => type);
+    expect(types).toEqual(['WorkspaceCreated', 'KeyCreated']);
+    expect(await call(token, 'POST', '/workspaces', { id: 'other' })).toMatchObject({
+      status: 403,
+      body: { code: 'GATEWAY.FORBIDDEN' },
+    });
+    const { body } = await call(BOOTSTRAP, 'GET', '/workspaces');
+    expect(body.workspaces.map(({ id }: { id: string }) => id)).toEqual(['acme', 'default']);
+    expect((await call(BOOTSTRAP, 'POST', '/workspaces', { id: 'acme' })).body.code).toBe(
+      'GATEWAY.WORKSPACE_EXISTS',
+    );
+  });
+});
