@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { isAbsolute, normalize } from 'node:path';
 import type { ProviderKind } from './antiphon-config.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import type { KeyPath } from './config-problem.js';
@@ -215,12 +216,26 @@ const checkCapabilities = (list: ProblemList, file: File): void => {
     });
 };
 
+/** Returns whether a relative path leads out of the folder that it starts from. */
+const leavesFolder = (path: string): boolean => {
+  if (isAbsolute(path) || path.startsWith('~')) return false;
+  const [first] = normalize(path.replaceAll('\\', '/')).split('/');
+  return first === '..';
+};
+
 const checkPluginPaths = (list: ProblemList, file: File): void => {
-  for (const { table, path } of entriesOf(file, 'plugins'))
+  for (const { table, path } of entriesOf(file, 'plugins')) {
+    if (leavesFolder(textOf(table, 'path') ?? ''))
+      list.add([...path, 'path'], {
+        message: 'leads out of the folder of this file; use a path below it, or an absolute one',
+        expected: 'the path of a WebAssembly module',
+        example: 'path = "plugins/weather.wasm"',
+      });
     if (table['path'] === undefined && !BUNDLED_PLUGINS.includes(textOf(table, 'name') ?? ''))
       list.add([...path, 'path'], {
         message: `missing; only a bundled plug-in (${BUNDLED_PLUGINS.join(', ')}) needs none`,
       });
+  }
 };
 
 /** Checks rules that the schema cannot express. */

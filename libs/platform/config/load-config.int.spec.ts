@@ -86,14 +86,14 @@ describe('paths', () => {
     write(
       join(cwd, 'conf'),
       'a.toml',
-      `[[agents]]\nid = "a"\nsoul_path = "soul.md"\nidentity_dir = "~/id"\n[[plugins]]\nname = "p"\npath = "../p.wasm"`,
+      `[[agents]]\nid = "a"\nsoul_path = "soul.md"\nidentity_dir = "~/id"\n[[plugins]]\nname = "p"\npath = "plugins/../p.wasm"`,
     );
     const config = load({ ANTIPHON_CONFIG: 'conf/a.toml' });
     expect(config.agents[0]).toMatchObject({
       soulPath: join(cwd, 'conf', 'soul.md'),
       identityDir: join(homeDir, 'id'),
     });
-    expect(config.plugins[0]?.path).toBe(join(cwd, 'p.wasm'));
+    expect(config.plugins[0]?.path).toBe(join(cwd, 'conf', 'p.wasm'));
   });
 
   it('may be omitted for a bundled plug-in, which then runs its own module', () => {
@@ -117,6 +117,31 @@ describe('plug-in files', () => {
     symlinkSync(join('..data', 'p.wasm'), join(cwd, 'v', 'p.wasm'));
     write(cwd, 'antiphon.toml', plugin('v/p.wasm'));
     expect(load().warnings).toEqual([]);
+  });
+
+  it.each(['../p.wasm', 'a/../../p.wasm', './../p.wasm', '..\\p.wasm', '..'])(
+    'refuses %s, which leaves the folder of the configuration',
+    (path) => {
+      write(cwd, 'antiphon.toml', plugin(path));
+      expect(configProblems(refusal(() => load()))[0]).toMatchObject({
+        key: 'plugins[0].path',
+        message: expect.stringContaining('leads out of the folder'),
+      });
+    },
+  );
+
+  it('refuses a path behind a link of a folder that leads out', () => {
+    const outside = mkdtempSync(join(tmpdir(), 'antiphon-outside-'));
+    write(outside, 'p.wasm', 'x');
+    symlinkSync(outside, join(cwd, 'plugins'));
+    write(cwd, 'antiphon.toml', plugin('plugins/p.wasm'));
+    expect(configProblems(refusal(() => load()))[0]).toMatchObject({ key: 'plugins[0].path' });
+    rmSync(outside, { recursive: true });
+  });
+
+  it('accepts an absolute path', () => {
+    write(cwd, 'antiphon.toml', plugin('/nowhere/p.wasm'));
+    expect(load().warnings).toEqual([expect.stringContaining('/nowhere/p.wasm does not exist')]);
   });
 
   it('refuses a folder', () => {

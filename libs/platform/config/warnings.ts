@@ -7,10 +7,20 @@ import { BUNDLED_PLUGINS } from './build-config.js';
 import { errorCode, isMissing } from './config-problem.js';
 import { findNearest } from './find-nearest.js';
 
-/** Inspects a plug-in's path. A link may only point below its own folder, as in mounted volumes. */
-const inspectPlugin = ({ path }: PluginConfig): 'file' | 'missing' | string => {
+/**
+ * Inspects a plug-in's path. A link may only point below its own folder, as in mounted volumes. A
+ * path below the folder of the configuration stays there, also through links of folders.
+ */
+const inspectPlugin = ({ path }: PluginConfig, source: string | null): 'file' | 'missing' | string => {
   if (path === null) return 'file';
   try {
+    const base = source === null ? null : dirname(source);
+    if (
+      base !== null &&
+      path.startsWith(base + sep) &&
+      !realpathSync(path).startsWith(realpathSync(base) + sep)
+    )
+      return 'is behind a link that leads out of the folder of the configuration';
     if (lstatSync(path).isSymbolicLink()) {
       const folder = realpathSync(dirname(path)) + sep;
       if (!realpathSync(path).startsWith(folder))
@@ -45,7 +55,7 @@ const modeWarnings = ({ source, gateway }: AntiphonConfig): string[] => {
 
 /** Returns warnings about files. Throws `CONFIG.INVALID` if a plug-in is not a regular file. */
 export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
-  const found = config.plugins.map((plugin) => ({ plugin, state: inspectPlugin(plugin) }));
+  const found = config.plugins.map((plugin) => ({ plugin, state: inspectPlugin(plugin, config.source) }));
   const problems = found.flatMap(({ plugin, state }, index) =>
     state === 'file' || state === 'missing' ? [] : [problem(config, index, plugin.name, state)],
   );

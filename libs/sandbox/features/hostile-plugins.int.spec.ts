@@ -35,6 +35,8 @@ describe('hostile plug-ins', () => {
           'import-http',
           'output-flood',
           'output-flood-caught',
+          'output-null',
+          'output-wild',
         ],
         ...[
           'not-json',
@@ -94,6 +96,8 @@ describe('hostile plug-ins', () => {
       ['aborts', 'TOOL.TRAP', 'abort: bad at a.ts:7:9'],
       ['output-flood', 'TOOL.OUTPUT', 'output_limit'],
       ['output-flood-caught', 'TOOL.OUTPUT', 'output_limit'],
+      ['output-null', 'TOOL.OUTPUT', 'lies in no block'],
+      ['output-wild', 'TOOL.OUTPUT', 'lies in no block'],
       ['not-json', 'TOOL.OUTPUT', 'invalid_output: 3 bytes that are not UTF-8, base64 //4A'],
       ['log-forever', 'TOOL.TIMEOUT', 'timeout'],
     ])('%s fails with %s', async (name, code, text) => {

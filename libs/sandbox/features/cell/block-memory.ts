@@ -79,9 +79,11 @@ export class BlockMemory {
     return this.memory.slice(from, from + Math.min(this.sizeOf(offset), maxBytes));
   }
 
-  /** Returns a copy of any bytes, or null when they are out of bounds. */
-  readRange(at: number, size: number): Uint8Array | null {
-    return this.isInBounds(at, size) ? this.memory.slice(at, at + size) : null;
+  /** Returns a copy of bytes of one block, or null when they lie in no block. */
+  readWithin(at: number, size: number): Uint8Array | null {
+    const block = this.order.findLast((offset) => offset <= at && this.sizes.has(offset));
+    if (block === undefined || at + size > block + this.sizeOf(BigInt(block))) return null;
+    return this.memory.slice(at, at + size);
   }
 
   store(bytes: Uint8Array): bigint {

@@ -116,8 +116,9 @@ export class ExtismKernel {
     const bytes = Number(BigInt.asUintN(64, size));
     if (bytes > MAX_BLOCK_BYTES)
       this.violate('output', `an output of ${bytes} bytes, at most ${MAX_BLOCK_BYTES} are kept`);
-    const { blocks, output } = this.state;
-    this.state.output = bytes === 0 ? NO_BYTES : (blocks.readRange(Number(offset), bytes) ?? output);
+    const output = bytes === 0 ? NO_BYTES : this.state.blocks.readWithin(Number(offset), bytes);
+    if (output === null) this.violate('output', `an output of ${bytes} bytes that lies in no block`);
+    this.state.output = output;
   }
 
   private setVariable(name: string, value: Uint8Array | null): void {

@@ -59,8 +59,29 @@ describe('ExtismKernel', () => {
       expect(call['length']!(at)).toBe(0n);
       call['free']!(at);
     }
-    call['output_set']!(1n << 40n, 10n);
     expect(output()).toBe('kept');
+  });
+
+  it.each([
+    ['null', 0n, 4n],
+    ['below all blocks', 3n, 4n],
+    ['far away', 1n << 40n, 10n],
+    ['negative', -8n, 4n],
+    ['beyond the end of its block', 16n, 100n],
+    ['between two blocks', 21n, 2n],
+  ])('throws for an output whose pointer is %s, and retains none', (_, at, size) => {
+    const { kernel, call, put, output } = begin();
+    put('first');
+    put('second');
+    expect(() => call['output_set']!(at, size)).toThrow('lies in no block');
+    expect(output()).toBe('');
+    expect(kernel.result().violation).toMatchObject({ end: 'output' });
+  });
+
+  it('returns a part of a block', () => {
+    const { call, put, output } = begin();
+    call['output_set']!(put('a whole text') + 2n, 5n);
+    expect(output()).toBe('whole');
   });
 
   it('returns an error until it is cleared', () => {

@@ -104,6 +104,8 @@ export const MODULES: Readonly<Record<string, Uint8Array>> = {
     `(try (do (drop (call $alloc (i64.const 536870912)))) (catch_all)) (call $say (i32.const 0) (i32.const 4)) ${OK}`,
     { data: 'fine' },
   ),
+  'output-null': tool(`(call $output_set (i64.const 0) (i64.const 4)) ${OK}`),
+  'output-wild': tool(`(call $output_set (i64.const 1099511627776) (i64.const 4)) ${OK}`),
   'not-json': tool(`(call $say (i32.const 0) (i32.const 3)) ${OK}`, { data: '\\ff\\fe\\00' }),
   'log-flood': tool(
     `(loop $l (call $log_info (call $block (i32.const 0) (i32.const 1000)))
