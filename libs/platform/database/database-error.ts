@@ -1,4 +1,4 @@
-import { type AppError, bug, conflict, forbidden, isAppError, toAppError, transient } from '@antiphon/kernel';
+import { type AppError, bug, conflict, isAppError, toAppError, transient } from '@antiphon/kernel';
 
 /**
  * SQLSTATE classes and codes after which a retry of the statement may succeed: connection,
@@ -15,6 +15,15 @@ const TRANSIENT_CODES = new Set([
   '57P03',
   '57P05',
   '25P03',
+]);
+/** Functions of PostgreSQL that refuse a connection: of its login, its database or its limits. */
+const CONNECT_ROUTINES = new Set([
+  'InitPostgres',
+  'CheckMyDatabase',
+  'InitializeSessionUserId',
+  'auth_failed',
+  'ClientAuthentication',
+  'ProcessStartupPacket',
 ]);
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
@@ -46,10 +55,24 @@ export const isConnectionLost = (error: unknown): boolean => {
   );
 };
 
-/** True when a retry may succeed: the server is away, busy or full, or a lock wait timed out. */
+/** True when the server refused the connection, before any statement. */
+const isConnectionRefused = (error: unknown): boolean => {
+  const { routine } = error as { routine?: unknown };
+  return typeof routine === 'string' && CONNECT_ROUTINES.has(routine);
+};
+
+/**
+ * True when a retry may succeed: the server is away, refuses connections, is busy or full, or a
+ * lock wait timed out.
+ */
 export const isTransientDatabaseError = (error: unknown): boolean => {
   const code = readCode(error);
-  return isConnectionLost(error) || TRANSIENT_CODES.has(code) || TRANSIENT_CLASSES.has(code.slice(0, 2));
+  return (
+    isConnectionLost(error) ||
+    isConnectionRefused(error) ||
+    TRANSIENT_CODES.has(code) ||
+    TRANSIENT_CLASSES.has(code.slice(0, 2))
+  );
 };
 
 /** True for an error of the server or of `pg`, as opposed to one of the code that uses them. */
@@ -57,10 +80,11 @@ export const isDatabaseError = (error: unknown): boolean =>
   isConnectionLost(error) || /^(?=.*\d)[0-9A-Z]{5}$/.test(readCode(error));
 
 /**
- * Translates an error of `pg` to an AppError: `LOG.UNAVAILABLE` (transient), `DATABASE.FORBIDDEN`,
- * `DATABASE.UNIQUE` (conflict, with the constraint), else `DATABASE.ERROR` (bug, with the
- * SQLSTATE). The message never contains SQL or values. An error that is not the database's becomes
- * a bug.
+ * Translates an error of `pg` to an AppError. `LOG.UNAVAILABLE` is transient. `DATABASE.FORBIDDEN`
+ * is a bug, because this service lacks a grant, not its client. `DATABASE.UNIQUE` is a conflict and
+ * has the constraint. All else is `DATABASE.ERROR` (bug). Message and data never contain SQL,
+ * values or the SQLSTATE. The cause has them, for the log. An error that is not the database's
+ * becomes a bug.
  */
 export const translateDatabaseError = (error: unknown): AppError => {
   if (isAppError(error) || !isDatabaseError(error)) return toAppError(error);
@@ -70,13 +94,12 @@ export const translateDatabaseError = (error: unknown): AppError => {
     });
   const code = readCode(error);
   if (code === '42501')
-    return forbidden('DATABASE.FORBIDDEN', 'this service may not do that in the database', { cause: error });
+    return bug('DATABASE.FORBIDDEN', 'this service lacks a grant in the database', { cause: error });
   if (code === '23505') {
     const { constraint } = error as { constraint?: string };
     return conflict('DATABASE.UNIQUE', 'a row with this key exists', { cause: error, data: { constraint } });
   }
   return bug('DATABASE.ERROR', 'the database refused a statement; the log line has the reason', {
     cause: error,
-    data: { sqlstate: code },
   });
 };

@@ -39,9 +39,9 @@ describe('translateDatabaseError', () => {
     expect(isTransientDatabaseError(pgError('23505'))).toBe(false);
   });
 
-  it('reports the privilege, the constraint or the SQLSTATE, but never the SQL', () => {
+  it('reports a missing grant as a bug, and never the SQL or the SQLSTATE', () => {
     expect(translateDatabaseError(pgError('42501'))).toMatchObject({
-      kind: 'forbidden',
+      kind: 'bug',
       code: 'DATABASE.FORBIDDEN',
     });
     expect(translateDatabaseError(pgError('23505', { constraint: 'x_pkey' }))).toMatchObject({
@@ -50,9 +50,22 @@ describe('translateDatabaseError', () => {
       data: { constraint: 'x_pkey' },
     });
     const unknown = translateDatabaseError(pgError('42P01'));
-    expect(unknown).toMatchObject({ kind: 'bug', code: 'DATABASE.ERROR', data: { sqlstate: '42P01' } });
+    expect(unknown).toMatchObject({ kind: 'bug', code: 'DATABASE.ERROR', cause: { code: '42P01' } });
+    expect(JSON.stringify([unknown.message, unknown.data])).not.toContain('42P01');
     expect(unknown.message).not.toContain('secret');
   });
+
+  it.each([
+    ['55000', 'InitPostgres'],
+    ['42501', 'CheckMyDatabase'],
+    ['3D000', 'InitPostgres'],
+    ['28P01', 'auth_failed'],
+  ])('translates a connection that is refused with %s to LOG.UNAVAILABLE', (code, routine) =>
+    expect(translateDatabaseError(pgError(code, { routine }))).toMatchObject({
+      kind: 'transient',
+      code: 'LOG.UNAVAILABLE',
+    }),
+  );
 
   it('translates an error of other code to a bug', () => {
     const error = new TypeError('x is undefined');

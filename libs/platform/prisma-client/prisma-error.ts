@@ -1,5 +1,5 @@
 import { translateDatabaseError } from '@antiphon/database';
-import { bug, conflict, forbidden, isAppError, toAppError, transient, type AppError } from '@antiphon/kernel';
+import { bug, conflict, isAppError, toAppError, transient, type AppError } from '@antiphon/kernel';
 
 /** Codes of Prisma after which a retry may succeed: connection, timeout, pool, deadlock. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -44,7 +44,7 @@ export const translatePrismaError = (error: unknown): AppError => {
   if (!isPrisma) return translateDatabaseError(error);
   if (code === UNIQUE) return conflict('DATABASE.UNIQUE', 'a row with this key exists', { cause: error });
   if (code === FORBIDDEN)
-    return forbidden('DATABASE.FORBIDDEN', 'this service may not do that in the database', { cause: error });
+    return bug('DATABASE.FORBIDDEN', 'this service lacks a grant in the database', { cause: error });
   if (typeof code === 'string' && TRANSIENT_CODES.has(code))
     return transient('LOG.UNAVAILABLE', 'the database cannot be reached or is too busy; try again', {
       cause: error,

@@ -125,7 +125,7 @@ describe('the move of a checkpoint', () => {
         ]),
       AT_ONCE,
     );
-    await expect(failing).rejects.toMatchObject({ data: { sqlstate: '22P02' } });
+    await expect(failing).rejects.toMatchObject({ cause: { code: '22P02' } });
     expect([await seen(), await checkpoint()]).toEqual([[], 0]);
     // The connection stays usable, and so does a statement whose first use failed.
     const again = runWithMove(
