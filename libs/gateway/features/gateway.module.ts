@@ -24,7 +24,6 @@ import {
 import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
-import { CredentialWatch } from './access/credential-watch.js';
 import type { Identities } from './access/identities.port.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
@@ -132,7 +131,6 @@ const methodsProvider: Provider = {
     },
     statusProvider,
     methodsProvider,
-    CredentialWatch,
     EngineStatusBroadcaster,
     SocketLifecycle,
   ],

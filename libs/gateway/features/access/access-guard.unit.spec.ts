@@ -1,10 +1,9 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { PERMISSIONS, type Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES, SOCKET_METHODS } from '@antiphon/contracts/reference';
+import type { HttpRoute, SocketMethod } from '@antiphon/contracts/reference';
 import { accessOfRequest, authorize } from './access-guard.js';
 import { LOCAL_OPERATOR } from './authenticator.js';
-import { CredentialWatch } from './credential-watch.js';
-import { NO_IDENTITIES } from './identities.port.js';
 
 const viewer: Principal = { ...LOCAL_OPERATOR, caller: 'key/k', role: 'viewer', keyId: 'k' };
 const accessOf = (method: string, url: string | undefined) =>
@@ -44,26 +43,15 @@ describe('the rules of the reference', () => {
   });
 });
 
-describe('CredentialWatch', () => {
-  it('notifies the holders of a key when it is revoked or expires, once', () => {
-    jest.useFakeTimers();
-    const clock = { at: 0, now: () => clock.at };
-    let revoke: (keyId: string) => void = () => undefined;
-    const onRevoked = (listener: typeof revoke) => ((revoke = listener), () => undefined);
-    const watch = new CredentialWatch({ ...NO_IDENTITIES, onRevoked }, clock);
-    const ended: string[] = [];
-    const hold = (name: string, more: Partial<Principal>) =>
-      watch.watch({ ...viewer, ...more }, (reason) => ended.push(`${name}: ${reason}`));
-    hold('a', { keyId: 'one' });
-    hold('b', { keyId: 'one' })();
-    hold('c', { keyId: 'two', expiresAt: 1_000 });
-    hold('d', { keyId: null });
-    revoke('one');
-    revoke('one');
-    clock.at = 1_000;
-    jest.advanceTimersByTime(2_000);
-    expect(ended).toEqual(['a: the key was revoked', 'c: the key expired']);
-    watch.onModuleDestroy();
-    jest.useRealTimers();
+describe('a route without a rule', () => {
+  it('does not compile', () => {
+    // @ts-expect-error: `access` is required
+    const route: HttpRoute = { ...HTTP_ROUTES[0]!, access: undefined };
+    const { access: _, ...rest } = HTTP_ROUTES[0]!;
+    // @ts-expect-error: `access` is required
+    const other: HttpRoute = rest;
+    // @ts-expect-error: `access` is required
+    const method: SocketMethod = { ...SOCKET_METHODS[0]!, access: undefined };
+    expect([route, other, method]).toHaveLength(3);
   });
 });

@@ -7,9 +7,9 @@ import type { Logger } from '@antiphon/observability';
 import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
-import { CredentialWatch } from '../access/credential-watch.js';
+import type { Identities } from '../access/identities.port.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { AUTHENTICATOR, METHODS, SESSION_FEEDS } from '../gateway.ports.js';
+import { AUTHENTICATOR, IDENTITIES, METHODS, SESSION_FEEDS } from '../gateway.ports.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
@@ -35,7 +35,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(AUTHENTICATOR) private readonly authenticator: Authenticator,
-    @Inject(CredentialWatch) private readonly credentials: CredentialWatch,
+    @Inject(IDENTITIES) private readonly identities: Identities,
     @Inject(METHODS) private readonly methods: MethodTable,
     @Inject(SESSION_FEEDS) private readonly feeds: SessionFeeds,
     @Inject(LOGGER) private readonly logger: Logger,
@@ -83,10 +83,10 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
 
   /** Closes the socket once its key is revoked or expires. A peer that does not answer is cut off. */
   private closeWithCredential(socket: WebSocket, connection: ClientConnection, principal: Principal): void {
-    const unwatch = this.credentials.watch(principal, (reason) => {
-      const { connectionId } = connection;
-      this.logger.info({ connectionId, keyId: principal.keyId, reason }, 'socket credential ended');
-      connection.close(CLOSE_REVOKED, reason);
+    const { keyId } = principal;
+    const unwatch = this.identities.watch(principal, () => {
+      this.logger.info({ connectionId: connection.connectionId, keyId }, 'socket credential ended');
+      connection.close(CLOSE_REVOKED, 'the key was revoked or expired');
       setTimeout(() => socket.terminate(), CLOSE_GRACE_MS).unref();
     });
     connection.addCleanup(unwatch);
