@@ -13,6 +13,7 @@ import {
   verifyRecordChain,
 } from '@antiphon/event-store';
 import type {
+  LeafFields,
   RecordedEvent,
   SavedTree,
   SignedLogRoot,
@@ -87,7 +88,7 @@ class TreeRun {
     this.compare();
   }
 
-  see(event: RecordedEvent): void {
+  see(event: LeafFields): void {
     const expected = this.tree.position + 1;
     if (this.finding || event.position < expected) return;
     if (event.position > expected) {
@@ -239,7 +240,7 @@ export class RootsAudit {
     for (const run of this.heads) run.addUnreadHead(head);
   }
 
-  seeInLog(event: RecordedEvent): void {
+  seeInLog(event: LeafFields): void {
     for (const run of this.trees) run.see(event);
   }
 

@@ -20,15 +20,23 @@ export type {
   RecordedEvent,
   StreamAppend,
 } from './event-store.port.js';
+export { renderProof, verifyProof } from './integrity/event-proof.js';
+export type { EventProof } from './integrity/event-proof.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './integrity/event-hash.js';
 export type { ChainStart, ChainVerdict, HashedFields } from './integrity/event-hash.js';
 export { createRootHasher, readLogRoot, readLogRootInTransaction } from './integrity/log-root.js';
 export type { LogRoot, SignedLogRoot, StreamHead } from './integrity/log-root.js';
-export { LogTree } from './integrity/log-tree.js';
+export { findPeak, hashPeaks, LogTree, PathBuilder } from './integrity/log-tree.js';
 export type { LeafFields, SavedTree } from './integrity/log-tree.js';
-export { growTree, readLogState } from './integrity/read-leaves.js';
+export { growTree, readLeaves, readLogState } from './integrity/read-leaves.js';
 export type { CoverageBreak, LogState } from './integrity/read-leaves.js';
-export { appendRoots, readRootFile, readStoredRoots, storeRoot } from './integrity/root-store.js';
+export {
+  appendRoots,
+  hasRootTable,
+  readRootFile,
+  readStoredRoots,
+  storeRoot,
+} from './integrity/root-store.js';
 export {
   findNewestRoot,
   followEpochs,
@@ -40,6 +48,7 @@ export {
 } from './integrity/signed-root.js';
 export type { ParsedRoots, SignedRoot, SignedTreeRoot, TreeRoot } from './integrity/signed-root.js';
 export {
+  decodeKeyText,
   isSignedBy,
   isSignedByAny,
   loadSigningKeys,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-import { loadSigningKeys, parseSigningKeys, readSigningKeys } from '@antiphon/event-store';
+import { decodeKeyText, loadSigningKeys, parseSigningKeys, readSigningKeys } from '@antiphon/event-store';
 import type { LeaseStore, SigningKeys } from '@antiphon/event-store';
 import { conflict, invalid } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -58,16 +58,13 @@ export const readLogRootsEnv = (env: Environment): LogRootsSettings => {
   };
 };
 
-const decodeKey = (text: string): string =>
-  text.includes('BEGIN') ? text.replaceAll('\\n', '\n') : Buffer.from(text, 'base64').toString('utf8');
-
 /**
  * Returns the signing keys: of the variable, else of the file. Creates a key only in a home that
  * persists. Returns null where there is none; throws `LOG.BAD_SIGNING_KEY`.
  */
 export const findSigningKeys = (settings: LogRootsSettings): SigningKeys | null => {
   const { keyText, keyFile, createsKey } = settings;
-  if (keyText !== null) return parseSigningKeys(decodeKey(keyText), 'ANTIPHON_LOG_SIGNING_KEY');
+  if (keyText !== null) return parseSigningKeys(decodeKeyText(keyText), 'ANTIPHON_LOG_SIGNING_KEY');
   try {
     return createsKey ? loadSigningKeys(keyFile) : readSigningKeys(keyFile);
   } catch (cause) {

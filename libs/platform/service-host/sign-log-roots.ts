@@ -168,7 +168,8 @@ export class RootSigner {
     const stored = trusted.filter(isTreeRoot);
     return {
       newest,
-      before: stored.find(({ number }) => number + 1 === newest?.number) ?? null,
+      before:
+        stored.find(({ number, epoch }) => number + 1 === newest?.number && epoch === newest.epoch) ?? null,
       old: trusted.filter((root) => !isTreeRoot(root)).at(-1) ?? null,
       stored: stored.filter(({ epoch }) => epoch === newest?.epoch),
     };

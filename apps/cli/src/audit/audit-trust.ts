@@ -1,12 +1,10 @@
-import { createPrivateKey, createPublicKey } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseCheckpoint } from '@antiphon/audit-features';
 import type { AuditCheckpoint, SignedAuditCheckpoint, TrustedRoots } from '@antiphon/audit-features';
-import { parseRootLines, readPublicKeys, signContent } from '@antiphon/event-store';
+import { parseRootLines, signContent } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
-import { homeOf } from '../connection/gateway-address.js';
+import { findPublicKeys, findSigningKeys } from '../connection/signing-keys.js';
 import { rootsFile } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
 
@@ -25,33 +23,16 @@ const readText = (file: string, what: string): string => {
   }
 };
 
-/** Returns the file of the signing key: the named one, that of the variable, else of this home. */
-export const keyFileOf = ({ key }: TrustOptions, { env, cwd }: Location): string =>
-  key ??
-  (env['ANTIPHON_LOG_SIGNING_KEY_FILE'] || undefined) ??
-  join(homeOf(env, cwd), 'credentials', 'log-signing.key');
-
-const readKey = <T>(file: string, parse: (pem: string) => T): T => {
-  const pem = readText(file, 'the key');
-  try {
-    return parse(pem);
-  } catch {
-    throw invalid('CLI.USAGE', `the key ${file} is not an Ed25519 key in PEM`);
-  }
-};
-
 /**
  * Returns the signed roots and the public keys: the named files, else those of this home, else
  * none. A line that is not a signed root is a finding of the audit.
  */
 export const findTrust = (options: TrustOptions, location: Location): TrustedRoots => {
   const file = options.roots ?? rootsFile(location);
-  const keyFile = keyFileOf(options, location);
-  const hasKey = options.key !== undefined || existsSync(keyFile);
   const hasRoots = options.roots !== undefined || existsSync(file);
   const { roots, badLines } = parseRootLines(hasRoots ? readText(file, 'the roots') : '');
   return {
-    publicKeys: hasKey ? readKey(keyFile, readPublicKeys) : [],
+    publicKeys: findPublicKeys(options.key, location),
     roots,
     damaged: badLines.map((line) => `line ${line} of ${file}`),
   };
@@ -69,7 +50,9 @@ export interface CheckpointFile {
  * signed it.
  */
 export const openCheckpoint = (file: string, options: TrustOptions, location: Location): CheckpointFile => {
-  const key: KeyObject = readKey(keyFileOf(options, location), (pem) => createPrivateKey(pem));
+  const keys = findSigningKeys(options.key, location);
+  if (keys === null) throw invalid('CLI.USAGE', 'a checkpoint is signed: name the private key with --key');
+  const key = keys.privateKey;
   const since = existsSync(file)
     ? parseCheckpoint(readText(file, 'the checkpoint'), createPublicKey(key))
     : null;

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { ContextOf } from '../output.js';
+import type { EvidenceOptions } from './restore-evidence.js';
 
-/** Options of `antiphon restore`; each replaces the folder. */
-export interface RestoreChoice {
+/** Options of `antiphon restore`; `resume`, `undo` and `list` replace the folder. */
+export interface RestoreChoice extends EvidenceOptions {
   readonly resume?: boolean;
   readonly undo?: boolean;
   readonly list?: boolean;
@@ -31,6 +32,14 @@ export const addBackup = (program: Command, context: ContextOf): void => {
     .description('replace the database with a backup; prints what is lost and begins a new epoch of the log')
     .option('--resume', 'finish a restore that was interrupted')
     .option('--undo', 'bring back the data before a restore that was interrupted')
+    .option(
+      '--key <file>',
+      'Ed25519 key that signed the backup and signs the record, PEM (default: that of this home)',
+    )
+    .option(
+      '--allow-unsigned',
+      'accept a backup whose manifest no trusted key signed; its log is still verified',
+    )
     .option('--list', 'list the restores of this database, and the schemas with the data that they replaced')
     .addHelpText(
       'after',

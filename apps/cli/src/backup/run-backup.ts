@@ -1,10 +1,11 @@
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { backupDatabase } from '@antiphon/database';
-import { checkArchiveFile, listArchives, readLogEnd } from '@antiphon/event-store';
+import { checkArchiveFile, listArchives, readLogEnd, signContent } from '@antiphon/event-store';
 import type { LogEnd } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import type pg from 'pg';
+import { findSigningKeys } from '../connection/signing-keys.js';
 import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
 import type { CommandContext } from '../output.js';
 
@@ -52,17 +53,27 @@ export const runBackup = (
   withDatabase(context, { applicationName: 'antiphon-backup', max: 1 }, async (pool) => {
     const folder = resolve(context.cwd, target);
     const source = archiveFolder(options.archives, context);
-    const { facts, tables } = await backupDatabase(pool, folder, async (client) => {
+    const keys = findSigningKeys(undefined, context);
+    const readAll = async (client: pg.ClientBase): Promise<BackupFacts> => {
       const read = await readFacts(client);
       // Before the manifest is written: a folder with a manifest is complete.
       await copyArchives(read.archives, source, archivesIn(folder));
       return read;
-    });
+    };
+    const { facts, tables, keyId } = await backupDatabase(pool, folder, readAll, (manifest) =>
+      keys === null ? manifest : signContent(manifest, keys.privateKey),
+    );
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     const { position, at, epoch } = facts.log;
     const text = [
       `${folder}: ${rows} rows of ${tables.length} tables, ${facts.archives.length} archive files`,
       `the log up to position ${position} (${at ?? 'empty'}), epoch ${epoch}; a restore loses later events`,
+      keyId === undefined
+        ? 'UNSIGNED: no key was found; a changed backup is not detected'
+        : `signed with the key ${keyId}`,
     ].join('\n');
-    context.output.result({ folder, log: facts.log, tables, archives: facts.archives }, text);
+    context.output.result(
+      { folder, log: facts.log, tables, archives: facts.archives, keyId: keyId ?? null },
+      text,
+    );
   });

@@ -3,9 +3,10 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { listRestores, readManifest, restoreDatabase, resumeRestore, undoRestore } from '@antiphon/database';
-import type { RestoreOptions, RestoreRecord } from '@antiphon/database';
+import type { BackupManifest, RestoreOptions, RestoreRecord } from '@antiphon/database';
 import { beginEpoch, readLogEnd } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { withStoppedHome } from '@antiphon/stack';
 import { homeOf } from '../connection/gateway-address.js';
@@ -15,12 +16,27 @@ import type { RestoreChoice } from './backup.command.js';
 import { deleteMessages } from './delete-messages.js';
 import type { DeletedMessages } from './delete-messages.js';
 import { lossWindow, renderLoss, witnessInRoots, type LossWindow, type Witness } from './loss-window.js';
+import {
+  appendRestoreRecord,
+  checkManifestSignature,
+  findEvidence,
+  findSignedEpoch,
+  type RestoreEvidence,
+  type SignedRestore,
+  verifyRestore,
+} from './restore-evidence.js';
 import { archivesIn, type BackupFacts } from './run-backup.js';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../../prisma/migrations', import.meta.url));
 
 interface Restored {
   readonly epoch: number;
+  readonly signing: {
+    /** Number of the signed record of the restore; null where no key signs. */
+    readonly record: number | null;
+    /** Position up to which a signed root covers the restored log. */
+    readonly signedPosition: number | null;
+  };
   readonly log: BackupFacts['log'];
   readonly loss: LossWindow;
   readonly messages: DeletedMessages['messages'];
@@ -32,6 +48,7 @@ interface Restored {
 /** Facts that a resumed restore needs again; they are stored with the marker. */
 interface Outcome {
   readonly epoch: number;
+  readonly evidence: SignedRestore;
   /** End of the replaced log. */
   readonly replaced: Witness | null;
 }
@@ -50,15 +67,24 @@ const copyMissingArchives = async (facts: BackupFacts, from: string, to: string)
 /** Returns the steps of a restore around the database's own. */
 const createSteps = (
   { url, deleteMessages }: Target,
-  facts: BackupFacts,
+  manifest: BackupManifest<BackupFacts>,
+  evidence: RestoreEvidence,
 ): { options: RestoreOptions<Outcome>; deleted: () => DeletedMessages } => {
   let deleted: DeletedMessages = { messages: 'unknown', deadLetters: null, known: [] };
   const options: RestoreOptions<Outcome> = {
     ...{ url, migrationsDir: MIGRATIONS },
+    checkManifest: (checked) => checkManifestSignature(checked, evidence),
     finish: async (client, old) => {
       const end = await readLogEnd(client, old);
-      const epoch = await beginEpoch(client, [facts.log.epoch, end?.epoch ?? 0]);
-      return { epoch, replaced: end && { where: 'the database that was replaced', ...end } };
+      const sign = await verifyRestore(client, old, evidence);
+      const known = [manifest.facts.log.epoch, end?.epoch ?? 0, await findSignedEpoch(evidence)];
+      const epoch = await beginEpoch(client, known);
+      const signed = await sign(epoch, manifest as unknown as JsonObject, new Date().toISOString());
+      return {
+        epoch,
+        evidence: signed,
+        replaced: end && { where: 'the database that was replaced', ...end },
+      };
     },
     deleteDerived: async () => {
       deleted = await deleteMessages();
@@ -71,19 +97,26 @@ const restoreInto = async (
   context: CommandContext,
   folder: string,
   target: Target,
-  isResumed: boolean,
+  choice: RestoreChoice,
 ): Promise<Restored> => {
-  const { facts } = await readManifest<BackupFacts>(folder);
+  const manifest = await readManifest<BackupFacts>(folder);
+  const { facts } = manifest;
+  const evidence = findEvidence(context, choice);
+  checkManifestSignature(manifest, evidence);
   const signed = witnessInRoots(rootsFile(context), facts.log.epoch);
   await copyMissingArchives(facts, archivesIn(folder), archiveFolder(undefined, context));
-  const { options, deleted } = createSteps(target, facts);
-  const { outcome, oldSchema } = isResumed
+  const { options, deleted } = createSteps(target, manifest, evidence);
+  const { outcome, oldSchema } = choice.resume
     ? await resumeRestore<BackupFacts, Outcome>(options)
     : await restoreDatabase<BackupFacts, Outcome>({ ...options, folder });
+  // Last, because an interrupted restore may be undone; the signer completes the file otherwise.
+  await appendRestoreRecord(evidence.rootsFile, outcome.evidence.record);
   const { messages, deadLetters, known } = deleted();
   const witnesses = [...signed, ...(outcome.replaced === null ? [] : [outcome.replaced]), ...known];
   const loss = lossWindow(facts.log, witnesses);
-  return { epoch: outcome.epoch, log: facts.log, loss, messages, deadLetters, oldSchema };
+  const { record, signedPosition } = outcome.evidence;
+  const signing = { record: record?.number ?? null, signedPosition };
+  return { epoch: outcome.epoch, signing, log: facts.log, loss, messages, deadLetters, oldSchema };
 };
 
 /** Runs `work` with the database of `ANTIPHON_DATABASE_URL`, else of the stopped stack of a home. */
@@ -107,9 +140,20 @@ const withTarget = <T>(context: CommandContext, work: (target: Target) => Promis
   );
 };
 
-const render = ({ epoch, log, loss, messages, deadLetters, oldSchema }: Restored): string =>
+const renderSigning = ({ record, signedPosition }: Restored['signing']): string =>
+  [
+    signedPosition === null
+      ? 'verified: the chain of every event stream; no signed root covers this log'
+      : `verified: the chain of every event stream, and the signed roots up to position ${signedPosition}`,
+    record === null
+      ? 'UNSIGNED: no key signed the record of this restore'
+      : `signed: record ${record} says that the new epoch continues this log`,
+  ].join('\n');
+
+const render = ({ epoch, signing, log, loss, messages, deadLetters, oldSchema }: Restored): string =>
   [
     `restored: the log up to position ${log.position} (${log.at ?? 'empty'}); epoch ${epoch} begins`,
+    renderSigning(signing),
     renderLoss(loss),
     messages === 'unknown'
       ? 'JetStream still has messages of the replaced log. What to do: delete its store (or its stream EVENTS) before any service starts'
@@ -133,10 +177,10 @@ const undo = async (context: CommandContext, { url }: Target): Promise<void> => 
   context.output.result({ undone }, 'undone: the database has the data before the restore; start the stack');
 };
 
-const resume = async (context: CommandContext, target: Target): Promise<void> => {
+const resume = async (context: CommandContext, target: Target, choice: RestoreChoice): Promise<void> => {
   const [newest] = await listRestores(target.url);
   if (newest === undefined) throw invalid('CLI.USAGE', 'no restore of this database was begun');
-  const restored = await restoreInto(context, newest.folder, target, true);
+  const restored = await restoreInto(context, newest.folder, target, choice);
   context.output.result(restored, render(restored));
 };
 
@@ -152,8 +196,8 @@ export const runRestore = async (
   await withTarget(context, async (target) => {
     if (choice.list) return showRestores(context, target);
     if (choice.undo) return undo(context, target);
-    if (choice.resume) return resume(context, target);
-    const restored = await restoreInto(context, resolve(context.cwd, source ?? ''), target, false);
+    if (choice.resume) return resume(context, target, choice);
+    const restored = await restoreInto(context, resolve(context.cwd, source ?? ''), target, choice);
     context.output.result(restored, render(restored));
   });
 };

@@ -1,6 +1,7 @@
 import { invalid, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import { getJson, nextPageLine } from '../connection/http-client.js';
+import type { ProveCommandOptions, VerifyCommandOptions } from '../audit/prove-event.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import type { ArchiveCommandOptions, RestoreCommandOptions } from '../backup/archive-events.js';
 
@@ -121,10 +122,42 @@ const addArchives = (events: Command, context: ContextOf): void => {
     );
 };
 
-/** Adds `antiphon events list|tail|archive|archives|restore`. */
+const PROOF_HELP = [
+  '\nThe proof contains the event with its content. Anyone with the public key verifies it offline.',
+  '\nExamples:',
+  '  antiphon events prove 0192f0c1-7a2b-7c3d-8e4f-000000000007 --out turn.proof.json',
+  '  antiphon events verify turn.proof.json --key log-signing.pub',
+].join('\n');
+
+const addProofs = (events: Command, context: ContextOf): void => {
+  const load = () => import('../audit/prove-event.js');
+  events
+    .command('prove <event>')
+    .description('write a file that proves an event to be in the signed log')
+    .option('--out <file>', 'the file to write (default: EVENT.proof.json)')
+    .option('--roots <file>', 'signed roots (default: those of this home)')
+    .option('--key <file>', 'Ed25519 key of the roots, PEM (default: that of this home)')
+    .option('--archives <folder>', 'the folder of archive files (default: as for `antiphon events archive`)')
+    .addHelpText('after', PROOF_HELP)
+    .action(async (event: string, options: ProveCommandOptions, command: Command) =>
+      (await load()).runProve(context(command), event, options),
+    );
+  events
+    .command('verify <file>')
+    .description('verify a proof offline, with the public key alone')
+    .option('--key <file>', 'Ed25519 public key, PEM (default: that of this home)')
+    .option('--roots <file>', 'a copy of the signed roots, which must contain the root of the proof')
+    .addHelpText('after', PROOF_HELP)
+    .action(async (file: string, options: VerifyCommandOptions, command: Command) =>
+      (await load()).runVerify(context(command), file, options),
+    );
+};
+
+/** Adds `antiphon events list|tail|archive|archives|restore|prove|verify`. */
 export const addEvents = (program: Command, context: ContextOf): void => {
   const events = program.command('events').description('read the log; archive old events and restore them');
   addArchives(events, context);
+  addProofs(events, context);
   addFilters(events.command('list').description('print one page of the log, oldest event first'))
     .addHelpText('after', '\nExample:\n  antiphon events list --severity error --since 2026-11-21T00:00:00Z')
     .action((filter: EventFilter, command: Command) => list(context(command), filter));

@@ -51,13 +51,14 @@ const readNames = async (client: pg.ClientBase, sql: string): Promise<string[]> 
 /**
  * Writes every row of the database to a folder, from one snapshot, while the services continue. The
  * manifest is written last: a folder without one is no backup. `readFacts` runs on the same
- * snapshot. Rejects with `BACKUP.FOLDER_USED`,
+ * snapshot; `sign` adds a signature to the manifest. Rejects with `BACKUP.FOLDER_USED`,
  * `DATABASE.RESTORE_UNFINISHED`, `DATABASE.…` or `LOG.UNAVAILABLE`.
  */
 export const backupDatabase = async <Facts>(
   pool: pg.Pool,
   folder: string,
   readFacts: (client: pg.ClientBase) => Promise<Facts>,
+  sign: (manifest: BackupManifest<Facts>) => BackupManifest<Facts> = (manifest) => manifest,
 ): Promise<BackupManifest<Facts>> => {
   await createFolder(folder);
   const manifest = await inTransaction(pool, async (client): Promise<BackupManifest<Facts>> => {
@@ -75,6 +76,7 @@ export const backupDatabase = async <Facts>(
       tables.push(await backupTable(client, folder, name));
     return { kind: 'antiphon-backup', format: 1, migrations, tables, facts };
   });
-  await writeManifest(folder, manifest);
-  return manifest;
+  const signed = sign(manifest);
+  await writeManifest(folder, signed);
+  return signed;
 };

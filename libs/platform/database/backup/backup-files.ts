@@ -24,6 +24,9 @@ export interface BackupManifest<Facts> {
   readonly tables: readonly BackedUpTable[];
   /** Data that the caller read on the snapshot of the backup. */
   readonly facts: Facts;
+  /** Signature over the other fields; missing where no key signs. */
+  readonly keyId?: string;
+  readonly signature?: string;
 }
 
 export const tableFile = (folder: string, name: string): string => join(folder, 'tables', `${name}.jsonl.gz`);

@@ -52,15 +52,20 @@ interface RootRow {
   readonly root: unknown;
 }
 
+/** False for the schema of an older version, which has no table of roots. */
+export const hasRootTable = async (client: pg.ClientBase | pg.Pool, schema = 'public'): Promise<boolean> => {
+  const { rows } = await client.query<{ name: string | null }>('select to_regclass($1) as name', [
+    `${schema}.log_roots`,
+  ]);
+  return rows[0]?.name !== null;
+};
+
 /** Reads the roots that the table keeps, oldest first. Skips rows that are no signed root. */
 export const readStoredRoots = async (
   client: pg.ClientBase | pg.Pool,
   schema = 'public',
 ): Promise<SignedRoot[]> => {
-  const exists = await client.query<{ name: string | null }>('select to_regclass($1) as name', [
-    `${schema}.log_roots`,
-  ]);
-  if (exists.rows[0]?.name === null) return [];
+  if (!(await hasRootTable(client, schema))) return [];
   const { rows } = await client.query<RootRow>(`select root from ${schema}.log_roots order by number`);
   return rows.map(({ root }) => parseSignedRoot(root)).filter((root) => root !== null);
 };

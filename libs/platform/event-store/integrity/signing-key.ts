@@ -74,6 +74,10 @@ export interface SigningKeys {
   readonly publicKeys: readonly KeyObject[];
 }
 
+/** Returns the PEM of a variable: it may have escaped line ends, or be base64 of a PEM. */
+export const decodeKeyText = (text: string): string =>
+  text.includes('BEGIN') ? text.replaceAll('\\n', '\n') : Buffer.from(text, 'base64').toString('utf8');
+
 /** Parses a private key (PEM), which public keys of earlier keys may follow. */
 export const parseSigningKeys = (pem: string, name: string): SigningKeys => {
   try {
