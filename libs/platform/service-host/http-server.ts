@@ -1,20 +1,30 @@
 import type { LoggerService } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { IncomingMessage } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { contextFrom, openSpan, runWithContext } from '@antiphon/observability';
+import { countFailure, contextFrom, openSpan, runWithContext } from '@antiphon/observability';
 import type { Logger, OpenSpan, RequestContext } from '@antiphon/observability';
-import { sendProblem } from './problem.filter.js';
+import { makeProblem, PROBLEM_MEDIA_TYPE, sendProblem } from './problem.filter.js';
 
 export interface HttpOptions {
   /** Maximum size of a request's body, bytes. Default: 1 MiB. */
   readonly bodyLimit?: number;
+  /** Timeout for the headers of a request, ms. Default: 10 s. */
+  readonly headersTimeoutMs?: number;
+  /** Timeout for a whole request with its body, ms. Default: 30 s. */
+  readonly requestTimeoutMs?: number;
+  /** Time until a stop destroys the connections of open requests, ms. Default: 5 s. */
+  readonly stopTimeoutMs?: number;
 }
 
 const DEFAULT_BODY_LIMIT = 1024 * 1024;
-/** Time limit for receiving a request: cuts slow clients off. */
-const REQUEST_TIMEOUT_MS = 30_000;
+const DEFAULT_HEADERS_TIMEOUT_MS = 10_000;
+const DEFAULT_REQUEST_TIMEOUT_MS = 30_000;
+const DEFAULT_STOP_TIMEOUT_MS = 5_000;
+/** Interval at which Node applies both timeouts, ms. Its default of 30 s would double them. */
+const TIMEOUT_CHECK_MS = 1_000;
 
 const header = (request: IncomingMessage, name: string): string | undefined => {
   const value = request.headers[name];
@@ -34,6 +44,60 @@ const contextOfRequest = (service: string, request: IncomingMessage): RequestCon
   return context;
 };
 
+/** Replies in progress, by the connection of their request. */
+const replies = new WeakMap<Socket, FastifyReply>();
+
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** Refusals of requests that Node could not parse, by Node's error code. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    ...{ status: 408, code: 'HTTP.TIMEOUT' },
+    detail: 'the request did not arrive in time',
+  },
+  HPE_HEADER_OVERFLOW: {
+    ...{ status: 431, code: 'HTTP.HEADERS_TOO_LARGE' },
+    detail: 'the headers of the request are too large',
+  },
+};
+const MALFORMED: Refusal = { status: 400, code: 'HTTP.MALFORMED', detail: 'the request is not valid HTTP' };
+
+/**
+ * Refuses a request that arrives too slowly or is malformed by a problem document, and destroys its
+ * connection. No framework handles such a request.
+ */
+const refuseConnection = (
+  service: string,
+  logger: Logger,
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+): void => {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return;
+  const { status, code, detail } = REFUSALS[error.code ?? ''] ?? MALFORMED;
+  const reply = replies.get(socket);
+  const { correlationId } = reply ? contextOfRequest(service, reply.request.raw) : contextFrom(service, {});
+  countFailure('http', 'refused', code);
+  logger.info({ correlationId, status, code, reason: error.code }, 'HTTP request refused');
+  // The text would become a part of a response that has begun.
+  const hasBegun = reply?.raw.headersSent === true && !reply.raw.writableFinished;
+  if (socket.writable && !hasBegun) {
+    const body = JSON.stringify(makeProblem(status, code, detail, correlationId));
+    const lines = [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`,
+      'Connection: close',
+      `Content-Type: ${PROBLEM_MEDIA_TYPE}`,
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${correlationId}`,
+    ];
+    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  }
+  socket.destroy();
+};
+
 /**
  * Creates Fastify for Nest, with request ids and contexts, limits on size and time, and problem
  * documents.
@@ -42,10 +106,18 @@ export const createHttpAdapter = (
   service: string,
   logger: Logger,
   options: HttpOptions = {},
-): FastifyAdapter =>
-  new FastifyAdapter({
+): FastifyAdapter => {
+  const requestTimeout = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
+  return new FastifyAdapter({
     bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout,
+    http: {
+      requestTimeout,
+      headersTimeout: Math.min(options.headersTimeoutMs ?? DEFAULT_HEADERS_TIMEOUT_MS, requestTimeout),
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    },
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
+      refuseConnection(service, logger, error, socket),
     forceCloseConnections: 'idle',
     genReqId: (request: IncomingMessage) => contextOfRequest(service, request).correlationId,
     // Nest's filters do not see a URL that cannot be decoded.
@@ -54,6 +126,29 @@ export const createHttpAdapter = (
         sendProblem(logger, error, request, reply),
       ),
   });
+};
+
+/**
+ * Accepts JSON bodies only, unless a route's service adds a type. Forms and plain text can be sent
+ * by a page of another origin without a preflight request.
+ */
+const acceptJsonOnly = (app: NestFastifyApplication, fastify: FastifyInstance): void => {
+  fastify.removeContentTypeParser(['application/json', 'text/plain']);
+  app.useBodyParser('application/json', { bodyLimit: fastify.initialConfig.bodyLimit ?? DEFAULT_BODY_LIMIT });
+};
+
+/**
+ * Destroys the connections that are still open some time after the server has begun to close. A
+ * peer that sends or reads slowly would keep the process from stopping.
+ */
+const limitClose = (fastify: FastifyInstance, timeoutMs: number): void => {
+  fastify.addHook('preClose', (done) => {
+    const server = fastify.server as Server;
+    const cut = setTimeout(() => server.closeAllConnections(), timeoutMs).unref();
+    server.once('close', () => clearTimeout(cut));
+    done();
+  });
+};
 
 /** Routes that probes call every few seconds; they belong to no client's request. */
 const UNTRACED: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
@@ -79,9 +174,9 @@ const endSpan = ({ raw }: FastifyRequest, { statusCode }: FastifyReply): void =>
 };
 
 /** Runs later hooks and handlers inside the request's context; responses carry its id. */
-export const addRequestContext = (app: NestFastifyApplication, service: string): void => {
-  const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+const addRequestContext = (fastify: FastifyInstance, service: string): void => {
   fastify.addHook('onRequest', (request, reply, done) => {
+    replies.set(request.raw.socket, reply);
     void reply.header('x-request-id', request.id);
     beginSpan(service, request);
     runWithContext(contextOfRequest(service, request.raw), done);
@@ -94,6 +189,21 @@ export const addRequestContext = (app: NestFastifyApplication, service: string):
   fastify.addHook('preValidation', (request, _reply, done) =>
     runWithContext(contextOfRequest(service, request.raw), done),
   );
+};
+
+/**
+ * Configures an application that was created without body parsers: contexts of requests, JSON
+ * bodies, and a bounded stop.
+ */
+export const configureHttp = (
+  app: NestFastifyApplication,
+  service: string,
+  options: HttpOptions = {},
+): void => {
+  const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  addRequestContext(fastify, service);
+  acceptJsonOnly(app, fastify);
+  limitClose(fastify, options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS);
 };
 
 const textOf = (message: unknown): string => (typeof message === 'string' ? message : 'Nest');

@@ -8,7 +8,7 @@ import type { ServiceName } from '@antiphon/contracts/messaging';
 import { RequestServer, maintainStreams } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
 import { addPlatformChecks, addStreamCheck, addTemporalCheck, observePlatform } from './dependency-checks.js';
-import { addRequestContext, createHttpAdapter, nestLogger } from './http-server.js';
+import { configureHttp, createHttpAdapter, nestLogger } from './http-server.js';
 import type { HttpOptions } from './http-server.js';
 import { closePlatform, openPlatform } from './platform.js';
 import type { Platform, PlatformOptions } from './platform.js';
@@ -64,8 +64,9 @@ const createApp = async (
   const app = await NestFactory.create<NestFastifyApplication>(rootModule(definition, platform), adapter, {
     logger: nestLogger(logger),
     abortOnError: false,
+    bodyParser: false,
   });
-  addRequestContext(app, definition.service);
+  configureHttp(app, definition.service, definition.http);
   app.useGlobalFilters(new ProblemFilter(logger));
   await definition.configure?.(app, platform);
   return app;
