@@ -26,6 +26,7 @@ import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
 import { FrameLog } from './frames/frame-log.js';
+import { createVersionReader } from './frames/log-poller.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
 import { AUTHENTICATOR, FRAME_LOG, IDENTITIES, METHODS, SESSION_FEEDS, STATUS } from './gateway.ports.js';
@@ -120,8 +121,8 @@ const methodsProvider: Provider = {
     },
     {
       provide: FRAME_LOG,
-      inject: [EVENT_STORE],
-      useFactory: (store: EventStore) => new FrameLog(store),
+      inject: [EVENT_STORE, DATABASE_POOL],
+      useFactory: (store: EventStore, pool: Pool) => new FrameLog(store, createVersionReader(pool)),
     },
     {
       provide: SESSION_FEEDS,

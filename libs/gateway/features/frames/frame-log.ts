@@ -4,6 +4,7 @@ import { upcast } from '@antiphon/contracts/events';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createBoundedMap, notFound } from '@antiphon/kernel';
 import { findTurnStart, type FoldedTo, type StreamReads } from './find-turn-start.js';
+import type { ReadVersions } from './log-poller.js';
 
 /** Some frames of a session, in order. */
 export interface FramePage {
@@ -26,6 +27,15 @@ const framesOfRecorded = (cursor: FrameCursor, recorded: RecordedEvent) => {
   return parsed.success ? framesOf(cursor, parsed.data) : { cursor, frames: [] };
 };
 
+const readEachVersion =
+  (store: StreamReads): ReadVersions =>
+  async (workspace, sessionIds) =>
+    new Map(
+      await Promise.all(
+        sessionIds.map(async (id) => [id, await store.streamVersion(workspace, sessionStream(id))] as const),
+      ),
+    );
+
 interface FoldStep {
   readonly at: FoldedTo;
   readonly frames: readonly Frame[];
@@ -44,10 +54,18 @@ const foldEvent = (at: FoldedTo, event: RecordedEvent): FoldStep => {
  */
 export class FrameLog {
   readonly #store: StreamReads;
+  readonly #readVersions: ReadVersions;
   readonly #checkpoints = createBoundedMap<FoldedTo>(MAX_CHECKPOINTS);
 
-  constructor(store: StreamReads) {
+  /** Without `readVersions` the version of each event stream is read by a query of its own. */
+  constructor(store: StreamReads, readVersions?: ReadVersions) {
     this.#store = store;
+    this.#readVersions = readVersions ?? readEachVersion(store);
+  }
+
+  /** Returns the versions of the event streams of sessions. */
+  versions(workspace: string, sessionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    return this.#readVersions(workspace, sessionIds);
   }
 
   /**

@@ -101,6 +101,14 @@ export class FrameReader {
     return this.#isTurnOpen || this.#hasFailed || !this.#pending.isEmpty();
   }
 
+  /**
+   * Returns true if frames up to `lastOffset` of the log were not all delivered, or the last
+   * catch-up left a gap or failed.
+   */
+  isBehind(lastOffset: number): boolean {
+    return lastOffset > this.#lastOffset() || this.#hasFailed || !this.#pending.isEmpty();
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#pending.take();

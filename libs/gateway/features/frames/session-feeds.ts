@@ -1,9 +1,11 @@
 import { isTurnEnd, liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import { eventSubject } from '@antiphon/contracts/log';
+import { countError } from '@antiphon/observability';
 import { z } from 'zod';
 import type { FrameLog } from './frame-log.js';
 import { FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import { LiveReplay, parseLive } from './live-replay.js';
+import { LogPoller, type PolledSession, type ReadVersions } from './log-poller.js';
 
 /** Part of the message bus that the feeds use. */
 export interface FrameBus {
@@ -43,11 +45,6 @@ export interface FollowOptions extends Pick<
  */
 const END_GRACE_MS = 50;
 /**
- * Interval at which a waiting reader of a quiet session polls the log, ms: live frames and events
- * may get lost.
- */
-const QUIET_MS = 1_000;
-/**
  * Timeout for NATS to confirm a subscription, ms. The log is then read anyway, and again after the
  * confirmation.
  */
@@ -62,13 +59,12 @@ interface Follower {
 }
 
 /** Subscriptions of one session, shared by its readers. */
-interface Feed {
+interface Feed extends PolledSession {
   readonly followers: Set<Follower>;
   readonly unsubscribe: () => void;
   readonly live: LiveReplay;
   /** Resolves once NATS has its subscriptions; null if nothing waits for that yet. */
   subscribed: Promise<void> | null;
-  lastMessageAt: number;
   /**
    * Highest epoch seen. Frames of a lower epoch come from a driver that lost the session, and are
    * dropped.
@@ -76,6 +72,9 @@ interface Feed {
   epoch: number;
   linger: NodeJS.Timeout | null;
 }
+
+/** Returns true for a reader that waits for frames: one of an idle session costs nothing. */
+const isWaiting = ({ reader, turnId }: Follower): boolean => turnId !== undefined || reader.expectsMore();
 
 const TurnEndMessage = z.object({ data: z.object({ turnId: z.uuid() }) });
 
@@ -93,17 +92,16 @@ const notifyOfEnd = ({ followers }: Feed, turnId: string): void => {
 export class SessionFeeds {
   readonly #bus: FrameBus;
   readonly #log: FrameLog;
-  readonly #now: () => number;
   readonly #feeds = new Map<string, Feed>();
   readonly #stopReconnects: () => void;
-  readonly #poll: NodeJS.Timeout;
+  readonly #poller: LogPoller;
 
   constructor(bus: FrameBus, log: FrameLog, now: () => number) {
     this.#bus = bus;
     this.#log = log;
-    this.#now = now;
     this.#stopReconnects = bus.onReconnect(() => this.#catchUpAll());
-    this.#poll = setInterval(() => this.#pollQuietFeeds(), QUIET_MS).unref();
+    const readVersions: ReadVersions = (workspace, sessionIds) => log.versions(workspace, sessionIds);
+    this.#poller = new LogPoller(readVersions, now, (error) => countError('frame', error));
   }
 
   /** Follows a session's frames until the returned function is called. */
@@ -127,7 +125,7 @@ export class SessionFeeds {
   }
 
   close(): void {
-    clearInterval(this.#poll);
+    this.#poller.close();
     this.#stopReconnects();
     for (const [key, feed] of this.#feeds) {
       if (feed.linger) clearTimeout(feed.linger);
@@ -140,6 +138,7 @@ export class SessionFeeds {
     this.#feeds.set(key, feed);
     if (feed.linger) clearTimeout(feed.linger);
     feed.linger = null;
+    this.#poller.postpone(feed);
     return feed;
   }
 
@@ -152,6 +151,7 @@ export class SessionFeeds {
 
   #drop(key: string, feed: Feed): void {
     feed.unsubscribe();
+    this.#poller.remove(feed);
     this.#feeds.delete(key);
   }
 
@@ -160,24 +160,29 @@ export class SessionFeeds {
     const subject = liveSubject(workspace, sessionId);
     const endLive = this.#bus.subscribe(subject, (text) => this.#onLive(feed, text));
     const endEvents = this.#bus.subscribeToEvents(eventSubject(stream), (type, parse) => {
+      this.#poller.postpone(feed);
       if (!isTurnEnd(type)) return;
       const message = TurnEndMessage.safeParse(parse());
       if (message.success) notifyOfEnd(feed, message.data.data.turnId);
     });
     const feed: Feed = {
+      workspace,
+      sessionId,
       followers: new Set(),
+      isWaiting: () => [...feed.followers].some(isWaiting),
+      onPolled: (hasGrown) => void this.#onPolled(feed, hasGrown),
       unsubscribe: () => (endLive(), endEvents()),
       live: new LiveReplay((since, each) => this.#bus.replay(subject, since, each)),
       subscribed: null,
-      lastMessageAt: this.#now(),
       epoch: 0,
       linger: null,
     };
+    this.#poller.add(feed);
     return feed;
   }
 
   #onLive(feed: Feed, text: string): void {
-    feed.lastMessageAt = this.#now();
+    this.#poller.postpone(feed);
     const frame = parseLive(text);
     if (!frame || frame.epoch < feed.epoch) return;
     feed.epoch = frame.epoch;
@@ -202,12 +207,20 @@ export class SessionFeeds {
     }
   }
 
-  /** Polls only for readers that wait for something: a reader of an idle session costs nothing. */
-  #pollQuietFeeds(): void {
-    for (const { lastMessageAt, followers } of this.#feeds.values()) {
-      if (this.#now() - lastMessageAt < QUIET_MS) continue;
-      for (const { reader, turnId } of followers)
-        if (turnId !== undefined || reader.expectsMore()) void reader.catchUp();
+  /** Lets the waiting readers catch up that lack frames of the log, or failed to read it. */
+  async #onPolled(feed: Feed, hasGrown: boolean): Promise<void> {
+    // One read tells which readers are behind: those of a turn that waits for an approval are not.
+    const last = hasGrown ? await this.#lastOffset(feed) : 0;
+    for (const follower of feed.followers)
+      if (isWaiting(follower) && follower.reader.isBehind(last)) void follower.reader.catchUp();
+  }
+
+  /** Returns the last offset in the log. After a failure every reader counts as behind. */
+  async #lastOffset({ workspace, sessionId }: Feed): Promise<number> {
+    try {
+      return (await this.#log.end(workspace, sessionId)).lastOffset;
+    } catch {
+      return Number.MAX_SAFE_INTEGER; // Each reader reports the error to its client.
     }
   }
 }
