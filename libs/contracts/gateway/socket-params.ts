@@ -25,6 +25,8 @@ export const LIMITS = {
   frameBytes: 1024 * 1024,
   /** Size above which a frame closes the connection with 1009, bytes. */
   closeBytes: 4 * 1024 * 1024,
+  /** Maximum size of what a client sends up to the end of its `connect` frame, bytes. */
+  connectBytes: 8 * 1024,
   /** Timeout for the `connect` frame, ms. */
   connectMs: 5_000,
   /** Maximum size of an HTTP body, bytes. */
@@ -55,9 +57,14 @@ const Content = z
   );
 const SessionId = z.uuid().describe('Id of an existing session.');
 
+/** Number that JSON and JavaScript hold exactly, so that the response has the id of the request. */
+const NumericId = z
+  .number()
+  .refine((id) => Math.abs(id) <= Number.MAX_SAFE_INTEGER, 'a number must not exceed 2^53 - 1');
+
 export const RpcRequest = z.object({
   jsonrpc: z.literal('2.0').optional(),
-  id: z.union([z.string().max(200), z.number(), z.null()]).optional(),
+  id: z.union([z.string().max(200), NumericId, z.null()]).optional(),
   method: z.string().max(100),
   params: z.record(z.string(), z.unknown()).optional(),
   /**

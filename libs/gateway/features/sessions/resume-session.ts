@@ -38,6 +38,7 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
     SessionResumeParams,
     async ({ params, workspace, connection, id, requestId }) => {
       const { sessionId, after } = params;
+      connection.requireStreamRoom();
       // Throws for an unknown session, or one of another workspace, before anything is streamed.
       await refuseOffsetAhead(frameLog, workspace, sessionId, after);
       const onError = (error: unknown): void => {
@@ -55,7 +56,7 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
         waitForRoom: () => connection.waitForRoom(sessionId),
         onError,
       });
-      const stop = connection.addCleanup(unfollow, `resume/${sessionId}`);
+      const stop = connection.openStream(id, unfollow, `resume/${sessionId}`);
       return undefined;
     },
   );

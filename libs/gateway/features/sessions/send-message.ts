@@ -36,6 +36,7 @@ const submit = async (
   const common = { workspace, caller, target, idempotencyKey };
   await failpoint('gateway.command.received');
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
+  call.connection.requireStreamRoom();
   const ask = (options?: RequestOptions) => requests.request(submitTurn, { ...common, content }, options);
   // Without a key a retry could send the message twice.
   const turn = await (idempotencyKey === undefined ? ask() : requestWithRetry(ask));

@@ -68,5 +68,5 @@ export const streamTurn = (
     waitForRoom: () => connection.waitForRoom(sessionId),
     onError: (error) => logger.error({ err: error, requestId, sessionId, turnId }, 'turn catch-up failed'),
   });
-  const stop = connection.addCleanup(unfollow);
+  const stop = connection.openStream(id, unfollow);
 };

@@ -1,5 +1,5 @@
 import type { RpcRequest } from '@antiphon/contracts/gateway';
-import { createBoundedMap } from '@antiphon/kernel';
+import { createBoundedMap, exhausted } from '@antiphon/kernel';
 import type { JsonValue } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { WebSocket } from 'ws';
@@ -19,6 +19,9 @@ export interface ConnectionIdentity {
  */
 const MAX_OFFSETS = 1_000;
 
+/** Maximum number of open streams of one connection: turns, and sessions that it follows. */
+const MAX_STREAMS = 1_000;
+
 /** Creates the state that all connections of a process share. */
 export const createSharedOutput = (limits?: SendLimits): SharedOutput => ({
   buffers: createSendBuffers(limits),
@@ -35,6 +38,10 @@ export class ClientConnection {
   readonly #cleanups = new Map<string | symbol, () => void>();
   readonly #offsets = createBoundedMap<number>(MAX_OFFSETS);
   readonly #lastOfKey = new Map<string, Promise<unknown>>();
+  /** Ids of requests without a response, and of open streams. */
+  readonly #ids = new Map<RequestId, 'request' | 'stream'>();
+  #streams = 0;
+  #isClosed = false;
 
   constructor(socket: WebSocket, identity: ConnectionIdentity, shared: SharedOutput, logger: Logger) {
     const { connectionId, address } = identity;
@@ -76,9 +83,43 @@ export class ClientConnection {
     );
   }
 
+  /** Claims the id of a request. Returns false if a request or a stream of this id is open. */
+  beginRequest(id: RequestId): boolean {
+    if (id === undefined || id === null) return true;
+    if (this.#ids.has(id)) return false;
+    this.#ids.set(id, 'request');
+    return true;
+  }
+
+  /** Releases the id of a request, unless a stream uses it. */
+  endRequest(id: RequestId): void {
+    if (this.#ids.get(id) === 'request') this.#ids.delete(id);
+  }
+
+  /** Throws `GATEWAY.TOO_MANY_STREAMS` if the connection may open no further stream. */
+  requireStreamRoom(): void {
+    if (this.#streams < MAX_STREAMS) return;
+    const message = `this connection has ${MAX_STREAMS} open streams: wait for one to end, or use another connection`;
+    throw exhausted('GATEWAY.TOO_MANY_STREAMS', message);
+  }
+
   /**
-   * Adds a function to run when the connection closes. Returns a function that runs it earlier. A
-   * cleanup of the same key runs first and is replaced.
+   * Opens a stream of frames under a request's id. Returns the function that ends it, with the
+   * rules of `addCleanup`.
+   */
+  openStream(id: RequestId, cleanup: () => void, key?: string): () => void {
+    this.#streams++;
+    if (this.#ids.has(id)) this.#ids.set(id, 'stream');
+    return this.addCleanup(() => {
+      this.#streams--;
+      this.#ids.delete(id);
+      cleanup();
+    }, key);
+  }
+
+  /**
+   * Adds a function to run when the connection closes, or at once if it is closed. Returns a
+   * function that runs it earlier. A cleanup of the same key runs first and is replaced.
    */
   addCleanup(cleanup: () => void, key: string | symbol = Symbol('cleanup')): () => void {
     this.#cleanups.get(key)?.();
@@ -87,7 +128,8 @@ export class ClientConnection {
       if (!isDone) cleanup();
       isDone = true;
     };
-    this.#cleanups.set(key, runOnce);
+    if (this.#isClosed) runOnce();
+    else this.#cleanups.set(key, runOnce);
     return () => {
       if (this.#cleanups.get(key) === runOnce) this.#cleanups.delete(key);
       runOnce();
@@ -125,6 +167,7 @@ export class ClientConnection {
   }
 
   #runCleanups(): void {
+    this.#isClosed = true;
     for (const cleanup of this.#cleanups.values()) cleanup();
     this.#cleanups.clear();
   }

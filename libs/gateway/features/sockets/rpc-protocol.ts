@@ -44,12 +44,13 @@ const hasForbiddenKey = (value: JsonValue): boolean => {
   return Object.entries(value).some(([key, item]) => FORBIDDEN_KEYS.has(key) || hasForbiddenKey(item));
 };
 
+/** Returns the id of a request if a response can carry it, else null. */
 const idOf = (value: JsonValue): RpcRequest['id'] => {
   const id =
     value !== null && typeof value === 'object' && !Array.isArray(value)
       ? (value as { id?: JsonValue }).id
       : null;
-  return typeof id === 'string' || typeof id === 'number' ? id : null;
+  return RpcRequest.shape.id.safeParse(id).data ?? null;
 };
 
 const toRequest = (value: JsonValue): RpcRequest | RpcFault => {

@@ -86,12 +86,13 @@ export class RpcSession {
   }
 
   #dispatch(request: RpcRequest, requestId: string): void {
-    const { methods } = this.#options;
+    const { connection, methods } = this.#options;
     const method = methods.get(request.method);
     if (method) {
-      void withSpan(spanOf(method), () => this.#perform(method, request, requestId)).catch((error: unknown) =>
-        this.#fail(request, error, requestId),
-      );
+      if (!connection.beginRequest(request.id)) return this.#refuseOpenId(request, requestId);
+      void withSpan(spanOf(method), () => this.#perform(method, request, requestId))
+        .catch((error: unknown) => this.#fail(request, error, requestId))
+        .finally(() => connection.endRequest(request.id));
       return;
     }
     const message = `method not found: this version answers ${[...methods.keys()].join(', ')}`;
@@ -113,6 +114,12 @@ export class RpcSession {
     } finally {
       this.#open--;
     }
+  }
+
+  /** Refuses a request whose id is in use. The response names no id, because it has another's. */
+  #refuseOpenId({ id }: RpcRequest, requestId: string): void {
+    const message = `a request or stream of the id ${JSON.stringify(id)} is open on this connection`;
+    this.#refuse({ code: RPC.invalidRequest, message, id: null }, requestId);
   }
 
   #refuse({ code, message, id }: RpcFault, requestId: string): void {

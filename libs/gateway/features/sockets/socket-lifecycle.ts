@@ -59,12 +59,14 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     this.feeds.close();
   }
 
-  private accept(socket: WebSocket, { address, principal, traceparent }: SocketPeer): void {
+  private accept(socket: WebSocket, peer: SocketPeer): void {
+    const { address, principal, traceparent } = peer;
     const { authenticator, logger, ids, methods } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
     const capabilities = [...methods.keys()];
     const onReady = (authenticated: Principal) => {
+      peer.onAuthenticated();
       const session = new RpcSession({
         connection,
         methods,

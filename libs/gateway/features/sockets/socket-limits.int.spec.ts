@@ -27,6 +27,12 @@ const wait: RpcMethod = {
   handle: () => new Promise<undefined>(() => undefined),
 };
 
+const ping: RpcMethod = {
+  name: 'ping',
+  access: 'authenticated',
+  handle: () => Promise.resolve('pong'),
+};
+
 beforeAll(async () => {
   const authenticator = new Authenticator({
     gateway: { token: null, loopbackWithoutToken: true, trustedProxies: [], limits: NO_LIMITS },
@@ -47,7 +53,7 @@ beforeAll(async () => {
         silentLogger,
       );
       connections.push(connection);
-      const methods = createMethodTable([wait]);
+      const methods = createMethodTable([wait, ping]);
       const { limits } = authenticator;
       const session = { connection, methods, limits, principal: LOCAL_OPERATOR, traceparent: undefined };
       const rpc = new RpcSession({ ...session, logger: silentLogger, ids: uuidIds });
@@ -100,6 +106,37 @@ describe('a gateway', () => {
       { id: 257, error: { message: 'too many open requests' } },
       { id: 258, error: { code: -32601 } },
     ]);
+    await leave(client);
+  });
+
+  it.each([
+    ['9007199254740993', 'a number over 2^53'],
+    ['-1e300', 'a large number'],
+    ['1e400', 'a number that is no double'],
+    ['{"a":1}', 'an object'],
+  ])('refuses the id %s, %s, with the id null', async (id) => {
+    const client = await open();
+    client.send(`{"id":${id},"method":"wait","params":{}}`);
+    const [answer] = (await once(client, 'message')) as [Buffer];
+    expect(JSON.parse(answer.toString('utf8'))).toMatchObject({ id: null, error: { code: -32600 } });
+    await leave(client);
+  });
+
+  it('refuses an id of an open request with the id null, and accepts an id again after its response', async () => {
+    const client = await open();
+    const answers: { id: unknown; error?: { code: number; message: string }; result?: unknown }[] = [];
+    client.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString('utf8')) as never));
+    const call = async (method: string): Promise<unknown> => {
+      const before = answers.length;
+      client.send(JSON.stringify({ id: 'a', method, params: {} }));
+      while (answers.length === before) await once(client, 'message');
+      return answers.at(-1);
+    };
+    expect(await call('ping')).toEqual({ id: 'a', result: 'pong' });
+    expect(await call('ping')).toEqual({ id: 'a', result: 'pong' });
+    client.send(JSON.stringify({ id: 'a', method: 'wait', params: {} }));
+    const refused = { id: null, error: { code: -32600, message: expect.stringContaining('"a"') } };
+    expect(await call('ping')).toMatchObject(refused);
     await leave(client);
   });
 

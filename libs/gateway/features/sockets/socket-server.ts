@@ -7,7 +7,13 @@ import type { Logger } from '@antiphon/observability';
 import { checkWebSocketPatch } from '@antiphon/unsafe';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
+import { addressGroup } from '../access/client-address.js';
 import { admitUpgrade, type Admission } from '../access/request-guard.js';
+import {
+  limitFirstMessage,
+  UnauthenticatedSockets,
+  type UnauthenticatedLimits,
+} from './unauthenticated-sockets.js';
 
 export interface SocketServerOptions {
   readonly authenticator: Authenticator;
@@ -15,6 +21,8 @@ export interface SocketServerOptions {
   readonly ids: Ids;
   /** Maximum number of open sockets. */
   readonly maxSockets: number;
+  /** Limits of sockets that have not authenticated. Default: `UNAUTHENTICATED_LIMITS`. */
+  readonly unauthenticated?: UnauthenticatedLimits;
   readonly onSocket: (socket: WebSocket, peer: SocketPeer) => void;
 }
 
@@ -22,6 +30,8 @@ export interface SocketPeer {
   readonly address: string;
   /** Null if the client has to authenticate by its first frame. */
   readonly principal: Principal | null;
+  /** Lifts the limits of an unauthenticated socket. Called once the client is authenticated. */
+  readonly onAuthenticated: () => void;
   /** W3C trace context of the upgrade. */
   readonly traceparent: string | undefined;
 }
@@ -33,6 +43,12 @@ const HEARTBEAT_MS = 30_000;
  * (CVE-2026-48779).
  */
 const MAX_FRAGMENTS = 1_024;
+/** Time for a refusal to be written before its socket is destroyed, ms. */
+const REFUSAL_MS = 2_000;
+/** Time for a client to complete the close handshake before its socket is destroyed, ms. */
+const CLOSE_MS = 2_500;
+
+const TOO_MANY: Admission = { status: 429, reason: 'too many connections', retryAfter: 5 };
 
 const rejectUpgrade = (
   socket: Duplex,
@@ -56,7 +72,11 @@ const rejectUpgrade = (
     `Content-Length: ${Buffer.byteLength(body)}`,
     ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
   ];
+  // A peer that never ends its side, or never reads, would hold the descriptor for ever.
+  const cut = setTimeout(() => socket.destroy(), REFUSAL_MS).unref();
+  socket.once('close', () => clearTimeout(cut));
   socket.once('error', () => socket.destroy());
+  socket.once('finish', () => socket.destroy());
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
 };
 
@@ -70,6 +90,34 @@ const startHeartbeat = (server: WebSocketServer): NodeJS.Timeout => {
       socket.ping();
     }
   }, HEARTBEAT_MS).unref();
+};
+
+/**
+ * Limits a socket until its client is authenticated: its bytes, its time and its slot. Returns the
+ * function that lifts the limits.
+ */
+const limitUntilAuthenticated = (socket: WebSocket, wire: Duplex, release: () => void): (() => void) => {
+  const lift = limitFirstMessage(socket, wire);
+  // The client is told to leave after `connectMs`. One that does not answer is cut off.
+  const cut = setTimeout(() => socket.terminate(), LIMITS.connectMs + CLOSE_MS).unref();
+  const end = (): void => {
+    clearTimeout(cut);
+    lift();
+    release();
+  };
+  socket.once('close', end);
+  return end;
+};
+
+/** Closes all sockets so that clients reconnect and resume; destroys those that do not answer. */
+const closeAll = async (server: WebSocketServer): Promise<void> => {
+  // 1012: service restart.
+  for (const socket of server.clients) socket.close(1012, 'restarting');
+  const cut = setTimeout(() => {
+    for (const socket of server.clients) socket.terminate();
+  }, CLOSE_MS);
+  await new Promise<void>((done) => server.close(() => done()));
+  clearTimeout(cut);
 };
 
 /**
@@ -90,18 +138,21 @@ export const attachSocketServer = (
   });
   checkWebSocketPatch(WebSocket, logger);
   const heartbeat = startHeartbeat(server);
+  const slots = new UnauthenticatedSockets(options.unauthenticated);
 
-  const admit = async (request: IncomingMessage): Promise<Admission> =>
-    server.clients.size >= maxSockets
-      ? { status: 429, reason: 'too many connections', retryAfter: 5 }
-      : admitUpgrade(request, authenticator);
+  const admit = async (request: IncomingMessage, address: string): Promise<Admission> => {
+    if (server.clients.size >= maxSockets) return TOO_MANY;
+    const admission = await admitUpgrade(request, authenticator);
+    const needsSlot = admission.status === 101 && admission.principal === null;
+    return needsSlot && !slots.hasRoom(addressGroup(address)) ? TOO_MANY : admission;
+  };
 
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
     const destroy = (): void => void socket.destroy();
     socket.on('error', destroy);
-    const admission = await admit(request);
-    if (socket.destroyed) return;
     const address = authenticator.clientAddress(request.socket.remoteAddress, request.headers);
+    const admission = await admit(request, address);
+    if (socket.destroyed) return;
     if (admission.status !== 101) {
       const requestId = ids.next();
       const { status, reason } = admission;
@@ -112,9 +163,16 @@ export const attachSocketServer = (
     server.handleUpgrade(request, socket, head, (accepted) => {
       accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
       server.emit('connection', accepted, request);
-      const { traceparent: sent } = request.headers;
-      const traceparent = typeof sent === 'string' ? sent : undefined;
-      onSocket(accepted, { address, principal: admission.principal, traceparent });
+      const { traceparent } = request.headers;
+      const { principal } = admission;
+      onSocket(accepted, {
+        address,
+        principal,
+        onAuthenticated: principal
+          ? () => undefined
+          : limitUntilAuthenticated(accepted, socket, slots.add(addressGroup(address))),
+        traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+      });
     });
   };
   const handleUpgrade = (...args: Parameters<typeof onUpgrade>): void =>
@@ -128,9 +186,7 @@ export const attachSocketServer = (
     close: async () => {
       clearInterval(heartbeat);
       http.off('upgrade', handleUpgrade);
-      // 1012, service restart: clients reconnect and resume.
-      for (const socket of server.clients) socket.close(1012, 'restarting');
-      await new Promise<void>((done) => server.close(() => done()));
+      await closeAll(server);
     },
   };
 };
