@@ -10,6 +10,7 @@ import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { Authenticator } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
+import { NO_LIMITS } from '../access/rate-limits.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { attachSocketServer } from './socket-server.js';
@@ -31,7 +32,7 @@ const upgrade = (path: string, headers = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
   `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`;
 
-/** Sends an upgrade, and bytes after it that the server does not read. Resolves with the status line. */
+/** Sends an upgrade, and bytes that the server does not read. Resolves with the status line. */
 const refuse = async (port: number, request: string): Promise<{ socket: Socket; status: string }> => {
   const socket = await connectPeer(port);
   socket.write(`${request}unread`);
@@ -86,7 +87,7 @@ describe('a server of another process', () => {
 describe('a socket that has not authenticated', () => {
   const TOKEN = 'a-token-of-the-specification-1234';
   const authenticator = new Authenticator({
-    gateway: { token: TOKEN, loopbackWithoutToken: true, trustedProxies: [] },
+    gateway: { token: TOKEN, loopbackWithoutToken: true, trustedProxies: [], limits: NO_LIMITS },
     identities: NO_IDENTITIES,
     clock: systemClock,
   });
