@@ -124,69 +124,99 @@ const closeAll = async (server: WebSocketServer): Promise<void> => {
  * Serves `/ws` on an HTTP server: guards upgrades, limits sockets and frames, and closes dead
  * peers.
  */
-export const attachSocketServer = (
-  http: Server,
-  options: SocketServerOptions,
-): { close(): Promise<void> } => {
-  const { authenticator, logger, ids, maxSockets, onSocket } = options;
-  const server = new WebSocketServer({
+class SocketServer {
+  readonly #http: Server;
+  readonly #options: SocketServerOptions;
+  readonly #server = new WebSocketServer({
     noServer: true,
     maxPayload: LIMITS.closeBytes,
     maxFragments: MAX_FRAGMENTS,
     perMessageDeflate: false,
     clientTracking: true,
   });
-  checkWebSocketPatch(WebSocket, logger);
-  const heartbeat = startHeartbeat(server);
-  const slots = new UnauthenticatedSockets(options.unauthenticated);
+  readonly #heartbeat = startHeartbeat(this.#server);
+  readonly #slots: UnauthenticatedSockets;
 
-  const admit = async (request: IncomingMessage, address: string): Promise<Admission> => {
-    if (server.clients.size >= maxSockets) return TOO_MANY;
-    const admission = await admitUpgrade(request, authenticator);
-    const needsSlot = admission.status === 101 && admission.principal === null;
-    return needsSlot && !slots.hasRoom(addressGroup(address)) ? TOO_MANY : admission;
-  };
+  constructor(http: Server, options: SocketServerOptions) {
+    this.#http = http;
+    this.#options = options;
+    this.#slots = new UnauthenticatedSockets(options.unauthenticated);
+    http.on('upgrade', this.#onUpgrade);
+  }
 
-  const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
+  async close(): Promise<void> {
+    clearInterval(this.#heartbeat);
+    this.#http.off('upgrade', this.#onUpgrade);
+    await closeAll(this.#server);
+  }
+
+  readonly #onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const destroy = (): void => void socket.destroy();
     socket.on('error', destroy);
+    const { authenticator, logger } = this.#options;
     const address = authenticator.clientAddress(request.socket.remoteAddress, request.headers);
-    const admission = await admit(request, address);
-    if (socket.destroyed) return;
-    if (admission.status !== 101) {
-      const requestId = ids.next();
-      const { status, reason } = admission;
-      logger.info({ requestId, address, status, reason }, 'upgrade refused');
-      return rejectUpgrade(socket, requestId, admission);
-    }
-    socket.off('error', destroy);
-    server.handleUpgrade(request, socket, head, (accepted) => {
-      accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
-      server.emit('connection', accepted, request);
-      const { traceparent } = request.headers;
-      const { principal } = admission;
-      onSocket(accepted, {
-        address,
-        principal,
-        onAuthenticated: principal
-          ? () => undefined
-          : limitUntilAuthenticated(accepted, socket, slots.add(addressGroup(address))),
-        traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    this.#admit(request)
+      .then((admitted) => {
+        if (socket.destroyed) return;
+        const admission = this.#requireSlot(admitted, address);
+        if (admission.status !== 101) return this.#refuse(socket, address, admission);
+        socket.off('error', destroy);
+        this.#server.handleUpgrade(request, socket, head, (accepted) =>
+          this.#accept(accepted, request, socket, address, admission.principal),
+        );
+      })
+      .catch((err: unknown) => {
+        logger.error({ err }, 'upgrade failed');
+        socket.destroy();
       });
-    });
   };
-  const handleUpgrade = (...args: Parameters<typeof onUpgrade>): void =>
-    void onUpgrade(...args).catch((err: unknown) => {
-      logger.error({ err }, 'upgrade failed');
-      args[1].destroy();
-    });
-  http.on('upgrade', handleUpgrade);
 
-  return {
-    close: async () => {
-      clearInterval(heartbeat);
-      http.off('upgrade', handleUpgrade);
-      await closeAll(server);
-    },
-  };
+  async #admit(request: IncomingMessage): Promise<Admission> {
+    const { authenticator, maxSockets } = this.#options;
+    return this.#server.clients.size >= maxSockets ? TOO_MANY : admitUpgrade(request, authenticator);
+  }
+
+  /** Refuses a client that has to authenticate while too many others have to. */
+  #requireSlot(admission: Admission, address: string): Admission {
+    const isOpen = admission.status === 101 && admission.principal === null;
+    return isOpen && !this.#slots.hasRoom(addressGroup(address)) ? TOO_MANY : admission;
+  }
+
+  #refuse(socket: Duplex, address: string, admission: Exclude<Admission, { status: 101 }>): void {
+    const { ids, logger } = this.#options;
+    const requestId = ids.next();
+    const { status, reason } = admission;
+    logger.info({ requestId, address, status, reason }, 'upgrade refused');
+    rejectUpgrade(socket, requestId, admission);
+  }
+
+  #accept(
+    accepted: WebSocket,
+    request: IncomingMessage,
+    wire: Duplex,
+    address: string,
+    principal: Principal | null,
+  ): void {
+    const { logger, onSocket } = this.#options;
+    accepted.on('error', (error) => logger.info({ address, reason: error.message }, 'socket failed'));
+    this.#server.emit('connection', accepted, request);
+    const { traceparent } = request.headers;
+    onSocket(accepted, {
+      address,
+      principal,
+      onAuthenticated: principal
+        ? () => undefined
+        : limitUntilAuthenticated(accepted, wire, this.#slots.add(addressGroup(address))),
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    });
+  }
+}
+
+/** Attaches the socket server to an HTTP server. */
+export const attachSocketServer = (
+  http: Server,
+  options: SocketServerOptions,
+): { close(): Promise<void> } => {
+  checkWebSocketPatch(WebSocket, options.logger);
+  return new SocketServer(http, options);
 };
