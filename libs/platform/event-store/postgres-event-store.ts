@@ -68,7 +68,7 @@ const appendWithin = async (
 ): Promise<AppendOutcome[]> => {
   const prepared = prepareBatch(requests);
   if (prepared.length === 0) return [];
-  return appendBatch(client, prepared, true).catch((error: unknown) => {
+  return appendBatch(client, prepared, { mayRepeatEvents: true }).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
 };

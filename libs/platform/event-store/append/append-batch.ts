@@ -196,6 +196,20 @@ const toOutcomes = (
 const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(details) as details
   from antiphon_append(${assignParameters(APPEND_ARGUMENT_NAMES, 1)})`;
 
+/** The same with a lock timeout of this statement's own, which is its last parameter. */
+const TIMED_SQL = APPEND_SQL.replace(
+  `${FLAG_NAME} => $1`,
+  `${FLAG_NAME} => case when set_config('lock_timeout', $${APPEND_ARGUMENT_NAMES.length + 1}, true) is null
+     then null else $1::boolean end`,
+);
+
+export interface AppendBatchOptions {
+  /** False while no event id of the batch can be in the log. */
+  readonly mayRepeatEvents: boolean;
+  /** Maximum wait for one lock, ms; by default the connection's. Only outside of a transaction. */
+  readonly lockTimeoutMs?: number | undefined;
+}
+
 /**
  * Appends a batch in one call of `antiphon_append` and returns the outcome of each request, in
  * order. No two requests may share a stream, an event id or an idempotency key. Rejects with the
@@ -204,12 +218,16 @@ const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(detail
 export const appendBatch = async (
   client: pg.Pool | pg.ClientBase,
   batch: readonly PreparedAppend[],
-  mayRepeatEvents: boolean,
+  { mayRepeatEvents, lockTimeoutMs }: AppendBatchOptions,
 ): Promise<AppendOutcome[]> => {
   const streams = toStreams(batch);
   const inLockOrder = sortForLocks(streams);
   const tables = toTables(batch, inLockOrder, mayRepeatEvents);
   const values = VALUES.map((valueOf) => valueOf(tables));
-  const { rows } = await client.query<AppendRow>({ name: 'antiphon_append', text: APPEND_SQL, values });
+  const query =
+    lockTimeoutMs === undefined
+      ? { name: 'antiphon_append', text: APPEND_SQL, values }
+      : { name: 'antiphon_append_timed', text: TIMED_SQL, values: [...values, String(lockTimeoutMs)] };
+  const { rows } = await client.query<AppendRow>(query);
   return toOutcomes(rows[0] as AppendRow, batch, streams, inLockOrder);
 };

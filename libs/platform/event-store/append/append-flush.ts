@@ -8,11 +8,21 @@ import {
 import { failpoint, retry, transient } from '@antiphon/kernel';
 import { appendBatch } from './append-batch.js';
 import type { AppendOutcome } from './append-outcome.js';
+import { findContended, isLockTimeout, isRowLock } from './contended-rows.js';
 import type { PreparedAppend } from './prepare-append.js';
 
 type Batch = readonly PreparedAppend[];
 
+/** Outcome of a request that was not written, because a row that it needs stays locked. */
+export const CONTENDED = 'contended';
+export type FlushOutcome = AppendOutcome | typeof CONTENDED;
+
 const RETRY_MS = 100;
+/**
+ * Maximum wait of a batch for one row lock, ms. Other transactions hold a head for a few
+ * milliseconds; a longer wait is one request's problem, and the others continue without it.
+ */
+const ROW_LOCK_MS = 300;
 
 /**
  * True for an event id that is in the log. It is rare, so an append checks only after this error.
@@ -29,6 +39,7 @@ class PendingBatch {
   constructor(
     private readonly pool: pg.Pool,
     private readonly batch: Batch,
+    private readonly lockTimeoutMs: number | undefined,
   ) {}
 
   /**
@@ -51,9 +62,12 @@ class PendingBatch {
   }
 
   private async send(): Promise<AppendOutcome[]> {
+    const { mayRepeatEvents } = this;
+    // Sent again, it waits for the transaction of its first try.
+    const lockTimeoutMs = this.isOutcomeUnknown ? undefined : this.lockTimeoutMs;
     const { client, release } = await borrowClient(this.pool);
     try {
-      const outcomes = await appendBatch(client, this.batch, this.mayRepeatEvents);
+      const outcomes = await appendBatch(client, this.batch, { mayRepeatEvents, lockTimeoutMs });
       release();
       return outcomes;
     } catch (error) {
@@ -76,28 +90,43 @@ export class AppendFlusher {
     private readonly onAppended: () => void,
   ) {}
 
-  async flush(batch: Batch): Promise<AppendOutcome[]> {
+  async flush(batch: Batch): Promise<FlushOutcome[]> {
     await failpoint('log.batch.taken');
-    const outcomes = await this.write(batch);
+    const outcomes = await this.write(batch, ROW_LOCK_MS);
     await failpoint('log.batch.committed');
-    if (outcomes.some((outcome) => outcome.ok && outcome.result.outcome === 'appended')) this.onAppended();
+    if (outcomes.some((one) => one !== CONTENDED && one.ok && one.result.outcome === 'appended'))
+      this.onAppended();
     return outcomes;
   }
 
-  private async write(batch: Batch): Promise<AppendOutcome[]> {
+  private async write(batch: Batch, lockTimeoutMs: number | undefined): Promise<FlushOutcome[]> {
     try {
-      return await new PendingBatch(this.pool, batch).resolve(this.resolveWithinMs);
+      return await new PendingBatch(this.pool, batch, lockTimeoutMs).resolve(this.resolveWithinMs);
     } catch (error) {
+      if (lockTimeoutMs !== undefined && isLockTimeout(error))
+        return isRowLock(error) ? this.writeUncontended(batch, error) : this.write(batch, undefined);
       const translated = translateDatabaseError(error);
       const isFromOneRequest = isTransientDatabaseError(error) || translated.kind === 'bug';
-      if (batch.length > 1 && !isConnectionLost(error) && isFromOneRequest) return this.writeOneByOne(batch);
+      if (batch.length > 1 && !isConnectionLost(error) && isFromOneRequest)
+        return this.writeOneByOne(batch, lockTimeoutMs);
       return batch.map(() => ({ ok: false, error: translated }));
     }
   }
 
-  private async writeOneByOne(batch: Batch): Promise<AppendOutcome[]> {
-    const outcomes: AppendOutcome[] = [];
-    for (const request of batch) outcomes.push(...(await this.write([request])));
+  /** Writes the requests that do not need the locked row. */
+  private async writeUncontended(batch: Batch, error: unknown): Promise<FlushOutcome[]> {
+    if (batch.length === 1) return [CONTENDED];
+    const contended = await findContended(this.pool, batch, error);
+    if (contended.size === 0) return this.writeOneByOne(batch, ROW_LOCK_MS);
+    const rest = batch.filter((request) => !contended.has(request));
+    const written = rest.length === 0 ? [] : await this.write(rest, ROW_LOCK_MS);
+    const outcomeOf = new Map(rest.map((request, index) => [request, written[index] as FlushOutcome]));
+    return batch.map((request) => outcomeOf.get(request) ?? CONTENDED);
+  }
+
+  private async writeOneByOne(batch: Batch, lockTimeoutMs: number | undefined): Promise<FlushOutcome[]> {
+    const outcomes: FlushOutcome[] = [];
+    for (const request of batch) outcomes.push(...(await this.write([request], lockTimeoutMs)));
     return outcomes;
   }
 }

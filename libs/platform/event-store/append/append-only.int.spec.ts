@@ -68,7 +68,7 @@ describe('the append-only log', () => {
       workspace: 'default',
       streams: [toStream(freshStream(), 0)],
     });
-    await expect(append).rejects.toMatchObject({ kind: 'forbidden' });
+    await expect(append).rejects.toMatchObject({ code: 'DATABASE.FORBIDDEN' });
     await reader.end();
   });
 

@@ -1,6 +1,8 @@
 import { nextEventLoopRound, toAppError, transient } from '@antiphon/kernel';
 import type { AppendResult } from '../event-store.port.js';
-import type { AppendOutcome } from './append-outcome.js';
+import { CONTENDED } from './append-flush.js';
+import type { FlushOutcome } from './append-flush.js';
+import { ContendedLane } from './contended-lane.js';
 import type { PreparedAppend } from './prepare-append.js';
 
 export interface GroupCommitOptions {
@@ -13,7 +15,8 @@ export interface GroupCommitOptions {
   readonly maxQueuedBytes: number;
 }
 
-interface QueuedAppend {
+/** A request that waits for its outcome. */
+export interface QueuedAppend {
   readonly prepared: PreparedAppend;
   readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: unknown) => void;
@@ -54,28 +57,25 @@ export const takeBatch = <T extends { readonly prepared: PreparedAppend }>(
   return batch;
 };
 
-const settle = (batch: readonly QueuedAppend[], outcomes: readonly AppendOutcome[]): void =>
-  batch.forEach(({ resolve, reject }, index) => {
-    const outcome = outcomes[index] as AppendOutcome;
-    if (outcome.ok) resolve(outcome.result);
-    else reject(outcome.error);
-  });
-
 /**
  * Group commit: writes one batch at a time. Requests that arrive during a write share the next
  * batch and so the cost of its commit. The result of `flush` has the outcome of each request. If
- * `flush` rejects, every request of the batch rejects.
+ * `flush` rejects, every request of the batch rejects. Requests whose rows stay locked wait in a
+ * lane of their own.
  */
 export class GroupCommit {
   private readonly queue: QueuedAppend[] = [];
   private queuedBytes = 0;
   private draining: Promise<void> | undefined;
   private isClosed = false;
+  private readonly lane: ContendedLane;
 
   constructor(
-    private readonly flush: (batch: readonly PreparedAppend[]) => Promise<AppendOutcome[]>,
+    private readonly flush: (batch: readonly PreparedAppend[]) => Promise<FlushOutcome[]>,
     private readonly options: GroupCommitOptions,
-  ) {}
+  ) {
+    this.lane = new ContendedLane(flush);
+  }
 
   append(prepared: PreparedAppend): Promise<AppendResult> {
     return new Promise((resolve, reject) => {
@@ -84,7 +84,12 @@ export class GroupCommit {
         reject(transient('LOG.UNAVAILABLE', refusal));
         return;
       }
-      this.queue.push({ prepared, resolve, reject });
+      const queued = { prepared, resolve, reject };
+      if (this.lane.claims(prepared)) {
+        this.lane.add(queued, false);
+        return;
+      }
+      this.queue.push(queued);
       this.queuedBytes += prepared.bytes;
       this.draining ??= this.drain();
     });
@@ -92,20 +97,43 @@ export class GroupCommit {
 
   /** Number of requests that no batch has taken yet. */
   get waiting(): number {
-    return this.queue.length;
+    return this.queue.length + this.lane.waiting;
   }
 
   /** Rejects later appends, and resolves once every queued append has settled. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.draining;
+    await this.lane.drain();
   }
 
   private refusal(): string | undefined {
     if (this.isClosed) return 'the log is closing';
     const { maxQueued, maxQueuedBytes } = this.options;
-    const isFull = this.queue.length >= maxQueued || this.queuedBytes > maxQueuedBytes;
+    const isFull = this.waiting >= maxQueued || this.queuedBytes + this.lane.bytes > maxQueuedBytes;
     return isFull ? 'too many appends are waiting' : undefined;
+  }
+
+  private settle(batch: readonly QueuedAppend[], outcomes: readonly FlushOutcome[]): void {
+    batch.forEach((queued, index) => {
+      const outcome = outcomes[index] as FlushOutcome;
+      if (outcome === CONTENDED) this.lane.add(queued, true);
+      else if (outcome.ok) queued.resolve(outcome.result);
+      else queued.reject(outcome.error);
+    });
+    if (outcomes.includes(CONTENDED)) this.moveContended();
+  }
+
+  /** Moves waiting requests of contended streams to the lane, in their order. */
+  private moveContended(): void {
+    for (const queued of this.queue.splice(0)) {
+      if (!this.lane.claims(queued.prepared)) {
+        this.queue.push(queued);
+        continue;
+      }
+      this.queuedBytes -= queued.prepared.bytes;
+      this.lane.add(queued, false);
+    }
   }
 
   private async drain(): Promise<void> {
@@ -115,7 +143,7 @@ export class GroupCommit {
       const batch = takeBatch(this.queue, this.options);
       for (const { prepared } of batch) this.queuedBytes -= prepared.bytes;
       try {
-        settle(batch, await this.flush(batch.map(({ prepared }) => prepared)));
+        this.settle(batch, await this.flush(batch.map(({ prepared }) => prepared)));
       } catch (error) {
         for (const { reject } of batch) reject(toAppError(error));
       }

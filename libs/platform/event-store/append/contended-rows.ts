@@ -1,0 +1,47 @@
+import type pg from 'pg';
+import type { PreparedAppend } from './prepare-append.js';
+
+/** Tables whose rows an append locks, with the column that names the row. */
+const NAME_COLUMNS: Readonly<Record<string, string>> = { stream_heads: 'stream_id', leases: 'name' };
+
+/** PostgreSQL's context of a wait for a row: `while locking tuple (0,5) in relation "leases"`. */
+const WAITED_FOR = /while \w+ (?:index )?tuple (\(\d+,\d+\)) in relation "(\w+)"/;
+
+const contextOf = (error: unknown): string => {
+  const { where } = error as { readonly where?: unknown };
+  return typeof where === 'string' ? where : '';
+};
+
+/** Returns whether a statement ended because it waited too long for a lock. */
+export const isLockTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === '55P03';
+
+/**
+ * Returns whether that lock was a row's, not the one of the end of the log, which the function takes
+ * in an assignment.
+ */
+export const isRowLock = (error: unknown): boolean => !/ at assignment/.test(contextOf(error));
+
+/** Returns the requests that need the row whose lock was waited for; none if it is not found. */
+export const findContended = async (
+  pool: pg.Pool,
+  batch: readonly PreparedAppend[],
+  error: unknown,
+): Promise<ReadonlySet<PreparedAppend>> => {
+  const [, place, relation = ''] = WAITED_FOR.exec(contextOf(error)) ?? [];
+  const column = NAME_COLUMNS[relation];
+  if (place === undefined || column === undefined) return new Set();
+  const sql = `select workspace, ${column} as name from ${relation} where ctid = $1::tid`;
+  // Without an answer the requests are written one by one.
+  const result = await pool.query<{ workspace: string; name: string }>(sql, [place]).catch(() => null);
+  const row = result?.rows[0];
+  return new Set(
+    batch.filter(
+      ({ request, streams }) =>
+        row !== undefined &&
+        request.workspace === row.workspace &&
+        (relation === 'leases'
+          ? request.fence?.lease === row.name
+          : streams.some(({ streamId }) => streamId === row.name)),
+    ),
+  );
+};
