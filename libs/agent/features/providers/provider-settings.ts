@@ -53,6 +53,14 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   return kind === 'ollama' && url.pathname === '/' ? `${plain}/v1` : plain;
 };
 
+/** Returns an address without what may hold a key: user, password, query and fragment. */
+const withoutSecrets = (address: string): string => {
+  const url = URL.parse(address);
+  if (url === null || !(url.username || url.password || url.search || url.hash)) return address;
+  [url.username, url.password, url.search, url.hash] = ['', '', '', ''];
+  return url.href.replace(/\/+$/, '');
+};
+
 /** A provider as `status` shows it: its address and whether it is usable, never the key. */
 export interface ProviderDescription {
   readonly name: string;
@@ -72,7 +80,7 @@ export const describeProvider = (provider: ProviderConfig, env: Environment): Pr
   return {
     name: provider.name,
     kind: provider.kind,
-    baseUrl: scripted ? null : baseUrlOf(provider),
+    baseUrl: scripted ? null : withoutSecrets(baseUrlOf(provider)),
     keyVariable: key.variable,
     ready: key.value !== null || !needsKey(provider),
     scripted,
