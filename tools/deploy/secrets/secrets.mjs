@@ -1,7 +1,19 @@
+import { generateKeyPairSync } from 'node:crypto';
+
 export const SERVICES = ['gateway', 'agent', 'sandbox', 'metering', 'memory'];
 const NATS_USERS = ['operator', ...SERVICES];
 
 const byName = (names, make) => Object.fromEntries(names.map((name) => [name, make()]));
+
+/** Creates the key that signs the log, as base64 of its PEM: such text fits into one line. */
+const makeSigningKey = () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const toText = (pem) => Buffer.from(pem).toString('base64');
+  return {
+    privateKey: toText(privateKey.export({ type: 'pkcs8', format: 'pem' })),
+    publicKey: toText(publicKey.export({ type: 'spki', format: 'pem' })),
+  };
+};
 
 /**
  * Generates the secrets of one installation, like `npm start` for a home. `random` returns letters,
@@ -12,13 +24,16 @@ export const makeSecrets = (random) => ({
   owner: random(),
   database: byName(SERVICES, random),
   nats: byName(NATS_USERS, random),
+  logSigning: makeSigningKey(),
 });
 
 const variable = (name, what) => `ANTIPHON_${name.toUpperCase()}_${what}_PASSWORD`;
 
 /** Returns the variables of docker-compose.yml. */
-export const composeVariables = ({ token, owner, database, nats }) => ({
+export const composeVariables = ({ token, owner, database, nats, logSigning }) => ({
   ANTIPHON_GATEWAY_TOKEN: token,
+  ANTIPHON_LOG_SIGNING_KEY: logSigning.privateKey,
+  ANTIPHON_LOG_PUBLIC_KEY: logSigning.publicKey,
   ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
   ...Object.fromEntries(SERVICES.map((name) => [variable(name, 'DATABASE'), database[name]])),
   ...Object.fromEntries(NATS_USERS.map((name) => [variable(name, 'NATS'), nats[name]])),
@@ -32,7 +47,7 @@ export const composeEnvironment = (secrets) =>
 const POSTGRES = 'postgres.antiphon.svc:5432/antiphon';
 
 /** Returns the Secrets that k8s/base and k8s/overlays/local refer to, by name, with their keys. */
-export const secretData = ({ token, owner, database, nats }) => ({
+export const secretData = ({ token, owner, database, nats, logSigning }) => ({
   ...Object.fromEntries(
     SERVICES.map((name) => [
       `antiphon-${name}`,
@@ -40,6 +55,10 @@ export const secretData = ({ token, owner, database, nats }) => ({
         'database-url': `postgresql://antiphon_${name}:${database[name]}@${POSTGRES}`,
         'nats-password': nats[name],
         ...(name === 'gateway' && { token }),
+        ...(name === 'memory' && {
+          'log-signing-key': logSigning.privateKey,
+          'log-public-key': logSigning.publicKey,
+        }),
       },
     ]),
   ),
