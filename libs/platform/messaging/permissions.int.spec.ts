@@ -78,6 +78,21 @@ describe('permissions', () => {
     ['metering', '$JS.ACK.EVENTS.memory-other.1.1.1.1.1'],
     ['metering', '$JS.API.CONSUMER.DELETE.EVENTS.metering-settle-calls'],
     ['memory', 'cmd.agent.turn.submit'],
+    ['gateway', 'cmd.sandbox.tool.call'],
+    ['gateway', 'cmd.sandbox.call.find'],
+    ['gateway', 'cmd.sandbox.tool.list'],
+    ['gateway', 'cmd.metering.budget.reserve'],
+    ['gateway', 'cmd.metering.budget.settle'],
+    ['gateway', 'cmd.metering.budget.unfreeze'],
+    ['gateway', 'cmd.metering.reservation.expire'],
+    ['gateway', 'cmd.metering.replay.metering-settle-calls'],
+    ['gateway', 'cmd.memory.context.assemble'],
+    ['gateway', 'cmd.memory.fact.query'],
+    ['gateway', 'hint.agent.wake'],
+    ['gateway', 'hint.sandbox.cancel'],
+    ['agent', 'cmd.metering.budget.unfreeze'],
+    ['agent', 'cmd.metering.replay.metering-settle-calls'],
+    ['agent', 'cmd.gateway.health.check'],
     ['gateway', 'live.default.session-1'],
     ['gateway', 'evt.default.session.session-1'],
     ['agent', 'evt.default.session.session-1'],
@@ -105,6 +120,21 @@ describe('permissions', () => {
     );
     expect(refused).toMatch(/Permissions Violation for Subscription/);
   });
+
+  it.each<[ServiceName, string]>([
+    ...(['agent', 'sandbox', 'metering', 'memory'] as const).map((other): [ServiceName, string] => [
+      'gateway',
+      `cmd.${other}.health.check`,
+    ]),
+    ['gateway', 'cmd.sandbox.plugin.list'],
+    ['gateway', 'cmd.agent.turn.submit'],
+    ['gateway', 'cmd.agent.approval.answer'],
+    ['agent', 'cmd.sandbox.tool.call'],
+    ['agent', 'cmd.metering.budget.settle'],
+    ['agent', 'cmd.memory.context.assemble'],
+  ])('%s can publish %s', async (service, subject) =>
+    expect(await violation(service, (connection) => connection.publish(subject))).toBeUndefined(),
+  );
 
   it('report a forbidden request to the caller', async () => {
     const client = createRequestClient(links.sandbox);

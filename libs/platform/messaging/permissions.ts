@@ -16,8 +16,11 @@ export interface NatsPermissions {
 export const KEY_CHANGED_SUBJECT = 'hint.gateway.key';
 
 interface Needs {
-  /** Services that it sends requests to. */
-  readonly requests: readonly ServiceName[];
+  /**
+   * Requests that it sends, by service, without `cmd.<service>.`. A wildcard covers all requests
+   * about one kind of thing.
+   */
+  readonly requests: Readonly<Partial<Record<ServiceName, readonly string[]>>>;
   /** Streams that it owns: it creates them and publishes to them. */
   readonly owns: readonly StreamName[];
   /** Streams that it reads single messages from. */
@@ -29,11 +32,17 @@ interface Needs {
   readonly subscribe?: readonly string[];
 }
 
-const HEALTH: readonly ServiceName[] = ['agent', 'sandbox', 'metering', 'memory'];
+const HEALTH = 'health.check';
 
 const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   gateway: {
-    requests: HEALTH,
+    // No `tool.call`, `budget.settle` or `context.assemble`: a leak of its credential runs no tool.
+    requests: {
+      agent: [HEALTH, 'agent.list', 'session.*', 'turn.*', 'approval.*', 'workflow.*', 'run.*'],
+      sandbox: [HEALTH, 'plugin.list'],
+      metering: [HEALTH],
+      memory: [HEALTH],
+    },
     owns: [],
     reads: ['LIVE'],
     durables: [],
@@ -42,16 +51,20 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     subscribe: ['live.>', 'evt.>'],
   },
   agent: {
-    requests: ['sandbox', 'metering', 'memory'],
+    requests: {
+      sandbox: [HEALTH, 'tool.list', 'tool.call', 'call.find'],
+      metering: ['budget.reserve', 'budget.settle', 'reservation.expire', 'period.roll'],
+      memory: ['context.assemble', 'fact.believed'],
+    },
     owns: ['LIVE'],
     reads: [],
     durables: [],
     // A driver wakes another; cancels and clocks go to every sandbox process.
     publish: ['hint.agent.>', 'hint.sandbox.cancel', 'hint.sandbox.clock'],
   },
-  sandbox: { requests: [], owns: [], reads: [], durables: [] },
-  metering: { requests: [], owns: [], reads: [], durables: ['metering-settle-calls'] },
-  memory: { requests: [], owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
+  sandbox: { requests: {}, owns: [], reads: [], durables: [] },
+  metering: { requests: {}, owns: [], reads: [], durables: ['metering-settle-calls'] },
+  memory: { requests: {}, owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
 };
 
 const SUBJECTS_OF: Readonly<Record<StreamName, string>> = { EVENTS: 'evt.>', LIVE: 'live.>', DLQ: 'dlq.>' };
@@ -92,7 +105,9 @@ export const natsPermissions = (service: ServiceName): NatsPermissions => {
   const needs = NEEDS[service];
   return {
     publish: [
-      ...needs.requests.map((other) => `cmd.${other}.>`),
+      ...Object.entries(needs.requests).flatMap(([other, names]) =>
+        names.map((name) => `cmd.${other}.${name}`),
+      ),
       ...needs.owns.flatMap(ownStream),
       ...needs.reads.flatMap(readStream),
       ...needs.durables.flatMap(consumeEvents),
