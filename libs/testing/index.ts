@@ -1,6 +1,8 @@
 export { startNatsServer } from './engines/nats-server.js';
 export type { TestNatsServer, TestNatsServerOptions } from './engines/nats-server.js';
 export { specFor } from './spec-for.js';
+export { createCertificates } from './certificates.js';
+export type { TestCertificates } from './certificates.js';
 export { DATABASE_ROLES, createTestDatabase } from './test-database.js';
 export type { DatabaseRole, TestDatabase } from './test-database.js';
 export { until } from './wait-until.js';

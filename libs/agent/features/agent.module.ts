@@ -1,5 +1,6 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
+import { readTemporalServer } from '@antiphon/temporal';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
 import { AgentRuntime } from './agent-runtime.js';
@@ -39,8 +40,7 @@ const createRunWorker = (
   turnEnds: TurnEndWatcher,
 ): RunWorker => {
   const { config, nats, requests, identity, env } = platform;
-  // An empty variable counts as missing, as in readServiceEnv.
-  const temporalAddress = env['ANTIPHON_TEMPORAL_ADDRESS'] || undefined;
+  const temporalAddress = readTemporalServer(env);
   const retention = readRetention(env, config);
   const own = { services, nats, requests, runtime, turnEnds };
   return new RunWorker({ ...own, temporalAddress, retention, identity: identity.id });

@@ -4,6 +4,7 @@ export {
   isTransientDatabaseError,
   translateDatabaseError,
 } from './database-error.js';
+export { withDatabaseTls } from './database-tls.js';
 export { migrate, readMigrations } from './migrate.js';
 export type { Migration } from './migrate.js';
 export {

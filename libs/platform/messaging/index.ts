@@ -8,8 +8,8 @@ export { defineConsumer } from './consumers/define-consumer.js';
 export type { ConsumerDefinition, MessageHandler, MessageMeta } from './consumers/define-consumer.js';
 export { replayDeadLetter } from './consumers/replay-dead-letters.js';
 export { createLogNotifier, onLogNotification } from './link/log-notification.js';
-export { connectNats, inboxPrefix } from './link/nats-link.js';
-export type { NatsLink, NatsLinkOptions } from './link/nats-link.js';
+export { connectNats, inboxPrefix, readNatsTls } from './link/nats-link.js';
+export type { NatsLink, NatsLinkOptions, NatsTls } from './link/nats-link.js';
 export {
   JETSTREAM_CODES,
   STREAMS,

@@ -67,6 +67,7 @@ const openNats = (service: ServiceName, settings: ServiceEnv, logger: Logger): P
     url: settings.natsUrl,
     user: settings.natsUser,
     password: settings.natsPassword,
+    tls: settings.natsTls,
     service,
     name: settings.serviceId,
     logger,

@@ -2,6 +2,9 @@ import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import { invalid } from '@antiphon/kernel';
 import type { ServiceName } from '@antiphon/contracts/messaging';
+import { withDatabaseTls } from '@antiphon/database';
+import { readNatsTls } from '@antiphon/messaging';
+import type { NatsTls } from '@antiphon/messaging';
 import { LOG_LEVELS } from '@antiphon/observability';
 
 /** Version of all packages; a test compares it with the root package. */
@@ -45,7 +48,6 @@ const ServiceVariables = z.object({
   ANTIPHON_SERVICE_NATS_URL: z.url({ protocol: /^(nats|tls)$/ }),
   ANTIPHON_SERVICE_NATS_USER: optionalVariable(z.string()),
   ANTIPHON_SERVICE_NATS_PASSWORD: optionalVariable(z.string()),
-  ANTIPHON_TEMPORAL_ADDRESS: optionalVariable(z.string()),
   ANTIPHON_SERVICE_HTTP_HOST: optionalVariable(z.string()),
   ANTIPHON_SERVICE_HTTP_PORT: optionalVariable(z.coerce.number().int().min(0).max(65_535)),
   ANTIPHON_HOME: z.string().refine(isAbsolute, 'must be an absolute path'),
@@ -59,7 +61,7 @@ export interface ServiceEnv {
   readonly natsUrl: string;
   readonly natsUser: string | undefined;
   readonly natsPassword: string | undefined;
-  readonly temporalAddress: string | undefined;
+  readonly natsTls: NatsTls | undefined;
   readonly httpHost: string | undefined;
   /** 0 selects a free port. */
   readonly httpPort: number | undefined;
@@ -73,11 +75,11 @@ export interface ServiceEnv {
 export const readServiceEnv = (service: ServiceName, env: Environment, newId: () => string): ServiceEnv => {
   const variables = parseVariables(ServiceVariables, env);
   return {
-    databaseUrl: variables.ANTIPHON_SERVICE_DATABASE_URL,
+    databaseUrl: withDatabaseTls(variables.ANTIPHON_SERVICE_DATABASE_URL, env),
     natsUrl: variables.ANTIPHON_SERVICE_NATS_URL,
     natsUser: variables.ANTIPHON_SERVICE_NATS_USER,
     natsPassword: variables.ANTIPHON_SERVICE_NATS_PASSWORD,
-    temporalAddress: variables.ANTIPHON_TEMPORAL_ADDRESS,
+    natsTls: readNatsTls(env),
     httpHost: variables.ANTIPHON_SERVICE_HTTP_HOST,
     httpPort: variables.ANTIPHON_SERVICE_HTTP_PORT,
     home: variables.ANTIPHON_HOME,

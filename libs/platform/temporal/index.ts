@@ -1,3 +1,5 @@
+export { readTemporalServer, temporalServer, toConnectionOptions } from './temporal-server.js';
+export type { TemporalServer } from './temporal-server.js';
 export { openTemporal, TEMPORAL_NAMESPACE } from './temporal-link.js';
 export type { TemporalLink } from './temporal-link.js';
 export { startWorker } from './worker-host.js';

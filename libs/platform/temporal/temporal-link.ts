@@ -1,5 +1,9 @@
 import type { Client, Connection } from '@temporalio/client';
 import { transient } from '@antiphon/kernel';
+import { toConnectionOptions } from './temporal-server.js';
+import type { TemporalServer } from './temporal-server.js';
+
+export { temporalServer } from './temporal-server.js';
 
 /** Namespace of all workflows. */
 export const TEMPORAL_NAMESPACE = 'antiphon';
@@ -32,17 +36,20 @@ const translateError = (error: unknown): never => {
   throw transient('TEMPORAL.UNAVAILABLE', 'Temporal cannot be reached', { cause: error });
 };
 
-/** Creates a link to the gRPC frontend at `address`, as `host:port`. */
-export const openTemporal = (address: string, namespace: string = TEMPORAL_NAMESPACE): TemporalLink => {
+/** Creates a link to a server, or to the plain gRPC frontend of an address, as `host:port`. */
+export const openTemporal = (
+  server: string | TemporalServer,
+  namespace: string = TEMPORAL_NAMESPACE,
+): TemporalLink => {
   let opening: Promise<Opened> | undefined;
   const open = async (): Promise<Opened> => {
     // Loaded here: the client takes 20 MB and 100 ms, which most processes do not need.
     const { Client, Connection } = await import('@temporalio/client');
-    const connection = Connection.lazy({ address });
+    const connection = Connection.lazy(toConnectionOptions(server));
     return { connection, client: new Client({ connection, namespace }) };
   };
   return {
-    address,
+    address: typeof server === 'string' ? server : server.address,
     namespace,
     use: async (work) => {
       const { connection, client } = await (opening ??= open());

@@ -2,9 +2,11 @@ import type * as Sdk from '@temporalio/worker';
 import type { NativeConnection, Worker } from '@temporalio/worker';
 import { backoffDelay, sleep } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
+import { toConnectionOptions } from './temporal-server.js';
+import type { TemporalServer } from './temporal-server.js';
 
 export interface WorkerSettings {
-  readonly address: string;
+  readonly server: string | TemporalServer;
   readonly namespace: string;
   readonly taskQueue: string;
   /** Absolute path of the workflow bundle. Without it the worker runs activities only. */
@@ -121,7 +123,7 @@ class WorkerHost implements RunningWorker {
     // Loaded here: the SDK takes 70 MB and time that the start of a service must not wait for.
     const sdk = await import('@temporalio/worker');
     installRuntime(sdk, this.#settings.logger);
-    const connection = await sdk.NativeConnection.connect({ address: this.#settings.address });
+    const connection = await sdk.NativeConnection.connect(toConnectionOptions(this.#settings.server));
     try {
       const worker = await createWorker(sdk, this.#settings, connection);
       const running = worker.run();

@@ -101,7 +101,8 @@ describe('the migration job', () => {
     temporalAddress: string | null = null,
   ) => {
     const lines: string[] = [];
-    const settings = { databaseUrl: url, passwords, temporalAddress };
+    const temporal = temporalAddress === null ? null : { address: temporalAddress, tls: false };
+    const settings = { databaseUrl: url, passwords, temporal };
     await migrateEngines(settings, { migrationsDir: MIGRATIONS, note: (line) => lines.push(line) });
     return lines;
   };
@@ -166,7 +167,7 @@ describe('the migration job', () => {
   it('reports an unreachable database', async () => {
     const nowhere = new URL(url);
     nowhere.port = '1';
-    const settings = { databaseUrl: nowhere.href, passwords: null, temporalAddress: null };
+    const settings = { databaseUrl: nowhere.href, passwords: null, temporal: null };
     await expect(
       migrateEngines(settings, { migrationsDir: MIGRATIONS, note: () => undefined }),
     ).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });

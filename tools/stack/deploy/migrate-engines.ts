@@ -1,8 +1,10 @@
 import { UserError } from '@antiphon/bootstrap/user-error';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import { migrate } from '@antiphon/database';
+import { migrate, withDatabaseTls } from '@antiphon/database';
 import { sleep } from '@antiphon/kernel';
+import { readTemporalServer } from '@antiphon/temporal/server';
+import type { TemporalServer } from '@antiphon/temporal/server';
 import { z } from 'zod';
 import { ensureNamespace } from '../engines/temporal.js';
 import { setServicePasswords } from '../supervisor/database.js';
@@ -15,8 +17,8 @@ export interface MigrateSettings {
   readonly databaseUrl: string;
   /** Null creates roles without a login; services connect with `options=-c role=…` then. */
   readonly passwords: Readonly<Record<ServiceName, string>> | null;
-  /** `host:port` of Temporal; null skips it. */
-  readonly temporalAddress: string | null;
+  /** Temporal; null skips it. */
+  readonly temporal: TemporalServer | null;
 }
 
 const MIN_PASSWORD = 16;
@@ -51,9 +53,9 @@ export const readMigrateSettings = (env: Environment): MigrateSettings => {
   if (!url.success)
     return refuse('ANTIPHON_DATABASE_URL must be the postgresql:// address of the owner of the database');
   return {
-    databaseUrl: url.data,
+    databaseUrl: withDatabaseTls(url.data, env),
     passwords: readPasswords(env),
-    temporalAddress: emptyToUndefined(env['ANTIPHON_TEMPORAL_ADDRESS']) ?? null,
+    temporal: readTemporalServer(env) ?? null,
   };
 };
 
@@ -70,14 +72,14 @@ const NAMESPACE_TIMEOUT_MS = 30_000;
 const RETRY_MS = 1_000;
 
 /** Retries: parts of a server do not know a new namespace until they refresh their caches. */
-const ensureTemporal = async (address: string, deadline: number): Promise<void> => {
+const ensureTemporal = async (server: TemporalServer, deadline: number): Promise<void> => {
   try {
-    return await ensureNamespace(address);
+    return await ensureNamespace(server);
   } catch (error) {
     if (Date.now() + RETRY_MS > deadline) throw error;
   }
   await sleep(RETRY_MS);
-  return ensureTemporal(address, deadline);
+  return ensureTemporal(server, deadline);
 };
 
 const prepareDatabase = async (settings: MigrateSettings, options: MigrateOptions): Promise<void> => {
@@ -98,8 +100,8 @@ const prepareDatabase = async (settings: MigrateSettings, options: MigrateOption
  */
 export const migrateEngines = async (settings: MigrateSettings, options: MigrateOptions): Promise<void> => {
   await prepareDatabase(settings, options);
-  const { temporalAddress } = settings;
-  if (temporalAddress === null) return options.note('Temporal: skipped (no ANTIPHON_TEMPORAL_ADDRESS)');
-  await ensureTemporal(temporalAddress, Date.now() + (options.namespaceTimeoutMs ?? NAMESPACE_TIMEOUT_MS));
+  const { temporal } = settings;
+  if (temporal === null) return options.note('Temporal: skipped (no ANTIPHON_TEMPORAL_ADDRESS)');
+  await ensureTemporal(temporal, Date.now() + (options.namespaceTimeoutMs ?? NAMESPACE_TIMEOUT_MS));
   options.note('Temporal: the namespace and its search attributes exist');
 };

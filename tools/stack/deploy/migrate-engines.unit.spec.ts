@@ -15,7 +15,7 @@ describe('the settings of the migration job', () => {
     const env = { ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: 'temporal:7233', ...passwords };
     expect(readMigrateSettings(env)).toEqual({
       databaseUrl: URL,
-      temporalAddress: 'temporal:7233',
+      temporal: { address: 'temporal:7233', tls: false },
       passwords: Object.fromEntries(SERVICES.map((service) => [service, `${service}-0123456789abcdef`])),
     });
   });
@@ -23,7 +23,7 @@ describe('the settings of the migration job', () => {
   it('accept a database without passwords and without Temporal', () =>
     expect(readMigrateSettings({ ANTIPHON_DATABASE_URL: URL, ANTIPHON_TEMPORAL_ADDRESS: '' })).toMatchObject({
       passwords: null,
-      temporalAddress: null,
+      temporal: null,
     }));
 
   it('name the wrong variable without its value', () => {

@@ -2,7 +2,8 @@ import { ensureEngines, neededEngines } from '@antiphon/bootstrap/engines/resolv
 import { postgresMajorOf } from '@antiphon/bootstrap/project';
 import type { EngineName } from '@antiphon/bootstrap/types';
 import type { ServiceName } from '@antiphon/contracts/messaging';
-import type { ServiceConnections } from '../process/service-process.js';
+import { withDatabaseTls } from '@antiphon/database';
+import type { ServiceConnections } from '../process/service-environment.js';
 import type { EngineOptions, EngineSource } from './engine.js';
 import { createNats } from './nats.js';
 import type { NatsEngine } from './nats.js';
@@ -41,7 +42,9 @@ export const createEngines = async (options: EnginesOptions): Promise<Engines> =
   );
   const sourceOf = (name: EngineName): EngineSource => {
     const program = programs[name];
-    return program === undefined ? { external: env[ADDRESS_VARIABLES[name]] ?? '' } : { program };
+    const external = env[ADDRESS_VARIABLES[name]] ?? '';
+    if (program !== undefined) return { program };
+    return { external: name === 'postgres' ? withDatabaseTls(external, env) : external };
   };
   return {
     postgres: createDatabase(options, sourceOf('postgres')),

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { runCommand } from '@antiphon/bootstrap/processes';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
+import { temporalServer, toConnectionOptions } from '@antiphon/temporal/server';
+import type { TemporalServer } from '@antiphon/temporal/server';
 import type { Connection } from '@temporalio/client';
 import { connectOnce, StickyPort } from '../home/ports.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
@@ -82,12 +84,15 @@ export const temporalProcess = (
 };
 
 const withConnection = async <T>(
-  address: string,
+  server: TemporalServer,
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> => {
   // Imported here: it takes 20 MB, and most supervisors manage their own server.
   const client = await import('@temporalio/client');
-  const connection = await client.Connection.connect({ address, connectTimeout: DEADLINE_MS });
+  const connection = await client.Connection.connect({
+    ...toConnectionOptions(server),
+    connectTimeout: DEADLINE_MS,
+  });
   try {
     return await connection.withDeadline(Date.now() + DEADLINE_MS, () => work(connection));
   } finally {
@@ -109,8 +114,8 @@ const hasNamespace = ({ workflowService }: Connection): Promise<boolean> =>
   );
 
 /** Creates the namespace and its search attributes on an external server where they are missing. */
-export const ensureNamespace = (address: string): Promise<void> =>
-  withConnection(address, async (connection) => {
+export const ensureNamespace = (server: TemporalServer): Promise<void> =>
+  withConnection(server, async (connection) => {
     const namespace = TEMPORAL_NAMESPACE;
     if (!(await hasNamespace(connection))) {
       const workflowExecutionRetentionPeriod = { seconds: RETENTION_S as never };
@@ -165,6 +170,6 @@ export const createTemporal = (
           checkExternal(
             'ANTIPHON_TEMPORAL_ADDRESS',
             () => external,
-            () => ensureNamespace(external),
+            () => ensureNamespace(temporalServer(external, process.env)),
           ),
       };

@@ -113,12 +113,12 @@ const auditEngines = async (
   options: Pick<LiveAuditOptions, 'pool' | 'strictQuiesced' | 'onProgress'>,
   report: AuditReport,
 ): Promise<AuditReport> => {
-  const [{ auditLive, withLive }, { openTemporal }] = await Promise.all([
+  const [{ auditLive, withLive }, { openTemporal, temporalServer }] = await Promise.all([
     import('@antiphon/audit-features/live'),
     import('@antiphon/temporal/link'),
   ]);
   const link = await connectOperator(nats, 'antiphon-audit');
-  const temporalLink = openTemporal(temporal);
+  const temporalLink = openTemporal(temporalServer(temporal, process.env));
   try {
     const live = await auditLive({
       ...options,

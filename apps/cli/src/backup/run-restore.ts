@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listRestores, readManifest, restoreDatabase, resumeRestore, undoRestore } from '@antiphon/database';
+import {
+  listRestores,
+  readManifest,
+  restoreDatabase,
+  resumeRestore,
+  undoRestore,
+  withDatabaseTls,
+} from '@antiphon/database';
 import type { BackupManifest, RestoreOptions, RestoreRecord } from '@antiphon/database';
 import { beginEpoch, readLogEnd } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
@@ -122,7 +129,8 @@ const restoreInto = async (
 /** Runs `work` with the database of `ANTIPHON_DATABASE_URL`, else of the stopped stack of a home. */
 const withTarget = <T>(context: CommandContext, work: (target: Target) => Promise<T>): Promise<T> => {
   const { env, cwd, output } = context;
-  const url = env['ANTIPHON_DATABASE_URL'];
+  const given = env['ANTIPHON_DATABASE_URL'];
+  const url = given && withDatabaseTls(given, env);
   if (url) return work({ url, deleteMessages: () => deleteMessages(context) });
   return withStoppedHome(
     {

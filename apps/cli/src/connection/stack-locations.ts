@@ -48,11 +48,12 @@ export const withDatabase = async <T>(
   options: DatabaseOptions,
   work: (pool: pg.Pool) => Promise<T>,
 ): Promise<T> => {
-  const url = findDatabase(location);
-  const [{ createPool }, { silentLogger }] = await Promise.all([
+  const found = findDatabase(location);
+  const [{ createPool, withDatabaseTls }, { silentLogger }] = await Promise.all([
     import('@antiphon/database'),
     import('@antiphon/observability'),
   ]);
+  const url = withDatabaseTls(found, location.env);
   const pool = createPool({ ...options, url, logger: silentLogger });
   try {
     return await work(pool);
@@ -111,10 +112,11 @@ export const findEngines = (location: Location): EngineAddresses => {
 
 /** Connects to NATS as the operator. */
 export const connectOperator = async (nats: EngineAddresses['nats'], name: string): Promise<NatsLink> => {
-  const [{ connectNats }, { silentLogger }] = await Promise.all([
+  const [{ connectNats, readNatsTls }, { silentLogger }] = await Promise.all([
     import('@antiphon/messaging'),
     import('@antiphon/observability'),
   ]);
-  const options = { ...nats, service: OPERATOR, name, logger: silentLogger };
+  const tls = readNatsTls(process.env);
+  const options = { ...nats, tls, service: OPERATOR, name, logger: silentLogger };
   return connectNats({ ...options, connectTimeoutMs: CONNECT_MS });
 };

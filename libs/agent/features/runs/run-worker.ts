@@ -8,7 +8,7 @@ import { createSerialQueue } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import { ensureSchedules, openTemporal, startWorker } from '@antiphon/temporal';
-import type { RunningWorker, ScheduleSpec, TemporalLink } from '@antiphon/temporal';
+import type { RunningWorker, ScheduleSpec, TemporalLink, TemporalServer } from '@antiphon/temporal';
 import { ApprovalTimers } from '../approvals/approval-timers.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { createArchiveOldEvents } from '../maintenance/archive-old-events.js';
@@ -44,7 +44,8 @@ export interface RunWorkerOptions {
   /** Closed by its creator. */
   readonly turnEnds: TurnEndWatcher;
   /** `host:port`. Without it, runs are accepted and wait. */
-  readonly temporalAddress: string | undefined;
+  /** Address of Temporal, with its TLS settings; undefined for none. */
+  readonly temporalAddress: string | TemporalServer | undefined;
   /** Maximum numbers of concurrent activities. Default: 200 short ones and 1,000 tasks. */
   readonly capacity?: { readonly short: number; readonly tasks: number };
   readonly taskQueue?: string;
@@ -105,11 +106,11 @@ class TemporalRuns {
 
   constructor(
     private readonly options: RunWorkerOptions,
-    private readonly address: string,
+    private readonly server: string | TemporalServer,
   ) {
     const { runtime, services, taskQueue = TASK_QUEUE, retention = null } = options;
     this.taskQueue = taskQueue;
-    this.temporal = openTemporal(address);
+    this.temporal = openTemporal(server);
     const link = { temporal: this.temporal, taskQueue, logger: services.logger };
     this.approvalTimers = new ApprovalTimers({ ...link, pool: services.pool });
     runtime.approvals.subscribe((change) => this.approvalTimers.update(change));
@@ -155,8 +156,8 @@ class TemporalRuns {
    */
   private startWorkers(): RunningWorker[] {
     const { services, identity, capacity = CAPACITY } = this.options;
-    const { address, activities, taskQueue } = this;
-    const common = { address, namespace: this.temporal.namespace, logger: services.logger, identity };
+    const { server, activities, taskQueue } = this;
+    const common = { server, namespace: this.temporal.namespace, logger: services.logger, identity };
     const short = { ...common, taskQueue, maxActivities: capacity.short };
     const tasks = { ...common, taskQueue: tasksQueue(taskQueue), maxActivities: capacity.tasks };
     const { runTask } = activities;

@@ -32,10 +32,33 @@ export interface NatsLink {
   drain(): Promise<void>;
 }
 
+/** Paths of PEM files: the server's authority, and the certificate and key of this client. */
+export interface NatsTls {
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+}
+
+/**
+ * Reads `ANTIPHON_NATS_CA_FILE`, `ANTIPHON_NATS_CERT_FILE` and `ANTIPHON_NATS_KEY_FILE`. Returns
+ * undefined without any. A connection with one of them refuses a server without TLS.
+ */
+export const readNatsTls = (env: Readonly<Record<string, string | undefined>>): NatsTls | undefined => {
+  const [caFile, certFile, keyFile] = ['CA', 'CERT', 'KEY'].map((name) => env[`ANTIPHON_NATS_${name}_FILE`]);
+  if (!caFile && !certFile && !keyFile) return undefined;
+  return {
+    ...(caFile ? { caFile } : {}),
+    ...(certFile ? { certFile } : {}),
+    ...(keyFile ? { keyFile } : {}),
+  };
+};
+
 export interface NatsLinkOptions {
   readonly url: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
+  /** Files of TLS; undefined leaves TLS to the server and the system's authorities. */
+  readonly tls?: NatsTls | undefined;
   /**
    * Also names the connection and its inbox: replies go to `_INBOX.<service>.>` and nowhere else.
    */
@@ -61,6 +84,8 @@ const connectOnce = (options: NatsLinkOptions): Promise<NatsConnection> =>
     name: options.name ?? options.service,
     inboxPrefix: inboxPrefix(options.service),
     ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? '' }),
+    // `tls://` asks for TLS as well: the client library ignores the scheme.
+    ...(options.tls ? { tls: options.tls } : options.url.startsWith('tls:') ? { tls: {} } : {}),
     timeout: 2_000,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RETRY_MS,
