@@ -30,6 +30,7 @@ let database: pg.Client;
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
   stack = await startStack({
+    watchesHealth: false,
     config: twoVendorConfig(mock.url),
     env: { E2E_PROVIDER_KEY: CANARY_KEY },
     scale: { agent: 2, gateway: 2 },

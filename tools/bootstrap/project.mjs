@@ -43,6 +43,8 @@ export const homeLayout = (/** @type {string} */ home) => ({
   /** Every process that the supervisor started, so that the next one finds them after a kill -9. */
   childrenFile: join(home, 'run', 'children.json'),
   portsFile: join(home, 'run', 'ports.json'),
+  /** Copy of the last valid configuration, for services that restart while the file is broken. */
+  lastConfigFile: join(home, 'run', 'last-good.toml'),
   postgresFile: join(home, 'postgres.json'),
   credentials: join(home, 'credentials'),
   adminKeyFile: join(home, 'credentials', 'admin.key'),

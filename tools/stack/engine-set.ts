@@ -53,7 +53,8 @@ const openHome = async ({ home, logger, onProgress }: EngineSetOptions) => {
   await endOrphans(home, onProgress);
   const ports = createPorts({ paths, note: onProgress });
   const credentials = ensureCredentials(paths);
-  const context = { paths, credentials, ports, logger, usualPorts: false, adopt: lock.adopt };
+  const { adopt } = lock;
+  const context = { paths, credentials, ports, logger, usualPorts: false, adopt, note: onProgress };
   const children = createChildrenRecord(paths, lock.isHeld);
   const hooks = { logger, children, changed: () => undefined, note: onProgress };
   return { lock, context, hooks };

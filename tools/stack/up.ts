@@ -27,6 +27,8 @@ export interface UpOptions {
   readonly cwd?: string;
   /** False takes any free ports instead of the usual ones. */
   readonly usualPorts?: boolean;
+  /** False does not restart services that hang; for tests that suspend and continue them. */
+  readonly watchesHealth?: boolean;
   /** Receives lines for a person about slow steps, taken ports, exits and restarts. */
   readonly onProgress?: (line: string) => void;
   /** Aborts a start: its processes are stopped in order, then `up` rejects. */
@@ -153,14 +155,14 @@ const joinOther = async (home: string, options: UpOptions): Promise<RunningStack
  * stops when this process ends, unless it is detached.
  */
 export const up = async (options: UpOptions = {}): Promise<RunningStack> => {
-  const { env = process.env, cwd, scale = {}, usualPorts = true, mainFiles } = options;
+  const { env = process.env, cwd, scale = {}, usualPorts = true, watchesHealth = true, mainFiles } = options;
   const home = options.home ?? homeFolder(env, cwd);
   const { logs } = prepareHome(home);
   const running = await joinOther(home, options);
   if (running !== null) return running;
   const folders = { home, cache: cacheFolder(env), root: projectRoot };
   const child = spawnSupervisor(
-    { ...folders, scale: fullScale(scale), usualPorts, mainFiles },
+    { ...folders, scale: fullScale(scale), usualPorts, watchesHealth, mainFiles },
     logs,
     options,
   );

@@ -74,6 +74,7 @@ export class FailpointSweep {
   static async start(): Promise<FailpointSweep> {
     const plan = new FailpointPlan();
     const stack = await startStack({
+      watchesHealth: false,
       config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
       env: { FAILPOINTS: plan.variable },
       scale: { gateway: 2, agent: 2 },

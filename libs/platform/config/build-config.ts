@@ -58,11 +58,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Returns true if a variable has a value that is not blank. */
 export const isSet = (env: Environment, name: string): boolean => (env[name] ?? '').trim() !== '';
 
+/** Variable with the default provider, for services that do not have its key. */
+const DEFAULT_PROVIDER_VARIABLE = 'ANTIPHON_DEFAULT_PROVIDER';
+
 /**
- * Returns the provider of a start without `[[providers]]`: the first whose key is in the
- * environment, else `scripted`.
+ * Returns the provider of a start without `[[providers]]`: the one that the supervisor names, the
+ * first whose key is in the environment, else `scripted`.
  */
 export const defaultProvider = (env: Environment): ProviderConfig => {
+  const named = Object.entries(DEFAULT_KEY_ENV).find(([kind]) => kind === env[DEFAULT_PROVIDER_VARIABLE]);
+  if (named !== undefined) {
+    const [kind, apiKeyEnv] = named as [ProviderKind, string];
+    return { name: kind, kind, baseUrl: null, apiKeyEnv };
+  }
   for (const [kind, apiKeyEnv] of Object.entries(DEFAULT_KEY_ENV) as [ProviderKind, string][])
     if (isSet(env, apiKeyEnv)) return { name: kind, kind, baseUrl: null, apiKeyEnv };
   return { name: 'scripted', kind: 'scripted', baseUrl: null, apiKeyEnv: null };

@@ -25,6 +25,8 @@ export interface LoadOptions {
 
 const PATH_VARIABLE = 'ANTIPHON_CONFIG';
 const TOKEN_VARIABLE = 'ANTIPHON_GATEWAY_TOKEN';
+/** Folder of relative paths: the supervisor's copy of a file lies elsewhere than the file. */
+const FOLDER_VARIABLE = 'ANTIPHON_CONFIG_FOLDER';
 
 const fail = (
   reason: ConfigErrorReason,
@@ -127,7 +129,7 @@ export const loadConfig = (options: LoadOptions): AntiphonConfig => {
     return withEnvironmentToken(defaults, env);
   }
   const text = decode(found.path, found.bytes);
-  const folder = dirname(found.path);
+  const folder = env[FOLDER_VARIABLE] ?? dirname(found.path);
   const config = parseConfig(text, { source: found.path, folder, homeDir, env, requireKeys });
   const checked = { ...config, warnings: [...fileWarnings(config), ...toolWarnings(config)] };
   return withEnvironmentToken(checked, env);

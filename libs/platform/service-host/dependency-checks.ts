@@ -5,6 +5,8 @@ import { openJetStreamManager } from '@antiphon/messaging';
 import type { StreamName } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import { readTemporalServer, toConnectionOptions } from '@antiphon/temporal/server';
+import type { TemporalServer } from '@antiphon/temporal/server';
 import type { Platform } from './platform.js';
 
 const DATABASE_TIMEOUT_MS = 30_000;
@@ -28,8 +30,16 @@ const checkDatabase = async (pool: pg.Pool): Promise<void> => {
   });
 };
 
+/** Problem of the configuration file, where the supervisor passes the last good one instead. */
+const CONFIG_PROBLEM = 'ANTIPHON_CONFIG_PROBLEM';
+
 /** Adds the health checks that every service has: PostgreSQL and NATS. */
-export const addPlatformChecks = ({ health, pool, nats }: Platform): void => {
+export const addPlatformChecks = ({ health, pool, nats, environment, logger }: Platform): void => {
+  const problem = environment[CONFIG_PROBLEM];
+  if (problem) {
+    logger.error({ problem }, 'configuration broken, last good used');
+    health.addFact('configurationProblem', () => problem);
+  }
   health.addCheck('postgresql', () => checkDatabase(pool));
   health.addCheck('nats', async () => {
     if (!nats.isConnected()) throw transient('MESSAGING.UNAVAILABLE', 'NATS cannot be reached');
@@ -54,8 +64,9 @@ const TEMPORAL_DEADLINE_MS = 900;
 /**
  * Connects at the first use: the client takes 20 MB and 200 ms, which a start must not wait for.
  */
-const createLazyConnection = (address: string) => {
-  const connect = async () => (await import('@temporalio/client')).Connection.lazy({ address });
+const createLazyConnection = (server: TemporalServer) => {
+  const connect = async () =>
+    (await import('@temporalio/client')).Connection.lazy(toConnectionOptions(server));
   let connection: ReturnType<typeof connect> | null = null;
   return {
     get: () => (connection ??= connect()),
@@ -67,14 +78,14 @@ const createLazyConnection = (address: string) => {
  * Adds a health check that Temporal responds for our namespace. Returns a function that closes its
  * connection.
  */
-export const addTemporalCheck = ({ settings, health }: Platform): (() => Promise<void>) => {
-  const address = settings.temporalAddress;
-  if (address === undefined) {
+export const addTemporalCheck = ({ environment, health }: Platform): (() => Promise<void>) => {
+  const server = readTemporalServer(environment);
+  if (server === undefined) {
     const missing = transient('TEMPORAL.UNAVAILABLE', 'ANTIPHON_TEMPORAL_ADDRESS is not set');
     health.addCheck('temporal', () => Promise.reject(missing));
     return () => Promise.resolve();
   }
-  const lazy = createLazyConnection(address);
+  const lazy = createLazyConnection(server);
   health.addCheck('temporal', async () => {
     const connection = await lazy.get();
     const describe = () => connection.workflowService.describeNamespace({ namespace: TEMPORAL_NAMESPACE });

@@ -17,6 +17,8 @@ export interface StartStackOptions {
    * own.
    */
   readonly shareEngines?: boolean;
+  /** False does not restart services that hang, for specs that suspend and continue them. */
+  readonly watchesHealth?: boolean;
   /** Makes `stop` keep the home with its data and logs. */
   readonly keepHome?: boolean;
 }
@@ -127,7 +129,8 @@ export const startStack = async (options: StartStackOptions = {}): Promise<TestS
     if (!options.keepHome) rmSync(home, { recursive: true, force: true });
   };
   try {
-    const start = () => up({ home, env, cwd: home, usualPorts: false, scale: options.scale ?? {} });
+    const { scale = {}, watchesHealth = true } = options;
+    const start = () => up({ home, env, cwd: home, usualPorts: false, scale, watchesHealth });
     return createTestStack(home, await start(), start, remove);
   } catch (error) {
     await remove();

@@ -18,6 +18,10 @@ export interface EngineContext {
   readonly usualPorts: boolean;
   /** Records a helper process that must not outlive this one. */
   readonly adopt: (pid: number) => void;
+  /** Receives lines for a person. */
+  readonly note: (line: string) => void;
+  /** True for a restore, which fills a new database where the old one is lost. */
+  readonly duringRestore?: boolean;
 }
 
 /** How an engine of this home is run. */

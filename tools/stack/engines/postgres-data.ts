@@ -1,20 +1,13 @@
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  chmodSync,
-  chownSync,
-} from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cp, lchown, readdir } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { runCommand } from '@antiphon/bootstrap/processes';
-import { canReach, makeOwnedDir, sharedFolder } from './unprivileged-user.js';
+import { canReach, isTemporary, makeOwnedDir, sharedDataFolder } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
 import { assertDiskSpace } from '../home/home.js';
+import { hasData, missingData, refuseLostLog } from '../home/lost-log.js';
 
 export const DATABASE_OWNER = 'antiphon';
 
@@ -34,15 +27,22 @@ export interface DataOptions {
   readonly user: UnprivilegedUser | null;
   /** Records a helper process that must not outlive this one. */
   readonly adopt: (pid: number) => void;
+  /** True for a restore, which fills a new database where the old one is lost. */
+  readonly mayReplaceLostData: boolean;
+  readonly note: (line: string) => void;
+  /** Ends a server that still runs in a folder. */
+  readonly endServer: (dataDir: string) => Promise<void>;
+  /** Returns the folder for data that PostgreSQL's user cannot reach in the home. */
+  readonly sharedFolder?: () => string;
 }
 
 /**
  * Returns the data's parent: in the home, or a shared folder where PostgreSQL's user cannot reach
  * it.
  */
-const chooseParent = ({ paths, homeId, user }: DataOptions): string => {
+const chooseParent = ({ paths, homeId, user, sharedFolder }: DataOptions): string => {
   if (user === null || canReach(paths.postgres, user)) return paths.postgres;
-  const parent = join(sharedFolder(), `home-${homeId}`);
+  const parent = join((sharedFolder ?? sharedDataFolder)(), `home-${homeId}`);
   mkdirSync(parent, { recursive: true, mode: 0o711 });
   chmodSync(parent, 0o711);
   // Names the home, so that an operator can delete the folder together with it.
@@ -92,19 +92,61 @@ const recordedDataDir = (paths: HomeLayout): string | null => {
   return isAbsolute(record.dataDir) ? record.dataDir : join(paths.home, record.dataDir);
 };
 
+const changeOwner = async (folder: string, user: UnprivilegedUser): Promise<void> => {
+  await lchown(folder, user.uid, user.gid);
+  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true }))
+    await lchown(join(entry.parentPath, entry.name), user.uid, user.gid);
+};
+
+/** Moves a folder, or copies it to another disk. Returns true if the old one was left behind. */
+const moveFolder = async (from: string, to: string, user: UnprivilegedUser | null): Promise<boolean> => {
+  try {
+    renameSync(from, to);
+    return false;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+  }
+  const temporary = `${to}.new`;
+  rmSync(temporary, { recursive: true, force: true });
+  await cp(from, temporary, { recursive: true, verbatimSymlinks: true });
+  if (user !== null) await changeOwner(temporary, user);
+  renameSync(temporary, to);
+  return true;
+};
+
+/**
+ * Moves data that an older version placed outside of the home, in a folder for temporary files, to
+ * a durable folder.
+ */
+const leaveTemporaryFolder = async (options: DataOptions, dataDir: string): Promise<string> => {
+  const { paths, user, version, note, endServer } = options;
+  if (dataDir.startsWith(`${paths.home}/`) || !isTemporary(dataDir)) return dataDir;
+  const target = join(chooseParent(options), 'data');
+  if (target === dataDir) return dataDir;
+  await endServer(dataDir);
+  const isLeft = await moveFolder(dataDir, target, user);
+  writeRecord(paths, target, majorOf(version));
+  note(`PostgreSQL: moved its data from ${dataDir}, a folder for temporary files, to ${target}`);
+  if (isLeft) note(`PostgreSQL: the copy in ${dataDir} is no longer used; delete it`);
+  return target;
+};
+
 /**
  * Returns the home's data folder. The first start creates it with checksums and SCRAM passwords.
+ * Throws a UserError where the home shows that a log existed, and its data is not there.
  */
 export const ensureData = async (options: DataOptions): Promise<string> => {
-  const { paths, version } = options;
+  const { paths, version, mayReplaceLostData } = options;
   const recorded = recordedDataDir(paths);
-  if (recorded !== null && existsSync(join(recorded, 'PG_VERSION'))) return recorded;
+  if (recorded !== null && hasData(recorded)) return leaveTemporaryFolder(options, recorded);
+  if (recorded !== null && !mayReplaceLostData) throw missingData(recorded, paths.postgresFile);
   const target = join(chooseParent(options), 'data');
-  if (existsSync(join(target, 'PG_VERSION'))) {
+  if (hasData(target)) {
     // Killed between the rename and the record.
     writeRecord(paths, target, majorOf(readFileSync(join(target, 'PG_VERSION'), 'utf8')));
     return target;
   }
+  if (!mayReplaceLostData) refuseLostLog(paths, target);
   assertDiskSpace(target, 192);
   await initializeData({ ...options, version }, target);
   return target;

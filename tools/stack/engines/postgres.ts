@@ -7,6 +7,7 @@ import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { withRole } from '@antiphon/database';
 import pg from 'pg';
+import { refuseEmptyDatabase } from '../home/lost-log.js';
 import { StickyPort } from '../home/ports.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
@@ -102,15 +103,20 @@ const launchOf = (bin: string, dataDir: string, port: number, { home, logs }: Ho
 
 /** Returns how PostgreSQL is run on loopback. As root it runs as another user. */
 export const postgresProcess = (
-  { paths, credentials, ports, usualPorts, adopt }: EngineContext,
+  context: EngineContext,
   { folder, version }: ResolvedEngine,
 ): EngineProcess => {
+  const { paths, credentials, ports, usualPorts, adopt, note } = context;
   const { homeId, databaseOwner: password } = credentials;
   const port = new StickyPort({ ports, name: 'PostgreSQL', preferred: usualPorts ? USUAL_PORT : 0 });
   const prepare = async (): Promise<Incarnation> => {
     const user = databaseUser();
     const bin = await runnableCopy(folder, version, user);
-    const dataDir = await ensureData({ paths, homeId, password, bin, version, user, adopt });
+    const dataDir = await ensureData({
+      ...{ paths, homeId, password, bin, version, user, adopt, note },
+      mayReplaceLostData: context.duringRestore === true,
+      endServer: clearStalePid,
+    });
     await clearStalePid(dataDir);
     return launchOf(bin, dataDir, await port.ensure(), paths);
   };
@@ -145,11 +151,7 @@ export interface DatabaseEngine extends StackEngine {
   readonly isOurs: boolean;
 }
 
-type DatabaseOptions = EngineOptions & {
-  readonly root: string;
-  /** True starts the server without migrating its database. */
-  readonly duringRestore?: boolean;
-};
+type DatabaseOptions = EngineOptions & { readonly root: string };
 
 const MIGRATING = 'database: applying migrations';
 
@@ -175,7 +177,8 @@ const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): Data
       writeUrl(options, ownerUrl());
       await progress.step(MIGRATING, async () => {
         await ensureDatabase(urlFor(DATABASE_OWNER, databaseOwner, 'postgres'));
-        if (options.duringRestore) return;
+        if (context.duringRestore) return;
+        await refuseEmptyDatabase(context.paths, ownerUrl(), context.paths.postgres);
         await migrateDatabase(ownerUrl(), root);
         await setServicePasswords(ownerUrl(), (service) => services[service].database);
       });
@@ -193,6 +196,7 @@ const useExternalDatabase = (options: DatabaseOptions, url: string): DatabaseEng
     entry: () => externalEntry(address()),
     start: async () => {
       await checkExternal('ANTIPHON_DATABASE_URL', address, () => checkConnection(url, 5_000));
+      await refuseEmptyDatabase(options.context.paths, url, address());
       writeUrl(options, url);
       await options.progress.step(MIGRATING, () => migrateDatabase(url, options.root));
     },

@@ -45,13 +45,23 @@ const isOursAlone = (folder: string): boolean => {
   return uid === process.getuid?.() && (mode & 0o022) === 0;
 };
 
+/** Folder of root for files that a restart of the machine may delete. */
+const TEMPORARY = join(tmpdir(), 'antiphon-root');
+/** Folders of root for data, in order of preference. */
+const DURABLE = ['/var/lib/antiphon', '/srv/antiphon', '/opt/antiphon'];
+
+/** Returns true for a folder below one that the system empties, such as `/tmp`. */
+export const isTemporary = (folder: string, temporary: readonly string[] = TEMPORARY_FOLDERS): boolean =>
+  temporary.some((parent) => folder === parent || folder.startsWith(`${parent}/`));
+const TEMPORARY_FOLDERS = [...new Set([tmpdir(), '/tmp', '/var/tmp', '/dev/shm', '/run'])];
+
 /**
- * Returns a folder of root that every user can search, for homes and caches that other users cannot
- * reach (below `/root`). It is `/var/lib/antiphon`, else a folder for temporary files.
+ * Returns the first of these folders that is root's and that every user can search. It is for homes
+ * and caches that other users cannot reach (below `/root`).
  */
-export const sharedFolder = (): string => {
+export const sharedFolder = (candidates: readonly string[]): string => {
   const problems: string[] = [];
-  for (const folder of ['/var/lib/antiphon', join(tmpdir(), 'antiphon-root')]) {
+  for (const folder of candidates) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o711 });
       if (!isOursAlone(folder)) throw new Error('it belongs to another user');
@@ -67,6 +77,9 @@ export const sharedFolder = (): string => {
       'What to do: set ANTIPHON_HOME and ANTIPHON_CACHE to folders that every user can search (mode 711), or start as another user than root.',
   );
 };
+
+/** Returns the shared folder for data, which is never one for temporary files. */
+export const sharedDataFolder = (): string => sharedFolder(DURABLE);
 
 const openToAll = async (folder: string): Promise<void> => {
   chmodSync(folder, 0o755);
@@ -91,7 +104,10 @@ export const runnableCopy = async (
   user: UnprivilegedUser | null,
 ): Promise<string> => {
   if (user === null || canReach(bin, user)) return bin;
-  const target = join(sharedFolder(), `postgres-${version}-${contentKey(join(bin, 'postgres'))}`);
+  const target = join(
+    sharedFolder([DURABLE[0] ?? TEMPORARY, TEMPORARY]),
+    `postgres-${version}-${contentKey(join(bin, 'postgres'))}`,
+  );
   if (!existsSync(target)) await copyTree(dirname(bin), target);
   return join(target, 'bin');
 };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ensureEngines } from '@antiphon/bootstrap/engines/resolve-engine';
 import { tryLock } from '@antiphon/bootstrap/lock';
 import { createProgress } from '@antiphon/bootstrap/progress';
-import { cacheFolder, postgresMajorOf, projectRoot } from '@antiphon/bootstrap/project';
+import { cacheFolder, homeLayout, postgresMajorOf, projectRoot } from '@antiphon/bootstrap/project';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { endOrphans } from '@antiphon/bootstrap/stop-stack';
 import type { Lock } from '@antiphon/bootstrap/types';
@@ -13,6 +13,7 @@ import { createDatabase } from '../engines/postgres.js';
 import type { DatabaseEngine } from '../engines/postgres.js';
 import { createChildrenRecord } from '../process/child-process.js';
 import { ensureCredentials, prepareHome } from './home.js';
+import { findLogEvidence } from './lost-log.js';
 import { createPorts } from './ports.js';
 
 export interface HomeDatabaseOptions {
@@ -43,10 +44,12 @@ const openDatabase = async (
   if (program === undefined) throw new UserError('PostgreSQL is neither installed nor available');
   const ports = createPorts({ paths, note: onProgress });
   const credentials = ensureCredentials(paths);
-  const context = { paths, logger, credentials, ports, usualPorts: false, adopt: lock.adopt };
+  const { adopt } = lock;
+  const note = onProgress;
+  const context = { paths, logger, credentials, ports, usualPorts: false, adopt, note, duringRestore };
   const children = createChildrenRecord(paths, lock.isHeld);
-  const hooks = { logger, children, changed: () => undefined, note: onProgress };
-  return createDatabase({ context, hooks, progress, root: projectRoot, duringRestore }, { program });
+  const hooks = { logger, children, changed: () => undefined, note };
+  return createDatabase({ context, hooks, progress, root: projectRoot }, { program });
 };
 
 /**
@@ -58,7 +61,9 @@ export const withStoppedHome = async <T>(
   work: (home: StoppedHome) => Promise<T>,
 ): Promise<T> => {
   const { home, onProgress } = options;
-  if (postgresMajorOf(home) === null)
+  // A restore creates a database where the home shows that one is lost.
+  const isLost = options.duringRestore === true && findLogEvidence(homeLayout(home)) !== null;
+  if (postgresMajorOf(home) === null && !isLost)
     throw new UserError(
       `${home} has no database of its own.\nWhat to do: name the database with ANTIPHON_DATABASE_URL, or start the stack once with \`npm start\`.`,
     );

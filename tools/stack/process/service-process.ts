@@ -1,76 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import { get } from 'node:http';
 import { join } from 'node:path';
-import { homeLayout } from '@antiphon/bootstrap/project';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { z } from 'zod';
+import type { ServiceConfiguration } from '../supervisor/configuration.js';
 import type { RunningChild } from './child-process.js';
+import { serviceEnvironment } from './service-environment.js';
+import type { Environment, ServiceConnections } from './service-environment.js';
 import type { Incarnation, ProcessSpec } from './supervised-process.js';
-
-/** Addresses of the engines for one service, with its own credentials. */
-export interface ServiceConnections {
-  readonly databaseUrl: string;
-  readonly natsUrl: string;
-  readonly natsUser?: string | undefined;
-  readonly natsPassword?: string | undefined;
-  readonly temporalAddress: string;
-  /** Null for an external server, whose UI is unknown. */
-  readonly temporalUi: string | null;
-}
-
-export interface ServiceSettings {
-  readonly service: ServiceName;
-  readonly serviceId: string;
-  readonly host: string;
-  /** 0 for any. */
-  readonly port: number;
-  readonly home: string;
-  readonly cache: string;
-  /** Absolute path of the configuration, null for the built-in defaults. */
-  readonly config: string | null;
-  readonly connections: ServiceConnections;
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/**
- * Variables that the sandbox inherits. It runs untrusted code, so it gets no provider's key. It
- * gets the traces' collector with its key; the cells that run the code have no environment.
- */
-const FOR_SANDBOX =
-  /^(PATH|HOME|TMPDIR|LANG|LC_ALL|TZ|ANTIPHON_LOG_LEVEL|NODE_OPTIONS|OTEL_[A-Z_]+|NODE_EXTRA_CA_CERTS|FAILPOINTS)$/;
-
-/** Variables for the stack itself; a service has its own credentials and addresses. */
-const NOT_FOR_SERVICES = /^(npm_|INIT_CWD$|ANTIPHON_DATABASE_URL$|ANTIPHON_NATS_URL$|NODE_CHANNEL_)/;
-
-const isInherited = (service: ServiceName, name: string): boolean =>
-  service === 'sandbox' ? FOR_SANDBOX.test(name) : !NOT_FOR_SERVICES.test(name);
-
-/** The gateway makes the home's admin key valid, unless the operator names another file. */
-const bootstrapKeyFile = (home: string, env: Environment): Environment => ({
-  ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || homeLayout(home).adminKeyFile,
-});
-
-/** Returns the environment of one service process. */
-export const serviceEnvironment = (settings: ServiceSettings, env: Environment): Environment => ({
-  ...Object.fromEntries(Object.entries(env).filter(([name]) => isInherited(settings.service, name))),
-  // Stores compiled code, which shortens each start by a third.
-  NODE_COMPILE_CACHE: join(settings.cache, 'node-compile'),
-  ANTIPHON_HOME: settings.home,
-  ANTIPHON_HOME_PERSISTENT: '1',
-  ANTIPHON_SERVICE_ID: settings.serviceId,
-  ANTIPHON_SERVICE_HTTP_HOST: settings.host,
-  ANTIPHON_SERVICE_HTTP_PORT: String(settings.port),
-  ANTIPHON_SERVICE_DATABASE_URL: settings.connections.databaseUrl,
-  ANTIPHON_SERVICE_NATS_URL: settings.connections.natsUrl,
-  ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
-  ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,
-  ANTIPHON_TEMPORAL_ADDRESS: settings.connections.temporalAddress,
-  ...(settings.service === 'gateway' ? bootstrapKeyFile(settings.home, env) : {}),
-  ...(settings.connections.temporalUi === null
-    ? {}
-    : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),
-  ...(settings.config === null ? {} : { ANTIPHON_CONFIG: settings.config }),
-});
 
 /** Start order of the services; those of one wave start in parallel. Stopping reverses it. */
 export const SERVICE_WAVES: readonly (readonly ServiceName[])[] = [
@@ -90,7 +27,9 @@ export interface ServiceContext {
   readonly logs: string;
   readonly cwd: string;
   readonly env: Environment;
-  readonly config: string | null;
+  /** Returns the configuration for the next start of a service. */
+  readonly configuration: () => ServiceConfiguration;
+  readonly watchesHealth: boolean;
   readonly connections: (service: ServiceName) => ServiceConnections;
   /** Returns the program of a service; tests run a smaller one. */
   readonly mainFile: (service: ServiceName) => string;
@@ -118,6 +57,25 @@ const waitForReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<
     });
   });
 
+const HEALTH_TIMEOUT_MS = 4_000;
+const ANY_ADDRESS = new Set(['0.0.0.0', '::', '[::]', '']);
+
+/**
+ * Asks a service whether its event loop runs. Dependencies that do not work are no reason to
+ * restart it. Rejects without a response in time.
+ */
+const checkHealth = (host: string, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const target = { host: ANY_ADDRESS.has(host) ? '127.0.0.1' : host, port, path: '/healthz' };
+    const request = get({ ...target, agent: false, timeout: HEALTH_TIMEOUT_MS }, (response) => {
+      response.resume();
+      if (response.statusCode === 200) resolve();
+      else reject(new Error(`status ${response.statusCode ?? '?'}`));
+    });
+    request.on('timeout', () => request.destroy(new Error('no response')));
+    request.on('error', reject);
+  });
+
 /**
  * Flags for a larger young generation. Node begins with 1 MiB, collects it 100 times a second under
  * load and copies what open turns still use. With 8 MiB most of it is garbage by then.
@@ -131,8 +89,10 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
   const prepare = async (): Promise<Incarnation> => {
     // A new owner of leases for each start: those of the dead process must not look like its own.
     const serviceId = `${name}-${randomBytes(4).toString('hex')}`;
-    const { home, cache, config, cwd } = context;
-    const settings = { service, serviceId, host, home, cache, config, port: await instance.port() };
+    const { home, cache, cwd } = context;
+    const configuration = context.configuration();
+    const port = await instance.port();
+    const settings = { service, serviceId, host, home, cache, configuration, port };
     const env = serviceEnvironment({ ...settings, connections: context.connections(service) }, context.env);
     const logFile = join(context.logs, `${name}.log`);
     const args = [...SERVICE_FLAGS, context.mainFile(service)];
@@ -147,6 +107,7 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
     attempts: 2,
     prepare,
     whenReady: waitForReadyMessage,
+    ...(context.watchesHealth ? { checkHealth: (port) => checkHealth(host, port) } : {}),
     afterExit: async ({ serviceId }) => {
       if (serviceId !== undefined) await context.releaseLeases(serviceId);
     },

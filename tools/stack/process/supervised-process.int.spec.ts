@@ -69,6 +69,7 @@ describe('SupervisedProcess', () => {
     const supervised = new SupervisedProcess(spec, {
       logger: silentLogger,
       policy: POLICY,
+      health: { everyMs: 50, misses: 3, graceMs: 100 },
       children: createChildrenRecord(paths(), () => true),
       changed: () => void changes++,
       note: (line) => void notes.push(line),
@@ -79,6 +80,30 @@ describe('SupervisedProcess', () => {
 
   const SERVES = 'touch ready; exec sleep 1000';
   const pidOf = (process: SupervisedProcess): number => process.status().pid ?? 0;
+
+  it('ends and restarts a process that misses three health checks, also a suspended one', async () => {
+    let responses = 0;
+    const worker = supervise('trap "" TERM; touch ready; while :; do sleep 0.02; done', {
+      checkHealth: () => (++responses > 2 ? Promise.reject(new Error('no response')) : Promise.resolve()),
+    });
+    await worker.start();
+    const pid = pidOf(worker);
+    process.kill(pid, 'SIGSTOP');
+    await until(() => worker.status().restarts === 1 && worker.status().state === 'ready');
+    expect(identify(pid)).toBeNull();
+    expect(notes).toEqual(['worker-1 did not respond to 3 health checks and was ended; restarting']);
+    expect(exits).toHaveLength(1);
+  });
+
+  it('continues a process that misses two health checks in a row', async () => {
+    let checks = 0;
+    const worker = supervise(SERVES, {
+      checkHealth: () => (++checks % 3 === 0 ? Promise.resolve() : Promise.reject(new Error('no response'))),
+    });
+    await worker.start();
+    await until(() => checks >= 12);
+    expect(worker.status()).toMatchObject({ state: 'ready', restarts: 0 });
+  });
 
   it('becomes ready, is recorded for the next supervisor, and stops in order', async () => {
     const worker = supervise('trap "touch ended; exit 0" TERM; touch ready; while :; do sleep 0.02; done');

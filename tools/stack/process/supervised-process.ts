@@ -48,9 +48,20 @@ export interface ProcessSpec {
   prepare(): Promise<Incarnation>;
   /** Waits until the process is ready. Resolves to its port where only the process knows it. */
   whenReady(child: RunningChild, signal: AbortSignal): Promise<number | null>;
+  /** Rejects while the process does not respond on its port. Undefined for no checks. */
+  checkHealth?(port: number): Promise<void>;
   /** Runs after each unexpected exit, before the restart. */
   afterExit?(incarnation: Incarnation): Promise<void>;
 }
+
+/** When a process that does not respond counts as hung, and how long it may then take to stop. */
+export interface HealthPolicy {
+  readonly everyMs: number;
+  readonly misses: number;
+  readonly graceMs: number;
+}
+
+export const DEFAULT_HEALTH_POLICY: HealthPolicy = { everyMs: 5_000, misses: 3, graceMs: 5_000 };
 
 export interface ProcessStatus {
   readonly state: ProcessState;
@@ -65,6 +76,7 @@ export interface SupervisionHooks {
   readonly logger: Logger;
   readonly children: ChildrenRecord;
   readonly policy?: RestartPolicy;
+  readonly health?: HealthPolicy;
   /** Runs after each change of a status. */
   readonly changed: () => void;
   /** Receives a line about each exit and restart. */
@@ -172,10 +184,11 @@ export class SupervisedProcess {
     const failure = await this.becomeReady(child);
     const readyAt = Date.now();
     if (failure === null) this.firstReady.resolve();
+    const hung = failure === null ? await this.watchHealth(child) : null;
     const exit = await child.exited;
     const readyForMs = Date.now() - readyAt;
     await this.handleExit(child, exit, incarnation);
-    if (failure === null) return { readyForMs, reason: describeExit(exit), error: null };
+    if (failure === null) return { readyForMs, reason: hung ?? describeExit(exit), error: null };
     const error = this.startFailure(failure, incarnation.launch, child.logStart);
     return { readyForMs: null, reason: failure, error };
   }
@@ -214,6 +227,34 @@ export class SupervisedProcess {
     if (!this.isStopping) await child.end('SIGKILL', 0);
     if (timeout.aborted) return `was not ready within ${this.spec.readyTimeoutMs / 1000} s`;
     return outcome.error instanceof Error ? outcome.error.message : String(outcome.error);
+  }
+
+  /**
+   * Checks a ready process until it exits. Ends one that misses several checks in a row, and then
+   * returns the reason; a suspended process ignores all signals but SIGKILL.
+   */
+  private async watchHealth(child: RunningChild): Promise<string | null> {
+    const { everyMs, misses, graceMs } = this.hooks.health ?? DEFAULT_HEALTH_POLICY;
+    const { port } = this.state;
+    if (this.spec.checkHealth === undefined || port === null) return null;
+    const ended = new AbortController();
+    void child.exited.then(() => ended.abort());
+    for (let missed = 0; !ended.signal.aborted;) {
+      await sleep(everyMs, undefined, { signal: ended.signal }).catch(() => undefined);
+      if (ended.signal.aborted || this.isStopping) break;
+      const failure = await this.spec.checkHealth(port).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      missed = failure === null ? 0 : missed + 1;
+      if (failure !== null && !ended.signal.aborted)
+        this.hooks.logger.warn({ err: failure, process: this.name, missed }, 'health check missed');
+      if (missed < misses || this.isStopping) continue;
+      this.hooks.logger.error({ process: this.name }, 'process hangs, ending it');
+      await child.end(this.spec.stopSignal, graceMs);
+      return `did not respond to ${misses} health checks and was ended`;
+    }
+    return null;
   }
 
   private async handleExit(child: RunningChild, exit: Exit, incarnation: Incarnation): Promise<void> {

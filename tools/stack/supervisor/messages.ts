@@ -29,6 +29,8 @@ export interface SupervisorArguments {
   readonly scale: Readonly<Record<string, number>>;
   /** False takes any free ports, for many stacks on one machine. */
   readonly usualPorts: boolean;
+  /** False for tests that suspend services and continue them. */
+  readonly watchesHealth: boolean;
   /** Programs that replace the services', by name; for tests of the supervisor itself. */
   readonly mainFiles?: Readonly<Record<string, string>> | undefined;
 }
@@ -86,6 +88,8 @@ export const listenForStop = (channel: Channel, logger: Logger): StopRequest => 
   };
 
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => request(name));
+  // The stack outlives its terminal, and a restarted service reads the configuration again.
+  process.on('SIGHUP', () => logger.info({ signal: 'SIGHUP' }, 'signal ignored'));
   channel.onMessage((message) => {
     if (message.type === 'stop') return request('requested by the terminal', message.now);
     isDetached = true;

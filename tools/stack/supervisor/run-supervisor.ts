@@ -7,8 +7,7 @@ import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { endOrphans } from '@antiphon/bootstrap/stop-stack';
 import type { Lock } from '@antiphon/bootstrap/types';
 import { explainSystemError, UserError } from '@antiphon/bootstrap/user-error';
-import { configProblems, loadConfig, renderConfigErrors } from '@antiphon/config';
-import type { AntiphonConfig } from '@antiphon/config';
+import { configProblems, renderConfigErrors } from '@antiphon/config';
 import { isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { createEngines } from '../engines/engines.js';
@@ -19,6 +18,7 @@ import { createChildrenRecord, readChildren } from '../process/child-process.js'
 import { removeStack, writeStack } from '../stack-json.js';
 import type { StackJson } from '../stack-json.js';
 import type { Scale } from '../stack-options.js';
+import { LastGoodConfiguration } from './configuration.js';
 import { listenForStop } from './messages.js';
 import type { Channel, StopRequest, SupervisorArguments } from './messages.js';
 import { Stack } from './stack.js';
@@ -71,14 +71,17 @@ class Supervisor {
 
   private async runStack(): Promise<void> {
     const { stop, channel } = this.supervision;
-    const config = loadConfig({
-      env: process.env,
-      cwd: process.cwd(),
-      homeDir: process.env['HOME'] ?? homedir(),
+    const configuration = new LastGoodConfiguration({
+      ...{ env: process.env, cwd: process.cwd(), homeDir: process.env['HOME'] ?? homedir() },
+      ...{
+        copyFile: this.supervision.paths.lastConfigFile,
+        logger: this.supervision.logger,
+        note: this.note,
+      },
     });
     await assertLoopback();
-    for (const warning of config.warnings) this.note(`configuration: ${warning}`);
-    const plan = this.createPlan(config);
+    for (const warning of configuration.current().config.warnings) this.note(`configuration: ${warning}`);
+    const plan = this.createPlan(configuration);
     const stack = new Stack(plan, await createEngines(plan));
     this.stack = stack;
     const housekeeping = setInterval(() => this.keepHomeUsable(), HOUSEKEEPING_MS);
@@ -96,7 +99,7 @@ class Supervisor {
     }
   }
 
-  private createPlan(config: AntiphonConfig): StackPlan {
+  private createPlan(configuration: LastGoodConfiguration): StackPlan {
     const { args, logger, paths, lock, stop, channel } = this.supervision;
     const { note } = this;
     return {
@@ -107,6 +110,7 @@ class Supervisor {
         ports: createPorts({ paths, note }),
         usualPorts: args.usualPorts,
         adopt: lock.adopt,
+        note,
       },
       hooks: {
         logger,
@@ -119,7 +123,8 @@ class Supervisor {
       cache: args.cache,
       env: process.env,
       signal: stop.signal,
-      config,
+      configuration,
+      watchesHealth: args.watchesHealth,
       scale: args.scale as Scale,
       cwd: process.cwd(),
       mainFiles: args.mainFiles ?? {},

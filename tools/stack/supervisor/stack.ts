@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
-import type { AntiphonConfig } from '@antiphon/config';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { connectionsFor } from '../engines/engines.js';
@@ -11,6 +10,7 @@ import type { ServiceContext } from '../process/service-process.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
 import type { ServiceEntry, StackJson } from '../stack-json.js';
 import type { Scale } from '../stack-options.js';
+import type { LastGoodConfiguration } from './configuration.js';
 import { createLeaseReleaser } from './database.js';
 import type { LeaseReleaser } from './database.js';
 
@@ -18,7 +18,8 @@ const LOOPBACK = '127.0.0.1';
 const ANY_ADDRESS = new Set(['0.0.0.0', '::', '[::]', '']);
 
 export interface StackPlan extends EnginesOptions {
-  readonly config: AntiphonConfig;
+  readonly configuration: LastGoodConfiguration;
+  readonly watchesHealth: boolean;
   readonly scale: Scale;
   readonly cwd: string;
   readonly mainFiles: Readonly<Record<string, string>>;
@@ -126,14 +127,15 @@ export class Stack {
   }
 
   private serviceContext(): ServiceContext {
-    const { context, env, root, cache, cwd, config, mainFiles } = this.plan;
+    const { context, env, root, cache, cwd, configuration, mainFiles, watchesHealth } = this.plan;
     return {
       cache,
       cwd,
       env,
       home: context.paths.home,
       logs: context.paths.logs,
-      config: config.source,
+      configuration: () => configuration.reload(),
+      watchesHealth,
       connections: (service) => connectionsFor(this.engines, service),
       mainFile: (service) => mainFiles[service] ?? join(root, 'apps', service, 'dist', 'main.js'),
       releaseLeases: async (serviceId) => this.releaser?.release(serviceId),
@@ -141,10 +143,11 @@ export class Stack {
   }
 
   private createService(service: ServiceName, index: number, services: ServiceContext): RunningService {
-    const { config, context, hooks } = this.plan;
+    const { configuration, context, hooks } = this.plan;
+    const { gateway } = configuration.current().config;
     const isGateway = service === 'gateway';
-    const host = isGateway ? config.gateway.host : LOOPBACK;
-    const preferred = isGateway && index === 1 && context.usualPorts ? config.gateway.port : 0;
+    const host = isGateway ? gateway.host : LOOPBACK;
+    const preferred = isGateway && index === 1 && context.usualPorts ? gateway.port : 0;
     const sticky = new StickyPort({ ports: context.ports, name: `${service}-${index}`, preferred, host });
     const port = isGateway ? () => sticky.ensure() : () => Promise.resolve(0);
     const spec = serviceProcess({ service, index, host, port }, services);

@@ -131,12 +131,12 @@ describe('a running stack', () => {
     );
     expect((await refused)?.message).toMatch(/permissions violation/i);
     const heard = new Promise<string>((resolve) =>
-      connection.subscribe('cmd.agent.x', { callback: (_error, message) => resolve(message.string()) }),
+      connection.subscribe('cmd.agent.turn.x', { callback: (_error, message) => resolve(message.string()) }),
     );
     await connection.flush();
     const gateway = { user: users['gateway']!.user, pass: users['gateway']!.password };
     const other = await connect({ servers: url, ...gateway });
-    other.publish('cmd.agent.x', 'hello');
+    other.publish('cmd.agent.turn.x', 'hello');
     expect(await heard).toBe('hello');
     await Promise.all([connection.close(), other.close()]);
   });
@@ -174,6 +174,42 @@ describe('a running stack', () => {
     });
     expect(now().engines[engine]).toMatchObject({ port: before.port, restarts: 1 });
     expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  it('restarts a suspended service, which answers no health check', async () => {
+    const [before] = now().services.metering;
+    process.kill(before!.pid!, 'SIGSTOP');
+    await until(() => now().services.metering[0]!.pid !== before!.pid, 40_000);
+    await until(() => now().services.metering[0]!.state === 'ready');
+    expect(progress.at(-1)).toBe('  metering-1 did not respond to 3 health checks and was ended; restarting');
+  }, 60_000);
+
+  it('continues after SIGHUP', async () => {
+    const { supervisor } = now();
+    process.kill(supervisor.pid, 'SIGHUP');
+    await until(() => readFileSync(join(now().logs, 'supervisor.log'), 'utf8').includes('signal ignored'));
+    expect(now().state).toBe('ready');
+  });
+
+  it('restarts a crashed service with the last good configuration while the file is broken', async () => {
+    const gateway = () => now().services.gateway[0]!;
+    const restart = async (): Promise<Record<string, string>> => {
+      const { pid, restarts } = gateway();
+      process.kill(pid!, 'SIGKILL');
+      await until(() => gateway().restarts === restarts + 1 && gateway().state === 'ready');
+      return (await (await fetch(`http://127.0.0.1:${gateway().port}/env`)).json()) as Record<string, string>;
+    };
+    const file = join(home, 'antiphon.toml');
+    writeFileSync(file, '[gatway]\nport = 1\n');
+    const broken = await restart();
+    expect(broken).toMatchObject({
+      ANTIPHON_CONFIG: homeLayout(home).lastConfigFile,
+      ANTIPHON_CONFIG_FOLDER: home,
+      ANTIPHON_CONFIG_PROBLEM: expect.stringContaining('antiphon.toml:1'),
+    });
+    expect(progress.at(-1)).toMatch(/antiphon\.toml:1.*services continue with the last good one/);
+    rmSync(file);
+    expect(await restart()).not.toHaveProperty('ANTIPHON_CONFIG_PROBLEM');
   });
 
   it('is joined by a second start, which starts no process', async () => {

@@ -8,6 +8,7 @@ interface Health {
   readonly detail?: string;
   readonly pid?: number;
   readonly facts?: {
+    readonly configurationProblem?: string;
     readonly pausedProviders?: readonly { readonly provider: string; readonly until: string }[];
   };
 }
@@ -29,6 +30,14 @@ const healthLines = (group: Readonly<Record<string, Health>>): string[] =>
       `  ${name.padEnd(12)}${healthy ? 'ok' : `DOWN ${error ?? detail ?? ''}`}${pid === undefined ? '' : `  pid ${pid}`}`,
   );
 
+/** Lists the services that use the last good configuration, because the file is broken. */
+const configurationLines = (services: Status['services']): string[] =>
+  Object.entries(services).flatMap(([name, { facts }]) =>
+    facts?.configurationProblem === undefined
+      ? []
+      : [`config      ${name} uses the last good one: ${facts.configurationProblem}`],
+  );
+
 const render = (status: Status): string =>
   [
     `antiphon ${status.version}: ${status.status}, up ${status.uptime} s, ${status.sessions ?? '?'} sessions`,
@@ -36,6 +45,7 @@ const render = (status: Status): string =>
     ...(status.services['agent']?.facts?.pausedProviders ?? []).map(
       ({ provider, until }) => `paused      ${provider} until ${until}, after repeated failures`,
     ),
+    ...configurationLines(status.services),
     'services',
     ...healthLines(status.services),
     'engines',
