@@ -11,7 +11,15 @@ const MIGRATIONS_DIR = ['../../prisma/migrations', '../../../prisma/migrations']
 /** Advisory lock under which a process creates a template. */
 const TEMPLATE_LOCK = 4_711_002;
 
-export const DATABASE_ROLES = ['gateway', 'agent', 'sandbox', 'metering', 'memory', 'reader'] as const;
+export const DATABASE_ROLES = [
+  'gateway',
+  'agent',
+  'sandbox',
+  'metering',
+  'memory',
+  'reader',
+  'archiver',
+] as const;
 export type DatabaseRole = (typeof DATABASE_ROLES)[number];
 
 export interface TestDatabase {

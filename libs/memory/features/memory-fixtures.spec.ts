@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
-import { createPool } from '@antiphon/database';
+import { acrossWorkspaces, createPool } from '@antiphon/database';
 import { createPostgresEventStore, runProjection } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
@@ -78,19 +78,21 @@ export const openMemory = async () => {
   };
 
   const rows = async () => {
-    const facts = await pool.query<Record<string, unknown>>(
+    const facts = await acrossWorkspaces(pool).query<Record<string, unknown>>(
       'select * from memory_facts order by position, ordinal',
     );
-    const sessions = await pool.query<Record<string, unknown>>(
+    const sessions = await acrossWorkspaces(pool).query<Record<string, unknown>>(
       'select * from memory_sessions order by session_id',
     );
     return { facts: facts.rows, sessions: sessions.rows };
   };
 
   const forget = async (): Promise<void> => {
-    await pool.query('delete from memory_facts');
-    await pool.query('delete from memory_sessions');
-    await pool.query('update projection_checkpoints set position = 0 where name = $1', [PROJECTION_NAME]);
+    await acrossWorkspaces(pool).query('delete from memory_facts');
+    await acrossWorkspaces(pool).query('delete from memory_sessions');
+    await acrossWorkspaces(pool).query('update projection_checkpoints set position = 0 where name = $1', [
+      PROJECTION_NAME,
+    ]);
   };
 
   const close = async (): Promise<void> => {

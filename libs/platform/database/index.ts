@@ -24,3 +24,11 @@ export type { DatabaseHold, HoldOptions } from './backup/hold-database.js';
 export { listRestores, restoreDatabase, resumeRestore, undoRestore } from './backup/restore-database.js';
 export type { Restored, RestoreOptions } from './backup/restore-database.js';
 export type { RestorePhase, RestoreRecord } from './backup/restore-record.js';
+export {
+  ALL_WORKSPACES,
+  acrossWorkspaces,
+  inWorkspace,
+  queryInWorkspace,
+  setWorkspaceSql,
+} from './workspace.js';
+export type { WorkspaceQueries } from './workspace.js';

@@ -40,10 +40,10 @@ describe('a database whose owner is no superuser', () => {
     for (const role of DATABASE_ROLES) {
       const pool = createPool({ url: withRole(url, `antiphon_${role}`), applicationName: 'spec' });
       const { rows } = await pool.query(
-        'select current_user as role, (select count(*)::int from events) as events',
+        `select current_user as role, has_table_privilege('events', 'select') as reads`,
       );
       await pool.end();
-      expect(rows).toEqual([{ role: `antiphon_${role}`, events: 0 }]);
+      expect(rows).toEqual([{ role: `antiphon_${role}`, reads: !['sandbox', 'archiver'].includes(role) }]);
     }
   });
 });

@@ -4,6 +4,7 @@ import type { Logger } from '@antiphon/observability';
 import { checkPostgresPatch } from '@antiphon/unsafe';
 import { shareRestoreLock } from './backup/hold-database.js';
 import { isDatabaseError, translateDatabaseError } from './database-error.js';
+import { ALL_WORKSPACES, setWorkspaceSql, workspacePrelude } from './workspace.js';
 
 export interface PoolOptions {
   readonly url: string;
@@ -11,6 +12,11 @@ export interface PoolOptions {
   readonly applicationName: string;
   /** Role that each connection sets, such as `antiphon_agent`; by default the login's own. */
   readonly role?: string;
+  /**
+   * Workspace of every statement that names none (`inWorkspace`); `ALL_WORKSPACES` for a process of
+   * system readers. Without it, such a statement reads no row of a tenant.
+   */
+  readonly workspace?: string;
   readonly max?: number;
   readonly connectionTimeoutMs?: number;
   readonly statementTimeoutMs?: number;
@@ -45,6 +51,13 @@ const logBrokenConnections = (pool: pg.Pool, logger: Logger | undefined): void =
 const onConnectOf = (prepare: (client: pg.ClientBase) => Promise<unknown>) =>
   prepare as (client: pg.ClientBase) => void;
 
+const prepareConnection =
+  ({ refuseDuringRestore, workspace }: PoolOptions) =>
+  async (client: pg.ClientBase): Promise<void> => {
+    if (refuseDuringRestore === true) await shareRestoreLock(client);
+    await client.query(workspacePrelude(workspace));
+  };
+
 /**
  * Creates a pool whose connections cannot hang: connecting, statements, lock waits and idle
  * transactions have timeouts.
@@ -60,7 +73,7 @@ export const createPool = (options: PoolOptions): pg.Pool => {
     // A process suspended in a transaction may hold the log's locks: not longer than a lease.
     idle_in_transaction_session_timeout: options.idleInTransactionMs ?? 5_000,
     keepAlive: true,
-    ...(options.refuseDuringRestore === true ? { onConnect: onConnectOf(shareRestoreLock) } : {}),
+    onConnect: onConnectOf(prepareConnection(options)),
   });
   logBrokenConnections(pool, options.logger);
   return pool;
@@ -69,6 +82,8 @@ export const createPool = (options: PoolOptions): pg.Pool => {
 export interface PipelineOptions {
   /** SQL that prepares each new connection: settings and statements. */
   readonly prelude: string;
+  /** Workspace of every statement on these connections; by default none. */
+  readonly workspace?: string;
   readonly logger?: Logger;
 }
 
@@ -78,11 +93,16 @@ export interface PipelineOptions {
  * `begin read write` the connection is read-only: statements behind a failed `begin` would
  * otherwise be committed one by one.
  */
-export const createPipelinedPool = (like: pg.Pool, { prelude, logger }: PipelineOptions): pg.Pool => {
+export const createPipelinedPool = (
+  like: pg.Pool,
+  { prelude, workspace, logger }: PipelineOptions,
+): pg.Pool => {
   const inherited = like.options.onConnect as ((client: pg.ClientBase) => Promise<unknown>) | undefined;
+  const settings = ['set default_transaction_read_only = on', prelude];
+  if (workspace !== undefined) settings.push(`set antiphon.workspace = ${pg.escapeLiteral(workspace)}`);
   const prepare = async (client: pg.ClientBase): Promise<unknown> => {
     await inherited?.(client);
-    return client.query(`set default_transaction_read_only = on; ${prelude}`);
+    return client.query(settings.join('; '));
   };
   if (logger) checkPostgresPatch(new pg.Client(), logger);
   const pool = new pg.Pool({
@@ -128,18 +148,21 @@ export const borrowClient = async (pool: pg.Pool): Promise<BorrowedClient> => {
 
 /**
  * Runs `work` in one transaction (read committed): commits after it, or rolls back when it rejects.
- * Rejects with an AppError for an error of `pg`, and with any other error of `work` unchanged.
+ * The transaction is in `workspace`, by default in all of them: transactions of several statements
+ * belong to system readers and writers. Rejects with an AppError for an error of `pg`, and with any
+ * other error of `work` unchanged.
  */
 export const inTransaction = async <T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<T>,
+  workspace: string = ALL_WORKSPACES,
 ): Promise<T> => {
   const { client, release } = await borrowClient(pool).catch((error: unknown) => {
     throw translateDatabaseError(error);
   });
   let broken: Error | undefined;
   try {
-    await client.query('begin');
+    await client.query(`begin; ${setWorkspaceSql(workspace)}`);
     const result = await work(client);
     await client.query('commit');
     return result;

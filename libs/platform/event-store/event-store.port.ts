@@ -43,7 +43,10 @@ export interface Fence {
  * same key and digest gets the stored `response` and appends nothing.
  */
 export interface IdempotencyClaim {
-  /** Caller and method, such as `ws:loopback/chat.send`; the store adds the workspace. */
+  /**
+   * Caller and method, such as `key/k1/turn.submit`. Only the service that handles the method may
+   * claim under it. The store adds the workspace.
+   */
   readonly scope: string;
   readonly key: string;
   /** SHA-256 (hex) of the request's body. */
@@ -113,7 +116,7 @@ export interface ReadLogOptions {
  * - `LOG.EVENT_ID_CONFLICT`: an event id exists with other content.
  * - `LOG.IDEMPOTENCY_CONFLICT`: an idempotency key exists with another digest.
  * - `LOG.FENCED`: the lease has another epoch (data has lease, epoch, actual).
- * - `LOG.NOT_OWNER`: another service owns the category.
+ * - `LOG.NOT_OWNER`: another service owns the category, or handles the method of the claim's scope.
  * - `LOG.INVALID`: the request is malformed or too large.
  * - `LOG.UNAVAILABLE` (transient): the log cannot be reached or is overloaded.
  * - `LOG.ARCHIVED` (not found): the events are archived (data has streamId, version, archiveId).

@@ -54,6 +54,12 @@ const hasSameContent = (
 
 const copy = (events: readonly RecordedEvent[]): RecordedEvent[] => structuredClone([...events]);
 
+/** Returns the category whose owner handles a method: a scope is `<caller>/<method>`. */
+const categoryOfScope = (scope: string): string => {
+  const noun = scope.slice(scope.lastIndexOf('/') + 1).split('.')[0] ?? '';
+  return { turn: 'session', credential: 'key' }[noun] ?? noun;
+};
+
 /** Events and claims of an in-memory log, with the checks that `antiphon_append` makes in SQL. */
 class MemoryLog implements Omit<EventStore, 'append'> {
   private readonly events: RecordedEvent[] = [];
@@ -66,6 +72,9 @@ class MemoryLog implements Omit<EventStore, 'append'> {
   check(prepared: PreparedAppend, owns: (category: string) => boolean): Verdict | undefined {
     const foreign = prepared.streams.find(({ category }) => !owns(category));
     if (foreign) return { outcome: 'not_owner', detail: { category: foreign.category } };
+    const scope = prepared.request.idempotency?.scope;
+    if (scope !== undefined && !owns(categoryOfScope(scope)))
+      return { outcome: 'not_owner', detail: { scope } };
     return (
       this.checkEventIds(prepared) ??
       this.checkClaim(prepared.request) ??

@@ -5,3 +5,4 @@ export {
   createFrameBatcher,
   sendInOneWrite,
 } from './batch-writes.js';
+export { createWorkspaceQuery, PREPARE_WORKSPACE } from './workspace-query.js';

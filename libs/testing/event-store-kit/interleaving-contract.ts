@@ -40,7 +40,9 @@ const toRequests = (workspace: string, run: readonly Step[]): AppendRequest[] =>
   for (const { streams, key, repeats } of run) {
     const earlier = repeats === null ? undefined : requests[repeats];
     const idempotency =
-      key === null ? {} : { idempotency: { scope: 's', key: `k${key}`, digest: 'd', response: { key } } };
+      key === null
+        ? {}
+        : { idempotency: { scope: 's/turn.submit', key: `k${key}`, digest: 'd', response: { key } } };
     requests.push(
       earlier ?? {
         workspace,

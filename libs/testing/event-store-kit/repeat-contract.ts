@@ -19,7 +19,7 @@ const claim = (
   digest = 'd1',
   response: IdempotencyClaim['response'] = { n: 1 },
 ): IdempotencyClaim => ({
-  scope: 'spec/submit',
+  scope: 'spec/turn.submit',
   key,
   digest,
   response,
@@ -149,13 +149,25 @@ export const repeatContract = (opened: OpenedLog): void => {
       const refused = request(workspace, [toStream(freshStream(), 7)], { idempotency });
       expect(await outcomeOf(log.agent.append(refused))).toBe('LOG.VERSION_CONFLICT');
       for (const [where, scope] of [
-        [workspace, 'a'],
-        [workspace, 'b'],
-        [freshWorkspace(), 'a'],
+        [workspace, 'a/turn.submit'],
+        [workspace, 'b/turn.submit'],
+        [freshWorkspace(), 'a/turn.submit'],
       ] as const) {
         const one = request(where, [toStream(freshStream(), 0)], { idempotency: { ...idempotency, scope } });
         expect(await outcomeOf(log.agent.append(one))).toBe('appended');
       }
+    });
+
+    it('rejects a claim under the scope of another service, and keeps its answer secret', async () => {
+      const workspace = freshWorkspace();
+      const idempotency = claim(randomUUID());
+      const sent = request(workspace, [toStream(freshStream(), 0)], { idempotency });
+      expect(await outcomeOf(log.agent.append(sent))).toBe('appended');
+      const foreign = request(workspace, [toStream(freshStream('budget'), 0)], { idempotency });
+      await expect(log.metering.append(foreign)).rejects.toMatchObject({
+        code: 'LOG.NOT_OWNER',
+        data: { scope: idempotency.scope },
+      });
     });
 
     it('reports the identical request as a duplicate, so that its sender recognises it', async () => {

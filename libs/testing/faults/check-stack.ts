@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { projectRoot } from '@antiphon/bootstrap/project';
-import { createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { createLogReader } from '@antiphon/event-store';
 import { sleep } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
@@ -48,7 +48,12 @@ export const auditUntilQuiet = async (
 
 /** Reads the events of a stack's log that show how commands ended, oldest first. */
 export const readFacts = async ({ databaseUrl }: Pick<TestStack, 'databaseUrl'>): Promise<LoggedFact[]> => {
-  const pool = createPool({ url: databaseUrl, applicationName: 'antiphon-check', logger: silentLogger });
+  const pool = createPool({
+    url: databaseUrl,
+    applicationName: 'antiphon-check',
+    workspace: ALL_WORKSPACES,
+    logger: silentLogger,
+  });
   const log = createLogReader(pool);
   const facts: LoggedFact[] = [];
   try {

@@ -49,12 +49,12 @@ export const withDatabase = async <T>(
   work: (pool: pg.Pool) => Promise<T>,
 ): Promise<T> => {
   const found = findDatabase(location);
-  const [{ createPool, withDatabaseTls }, { silentLogger }] = await Promise.all([
+  const [{ ALL_WORKSPACES, createPool, withDatabaseTls }, { silentLogger }] = await Promise.all([
     import('@antiphon/database'),
     import('@antiphon/observability'),
   ]);
   const url = withDatabaseTls(found, location.env);
-  const pool = createPool({ ...options, url, logger: silentLogger });
+  const pool = createPool({ ...options, url, workspace: ALL_WORKSPACES, logger: silentLogger });
   try {
     return await work(pool);
   } finally {

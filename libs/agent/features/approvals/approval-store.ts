@@ -3,7 +3,7 @@ import { ApprovalEvent, ApprovalRequested, sessionStream } from '@antiphon/contr
 import type { ApproverRole } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError } from '@antiphon/kernel';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -38,7 +38,7 @@ export const findApproval = async (
 ): Promise<FoundApproval | null> => {
   try {
     for (const text of [TAIL_SQL, ROW_SQL]) {
-      const { rows } = await pool.query<Row>(text, [workspace, approvalId]);
+      const { rows } = await inWorkspace(pool, workspace).query<Row>(text, [workspace, approvalId]);
       const row = rows[0];
       if (row) return { sessionId: row.session_id, digest: row.digest, answerBy: row.answer_by };
     }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import protocol from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import type { ApprovalRule } from '@antiphon/config';
+import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { WORKSPACE, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
@@ -155,7 +156,10 @@ describe('a timer that missed an answer', () => {
     await answer(closed.approvalId, without);
     await world.agents.ended(closed.sessionId);
     const longAgo = `update agent_approvals set closed_at = closed_at - interval '1 day' where approval_id = $1 and closed_at is not null`;
-    await until(async () => (await world.agents.pool.query(longAgo, [closed.approvalId])).rowCount === 1);
+    await until(
+      async () =>
+        (await acrossWorkspaces(world.agents.pool).query(longAgo, [closed.approvalId])).rowCount === 1,
+    );
     expect(await isRunning(closed.approvalId)).toBe(true);
     await reconciler.trigger();
     await workflow(closed.approvalId).result();

@@ -3,7 +3,7 @@ import { approvalWorkflowId } from '@antiphon/contracts/agent';
 import type { ApprovalRef, ApprovalTimer } from '@antiphon/agent-workflows';
 import { waitingCall } from '@antiphon/agent-domain';
 import type { CallApproval } from '@antiphon/agent-domain';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -71,9 +71,11 @@ const PENDING_SQL = `select a.workspace, a.approval_id, a.session_id, s.agent_id
 async function* readPendingApprovals(pool: pg.Pool): AsyncGenerator<ApprovalChange> {
   let after = '0';
   for (;;) {
-    const { rows } = await pool.query<Row>(PENDING_SQL, [after, PAGE]).catch((error: unknown) => {
-      throw translateDatabaseError(error);
-    });
+    const { rows } = await acrossWorkspaces(pool)
+      .query<Row>(PENDING_SQL, [after, PAGE])
+      .catch((error: unknown) => {
+        throw translateDatabaseError(error);
+      });
     for (const { workspace, approval_id: approvalId, session_id: sessionId, agent_id } of rows)
       yield { workspace, approvalId, sessionId, agentId: agent_id ?? '', open: true };
     if (rows.length < PAGE) return;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { ApprovalRule } from '@antiphon/config';
 import type { Approver } from '@antiphon/contracts/agent';
+import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import {
   WORKSPACE,
@@ -249,7 +250,9 @@ describe('a turn that waits', () => {
     const before = await world.types(sessionId);
     const owner = async (): Promise<string | undefined> => {
       const text = `select owner from leases where name = $1 and expires_at > clock_timestamp() and owner is not null`;
-      const { rows } = await world.pool.query<{ owner: string }>(text, [`session/${sessionId}`]);
+      const { rows } = await acrossWorkspaces(world.pool).query<{ owner: string }>(text, [
+        `session/${sessionId}`,
+      ]);
       return rows[0]?.owner;
     };
     for (let round = 0; round < 5; round++) await two.runtime.takeOver();

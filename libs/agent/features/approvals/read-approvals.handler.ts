@@ -4,7 +4,7 @@ import { getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -60,9 +60,14 @@ const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.fi
   order by a.first_position desc limit $3`;
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
-const queryRows = async (pool: pg.Pool, text: string, values: unknown[]): Promise<Row[]> => {
+/** `values` begin with the workspace. */
+const queryRows = async (
+  pool: pg.Pool,
+  text: string,
+  values: [workspace: string, ...unknown[]],
+): Promise<Row[]> => {
   try {
-    return (await pool.query<Row>({ text, values })).rows;
+    return (await inWorkspace(pool, values[0]).query<Row>({ text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -89,7 +94,13 @@ export class ReadApprovals {
     limit,
     cursor,
   }: ListQuery): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
-    const values = [workspace, parseCursor(cursor), limit + 1, status ?? null, sessionId ?? null];
+    const values: [string, ...unknown[]] = [
+      workspace,
+      parseCursor(cursor),
+      limit + 1,
+      status ?? null,
+      sessionId ?? null,
+    ];
     const rows = await queryRows(this.deps.pool, LIST_SQL, values);
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { ModelFailure } from '@antiphon/agent-domain';
 import type { ModelFailureDetails, ModelRequest } from '@antiphon/agent-domain';
 import { createLogger } from '@antiphon/observability';
+import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, testConfig, until } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
@@ -69,7 +70,11 @@ const turns = (processes: readonly TestProcess[], count: number, agentId = 'main
     Array.from({ length: count }, (_, n) => turn(processes[n % processes.length] as TestProcess, agentId)),
   );
 const rows = async () =>
-  (await world.pool.query<{ provider: string; failures: number }>('select * from provider_breakers')).rows;
+  (
+    await acrossWorkspaces(world.pool).query<{ provider: string; failures: number }>(
+      'select * from provider_breakers',
+    )
+  ).rows;
 const logged = (text: string) => lines.filter(({ message }) => message.includes(text)).length;
 const allSee = (processes: readonly TestProcess[], openCircuits: number) =>
   until(() => processes.every(({ runtime }) => runtime.openCircuits().length === openCircuits));

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import type { CircuitState } from '@antiphon/agent-domain';
 
 export interface CircuitKey {
@@ -88,7 +88,7 @@ export const createCircuitStore = (pool: pg.Pool): CircuitStore => {
     text: string,
     values: unknown[],
   ): Promise<Row[]> => {
-    const query = pool.query<Row>({ name: `antiphon_breaker_${name}`, text, values });
+    const query = acrossWorkspaces(pool).query<Row>({ name: `antiphon_breaker_${name}`, text, values });
     const { rows } = await query.catch((error: unknown) => {
       throw translateDatabaseError(error);
     });

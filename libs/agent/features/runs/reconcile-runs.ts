@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { runWorkflowId } from '@antiphon/contracts/agent';
 import type { RunRef } from '@antiphon/agent-workflows';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { failpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { startWorkflowOnce } from '@antiphon/temporal';
@@ -33,9 +33,11 @@ async function* readOpenRuns(pool: pg.Pool): AsyncGenerator<OpenRun> {
   let after = '0';
   for (;;) {
     const query = { name: 'agent_open_runs', text: OPEN_SQL, values: [after, PAGE] };
-    const { rows } = await pool.query<Row>(query).catch((error: unknown) => {
-      throw translateDatabaseError(error);
-    });
+    const { rows } = await acrossWorkspaces(pool)
+      .query<Row>(query)
+      .catch((error: unknown) => {
+        throw translateDatabaseError(error);
+      });
     for (const row of rows)
       yield {
         workspace: row.workspace,

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { clipText, isOpenRun } from '@antiphon/agent-domain';
 import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { RUN_SERVICES } from './run-streams.js';
@@ -86,13 +86,16 @@ const parseCursor = (cursor: string): number => {
 const readPage = async <Row extends { first_position: string }, T>(
   pool: pg.Pool,
   text: string,
-  values: unknown[],
+  values: [workspace: string, ...unknown[]],
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
   toItem: (row: Row) => T,
 ): Promise<Page<T>> => {
   const before = cursor === undefined ? null : parseCursor(cursor);
   try {
-    const { rows } = await pool.query<Row>({ text, values: [before, limit + 1, ...values] });
+    const { rows } = await inWorkspace(pool, values[0]).query<Row>({
+      text,
+      values: [before, limit + 1, ...values],
+    });
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     return {
@@ -163,7 +166,8 @@ export class RunQueries {
 
   @HandleRequest(listRuns)
   async listRuns(query: z.output<typeof listRuns.request>): Promise<z.output<typeof listRuns.reply>> {
-    const values = [query.workspace, query.workflowId ?? null, query.status ?? null];
+    const { workspace, workflowId = null, status = null } = query;
+    const values: [string, ...unknown[]] = [workspace, workflowId, status];
     const { items, nextCursor } = await readPage(this.deps.pool, RUNS_SQL, values, query, toRunSummary);
     return { runs: items, nextCursor };
   }
@@ -177,7 +181,7 @@ export class RunQueries {
   async listWorkflows(
     query: z.output<typeof listWorkflows.request>,
   ): Promise<z.output<typeof listWorkflows.reply>> {
-    const values = [query.workspace];
+    const values: [string] = [query.workspace];
     const { items, nextCursor } = await readPage(
       this.deps.pool,
       WORKFLOWS_SQL,

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { TURN_ENDS_SQL, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
@@ -61,7 +61,7 @@ const findEnded = async (pool: pg.Pool, turns: readonly TurnRef[]): Promise<Read
   ];
   try {
     const query = { name: 'agent_ended_turns', text: ENDED_SQL, values };
-    const { rows } = await pool.query<{ turn_id: string }>(query);
+    const { rows } = await acrossWorkspaces(pool).query<{ turn_id: string }>(query);
     return new Set(rows.map(({ turn_id }) => turn_id));
   } catch (error) {
     throw translateDatabaseError(error);

@@ -4,7 +4,7 @@ import { listAgents } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import type { AntiphonConfig } from '@antiphon/config';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 
@@ -48,7 +48,7 @@ export class ListAgents {
   private async workingAgents(workspace: string): Promise<Set<string>> {
     try {
       const query = { name: 'agent_working', text: WORKING_SQL, values: [workspace] };
-      const { rows } = await this.deps.pool.query<{ agent_id: string }>(query);
+      const { rows } = await inWorkspace(this.deps.pool, workspace).query<{ agent_id: string }>(query);
       return new Set(rows.map(({ agent_id: id }) => id));
     } catch (error) {
       throw translateDatabaseError(error);

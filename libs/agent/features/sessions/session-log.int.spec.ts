@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
-import { createPool } from '@antiphon/database';
+import { acrossWorkspaces, createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, NewEvent, ReadStreamOptions } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -105,9 +105,10 @@ describe('a session of thousands of events', () => {
   it('writes no snapshot when it is short', async () => {
     const sessionId = await longSession(3);
     await logFor().load(workspace, sessionId);
-    const { rows } = await pool.query('select from agent_session_snapshots where session_id = $1', [
-      sessionId,
-    ]);
+    const { rows } = await acrossWorkspaces(pool).query(
+      'select from agent_session_snapshots where session_id = $1',
+      [sessionId],
+    );
     expect(rows).toHaveLength(0);
   });
 
@@ -116,7 +117,7 @@ describe('a session of thousands of events', () => {
     const log = logFor();
     await log.snapshot(workspace, sessionId, { ...emptyFold, version: 20 });
     await log.snapshot(workspace, sessionId, { ...emptyFold, version: 10 });
-    const { rows } = await pool.query<{ version: string }>(
+    const { rows } = await acrossWorkspaces(pool).query<{ version: string }>(
       'select version from agent_session_snapshots where session_id = $1',
       [sessionId],
     );

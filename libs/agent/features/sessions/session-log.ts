@@ -3,7 +3,7 @@ import { SessionEvent, sessionStream } from '@antiphon/contracts/agent';
 import { currentFormOf, upcast } from '@antiphon/contracts/events';
 import { sessionDecider } from '@antiphon/agent-domain';
 import type { RecentWindow, SessionDecider } from '@antiphon/agent-domain';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
 import { advanceFold, emptyFold } from './session-fold.js';
@@ -98,10 +98,10 @@ const query = async <Row extends pg.QueryResultRow>(
   pool: pg.Pool,
   name: string,
   text: string,
-  values: unknown[],
+  values: [workspace: string, ...unknown[]],
 ): Promise<Row[]> => {
   try {
-    return (await pool.query<Row>({ name, text, values })).rows;
+    return (await inWorkspace(pool, values[0]).query<Row>({ name, text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -109,12 +109,13 @@ const query = async <Row extends pg.QueryResultRow>(
 
 export const createSessionSnapshots = (pool: pg.Pool, signature: string): SessionSnapshots => ({
   read: async (workspace, sessionId) => {
-    const values = [workspace, sessionId, signature];
+    const values: [string, ...unknown[]] = [workspace, sessionId, signature];
     const rows = await query<{ fold: SessionFold }>(pool, 'agent_read_snapshot', READ_SQL, values);
     return rows[0]?.fold ?? null;
   },
   write: async (workspace, sessionId, fold) => {
-    const values = [workspace, sessionId, signature, fold.version, JSON.stringify(fold)];
+    const json = JSON.stringify(fold);
+    const values: [string, ...unknown[]] = [workspace, sessionId, signature, fold.version, json];
     await query(pool, 'agent_write_snapshot', WRITE_SQL, values);
   },
 });

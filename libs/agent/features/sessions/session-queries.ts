@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 
 export interface SessionRef {
   readonly workspace: string;
@@ -17,12 +17,13 @@ const VERSIONS_SQL = `select coalesce(h.version, 0) as version
 
 /**
  * Selects sessions with open turns and no live lease, unless they wait for an approval; the longest
- * inactive first.
+ * inactive first. The name of the lease is computed in a subquery of its own: behind a policy, an
+ * index look-up may not compute anything.
  */
 const ABANDONED_SQL = `select s.workspace, s.session_id
-  from agent_sessions s left join leases l on l.workspace = s.workspace and l.name = 'session/' || s.session_id
-  where s.open_turns > 0
-    and not exists (select from agent_approvals a
+  from (select *, 'session/' || session_id as lease from agent_sessions where open_turns > 0 offset 0) s
+  left join leases l on l.workspace = s.workspace and l.name = s.lease
+  where not exists (select from agent_approvals a
       where a.workspace = s.workspace and a.session_id = s.session_id and a.status = 'pending')
     and (l.owner is null or l.expires_at <= clock_timestamp())
   order by s.last_position limit $1`;
@@ -32,7 +33,7 @@ const query = async <Row extends pg.QueryResultRow>(
   statement: { readonly name: string; readonly text: string; readonly values: unknown[] },
 ): Promise<Row[]> => {
   try {
-    return (await pool.query<Row>(statement)).rows;
+    return (await acrossWorkspaces(pool).query<Row>(statement)).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }

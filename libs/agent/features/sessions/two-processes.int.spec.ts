@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { sessionLease, sessionStream } from '@antiphon/contracts/agent';
 import type { NewEvent } from '@antiphon/event-store';
+import { acrossWorkspaces } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
@@ -72,7 +73,7 @@ describe('two agent processes', () => {
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await world.ended(sessionId);
     await until(async () => {
-      const { rows } = await world.pool.query<{ owner: string | null }>(
+      const { rows } = await acrossWorkspaces(world.pool).query<{ owner: string | null }>(
         'select owner from leases where name = $1',
         [sessionLease(sessionId)],
       );
@@ -171,7 +172,7 @@ describe('a process that shuts down', () => {
     const { sessionId } = await submitTo(one, { address: newAddress() });
     await until(async () => {
       const text = 'select from agent_sessions where session_id = $1 and open_turns > 0';
-      return (await world.pool.query(text, [sessionId])).rowCount === 1;
+      return (await acrossWorkspaces(world.pool).query(text, [sessionId])).rowCount === 1;
     });
     await one.runtime.stop();
     await one.runtime.takeOver();

@@ -2,6 +2,7 @@ import { type ConsumerInfo, DeliverPolicy, jetstream, type OrderedConsumerOption
 import type { NatsConnection } from '@nats-io/transport-node';
 import type pg from 'pg';
 import { type Finding, open, violation } from '@antiphon/audit-domain';
+import { acrossWorkspaces } from '@antiphon/database';
 import { JETSTREAM_CODES, STREAMS, jetstreamErrorCode, openJetStreamManager } from '@antiphon/messaging';
 import { type About, nowhere } from '../audit-report.js';
 import { PLACE_COLUMNS, type PlaceRow, rowToPlace } from '../read-log/read-log.js';
@@ -99,7 +100,7 @@ async function* readMessageIds(nats: NatsConnection, from: number, to: number) {
 
 async function* readPlaces(pool: pg.Pool, from: number, to: number): AsyncGenerator<PlaceRow> {
   for (let next = from; next <= to;) {
-    const { rows } = await pool.query<PlaceRow>(PAGE_SQL, [next, to]);
+    const { rows } = await acrossWorkspaces(pool).query<PlaceRow>(PAGE_SQL, [next, to]);
     yield* rows;
     if (rows.length < PAGE) return;
     next = Number(rows.at(-1)?.position) + 1;
@@ -132,7 +133,7 @@ const compareContents = async (
 };
 
 const readHead = async (pool: pg.Pool): Promise<number> =>
-  Number((await pool.query<{ head: string }>(HEAD_SQL)).rows[0]?.head ?? 0);
+  Number((await acrossWorkspaces(pool).query<{ head: string }>(HEAD_SQL)).rows[0]?.head ?? 0);
 
 const compareEnds = async (pool: pg.Pool, stored: StoredRange, head: number): Promise<Finding[]> => {
   const now = await readHead(pool);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type EventPlace, type Finding, open, violation } from '@antiphon/audit-domain';
 import { TURN_ENDS } from '@antiphon/contracts/agent';
+import { acrossWorkspaces } from '@antiphon/database';
 import type { TemporalLink } from '@antiphon/temporal';
 import { type About, nowhere } from '../audit-report.js';
 import { PLACE_COLUMNS, type PlaceRow, rowToPlace } from '../read-log/read-log.js';
@@ -86,7 +87,7 @@ const readWaitingItems = async (
   pool: pg.Pool,
   reconcileMs: number,
 ): Promise<ReadonlyMap<string, WaitingItem>> => {
-  const { rows } = await pool.query<WaitingRow>(WAITING_SQL, [reconcileMs]);
+  const { rows } = await acrossWorkspaces(pool).query<WaitingRow>(WAITING_SQL, [reconcileMs]);
   return new Map(
     rows.map((row) => [row.id, { place: rowToPlace(row), isOpen: row.open, isSettled: row.settled }]),
   );

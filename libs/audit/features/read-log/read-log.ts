@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { ALL_WORKSPACES, translateDatabaseError } from '@antiphon/database';
 import type { EventPlace } from '@antiphon/audit-domain';
 import type { EventMetadata, RecordedEvent } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -123,13 +123,15 @@ export const runOnSnapshot = async <P, T>(
   });
   let broken: Error | undefined;
   try {
-    await client.query(`set statement_timeout = '${STATEMENT_TIMEOUT}'`);
+    await client.query(
+      `set statement_timeout = '${STATEMENT_TIMEOUT}'; set antiphon.workspace = '${ALL_WORKSPACES}'`,
+    );
     const prepared = await prepare(client);
     await client.query('begin isolation level repeatable read, read only');
     const result = await work(client, prepared);
     await client.query('commit');
     await end(client, prepared);
-    await client.query('reset statement_timeout');
+    await client.query('reset statement_timeout; reset antiphon.workspace');
     return result;
   } catch (error) {
     // Closes the session with its temporary tables.

@@ -4,6 +4,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { decodeCursor, encodeCursor, epochOfCursor } from '@antiphon/contracts/log';
 import { GATEWAY_ROUTES, type EventView, type RouteInput } from '@antiphon/contracts/reference';
 import { TYPES_BY_SEVERITY, severityOf } from '@antiphon/gateway-domain';
+import { inWorkspace } from '@antiphon/database';
 import { conflict, invalid } from '@antiphon/kernel';
 import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
@@ -62,12 +63,8 @@ const decodePosition = (cursor: string): number => {
 };
 
 // Only the first event of a session names its agent. A run names the agent of each task that
-// starts. Two selects, because each has a partial index of its own.
-const streamsOfAgent = (p: string) =>
-  `stream_id in (
-     select stream_id from events where workspace = $1 and type = 'SessionStarted' and data->>'agentId' = ${p}
-     union all
-     select stream_id from events where workspace = $1 and type = 'TaskStarted' and data->>'agentId' = ${p})`;
+// starts. The function uses the index of each, and reads only the workspace of the query.
+const streamsOfAgent = (p: string) => `stream_id in (select antiphon_streams_of_agent(${p}))`;
 
 const filterOf = (workspace: string, query: EventsQuery): Filter => {
   const filter = createFilter();
@@ -133,7 +130,7 @@ export const readEventPage = async (
   const heads = await pool.query<{ epoch: string }>('select epoch from log_head where id = 1');
   const epoch = Number(heads.rows[0]?.epoch ?? 1);
   checkEpoch(query.cursor, epoch);
-  const { rows } = await pool.query<Row>(text, values);
+  const { rows } = await inWorkspace(pool, workspace).query<Row>(text, values);
   const page = rows.slice(0, query.limit);
   const last = page.at(-1);
   return {

@@ -4,7 +4,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
 import { listPlugins } from '@antiphon/contracts/sandbox';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -53,7 +53,7 @@ const enginesOf = (reports: readonly ServiceHealth[]): Status['engines'] => {
 const COUNT_SESSIONS = `select count(*) from events where workspace = $1 and type = 'SessionStarted'`;
 
 const countSessions = async (pool: Pool, workspace: string): Promise<number> => {
-  const { rows } = await pool
+  const { rows } = await inWorkspace(pool, workspace)
     .query<{ count: string }>(COUNT_SESSIONS, [workspace])
     .catch((error: unknown) => {
       throw translateDatabaseError(error);

@@ -2,7 +2,8 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { believedFacts as contract } from '@antiphon/contracts/memory';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { WorkspaceQueries } from '@antiphon/database';
 import { sleep, transient } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { DATABASE_POOL } from '@antiphon/service-host';
@@ -35,7 +36,9 @@ export class BelievedFacts {
   async handle(request: z.output<typeof contract.request>): Promise<z.input<typeof contract.reply>> {
     const { workspace, sessionKey, position } = request;
     await this.#waitForProjection(position);
-    const rows = await this.#query<FactRow>(BELIEVED_SQL, [workspace, keyHashOf(sessionKey), position]);
+    const rows = await this.#query<FactRow>(inWorkspace(this.pool, workspace), BELIEVED_SQL, [
+      ...[workspace, keyHashOf(sessionKey), position],
+    ]);
     return { facts: rows.map((row) => ({ ...toFact(row), supersededAt: null })) };
   }
 
@@ -50,12 +53,16 @@ export class BelievedFacts {
   }
 
   async #hasReached(position: number): Promise<boolean> {
-    const [row] = await this.#query<{ position: string }>(CHECKPOINT_SQL, [PROJECTION_NAME]);
+    const [row] = await this.#query<{ position: string }>(this.pool, CHECKPOINT_SQL, [PROJECTION_NAME]);
     return Number(row?.position ?? 0) >= position;
   }
 
-  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[]): Promise<Row[]> {
-    const { rows } = await this.pool.query<Row>(text, values).catch((error: unknown) => {
+  async #query<Row extends pg.QueryResultRow>(
+    db: WorkspaceQueries,
+    text: string,
+    values: unknown[],
+  ): Promise<Row[]> {
+    const { rows } = await db.query<Row>(text, values).catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
     return rows;

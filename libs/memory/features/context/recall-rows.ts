@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { Fact } from '@antiphon/contracts/memory';
-import { translateDatabaseError } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { keyHashOf } from '../projections/session-memory.events.js';
 import { PROJECTION_NAME, REMEMBERED_TYPES } from '../projections/session-memory.events.js';
@@ -142,7 +142,7 @@ export const readRows = async (pool: pg.Pool, question: SessionQuestion): Promis
     ...[workspace, sessionId, hash, includeSuperseded, PROJECTION_NAME],
     ...[sufficientVersion(atLeast), sessionStream(sessionId), REMEMBERED_TYPES],
   ];
-  const { rows } = await pool
+  const { rows } = await inWorkspace(pool, workspace)
     .query<RecallRow>({ name: 'memory_recall', text: RECALL_SQL, values })
     .catch((error: unknown) => {
       throw translateDatabaseError(error);
@@ -176,9 +176,11 @@ export const readTail = async (
 ): Promise<readonly SessionRecord[]> => {
   const values = [workspace, sessionStream(sessionId), position, REMEMBERED_TYPES];
   const query = { name: 'memory_tail_position', text: TAIL_SQL, values };
-  const { rows } = await pool.query<TailRow>(query).catch((error: unknown) => {
-    throw translateDatabaseError(error);
-  });
+  const { rows } = await inWorkspace(pool, workspace)
+    .query<TailRow>(query)
+    .catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
   return rows.map(({ event_id: eventId, type, schema_version: schemaVersion, data }) => ({
     eventId,
     type,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Fact } from '@antiphon/contracts/memory';
-import { inTransaction } from '@antiphon/database';
+import { acrossWorkspaces, inTransaction } from '@antiphon/database';
 import { learnFacts } from '@antiphon/memory-domain';
 import { applySessionEvents } from '@antiphon/memory-features';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
@@ -107,7 +107,7 @@ describe('the projection', () => {
     await memory.project();
     const inOrder = await recallAll(two);
     // As if the first session had been parked.
-    await memory.pool.query("delete from memory_facts where object in ('Oslo', 'Turing')");
+    await acrossWorkspaces(memory.pool).query("delete from memory_facts where object in ('Oslo', 'Turing')");
     await inTransaction(memory.pool, (client) => applySessionEvents(client, eventsOfOne));
     expect(await recallAll(two)).toEqual(inOrder);
     expect(inOrder.map(({ object, supersededAt }) => [object, supersededAt === null])).toEqual([

@@ -11,18 +11,24 @@ const LAST_LEARNED = `select wanted.ord, max(f.position) as position
   join memory_facts f on f.workspace = wanted.workspace and f.key_hash = wanted.key_hash
   group by wanted.ord`;
 
+/**
+ * Sessions of keys with their streams. The subquery computes the stream's id: behind a policy, an
+ * index look-up may not compute anything.
+ */
+const SESSIONS_OF_KEYS = `(select s.*, 'session-' || s.session_id as stream_id
+    from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
+    join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash offset 0)`;
+
 /** Reads the messages of these keys' sessions, each session up to its projected version. */
 const SAID = `select s.workspace, s.session_id, s.session_key, e.position, e.event_id, e.type, e.schema_version, e.data
-  from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
-  join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
-  join events e on e.workspace = s.workspace and e.stream_id = 'session-' || s.session_id
+  from ${SESSIONS_OF_KEYS} s
+  join events e on e.workspace = s.workspace and e.stream_id = s.stream_id
     and e.stream_version <= s.version and e.type in ('TurnRequested', 'SessionForked')
   order by e.position`;
 
 const ARCHIVED = `select a.stream_id
-  from unnest($1::text[], $2::bytea[]) as wanted (workspace, key_hash)
-  join memory_sessions s on s.workspace = wanted.workspace and s.key_hash = wanted.key_hash
-  join archived_streams a on a.workspace = s.workspace and a.stream_id = 'session-' || s.session_id limit 1`;
+  from ${SESSIONS_OF_KEYS} s
+  join archived_streams a on a.workspace = s.workspace and a.stream_id = s.stream_id limit 1`;
 
 const parameters = (keys: readonly Scoped[]): unknown[] => [
   keys.map(({ workspace }) => workspace),

@@ -2,7 +2,7 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { expireReservations, rollBudgetPeriods, unfreezeBudget } from '@antiphon/contracts/metering';
 import type { UnfreezeBudgetRequest } from '@antiphon/contracts/metering';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -19,7 +19,7 @@ const OPEN_SQL = `select distinct workspace from budget_reservations
 
 const workspacesWithOpen = async (pool: pg.Pool, scopeKey: string): Promise<string[]> => {
   try {
-    const { rows } = await pool.query<{ workspace: string }>(OPEN_SQL, [scopeKey]);
+    const { rows } = await acrossWorkspaces(pool).query<{ workspace: string }>(OPEN_SQL, [scopeKey]);
     return rows.map(({ workspace }) => workspace);
   } catch (error) {
     throw translateDatabaseError(error);

@@ -1,5 +1,11 @@
 import type pg from 'pg';
-import { borrowClient, isConnectionLost, translateDatabaseError } from '@antiphon/database';
+import {
+  ALL_WORKSPACES,
+  borrowClient,
+  isConnectionLost,
+  queryInWorkspace,
+  translateDatabaseError,
+} from '@antiphon/database';
 import { appendSql } from '@antiphon/event-store';
 import { failpoint } from '@antiphon/kernel';
 import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
@@ -37,7 +43,8 @@ const returnsRow = async (pool: pg.Pool, query: pg.QueryConfig): Promise<boolean
     throw translateDatabaseError(error);
   });
   try {
-    const { rows } = await client.query(query);
+    // A batch has commands of several workspaces.
+    const { rows } = await queryInWorkspace(client, ALL_WORKSPACES, query);
     release();
     return rows.length > 0;
   } catch (error) {

@@ -1,3 +1,4 @@
+import { inWorkspace } from '@antiphon/database';
 import { emptyBalance } from '@antiphon/metering-domain';
 import type { Balance, LedgerSnapshot, Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
@@ -74,7 +75,9 @@ export const readBalances = async (
   keys: readonly string[],
 ): Promise<ReadonlyMap<string, Balance>> => {
   const values = scopeParams(keys.map((key) => ({ workspace, key })));
-  const { rows } = await pool.query<BalanceRow>({ name: 'budget_balances', text: BALANCES_SQL, values });
+  const { rows } = await inWorkspace(pool, workspace).query<BalanceRow>({
+    ...{ name: 'budget_balances', text: BALANCES_SQL, values },
+  });
   const found = new Map(rows.map((row) => [row.scope_key, toBalance(row)]));
   return new Map(keys.map((key) => [key, found.get(key) ?? emptyBalance]));
 };

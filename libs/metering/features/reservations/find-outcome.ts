@@ -2,7 +2,7 @@ import { ModelCallAborted, ModelCallCompleted, sessionStream } from '@antiphon/c
 import type { SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { CallOutcome } from '@antiphon/contracts/metering';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
@@ -63,7 +63,7 @@ const readRows = async <R extends Row>(
   values: unknown[],
 ): Promise<R[]> => {
   try {
-    return (await pool.query<R>({ name, text, values })).rows;
+    return (await acrossWorkspaces(pool).query<R>({ name, text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }

@@ -149,7 +149,21 @@ describe('reserving', () => {
 
   it('finds its own commit when the response was lost, with and without the cache', async () => {
     const toLose = new Set(['budget_commit', 'commit']);
+    const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+    type Callback = (error: Error | null, result: unknown) => void;
     // The server commits, and the connection breaks before the answer arrives.
+    const losing = (client: pg.PoolClient) => (query: { name?: string } | string, callback?: Callback) => {
+      const isLost = (): boolean => toLose.delete(typeof query === 'string' ? query : (query.name ?? ''));
+      const send = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
+      if (callback)
+        return send(query, (error: Error | null, result: unknown) =>
+          callback(isLost() ? reset : error, result),
+        );
+      return send(query).then((result) => {
+        if (isLost()) throw reset;
+        return result;
+      });
+    };
     const wrapPool = (pool: pg.Pool): pg.Pool =>
       new Proxy(pool, {
         get: (target, key) => {
@@ -161,15 +175,7 @@ describe('reserving', () => {
                 const value = Reflect.get(inner, name, inner) as unknown;
                 if (name !== 'query')
                   return typeof value === 'function' ? (value.bind(inner) as unknown) : value;
-                return async (text: unknown, ...rest: unknown[]) => {
-                  const result: unknown = await (inner.query as (...args: unknown[]) => Promise<unknown>)(
-                    text,
-                    ...rest,
-                  );
-                  if (toLose.delete((text as { name?: string }).name ?? String(text)))
-                    throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
-                  return result;
-                };
+                return losing(inner);
               },
             });
           };

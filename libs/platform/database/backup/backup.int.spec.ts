@@ -99,6 +99,8 @@ describe('a backup', () => {
     const agent = new pg.Client({ connectionString: database.urlFor('agent') });
     await agent.connect();
     await expect(agent.query('delete from events')).rejects.toMatchObject({ code: '42501' });
+    expect((await agent.query('select from events')).rowCount).toBe(0);
+    await agent.query(`set antiphon.workspace = '*'`);
     expect((await agent.query('select from events')).rowCount).toBe(1234);
     await agent.end();
     await expect(admin.query('delete from events')).rejects.toThrow('append-only');

@@ -17,6 +17,8 @@ export type OutcomeName = AcceptedOutcome | RejectedOutcome;
 /** Details of a rejected request; its error carries them as data. */
 export interface RejectionDetail {
   readonly category?: string;
+  /** Scope of an idempotency claim. */
+  readonly scope?: string;
   readonly eventId?: string;
   readonly streamId?: string;
   readonly expected?: number;
@@ -51,6 +53,10 @@ export const createRejection = (
       });
     }
     case 'not_owner':
+      if (detail.scope !== undefined)
+        return forbidden('LOG.NOT_OWNER', `this service may not claim keys under ${detail.scope}`, {
+          data: { scope: detail.scope },
+        });
       return forbidden('LOG.NOT_OWNER', `this service may not append to category ${detail.category}`, {
         data: { category: detail.category },
       });

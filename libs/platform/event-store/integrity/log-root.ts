@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { ALL_WORKSPACES, setWorkspaceSql, translateDatabaseError } from '@antiphon/database';
 
 /** Last event of an event stream at some position of the log; `hash` in hex. */
 export interface StreamHead {
@@ -91,7 +91,9 @@ export const readLogRoot = async (pool: pg.Pool, at: string): Promise<LogRoot> =
   });
   let broken: Error | undefined;
   try {
-    await client.query('begin isolation level repeatable read, read only');
+    await client.query(
+      `begin isolation level repeatable read, read only; ${setWorkspaceSql(ALL_WORKSPACES)}`,
+    );
     const root = await readLogRootInTransaction(client, at);
     await client.query('commit');
     return root;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { createPipelinedPool, createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPipelinedPool, createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
 import { createPostgresEventStore, type HandleEvents, runProjection } from '@antiphon/event-store';
 import { createTestDatabase, freshStream, type TestDatabase, toStream, until } from '@antiphon/testing';
@@ -32,10 +32,8 @@ describe('the move of a checkpoint', () => {
     );
     await admin.query('grant select, insert on seen to antiphon_agent');
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec' });
-    [mine, others] = [1, 2].map(() => createPipelinedPool(pool, { prelude: PROJECTION_PRELUDE })) as [
-      pg.Pool,
-      pg.Pool,
-    ];
+    const options = { prelude: PROJECTION_PRELUDE, workspace: ALL_WORKSPACES };
+    [mine, others] = [1, 2].map(() => createPipelinedPool(pool, options)) as [pg.Pool, pg.Pool];
     await append();
   }, 60_000);
   afterAll(async () => {
@@ -43,7 +41,7 @@ describe('the move of a checkpoint', () => {
     await database.drop();
   }, 60_000);
   beforeEach(async () => {
-    name = `spec-${randomUUID()}`;
+    name = `agent-spec-${randomUUID()}`;
     await ensureCheckpoint(pool, name);
   });
 

@@ -88,7 +88,7 @@ describe('an event that a projection cannot apply', () => {
     outcome = (mark, times) => (mark === 'poison' ? new Error(`try ${times}: it is poison`) : undefined);
     await admin.query('delete from spec_counts');
     counts = {
-      ...{ name: `spec-${randomUUID()}`, service: 'agent', categories: ['session'] },
+      ...{ name: `agent-spec-${randomUUID()}`, service: 'agent', categories: ['session'] },
       ...{ tables: [{ name: 'spec_counts' }], handle: picky },
     };
   });

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { isAppError } from '@antiphon/kernel';
 import type { RecordedEvent } from '../event-store.port.js';
 
@@ -121,7 +121,7 @@ export const listParked = async (
   pool: pg.Pool,
   { projection, streamId }: { readonly projection?: string; readonly streamId?: string } = {},
 ): Promise<readonly ParkedStream[]> => {
-  const { rows } = await pool
+  const { rows } = await acrossWorkspaces(pool)
     .query<ParkedStreamRow>(LIST_SQL, [projection ?? null, streamId ?? null])
     .catch((error: unknown) => {
       throw translateDatabaseError(error);

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { observeGauges } from '@antiphon/observability';
 import { createLogReader } from '../read/log-reader.js';
 import type { ProjectionDefinition } from './projection-definition.js';
@@ -38,7 +38,7 @@ export const readProgress = async (
   client: pg.Pool | pg.ClientBase,
   { name, writtenWithAppend }: Pick<ProjectionDefinition, 'name' | 'writtenWithAppend'>,
 ): Promise<ProjectionProgress> => {
-  const { rows } = await client.query<ProgressRow>(PROGRESS_SQL, [name]);
+  const { rows } = await acrossWorkspaces(client).query<ProgressRow>(PROGRESS_SQL, [name]);
   const row = rows[0];
   if (row === undefined) throw new Error('the log has no head: the database is not migrated');
   const head = Number(row.head);
@@ -115,7 +115,7 @@ export const observeProjectionLag = (
       const position = readPosition();
       const lag = Math.max(0, (await createLogReader(pool).headPosition()) - position);
       report('antiphon_projection_lag_events', lag, { projection });
-      const { rows } = await pool.query<{ parked: number }>(PARKED_COUNT_SQL, [projection]);
+      const { rows } = await acrossWorkspaces(pool).query<{ parked: number }>(PARKED_COUNT_SQL, [projection]);
       report('antiphon_projection_parked_streams', rows[0]?.parked ?? 0, { projection });
     },
   );

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { inTransaction } from '@antiphon/database';
+import { acrossWorkspaces, inTransaction } from '@antiphon/database';
 import type { Logger } from '@antiphon/observability';
 import type { RecordedEvent } from '../event-store.port.js';
 import { createLogReader } from '../read/log-reader.js';
@@ -130,7 +130,7 @@ export const replayParked = async (
   { streamId, onlyDue = false }: ReplayFilter = {},
 ): Promise<ReplayResult> => {
   const values = [source.name, streamId ?? null, onlyDue];
-  const { rows } = await source.pool.query<ParkedRow>(PARKED_SQL, values);
+  const { rows } = await acrossWorkspaces(source.pool).query<ParkedRow>(PARKED_SQL, values);
   const stillParked: StillParked[] = [];
   let replayed = 0;
   for (const row of rows) {
@@ -181,7 +181,8 @@ export class ProjectionRetries {
   }
 
   private async readNextDelay(): Promise<number | null> {
-    const { rows } = await this.source.pool.query<{ ms: number | null }>(NEXT_SQL, [this.source.name]);
+    const queries = acrossWorkspaces(this.source.pool);
+    const { rows } = await queries.query<{ ms: number | null }>(NEXT_SQL, [this.source.name]);
     const ms = rows[0]?.ms ?? null;
     return ms === null ? null : Math.max(0, ms);
   }

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { transient } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import {
@@ -41,7 +41,9 @@ describe('a projection', () => {
     );
     await admin.query('grant select, insert on seen to antiphon_agent');
     await admin.end();
-    pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 8 });
+    pool = createPool({
+      ...{ url: database.urlFor('agent'), applicationName: 'spec', max: 8, workspace: ALL_WORKSPACES },
+    });
     store = createPostgresEventStore(pool, { onAppended: () => wakes.forEach((wake) => wake()) });
   }, 60_000);
   afterAll(async () => {
@@ -52,7 +54,7 @@ describe('a projection', () => {
   beforeEach(() => {
     wakes = new Set();
     running = [];
-    name = `spec-${randomUUID()}`;
+    name = `agent-spec-${randomUUID()}`;
   });
   afterEach(() => Promise.all(running.map((one) => one.stop())));
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createPipelinedPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPipelinedPool } from '@antiphon/database';
 import { backoffDelay, createWakeSignal, isAppError, transient } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { type BatchResult, runBatch } from './projection-batch.js';
@@ -112,7 +112,9 @@ class ProjectionRunner implements RunningProjection {
   constructor(private readonly options: ProjectionOptions) {
     const { pool, name, categories, handle, logger, batchSize = 500, retryDelaysMs } = options;
     // Retries are rare and wait for the disk, so they use the shared pool.
-    this.ownPool = createPipelinedPool(pool, { prelude: PROJECTION_PRELUDE, logger });
+    this.ownPool = createPipelinedPool(pool, {
+      ...{ prelude: PROJECTION_PRELUDE, workspace: ALL_WORKSPACES, logger },
+    });
     this.source = { pool: this.ownPool, name, categories, handle, batchSize, retryDelaysMs };
     this.retries = new ProjectionRetries({ ...this.source, pool }, logger);
     this.pollMs = options.pollMs ?? 1_000;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { acrossWorkspaces, inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { WorkspaceQueries } from '@antiphon/database';
 import { notFound } from '@antiphon/kernel';
 import type { EventStore, ReadLogOptions, ReadStreamOptions } from '../event-store.port.js';
 import { archivedBefore, EVENT_COLUMNS, type EventRow, toEvent } from './event-row.js';
@@ -7,7 +8,7 @@ import { archivedBefore, EVENT_COLUMNS, type EventRow, toEvent } from './event-r
 type Queryable = pg.Pool | pg.ClientBase;
 
 const query = async <Row extends pg.QueryResultRow>(
-  db: Queryable,
+  db: WorkspaceQueries,
   name: string,
   text: string,
   values: unknown[],
@@ -86,10 +87,14 @@ export type LogReader = Pick<
   logEpoch(): Promise<number>;
 };
 
-/** Creates the read half of the log, on a pool or inside a transaction. */
-export const createLogReader = (db: Queryable): LogReader => {
+/**
+ * Creates the read half of the log, on a pool or inside a transaction. Reads of a stream see its
+ * workspace alone; reads by position belong to system readers and see all of them.
+ */
+export const createLogReader = (pool: Queryable): LogReader => {
+  const everywhere = acrossWorkspaces(pool);
   const readNumber = async (name: string, text: string, values: unknown[] = []): Promise<number> => {
-    const [row] = await query<{ value: string }>(db, name, text, values);
+    const [row] = await query<{ value: string }>(everywhere, name, text, values);
     return Number(row?.value ?? 0);
   };
   return {
@@ -97,21 +102,25 @@ export const createLogReader = (db: Queryable): LogReader => {
       const { fromVersion = 1, limit = null, backwards = false } = options;
       const name = backwards ? 'antiphon_read_stream_back' : 'antiphon_read_stream';
       const values = [workspace, streamId, fromVersion, limit];
-      const rows = await query<EventRow>(db, name, streamSql(backwards), values);
+      const rows = await query<EventRow>(inWorkspace(pool, workspace), name, streamSql(backwards), values);
       return requireComplete(rows, options).map(toEvent);
     },
     readLog: async ({ after, limit, categories }: ReadLogOptions) => {
       const rows = categories
-        ? await query<EventRow>(db, 'antiphon_read_categories', LOG_OF_CATEGORIES_SQL, [
+        ? await query<EventRow>(everywhere, 'antiphon_read_categories', LOG_OF_CATEGORIES_SQL, [
             after,
             limit,
             categories,
           ])
-        : await query<EventRow>(db, 'antiphon_read_log', LOG_SQL, [after, limit]);
+        : await query<EventRow>(everywhere, 'antiphon_read_log', LOG_SQL, [after, limit]);
       return requireNotArchived(rows).map(toEvent);
     },
-    streamVersion: (workspace, streamId) =>
-      readNumber('antiphon_stream_version', VERSION_SQL, [workspace, streamId]),
+    streamVersion: async (workspace, streamId) => {
+      const values = [workspace, streamId];
+      const db = inWorkspace(pool, workspace);
+      const [row] = await query<{ value: string }>(db, 'antiphon_stream_version', VERSION_SQL, values);
+      return Number(row?.value ?? 0);
+    },
     headPosition: () => readNumber('antiphon_head_position', HEAD_SQL),
     basePosition: () => readNumber('antiphon_base_position', BASE_SQL),
     logEpoch: () => readNumber('antiphon_log_epoch', EPOCH_SQL),

@@ -19,6 +19,7 @@ import { STREAMS, ensureStream, openJetStreamManager } from '../link/streams.js'
 let server: TestNatsServer;
 let database: TestDatabase;
 let pool: pg.Pool;
+let memoryPool: pg.Pool;
 let store: EventStore & EventStorePg;
 let leases: LeaseStore;
 let link: NatsLink;
@@ -90,12 +91,13 @@ describe('relay', () => {
   beforeAll(async () => {
     [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
+    memoryPool = createPool({ url: database.urlFor('memory'), applicationName: 'relay-spec', max: 2 });
     store = createPostgresEventStore(pool, { onAppended: () => createLogNotifier(link)() });
-    leases = createLeaseStore(pool);
+    leases = createLeaseStore(memoryPool);
   });
   afterAll(async () => {
     await store.close();
-    await pool.end();
+    await Promise.all([pool.end(), memoryPool.end()]);
     await Promise.all([server.remove(), database.drop()]);
   });
   beforeEach(async () => {

@@ -4,7 +4,7 @@ import { appendFile, copyFile, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
 import {
   archiveEvents,
@@ -61,7 +61,9 @@ describe('a rebuild', () => {
     admin = createPool({ url: database.url, applicationName: 'spec' });
     await admin.query(`create table spec_counts (stream_id text primary key, events bigint not null, last bigint not null);
       grant select on spec_counts to antiphon_reader; grant select, insert, update on spec_counts to antiphon_agent`);
-    pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 8 });
+    pool = createPool({
+      ...{ url: database.urlFor('agent'), applicationName: 'spec', max: 8, workspace: ALL_WORKSPACES },
+    });
     store = createPostgresEventStore(pool);
     for (let n = 0; n < 60; n++) await append(undefined, 1 + (n % 40));
   }, 60_000);
@@ -72,7 +74,7 @@ describe('a rebuild', () => {
   });
   beforeEach(async () => {
     counts = {
-      name: `spec-${randomUUID()}`,
+      name: `agent-spec-${randomUUID()}`,
       service: 'agent',
       categories: ['session'],
       tables: [{ name: 'spec_counts' }],

@@ -18,7 +18,7 @@ export const shadowTable = (name: string): string => `pg_temp.${pg.escapeIdentif
 const PARKED = 'projection_parked';
 
 // Temporary tables have no planner statistics, so sequential scans are switched off.
-const SETTINGS = `set role ${FOLDING_ROLE}; set statement_timeout = '${STATEMENT_TIMEOUT}'; set jit = off;
+const SETTINGS = `set role ${FOLDING_ROLE}; set antiphon.workspace = '*'; set statement_timeout = '${STATEMENT_TIMEOUT}'; set jit = off;
   set idle_in_transaction_session_timeout = '1min'; set synchronous_commit = off; set temp_buffers = '64MB'; set enable_seqscan = off`;
 
 /**
