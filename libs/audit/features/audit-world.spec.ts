@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect } from '@jest/globals';
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { createPool, inTransaction } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool, inTransaction } from '@antiphon/database';
 import {
   canonicalJson,
   createPostgresEventStore,
@@ -40,7 +40,10 @@ export const inAuditWorld = (): void => {
   beforeEach(async () => {
     database = await createTestDatabase();
     admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
-    reader = createPool({ url: database.urlFor('reader'), applicationName: 'spec-audit', max: 1 });
+    reader = createPool({
+      ...{ url: database.urlFor('reader'), applicationName: 'spec-audit' },
+      ...{ max: 1, workspace: ALL_WORKSPACES },
+    });
     const forAgent = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 2 });
     forMetering = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 2 });
     pools = [admin, reader, forAgent, forMetering];

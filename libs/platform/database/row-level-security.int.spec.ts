@@ -25,6 +25,7 @@ const LITERALS: Readonly<Record<string, string>> = {
   _int8: `'{}'`,
 };
 const SPECIAL: Readonly<Record<string, string>> = {
+  'api_keys.status': `'active'`,
   'budget_reservations.status': `'reserved'`,
   'events.position': `(select coalesce(max(position), 0) + 1 from events)`,
 };

@@ -110,6 +110,38 @@ export interface ReadLogOptions {
   readonly categories?: readonly string[];
 }
 
+/** Bytes of event data in a page, unless its reader names another bound. */
+export const PAGE_BYTES = 8 * 1024 * 1024;
+
+/** Bounds of a page. It has at least one event, and ends with the event that reaches `maxBytes`. */
+export interface PageBounds {
+  readonly limit: number;
+  /** Bytes of event data; default `PAGE_BYTES`. An event has at most 1 MiB. */
+  readonly maxBytes?: number;
+}
+
+export interface StreamPageOptions extends PageBounds {
+  /** First version to return, from 1. */
+  readonly fromVersion?: number;
+  /** Exclusive. */
+  readonly beforeVersion?: number;
+  /** Returns the newest event first. */
+  readonly backwards?: boolean;
+}
+
+export interface LogPageOptions extends PageBounds {
+  /** Exclusive. */
+  readonly after: number;
+  readonly categories?: readonly string[];
+}
+
+/** Some events in order. Memory is bounded by bytes, not by a number of events. */
+export interface EventPage {
+  readonly events: RecordedEvent[];
+  /** True if the page ended at one of its bounds, so that more events may follow. */
+  readonly hasMore: boolean;
+}
+
 /**
  * The append-only log, with optimistic concurrency. Every method rejects with an AppError:
  * - `LOG.VERSION_CONFLICT`: a stream has another version (data has streamId, expected, actual).
@@ -126,12 +158,17 @@ export interface EventStore {
    * Joins concurrent appends in one batch (group commit); a conflict fails only its own request.
    */
   append(request: AppendRequest): Promise<AppendResult>;
+  /** Reads a stream that is known to be small, or a few of its events. */
   readStream(workspace: string, streamId: string, options?: ReadStreamOptions): Promise<RecordedEvent[]>;
+  /** Reads a page of a stream of any size. */
+  readStreamPage(workspace: string, streamId: string, options: StreamPageOptions): Promise<EventPage>;
   /**
    * Reads events in order of position. Rejects with `LOG.ARCHIVED` when events after `after` may be
    * archived (see `basePosition`).
    */
   readLog(options: ReadLogOptions): Promise<RecordedEvent[]>;
+  /** Reads a page of the log as `readLog` does. */
+  readLogPage(options: LogPageOptions): Promise<EventPage>;
   /** Returns the version of a stream, 0 if it does not exist. */
   streamVersion(workspace: string, streamId: string): Promise<number>;
   /** Returns the position after which the log is complete; events up to it may be archived. */

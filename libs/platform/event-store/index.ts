@@ -8,18 +8,23 @@ export type {
   AppendRequest,
   AppendResult,
   EventMetadata,
+  EventPage,
   EventStore,
   Fence,
   IdempotencyClaim,
   Lease,
   LeaseAttempt,
   LeaseStore,
+  LogPageOptions,
   NewEvent,
+  PageBounds,
   ReadLogOptions,
   ReadStreamOptions,
   RecordedEvent,
   StreamAppend,
+  StreamPageOptions,
 } from './event-store.port.js';
+export { PAGE_BYTES } from './event-store.port.js';
 export { renderProof, verifyProof } from './integrity/event-proof.js';
 export type { EventProof } from './integrity/event-proof.js';
 export { canonicalJson, genesisHash, hashEvent, verifyChain } from './integrity/event-hash.js';
@@ -65,6 +70,7 @@ export { createMemoryLeaseStore } from './memory-lease-store.js';
 export type { MemoryLeaseStore } from './memory-lease-store.js';
 export { createPostgresEventStore } from './postgres-event-store.js';
 export type { EventStorePg, PostgresEventStoreOptions } from './postgres-event-store.js';
+export { readBackwards } from './read/read-backwards.js';
 export { createLeaseStore } from './postgres-lease-store.js';
 export type {
   HandleEvents,

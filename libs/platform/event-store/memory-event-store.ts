@@ -7,12 +7,15 @@ import {
   type RejectionDetail,
 } from './append/append-outcome.js';
 import { type PreparedAppend, prepareAppend, type PreparedEvent } from './append/prepare-append.js';
-import type {
-  AppendRequest,
-  AppendResult,
-  EventMetadata,
-  EventStore,
-  RecordedEvent,
+import {
+  type AppendRequest,
+  type AppendResult,
+  type EventMetadata,
+  type EventPage,
+  type EventStore,
+  PAGE_BYTES,
+  type PageBounds,
+  type RecordedEvent,
 } from './event-store.port.js';
 import { canonicalJson, genesisHash, hashEvent } from './integrity/event-hash.js';
 import type { MemoryLeaseStore } from './memory-lease-store.js';
@@ -58,6 +61,20 @@ const copy = (events: readonly RecordedEvent[]): RecordedEvent[] => structuredCl
 const categoryOfScope = (scope: string): string => {
   const noun = scope.slice(scope.lastIndexOf('/') + 1).split('.')[0] ?? '';
   return { turn: 'session', credential: 'key' }[noun] ?? noun;
+};
+
+const toPage = (
+  events: readonly RecordedEvent[],
+  { limit, maxBytes = PAGE_BYTES }: PageBounds,
+): EventPage => {
+  const page: RecordedEvent[] = [];
+  let bytes = 0;
+  for (const event of events) {
+    if (page.length === limit || bytes >= maxBytes) break;
+    page.push(event);
+    bytes += Buffer.byteLength(JSON.stringify(event.data));
+  }
+  return { events: copy(page), hasMore: page.length === limit || bytes >= maxBytes };
 };
 
 /** Events and claims of an in-memory log, with the checks that `antiphon_append` makes in SQL. */
@@ -108,6 +125,18 @@ class MemoryLog implements Omit<EventStore, 'append'> {
   readonly readLog: EventStore['readLog'] = async ({ after, limit, categories }) => {
     const isWanted = ({ category }: RecordedEvent) => categories?.includes(category) ?? true;
     return copy(this.events.slice(after).filter(isWanted).slice(0, limit));
+  };
+
+  readonly readStreamPage: EventStore['readStreamPage'] = async (workspace, streamId, options) => {
+    const { fromVersion = 1, beforeVersion = Infinity, backwards = false } = options;
+    const stream = this.streams.get(streamKey(workspace, streamId)) ?? [];
+    const events = stream.slice(fromVersion - 1, beforeVersion - 1);
+    return toPage(backwards ? events.reverse() : events, options);
+  };
+
+  readonly readLogPage: EventStore['readLogPage'] = async (options) => {
+    const isWanted = ({ category }: RecordedEvent) => options.categories?.includes(category) ?? true;
+    return toPage(this.events.slice(options.after).filter(isWanted), options);
   };
 
   readonly streamVersion: EventStore['streamVersion'] = async (workspace, streamId) =>
@@ -202,8 +231,11 @@ export interface MemoryEventStore extends EventStore {
 export const createMemoryEventStore = (options: MemoryEventStoreOptions = {}): MemoryEventStore => {
   const { clock = systemClock, leases, onAppended, owns = () => true } = options;
   const log = new MemoryLog(leases);
-  const { readStream, readLog, streamVersion, basePosition, headPosition } = log;
-  const reads = { readStream, readLog, streamVersion, basePosition, headPosition };
+  const { readStream, readStreamPage, readLog, readLogPage, streamVersion, basePosition, headPosition } = log;
+  const reads = {
+    ...{ readStream, readStreamPage, readLog, readLogPage },
+    ...{ streamVersion, basePosition, headPosition },
+  };
 
   const forOwner = (isOwned: (category: string) => boolean): EventStore => ({
     append: async (request) => {

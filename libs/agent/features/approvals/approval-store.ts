@@ -4,6 +4,7 @@ import type { ApproverRole } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { failpoint, isAppError } from '@antiphon/kernel';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -58,22 +59,16 @@ const PAGE = 500;
  * null if there is none: the approval is open, or the end of its turn closed it.
  */
 export const readApprovalEnd = async (
-  store: Pick<EventStore, 'streamVersion' | 'readStream'>,
+  store: Pick<EventStore, 'readStreamPage'>,
   workspace: string,
   sessionId: string,
   approvalId: string,
 ): Promise<ApprovalEnd | null> => {
-  const stream = sessionStream(sessionId);
-  for (let before = await store.streamVersion(workspace, stream); before > 0; before -= PAGE) {
-    const fromVersion = Math.max(1, before - PAGE + 1);
-    const limit = before - fromVersion + 1;
-    const events = await store.readStream(workspace, stream, { fromVersion, limit });
-    for (const event of events.reverse()) {
-      if (!event.type.startsWith('Approval') || event.data['approvalId'] !== approvalId) continue;
-      const parsed = ApprovalEvent.parse(upcast(event));
-      if (parsed.type === ApprovalRequested.shape.type.value) return null;
-      if (parsed.type !== 'ApprovalEscalated') return parsed as ApprovalEnd;
-    }
+  for await (const event of readBackwards(store, workspace, sessionStream(sessionId), PAGE)) {
+    if (!event.type.startsWith('Approval') || event.data['approvalId'] !== approvalId) continue;
+    const parsed = ApprovalEvent.parse(upcast(event));
+    if (parsed.type === ApprovalRequested.shape.type.value) return null;
+    if (parsed.type !== 'ApprovalEscalated') return parsed as ApprovalEnd;
   }
   return null;
 };

@@ -28,14 +28,14 @@ export interface CutAt {
 
 const PAGE = 500;
 
-type Source = Pick<EventStore, 'readStream'>;
+type Source = Pick<EventStore, 'readStreamPage'>;
 
 async function* eventsOf(store: Source, workspace: string, sessionId: string): AsyncGenerator<RecordedEvent> {
   for (let after = 0; ;) {
     const options = { fromVersion: after + 1, limit: PAGE };
-    const events = await store.readStream(workspace, sessionStream(sessionId), options);
+    const { events, hasMore } = await store.readStreamPage(workspace, sessionStream(sessionId), options);
     yield* events;
-    if (events.length < PAGE) return;
+    if (!hasMore) return;
     after += events.length;
   }
 }

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
 import { acrossWorkspaces, createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
-import type { EventStore, NewEvent, ReadStreamOptions } from '@antiphon/event-store';
+import type { EventStore, NewEvent, StreamPageOptions } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
@@ -19,7 +19,7 @@ const now = '2026-11-21T12:00:00.000Z';
 let database: TestDatabase;
 let pool: pg.Pool;
 let store: EventStore;
-let reads: (ReadStreamOptions | undefined)[] = [];
+let reads: StreamPageOptions[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -34,9 +34,9 @@ afterAll(async () => {
 const logFor = (form = window) =>
   createSessionLog(
     {
-      readStream: (space, stream, options) => {
+      readStreamPage: (space, stream, options) => {
         reads.push(options);
-        return store.readStream(space, stream, options);
+        return store.readStreamPage(space, stream, options);
       },
     },
     createSessionSnapshots(pool, foldSignature(form)),
@@ -78,7 +78,7 @@ describe('a session of thousands of events', () => {
     reads = [];
     const first = await logFor().load(workspace, sessionId);
     expect(first).toMatchObject({ version: 2_401, state: { attempt: 1_200, open: null } });
-    expect(reads.map((options) => options?.fromVersion)).toEqual([1, 1_001, 2_001]);
+    expect(reads.map(({ fromVersion }) => fromVersion)).toEqual([1, 1_001, 2_001]);
 
     const turnId = randomUUID();
     const requested = event('TurnRequested', { turnId, content: 'more', requestedAt: now });
@@ -86,7 +86,7 @@ describe('a session of thousands of events', () => {
     await store.append({ workspace, streams });
     reads = [];
     const second = await logFor().load(workspace, sessionId);
-    expect(reads.map((options) => options?.fromVersion)).toEqual([2_402]);
+    expect(reads.map(({ fromVersion }) => fromVersion)).toEqual([2_402]);
     expect(second).toMatchObject({
       version: 2_402,
       state: { open: { turnId } },

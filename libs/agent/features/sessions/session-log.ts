@@ -42,22 +42,23 @@ export interface SessionLog {
 }
 
 export const createSessionLog = (
-  store: Pick<EventStore, 'readStream'>,
+  store: Pick<EventStore, 'readStreamPage'>,
   snapshots: SessionSnapshots,
   window: RecentWindow,
 ): SessionLog => {
   const decider = sessionDecider(window);
   const advance = advanceFold(decider.evolve);
-  const readPage = async (workspace: string, sessionId: string, after: number): Promise<FoldedEvent[]> => {
+  const readPage = async (workspace: string, sessionId: string, after: number) => {
     const options = { fromVersion: after + 1, limit: PAGE };
-    return (await store.readStream(workspace, sessionStream(sessionId), options)).map(toFolded);
+    const { events, hasMore } = await store.readStreamPage(workspace, sessionStream(sessionId), options);
+    return { page: events.map(toFolded), hasMore };
   };
   const readAfter: SessionLog['readAfter'] = async (workspace, sessionId, { version }) => {
     const events: FoldedEvent[] = [];
     for (let isFull = true; isFull;) {
-      const page = await readPage(workspace, sessionId, version + events.length);
+      const { page, hasMore } = await readPage(workspace, sessionId, version + events.length);
       events.push(...page);
-      isFull = page.length === PAGE;
+      isFull = hasMore;
     }
     return events;
   };
@@ -65,9 +66,9 @@ export const createSessionLog = (
     let fold = (await snapshots.read(workspace, sessionId)) ?? emptyFold;
     const from = fold.version;
     for (let isFull = true; isFull;) {
-      const page = await readPage(workspace, sessionId, fold.version);
+      const { page, hasMore } = await readPage(workspace, sessionId, fold.version);
       fold = advance(fold, page).fold;
-      isFull = page.length === PAGE;
+      isFull = hasMore;
     }
     if (fold.version - from >= SNAPSHOT_EVERY) await snapshots.write(workspace, sessionId, fold);
     return fold;

@@ -4,6 +4,7 @@ import type { TurnEndStatus } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionState } from '@antiphon/agent-domain';
+import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
@@ -74,12 +75,8 @@ export class CancelTurn {
   private async readStatus(workspace: string, sessionId: string, turnId: string): Promise<TurnEndStatus> {
     const { store } = this.deps;
     const stream = sessionStream(sessionId);
-    for (let before = await store.streamVersion(workspace, stream); before > 0; before -= PAGE) {
-      const fromVersion = Math.max(1, before - PAGE + 1);
-      const events = await store.readStream(workspace, stream, { fromVersion, limit: PAGE });
-      const end = events.find(({ type, data }) => isTurnEnd(type) && data['turnId'] === turnId);
-      if (end && isTurnEnd(end.type)) return TURN_END_STATUS[end.type];
-    }
+    for await (const { type, data } of readBackwards(store, workspace, stream, PAGE))
+      if (isTurnEnd(type) && data['turnId'] === turnId) return TURN_END_STATUS[type];
     throw notFound('TURN.NOT_FOUND', `this session has no turn ${turnId}`);
   }
 }

@@ -61,16 +61,18 @@ const callsOfTurn = async (
   turnId: string,
 ): Promise<readonly RecordedCall[]> => {
   const calls = new Map<string, RecordedCall>();
-  for (let after = origin.version; ; after += PAGE) {
-    const options = { fromVersion: after + 1, limit: PAGE };
-    const stream = sessionStream(origin.sessionId);
-    const page = (await store.readStream(workspace, stream, options)).map(toFolded);
-    for (const { event } of page) {
+  const stream = sessionStream(origin.sessionId);
+  for (let after = origin.version; ;) {
+    const { events, hasMore } = await store.readStreamPage(workspace, stream, {
+      ...{ fromVersion: after + 1, limit: PAGE },
+    });
+    for (const { event } of events.map(toFolded)) {
       if (!('turnId' in event.data) || event.data.turnId !== turnId) continue;
       if (isTurnEnd(event.type)) return [...calls.values()];
       trackCall(calls, event);
     }
-    if (page.length < PAGE) return [...calls.values()];
+    if (!hasMore) return [...calls.values()];
+    after += events.length;
   }
 };
 

@@ -3,6 +3,7 @@ import type { SessionEventOf } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import type { CallOutcome } from '@antiphon/contracts/metering';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
+import { readBackwards } from '@antiphon/event-store';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import type { Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
@@ -169,16 +170,10 @@ export const findOutcome = async (
 ): Promise<CallOutcome | CallState> => {
   const { workspace, reservationId, sessionId } = open;
   const stream = sessionStream(sessionId);
-  let below = (await store.streamVersion(workspace, stream)) + 1;
-  for (let size = FIRST_PAGE; below > 1; size = PAGE) {
-    const fromVersion = Math.max(1, below - size);
-    const page = await store.readStream(workspace, stream, { fromVersion, limit: below - fromVersion });
-    for (const event of page.toReversed()) {
-      if (isEndOf(event, reservationId)) return parse(event);
-      const state = stateAtStart(event, open);
-      if (state) return state;
-    }
-    below = fromVersion;
+  for await (const event of readBackwards(store, workspace, stream, PAGE, FIRST_PAGE)) {
+    if (isEndOf(event, reservationId)) return parse(event);
+    const state = stateAtStart(event, open);
+    if (state) return state;
   }
   return 'never_started';
 };

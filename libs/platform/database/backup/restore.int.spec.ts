@@ -15,6 +15,7 @@ import { createTestDatabase, until } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { migrate } from '../migrate.js';
 import { createPool } from '../pool.js';
+import { acrossWorkspaces } from '../workspace.js';
 import { backupDatabase } from './backup-database.js';
 import { holdDatabase } from './hold-database.js';
 import { listRestores, restoreDatabase, resumeRestore, undoRestore } from './restore-database.js';
@@ -230,7 +231,7 @@ describe('a restore', () => {
     proceed.resolve();
     await restoring;
     await (await waiting).release();
-    expect((await pool.query('select from events')).rowCount).toBe(30);
+    expect((await acrossWorkspaces(pool).query('select from events')).rowCount).toBe(30);
     await pool.end();
   });
 

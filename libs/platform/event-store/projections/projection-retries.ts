@@ -41,23 +41,31 @@ interface ParkedRow {
   readonly tries: number;
 }
 
-/** Reads a parked stream from its failed event to the checkpoint: events that were not applied. */
-const readMissedEvents = async (
+const PAGE = 500;
+
+/** Yields a parked stream from its failed event to the checkpoint: events that were not applied. */
+async function* readMissedEvents(
   client: pg.ClientBase,
-  row: ParkedRow,
+  { workspace, stream_id: streamId, position: failed }: ParkedRow,
   checkpoint: number,
-): Promise<RecordedEvent[]> => {
-  const events = await createLogReader(client).readStream(row.workspace, row.stream_id);
-  return events.filter(({ position }) => position >= Number(row.position) && position <= checkpoint);
-};
+): AsyncGenerator<RecordedEvent, void, undefined> {
+  const log = createLogReader(client);
+  let fromVersion = 1;
+  for (let hasMore = true; hasMore;) {
+    const page = await log.readStreamPage(workspace, streamId, { fromVersion, limit: PAGE });
+    yield* page.events.filter(({ position }) => position >= Number(failed) && position <= checkpoint);
+    fromVersion += page.events.length;
+    hasMore = page.hasMore;
+  }
+}
 
 /** Applies events one by one and returns the first that fails. Those before it stay applied. */
 const applyUntilFailure = async (
   client: pg.ClientBase,
   { handle }: ReplaySource,
-  events: readonly RecordedEvent[],
+  events: AsyncIterable<RecordedEvent>,
 ): Promise<ParkedEvent | null> => {
-  for (const event of events) {
+  for await (const event of events) {
     await client.query('savepoint antiphon_event');
     try {
       await handle(client, [event]);
@@ -111,7 +119,7 @@ const replayStream = (
     const [row] = (await client.query<ParkedRow>(ROW_SQL, key)).rows;
     if (row === undefined) return 'skipped';
     if (onlyDue && (row.position !== seen.position || row.tries !== seen.tries)) return 'skipped';
-    const failed = await applyUntilFailure(client, source, await readMissedEvents(client, row, checkpoint));
+    const failed = await applyUntilFailure(client, source, readMissedEvents(client, row, checkpoint));
     if (failed) return recordFailure(client, source, row, failed);
     await client.query(`delete from projection_parked where ${KEY}`, key);
     return 'replayed';

@@ -1,6 +1,6 @@
 import { translateDatabaseError } from '@antiphon/database';
-import type { RecordedEvent } from '../event-store.port.js';
-import { archivedBefore, EVENT_COLUMNS, type EventRow, toEvent } from '../read/event-row.js';
+import { PAGE_BYTES, type RecordedEvent } from '../event-store.port.js';
+import { archivedBefore, isPageFull, type PagedRow, pageSql, toEvent } from '../read/event-row.js';
 import { epochChanged } from './projection-checkpoint.js';
 import type { ProjectionSource } from './projection-definition.js';
 
@@ -40,13 +40,15 @@ const SNAPSHOT_SQL = `with at as materialized (
       exists (select from projection_parked where projection = $1) as parked,
       case when c.position = $2 then $3::bigint else coalesce(c.position, 0) end as after
     from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1)
-  select at.*, e.* from at left join lateral (
-    select ${EVENT_COLUMNS} from events
-    where position > at.after and position <= at.after + ${MAX_RANGE} and category = any ($4)
-    order by position limit $5) e on true
+  select at.*, e.* from at left join lateral (${pageSql(
+    `where position > at.after and position <= at.after + ${MAX_RANGE} and category = any ($4)
+      order by position limit $5`,
+    'position',
+    String(PAGE_BYTES),
+  )}) e on true
   order by e.position`;
 
-interface SnapshotRow extends Omit<EventRow, 'position'> {
+interface SnapshotRow extends Omit<PagedRow, 'position'> {
   readonly checkpoint: string;
   readonly epoch: string;
   readonly log_epoch: string;
@@ -65,9 +67,10 @@ const toSnapshot = (name: string, limit: number, rows: readonly SnapshotRow[]): 
   if (first.epoch !== first.log_epoch && position > 0)
     throw epochChanged(name, Number(first.epoch), Number(first.log_epoch));
   if (after < Number(first.base)) throw archivedBefore(Number(first.base));
-  const events = rows.flatMap((row) => (row.position === null ? [] : [toEvent(row as EventRow)]));
+  const page = rows.flatMap((row) => (row.position === null ? [] : [row as PagedRow]));
+  const events = page.map(toEvent);
   const end = Math.max(after, Math.min(head, after + MAX_RANGE));
-  const upTo = events.length < limit ? end : (events.at(-1)?.position ?? end);
+  const upTo = isPageFull(page, { limit }) ? (events.at(-1)?.position ?? end) : end;
   return { position, epoch: Number(first.log_epoch), events, upTo, head, hasParkedStreams: first.parked };
 };
 

@@ -1,5 +1,6 @@
 import { type AppError, type JsonObject, notFound } from '@antiphon/kernel';
-import type { EventMetadata, RecordedEvent } from '../event-store.port.js';
+import { PAGE_BYTES } from '../event-store.port.js';
+import type { EventMetadata, PageBounds, RecordedEvent } from '../event-store.port.js';
 
 /** A row of `events` as `pg` returns it. */
 export interface EventRow {
@@ -19,6 +20,34 @@ export interface EventRow {
 
 export const EVENT_COLUMNS = `position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
   data, metadata, recorded_at, hash`;
+
+/**
+ * Bytes of an event's data as the client receives it. Only compressed data must be read for it: its
+ * stored size says nothing, because a repetitive text is compressed a hundredfold.
+ */
+export const EVENT_BYTES = `case when pg_column_compression(data) is null then pg_column_size(data)
+  else octet_length(data::text) end`;
+
+/** A row of a page, with the bytes of the page up to and with it. */
+export interface PagedRow extends EventRow {
+  readonly bytes_so_far: string;
+}
+
+/**
+ * Returns SQL for a page of events: `selection` (a condition, an order and a limit), cut after the
+ * row that reaches `maxBytes`. Rows are numbered by `order`.
+ */
+export const pageSql = (selection: string, order: string, maxBytes: string): string =>
+  `select ${EVENT_COLUMNS}, bytes_so_far from (
+    select *, sum(bytes) over (order by ${order} rows unbounded preceding) as bytes_so_far
+    from (select ${EVENT_COLUMNS}, ${EVENT_BYTES} as bytes from events ${selection}) limited) summed
+  where bytes_so_far - bytes < ${maxBytes}`;
+
+/** True if a page of these rows ended at one of its bounds. */
+export const isPageFull = (
+  rows: readonly PagedRow[],
+  { limit, maxBytes = PAGE_BYTES }: PageBounds,
+): boolean => rows.length === limit || Number(rows.at(-1)?.bytes_so_far ?? 0) >= maxBytes;
 
 export const toEvent = (row: EventRow): RecordedEvent => ({
   position: Number(row.position),

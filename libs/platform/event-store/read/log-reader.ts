@@ -2,8 +2,24 @@ import type pg from 'pg';
 import { acrossWorkspaces, inWorkspace, translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import { notFound } from '@antiphon/kernel';
-import type { EventStore, ReadLogOptions, ReadStreamOptions } from '../event-store.port.js';
-import { archivedBefore, EVENT_COLUMNS, type EventRow, toEvent } from './event-row.js';
+import {
+  type EventPage,
+  type EventStore,
+  type LogPageOptions,
+  PAGE_BYTES,
+  type ReadLogOptions,
+  type ReadStreamOptions,
+  type StreamPageOptions,
+} from '../event-store.port.js';
+import {
+  archivedBefore,
+  EVENT_COLUMNS,
+  type EventRow,
+  isPageFull,
+  type PagedRow,
+  pageSql,
+  toEvent,
+} from './event-row.js';
 
 type Queryable = pg.Pool | pg.ClientBase;
 
@@ -33,6 +49,18 @@ const streamSql = (isBackwards: boolean): string =>
    order by stream_version ${isBackwards ? 'desc' : 'asc'} limit $4)
    union all (select ${ARCHIVED_COLUMNS} from archived_streams where workspace = $1 and stream_id = $2 and to_version >= $3
    order by to_version desc limit 1)`;
+
+const streamPageSql = (order: string): string =>
+  `(${pageSql(
+    `where workspace = $1 and stream_id = $2 and stream_version >= $3 and stream_version < $4
+      order by stream_version ${order} limit $5`,
+    `stream_version ${order}`,
+    '$6',
+  )} order by stream_version ${order})
+   union all (select ${ARCHIVED_COLUMNS}, null from archived_streams where workspace = $1 and stream_id = $2
+     and to_version >= $3 and to_version < $4 order by to_version desc limit 1)`;
+const STREAM_PAGE_SQL = streamPageSql('asc');
+const STREAM_PAGE_BACK_SQL = streamPageSql('desc');
 
 const refuseArchived = ({
   stream_id: streamId,
@@ -68,7 +96,14 @@ const logSql = (condition: string): string =>
 const LOG_SQL = logSql('');
 const LOG_OF_CATEGORIES_SQL = logSql('and category = any ($3)');
 
-const requireNotArchived = (rows: EventRow[]): EventRow[] => {
+const logPageSql = (condition: string): string =>
+  `(${pageSql(`where position > $1 ${condition} order by position limit $2`, 'position', '$3')} order by position)
+   union all (select null::bigint, null, null, null, base_position, null::uuid, null, null::integer, null::jsonb, null::jsonb,
+     null::timestamptz, null::bytea, null from log_head where id = 1 and base_position > $1)`;
+const LOG_PAGE_SQL = logPageSql('');
+const LOG_PAGE_OF_CATEGORIES_SQL = logPageSql('and category = any ($4)');
+
+const requireNotArchived = <Row extends EventRow>(rows: Row[]): Row[] => {
   const archived = findArchivedRow(rows);
   if (archived === undefined) return rows;
   throw archivedBefore(Number(archived.stream_version));
@@ -82,9 +117,47 @@ const EPOCH_SQL = 'select epoch as value from log_head where id = 1';
 
 export type LogReader = Pick<
   EventStore,
-  'readStream' | 'readLog' | 'streamVersion' | 'headPosition' | 'basePosition'
+  | 'readStream'
+  | 'readStreamPage'
+  | 'readLog'
+  | 'readLogPage'
+  | 'streamVersion'
+  | 'headPosition'
+  | 'basePosition'
 > & {
   logEpoch(): Promise<number>;
+};
+
+const MAX_VERSION = Number.MAX_SAFE_INTEGER;
+
+/** Reads a page of a stream. An archived part is refused unless the page ended before it. */
+const readStreamPage = async (
+  db: WorkspaceQueries,
+  workspace: string,
+  streamId: string,
+  options: StreamPageOptions,
+): Promise<EventPage> => {
+  const { fromVersion = 1, beforeVersion = MAX_VERSION, limit, maxBytes = PAGE_BYTES, backwards } = options;
+  const [name, text] = backwards
+    ? ['antiphon_stream_page_back', STREAM_PAGE_BACK_SQL]
+    : ['antiphon_stream_page', STREAM_PAGE_SQL];
+  const values = [workspace, streamId, fromVersion, beforeVersion, limit, maxBytes];
+  const rows = await query<PagedRow>(db, name, text, values);
+  const archived = findArchivedRow(rows);
+  const events = archived === undefined ? rows : rows.slice(0, -1);
+  const hasMore = isPageFull(events, options);
+  if (archived !== undefined && !(backwards && hasMore)) refuseArchived(archived);
+  return { events: events.map(toEvent), hasMore };
+};
+
+const readLogPage = async (db: WorkspaceQueries, options: LogPageOptions): Promise<EventPage> => {
+  const { after, limit, maxBytes = PAGE_BYTES, categories } = options;
+  const [name, text] = categories
+    ? ['antiphon_category_page', LOG_PAGE_OF_CATEGORIES_SQL]
+    : ['antiphon_log_page', LOG_PAGE_SQL];
+  const values = [after, limit, maxBytes, ...(categories ? [categories] : [])];
+  const rows = requireNotArchived(await query<PagedRow>(db, name, text, values));
+  return { events: rows.map(toEvent), hasMore: isPageFull(rows, options) };
 };
 
 /**
@@ -105,6 +178,9 @@ export const createLogReader = (pool: Queryable): LogReader => {
       const rows = await query<EventRow>(inWorkspace(pool, workspace), name, streamSql(backwards), values);
       return requireComplete(rows, options).map(toEvent);
     },
+    readStreamPage: (workspace, streamId, options) =>
+      readStreamPage(inWorkspace(pool, workspace), workspace, streamId, options),
+    readLogPage: (options) => readLogPage(everywhere, options),
     readLog: async ({ after, limit, categories }: ReadLogOptions) => {
       const rows = categories
         ? await query<EventRow>(everywhere, 'antiphon_read_categories', LOG_OF_CATEGORIES_SQL, [

@@ -5,7 +5,7 @@ import { callWhileConnected } from '../link/nats-link.js';
 import type { NatsLink } from '../link/nats-link.js';
 import { JETSTREAM_CODES, STREAMS, ensureStream, jetstreamErrorCode } from '../link/streams.js';
 
-export type LogForRelay = Pick<EventStore, 'readLog' | 'headPosition' | 'basePosition'>;
+export type LogForRelay = Pick<EventStore, 'readLog' | 'readLogPage' | 'headPosition' | 'basePosition'>;
 
 /** The JetStream management API and its connection. */
 export interface RelayTarget {

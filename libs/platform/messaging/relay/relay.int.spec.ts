@@ -5,7 +5,14 @@ import type { JetStreamManager } from '@nats-io/jetstream';
 import type pg from 'pg';
 import { createPool } from '@antiphon/database';
 import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
-import type { EventStore, EventStorePg, LeaseStore, RecordedEvent } from '@antiphon/event-store';
+import type {
+  EventStore,
+  EventStorePg,
+  LeaseStore,
+  LogPageOptions,
+  ReadLogOptions,
+  RecordedEvent,
+} from '@antiphon/event-store';
 import { silentLogger } from '@antiphon/observability';
 import { createTestDatabase, startNatsServer, until } from '@antiphon/testing';
 import type { TestDatabase, TestNatsServer } from '@antiphon/testing';
@@ -171,9 +178,10 @@ describe('relay', () => {
     const log = {
       headPosition: () => store.headPosition(),
       basePosition: () => store.basePosition(),
-      readLog: async (options: Parameters<EventStore['readLog']>[0]) => {
+      readLog: (options: ReadLogOptions) => store.readLog(options),
+      readLogPage: (options: LogPageOptions) => {
         batches.push({ ...options, position: relay?.status().position ?? null, limit: options.limit });
-        return store.readLog(options);
+        return store.readLogPage(options);
       },
     };
     relay = start('memory-1', { log, maxInFlight: 8 });

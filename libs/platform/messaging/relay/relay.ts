@@ -119,14 +119,14 @@ export class Relay {
   async #catchUp(from: number): Promise<number> {
     let position = from;
     while (this.#canPublish()) {
-      const events = await this.#log.readLog({ after: position, limit: this.#maxInFlight });
+      const { events, hasMore } = await this.#log.readLogPage({ after: position, limit: this.#maxInFlight });
       if (events.length === 0) break;
       await failpoint('relay.batch.read');
       await this.#publisher.publish(events);
       await failpoint('relay.batch.published');
       position = events.at(-1)?.position ?? position;
       this.#position = position;
-      if (events.length < this.#maxInFlight) break;
+      if (!hasMore) break;
     }
     return position;
   }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { EVENT_COLUMNS, type EventRow, toEvent } from '../../read/event-row.js';
+import { PAGE_BYTES } from '../../event-store.port.js';
+import { isPageFull, type PagedRow, pageSql, toEvent } from '../../read/event-row.js';
 import { applyInTransaction } from '../projection-batch.js';
 import type { ProjectionDefinition } from '../projection-definition.js';
 
@@ -20,8 +21,11 @@ export interface FoldOptions {
 
 const BATCH = 500;
 
-const PAGE_SQL = `select ${EVENT_COLUMNS} from events where position > $1 and position <= $2 and category = any ($3)
-  order by position limit ${BATCH}`;
+const PAGE_SQL = `${pageSql(
+  `where position > $1 and position <= $2 and category = any ($3) order by position limit ${BATCH}`,
+  'position',
+  String(PAGE_BYTES),
+)} order by position`;
 
 /**
  * Folds one batch within the caller's transaction. An event that fails is parked in the shadows.
@@ -33,10 +37,10 @@ const foldBatch = async (
   upTo: number,
 ): Promise<Fold> => {
   const values = [position, upTo, definition.categories];
-  const { rows } = await client.query<EventRow>({ name: 'antiphon_fold_page', text: PAGE_SQL, values });
+  const { rows } = await client.query<PagedRow>({ name: 'antiphon_fold_page', text: PAGE_SQL, values });
   const page = rows.map(toEvent);
   await applyInTransaction(definition, client, page);
-  const last = page.length < BATCH ? upTo : (page.at(-1)?.position ?? upTo);
+  const last = isPageFull(rows, { limit: BATCH }) ? (page.at(-1)?.position ?? upTo) : upTo;
   return { position: last, events: events + page.length };
 };
 
