@@ -1,4 +1,5 @@
 import { sessionStream } from '@antiphon/contracts/agent';
+import { inWorkspace } from '@antiphon/database';
 import type { Pool } from 'pg';
 
 /** Versions of the event streams of sessions. A session without events is absent. */
@@ -12,7 +13,7 @@ export const createVersionReader =
   (pool: Pool): ReadVersions =>
   async (workspace, sessionIds) => {
     const sessions = new Map(sessionIds.map((id) => [sessionStream(id), id]));
-    const { rows } = await pool.query<{ stream_id: string; version: string }>({
+    const { rows } = await inWorkspace(pool, workspace).query<{ stream_id: string; version: string }>({
       name: 'antiphon_session_versions',
       text: 'select stream_id, version from stream_heads where workspace = $1 and stream_id = any ($2)',
       values: [workspace, [...sessions.keys()]],

@@ -63,7 +63,7 @@ export const backupDatabase = async <Facts>(
   await createFolder(folder);
   const manifest = await inTransaction(pool, async (client): Promise<BackupManifest<Facts>> => {
     await client.query('set transaction isolation level repeatable read, read only');
-    // Fails instead of leaving rows out where a policy would hide them: a backup is made by the owner.
+    // Fails where a policy would hide rows: only the owner's backup is whole.
     await client.query('set local row_security = off');
     await client.query(
       `set local statement_timeout = '30min'; set local idle_in_transaction_session_timeout = '30min';
