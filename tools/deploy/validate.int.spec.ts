@@ -95,6 +95,13 @@ const manyMistakes: readonly Mistake[] = [
     /service gateway: publishes a port beyond loopback/,
   ],
   [
+    'a sandbox that reaches Temporal',
+    'docker-compose.yml',
+    '[postgres-sandbox, nats-sandbox, outside-sandbox]',
+    '[postgres-sandbox, nats-sandbox, outside-sandbox, temporal-agent]',
+    /service sandbox: reaches agent, nats, postgres, temporal, and needs nats, postgres/,
+  ],
+  [
     'an image that runs as root',
     'deploy/Dockerfile',
     'USER 10001:10001',

@@ -4,7 +4,20 @@ import { asList, problem } from './problem.mjs';
 
 const FILE = 'docker-compose.yml';
 const ENGINES = ['postgres', 'nats', 'temporal'];
-const PUBLISHED = ['gateway', 'temporal'];
+const PUBLISHED = ['gateway', 'temporal-ui'];
+/** Engines that each container talks to. It shares a network with these and with no other one. */
+const REACHES = {
+  gateway: ['postgres', 'nats', 'cli'],
+  agent: ['postgres', 'nats', 'temporal'],
+  sandbox: ['postgres', 'nats'],
+  metering: ['postgres', 'nats'],
+  memory: ['postgres', 'nats'],
+  migrate: ['postgres', 'temporal'],
+  cli: ['postgres', 'gateway'],
+  'temporal-ui': ['temporal'],
+};
+/** Containers that reach hosts outside, or are reached from there. */
+const OUTSIDE = ['gateway', 'agent', 'sandbox', 'temporal-ui'];
 
 /**
  * Returns true for a service that runs to its end, for which others wait; it has no health check.
@@ -15,7 +28,19 @@ const isJob = (name, services) =>
   );
 
 /** Returns true for a service that an operator starts by hand. */
-const isTool = ({ profiles }) => asList(profiles).includes('tools');
+const isTool = ({ profiles }) => asList(profiles).length > 0;
+
+const networksOf = ({ networks }) => Object.keys(networks ?? {});
+
+/** Returns the other containers that share a network with one. */
+const neighboursOf = (name, all) =>
+  Object.entries(all)
+    .filter(
+      ([other, service]) =>
+        other !== name && networksOf(service).some((network) => networksOf(all[name]).includes(network)),
+    )
+    .map(([other]) => other)
+    .sort();
 
 const isHealthChecked = ({ healthcheck }) =>
   healthcheck !== undefined &&
@@ -46,6 +71,11 @@ const RULES = [
     'has no memory limit',
   ({ image }) => !/:[^/:]+$/.test(image ?? '') && `image ${image} has no tag`,
   ({ image }) => /:latest$/.test(image ?? '') && `image ${image} can be another one tomorrow`,
+  (_service, name, all) => {
+    const wanted = REACHES[name] && [...REACHES[name]].sort().join(', ');
+    const actual = neighboursOf(name, all).join(', ');
+    return wanted !== undefined && actual !== wanted && `reaches ${actual}, and needs ${wanted}`;
+  },
   ({ ports }, name) =>
     asList(ports).length > 0 &&
     !PUBLISHED.includes(name) &&
@@ -65,6 +95,21 @@ const RULES = [
     'stores its data in no volume',
 ];
 
+/** Every network of two containers is internal; every other one belongs to one container. */
+const checkNetworks = ({ services = {}, networks = {} }) =>
+  Object.entries(networks).flatMap(([network, { internal }]) => {
+    const members = Object.keys(services).filter((name) => networksOf(services[name]).includes(network));
+    const isPair = members.length === 2 && internal === true;
+    const isOutside = members.length === 1 && !internal && OUTSIDE.includes(members[0]);
+    if (isPair || isOutside) return [];
+    return [
+      problem(
+        `${FILE}: network ${network}`,
+        `joins ${members.join(', ')}${internal ? '' : ' and is not internal'}`,
+      ),
+    ];
+  });
+
 const checkModel = ({ services = {} }) => [
   ...[...SERVICES, ...ENGINES, 'migrate']
     .filter((name) => services[name] === undefined)
@@ -83,5 +128,6 @@ export const checkCompose = (composeCheck, root) => {
   if (run.error !== undefined) throw run.error;
   const said = run.stderr.trim();
   if (run.status !== 0) return [problem(FILE, said)];
-  return [...(said === '' ? [] : [problem(FILE, said)]), ...checkModel(JSON.parse(run.stdout))];
+  const model = JSON.parse(run.stdout);
+  return [...(said === '' ? [] : [problem(FILE, said)]), ...checkModel(model), ...checkNetworks(model)];
 };

@@ -4,12 +4,17 @@ import { containersOf, selects, workloadsOf } from './workloads.mjs';
 
 /** Not made by make-secrets.mjs: providers' keys are the operator's own, and none may be needed. */
 const OPTIONAL_SECRETS = ['antiphon-providers'];
+/** Keys that a Secret may lack: without its key, the log is not signed, and the audit says so. */
+const OPTIONAL_KEYS = ['antiphon-memory/log-signing-key'];
 
 const ofKind = (documents, kind) => documents.filter((document) => document.kind === kind);
 const namesOf = (documents, kind) => new Set(ofKind(documents, kind).map(({ metadata }) => metadata.name));
 
 const secretProblem = (known, { name, key, optional }) => {
-  if (optional) return OPTIONAL_SECRETS.includes(name) ? undefined : `Secret ${name} may not be optional`;
+  if (optional)
+    return OPTIONAL_SECRETS.includes(name) || OPTIONAL_KEYS.includes(`${name}/${key}`)
+      ? undefined
+      : `Secret ${name} may not be optional`;
   if (known[name] === undefined) return `there is no Secret ${name}`;
   return key === undefined || key in known[name] ? undefined : `Secret ${name} has no key ${key}`;
 };

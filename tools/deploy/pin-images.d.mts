@@ -1,0 +1,2 @@
+export function findImages(text: string): { image: string; digest: string | undefined }[];
+export function pinImages(text: string, digestOf: (image: string) => string): string;
