@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { runCli, waitForValue, type CliRun } from './stack-under-test.js';
 
@@ -52,7 +53,8 @@ const called: string[] = [];
 
 const cli = (...args: string[]): Promise<CliRun> => {
   called.push(args.join(' '));
-  return runCli({ home: folder }, args, { ANTIPHON_HOME: home, ANTIPHON_CONFIG: config });
+  const env = { ANTIPHON_HOME: home, ANTIPHON_CONFIG: config, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
+  return runCli({ home: folder }, args, env);
 };
 
 /** Returns the names that a help text lists under `Commands:`. */
@@ -269,6 +271,21 @@ describe('the commands of an operator', () => {
     expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');
   });
 
+  it('events prove writes a proof that events verify accepts with the public key, offline', async () => {
+    const { events } = await runJson<{ events: { eventId: string }[] }>('events', 'list', '--limit', '1');
+    const [id, proof] = [events[0]?.eventId ?? '', join(folder, 'one.proof.json')];
+    await waitForValue('a root over the event', async () =>
+      (await cli('events', 'prove', id, '--out', proof)).code === 0 ? true : undefined,
+    );
+    const key = createPublicKey(readFileSync(join(home, 'credentials', 'log-signing.key')));
+    const publicKey = join(folder, 'log-signing.pub');
+    writeFileSync(publicKey, key.export({ type: 'spki', format: 'pem' }));
+    expect(await run('events', 'verify', proof, '--key', publicKey)).toMatch(/the proof holds\n$/);
+    writeFileSync(proof, readFileSync(proof, 'utf8').replace('"position":1,', '"position":2,'));
+    const changed = await cli('events', 'verify', proof, '--key', publicKey);
+    expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('the proof does not hold')]);
+  });
+
   it('events archive, archives and restore move closed streams out of the log and back', async () => {
     const archived = await runJson<{ archives: { events: number }[] }>(
       ...['events', 'archive', '--before', '999999999'],
@@ -283,14 +300,16 @@ describe('the commands of an operator', () => {
     expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
     const backup = join(folder, 'backup');
     expect(await run('backup', backup)).toMatch(
-      /rows of \d+ tables, 0 archive files\nthe log up to position \d+/,
+      /rows of \d+ tables, 0 archive files\nthe log up to position \d+[^]*\nsigned with the key [0-9a-f]{16}\n$/,
     );
     expect((await cli('down')).code).toBe(0);
     expect((await cli('status')).code).toBe(3);
     const restored = await cli('restore', backup);
     expect([restored.code, restored.stdout]).toEqual([
       0,
-      expect.stringMatching(/^restored: the log up to position \d+ \(.*\); epoch 2 begins\nlost: /),
+      expect.stringMatching(
+        /^restored: the log up to position \d+ \(.*\); epoch 2 begins\nverified: .*\nsigned: record \d+ .*\nlost: /,
+      ),
     ]);
   });
 });

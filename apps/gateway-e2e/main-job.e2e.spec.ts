@@ -9,6 +9,7 @@ import {
   readEvents,
   runCli,
   startStackWith,
+  waitForRoot,
   twoVendorConfig,
   waitForAccepted,
 } from './stack-under-test.js';
@@ -257,6 +258,7 @@ describe('the main job', () => {
     const [accepted] = await client.stream('chat.send', toPeer('archived', 'hello')).done();
     const { sessionId } = accepted?.data as { sessionId: string };
     await client.stream('chat.send', toPeer('newest', 'hello')).done();
+    await waitForRoot(stack);
     const left = await runCli(stack, ['events', 'archive', '--before', '999999999', '--json']);
     expect([left.code, left.stderr]).toEqual([0, '']);
     const { archives } = JSON.parse(left.stdout) as { archives: { events: number }[] };

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '@antiphon/kernel';
+import pg from 'pg';
 import type { FrameStream } from '@antiphon/testing/client';
 import { startStack, type StartStackOptions, type TestStack } from '@antiphon/testing/stack';
 
@@ -56,7 +57,22 @@ tools = ["calculator", "echo"]
 `;
 
 export const startStackWith = (config: string, scale: StartStackOptions['scale'] = {}): Promise<TestStack> =>
-  startStack({ config, scale, env: { E2E_PROVIDER_KEY: CANARY_KEY } });
+  startStack({ config, scale, env: { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' } });
+
+/** Waits until a signed root covers every event that the log has now. */
+export const waitForRoot = async ({ databaseUrl }: Pick<TestStack, 'databaseUrl'>): Promise<void> => {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const head = (await client.query<{ value: string }>('select max(position) as value from events')).rows[0];
+  try {
+    await waitForValue('a root over the whole log', async () => {
+      const { rowCount } = await client.query('select from log_roots where position >= $1', [head?.value]);
+      return rowCount === 0 ? undefined : true;
+    });
+  } finally {
+    await client.end();
+  }
+};
 
 /** Reads all matching events through the gateway, oldest first. */
 export const readEvents = async (

@@ -54,7 +54,9 @@ export const archive = (context: CommandContext, options: ArchiveCommandOptions)
     }
     const events = archives.reduce((sum, archived) => sum + archived.events, 0);
     const text =
-      events === 0 ? 'nothing to archive' : `${events} events moved to ${folder}; keep these files`;
+      events === 0
+        ? 'nothing to archive: no closed stream is old enough, or no signed root covers one yet'
+        : `${events} events moved to ${folder}; keep these files`;
     context.output.result({ folder, archives }, text);
   });
 
