@@ -3,6 +3,8 @@ import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { projectRuns } from './runs/agent-runs.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
 
+export { compareSnapshots } from './sessions/compare-snapshots.js';
+
 /** Rows of sessions and approvals, for sweeps and lists. */
 export const agentSessions: ProjectionDefinition = {
   name: 'agent-sessions',

@@ -1,3 +1,4 @@
+import { compareSnapshots } from '@antiphon/agent-features/projections';
 import { auditLog } from '@antiphon/audit-features';
 import type {
   AuditReport,
@@ -89,10 +90,11 @@ const isIncomplete = (error: unknown): boolean =>
  * Creates the comparisons of every projection with the fold of the log and its archives, on the
  * audit's snapshot.
  */
-const createProjectionAudits = (pool: pg.Pool, archives: string): readonly ProjectionAudit[] =>
-  allProjections.map((definition) => ({
+const createProjectionAudits = (pool: pg.Pool, archives: string): readonly ProjectionAudit[] => [
+  { name: 'session-snapshots', compare: compareSnapshots },
+  ...allProjections.map((definition) => ({
     name: definition.name,
-    compare: async (client) => {
+    compare: async (client: pg.ClientBase) => {
       // The audit's own connection is idle while another one compares.
       await client.query('set local idle_in_transaction_session_timeout = 0');
       const { rows } = await client.query<{ snapshot: string }>('select pg_export_snapshot() as snapshot');
@@ -105,7 +107,8 @@ const createProjectionAudits = (pool: pg.Pool, archives: string): readonly Proje
         throw error;
       }
     },
-  }));
+  })),
+];
 
 /** Adds the checks of NATS and Temporal to a report of the log. */
 const auditEngines = async (

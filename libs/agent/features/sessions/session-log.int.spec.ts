@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
-import { acrossWorkspaces, createPool } from '@antiphon/database';
+import { acrossWorkspaces, createPool, inTransaction } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, NewEvent, StreamPageOptions } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
+import { compareSnapshots } from './compare-snapshots.js';
 import { emptyFold } from './session-fold.js';
 import { createSessionLog, createSessionSnapshots, foldSignature, SNAPSHOT_EVERY } from './session-log.js';
 
@@ -137,5 +138,34 @@ describe('a session of thousands of events', () => {
     await expect(logFor().load(workspace, sessionId)).rejects.toMatchObject({
       code: 'SESSION.EVENT_UNKNOWN',
     });
+  });
+});
+
+describe('the audit of snapshots', () => {
+  const compareAsReader = async () => {
+    const reader = createPool({ url: database.urlFor('reader'), applicationName: 'spec-audit', max: 1 });
+    try {
+      return await inTransaction(reader, (client) => compareSnapshots(client));
+    } finally {
+      await reader.end();
+    }
+  };
+
+  it('finds a snapshot that is not the fold of its events, and names the session', async () => {
+    const owner = createPool({ url: database.url, applicationName: 'spec-owner', max: 1 });
+    await owner.query('delete from agent_session_snapshots');
+    const sessionId = await longSession(300);
+    await logFor().load(workspace, sessionId);
+    expect(await compareAsReader()).toEqual({ rows: 1, differences: [] });
+    await owner.query(`update agent_session_snapshots set fold = jsonb_set(fold, '{state,attempt}', '299')`);
+    expect(await compareAsReader()).toEqual({
+      rows: 1,
+      differences: [`the snapshot of session ${sessionId} at version 601 is not the fold of its events`],
+    });
+    await owner.query(
+      `update agent_session_snapshots set version = 700, fold = jsonb_set(fold, '{version}', '700')`,
+    );
+    expect((await compareAsReader()).differences[0]).toContain('the log has 601 of its events');
+    await owner.end();
   });
 });
