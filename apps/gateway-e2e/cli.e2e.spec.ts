@@ -184,6 +184,33 @@ describe('antiphon key and antiphon workspace', () => {
   });
 });
 
+describe('antiphon credential and antiphon key rotate-master', () => {
+  const SECRET = 'sk-canary-credential-90aa1b2c3d4e';
+
+  it('store the key of a provider from a file, show it nowhere, and encrypt it under a new key', async () => {
+    const file = join(folder, 'provider.key');
+    writeFileSync(file, `${SECRET}\n`);
+    const stored = await run('credential', 'set', 'scripted', '--file', file);
+    expect(stored).toMatch(/^scripted: stored, encrypted under the master key [0-9a-f]{16}\n$/);
+    const rotated = await run('key', 'rotate-master');
+    expect(rotated).toMatch(/^master key [0-9a-f]{16}: 1 data keys wrapped, 0 remain\n$/);
+    const listed = await run('credential', 'list');
+    expect(listed).toContain(/master key (\w+)/.exec(rotated)?.[1] ?? 'none');
+    expect(stored + rotated + listed).not.toContain(SECRET);
+    expect(
+      readFileSync(join(home, 'credentials', 'master.key'), 'utf8')
+        .trim()
+        .split('\n'),
+    ).toHaveLength(1);
+    expect(await run('credential', 'remove', 'scripted')).toBe('scripted: removed\n');
+    expect((await cli('credential', 'set', 'none', '--file', file)).stderr).toContain(
+      'no provider with this name',
+    );
+    for (const name of ['agent-1', 'gateway-1'])
+      expect(readFileSync(join(home, 'logs', `${name}.log`), 'utf8')).not.toContain(SECRET);
+  });
+});
+
 describe('antiphon workflow and antiphon run', () => {
   it('validate, save and list a workflow, and start it by its id', async () => {
     expect(await run('workflow', 'validate', EXAMPLE)).toBe(

@@ -48,6 +48,7 @@ export const homeLayout = (/** @type {string} */ home) => ({
   postgresFile: join(home, 'postgres.json'),
   credentials: join(home, 'credentials'),
   adminKeyFile: join(home, 'credentials', 'admin.key'),
+  masterKeyFile: join(home, 'credentials', 'master.key'),
   databaseUrlFile: join(home, 'credentials', 'database.url'),
   natsUsersFile: join(home, 'credentials', 'nats-users.json'),
   secretsFile: join(home, 'credentials', 'secrets.json'),

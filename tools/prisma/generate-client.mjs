@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
  * The log, the ledger and the projections are not in it: they use `pg`. Does nothing while neither
  * the schema nor Prisma has changed.
  */
-const OPERATIONAL = ['base.prisma', 'identity.prisma'];
+const OPERATIONAL = ['base.prisma', 'credentials.prisma', 'identity.prisma'];
 
 const root = join(import.meta.dirname, '../..');
 const output = join(root, 'libs/platform/prisma-client/generated');

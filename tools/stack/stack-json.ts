@@ -48,6 +48,8 @@ export interface StackJson {
     readonly temporalUi?: string;
   };
   readonly adminKeyFile: string;
+  /** Master keys of stored credentials, the newest first. */
+  readonly masterKeyFile: string;
   /** Files of mode 600 with the owner's database URL, and the NATS users with passwords (JSON). */
   readonly credentials: { readonly databaseUrlFile: string; readonly natsUsersFile: string };
   readonly logs: string;

@@ -4,6 +4,7 @@ import { addBackup } from './backup/backup.command.js';
 import { findGateway, type AddressOptions } from './connection/gateway-address.js';
 import { addApprovals } from './gateway/approvals.command.js';
 import { addChat } from './gateway/chat.command.js';
+import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
 import { addRun } from './gateway/run.command.js';
@@ -42,6 +43,7 @@ const COMMANDS = [
   addApprovals,
   addKey,
   addWorkspace,
+  addCredential,
   addSession,
   addEvents,
   addAudit,

@@ -64,6 +64,8 @@ export interface ModelRequest extends ModelPrompt {
   /** Aborts the call. The adapter closes the provider's connection and throws `cancelled`. */
   readonly signal: AbortSignal;
   readonly streaming: boolean;
+  /** Workspace whose stored key the call uses; absent in tests of adapters. */
+  readonly workspace?: string;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
+import { createPrismaClient } from '@antiphon/prisma-client';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { readTemporalServer } from '@antiphon/temporal';
 import { AgentPlatform } from './agent-platform.js';
@@ -20,6 +21,9 @@ import { ListAgents } from './sessions/list-agents.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
+import { CredentialStore } from './credentials/credential-store.js';
+import { Credentials } from './credentials/credentials.handler.js';
+import { createMasterKeyReader } from './credentials/master-keys.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
 import { providersInUse } from './providers/provider-settings.js';
@@ -83,6 +87,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
 @Module({
   controllers: [
     AnswerApproval,
+    Credentials,
     ReadApprovals,
     SubmitTurn,
     CancelTurn,
@@ -97,9 +102,23 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   providers: [
     AgentPlatform,
     {
-      provide: MODELS,
+      provide: CredentialStore,
       inject: [AgentPlatform],
-      useFactory: ({ config, env }: AgentPlatform): Models => createModels(config, env),
+      useFactory: ({ pool, env, clock, ids }: AgentPlatform) =>
+        new CredentialStore({
+          prisma: createPrismaClient(pool),
+          masterKeys: createMasterKeyReader(env),
+          clock,
+          ids,
+        }),
+    },
+    {
+      provide: MODELS,
+      inject: [AgentPlatform, CredentialStore],
+      useFactory: ({ config, env }: AgentPlatform, credentials: CredentialStore): Models =>
+        createModels(config, env, {
+          readStoredKey: (workspace, provider) => credentials.read(workspace, provider),
+        }),
     },
     {
       provide: TurnEndWatcher,

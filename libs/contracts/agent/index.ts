@@ -1,5 +1,6 @@
 export * from './approval-events.js';
 export * from './approval-requests.js';
+export * from './credential-requests.js';
 export * from './events.js';
 export { FORK_PURPOSES } from './fork-events.js';
 export type { BelievedFact, RecalledTurn } from './fork-events.js';

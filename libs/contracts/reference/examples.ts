@@ -179,3 +179,10 @@ export const WORKSPACE = {
   createdBy: 'key/a2b3c4d5e6f7g2h3',
   createdAt: '2026-11-22T10:15:00.000Z',
 } as const;
+
+export const CREDENTIAL = {
+  provider: 'anthropic',
+  masterKeyId: '4d1f0c6f8a3b2e57',
+  createdBy: 'key/a2b3c4d5e6f7g2h3',
+  createdAt: '2026-11-22T10:16:00.000Z',
+} as const;

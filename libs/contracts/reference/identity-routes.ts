@@ -1,4 +1,11 @@
 import { z } from 'zod';
+import {
+  CredentialView,
+  listCredentials,
+  ProviderSecret,
+  removeCredential,
+  rotateMasterKey,
+} from '../agent/index.js';
 import { PageQuery } from '../gateway/index.js';
 import {
   CreateKeyBody,
@@ -10,7 +17,7 @@ import {
   RotateKeyBody,
   WorkspaceView,
 } from '../keys/index.js';
-import { ISSUED_KEY, KEY, WORKSPACE } from './examples.js';
+import { CREDENTIAL, ISSUED_KEY, KEY, WORKSPACE } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 const ByKeyId = z.object({ id: KeyId.describe('Id of the key, without its secret.') });
@@ -113,5 +120,69 @@ export const WORKSPACE_ROUTES = {
     query: PageQuery,
     reply: { schema: z.object({ workspaces: z.array(WorkspaceView), nextCursor: NextCursor }) },
     example: { reply: { workspaces: [WORKSPACE], nextCursor: null } },
+  }),
+} as const;
+
+const ByProvider = z.object({
+  provider: z.string().min(1).max(64).describe('Name of a configured provider.'),
+});
+
+/** Routes of `/api/v1/credentials`. */
+export const CREDENTIAL_ROUTES = {
+  listCredentials: defineRoute({
+    method: 'get',
+    path: '/api/v1/credentials',
+    tag: 'Credentials',
+    summary: 'List stored credentials',
+    description: 'Returns the providers of the caller’s workspace that have a stored key, without the keys.',
+    access: 'credentials:manage',
+    reply: { schema: listCredentials.reply },
+    example: { reply: { credentials: [CREDENTIAL] } },
+  }),
+  setCredential: defineRoute({
+    method: 'put',
+    path: '/api/v1/credentials/{provider}',
+    tag: 'Credentials',
+    summary: 'Store the key of a provider',
+    description:
+      'Encrypts and stores a key for the caller’s workspace. It replaces the key before it and is used within a second. ' +
+      'A stored key wins over the environment variable of the provider.',
+    access: 'credentials:manage',
+    params: ByProvider,
+    body: z.strictObject({ secret: ProviderSecret }),
+    reply: { schema: CredentialView },
+    example: {
+      params: { provider: 'anthropic' },
+      body: { secret: 'the-key-of-the-provider' },
+      reply: CREDENTIAL,
+    },
+    problems: {
+      404: 'no provider with this name is configured',
+      422: 'the agent service has no master key',
+    },
+  }),
+  removeCredential: defineRoute({
+    method: 'delete',
+    path: '/api/v1/credentials/{provider}',
+    tag: 'Credentials',
+    summary: 'Remove the stored key of a provider',
+    description: 'Removes a stored key. `removed` is false if there was none.',
+    access: 'credentials:manage',
+    params: ByProvider,
+    reply: { schema: removeCredential.reply },
+    example: { params: { provider: 'anthropic' }, reply: { removed: true } },
+  }),
+  rotateMasterKey: defineRoute({
+    method: 'post',
+    path: '/api/v1/credentials/rotate-master',
+    tag: 'Credentials',
+    summary: 'Wrap data keys by the newest master key',
+    description:
+      'Wraps up to 100 data keys by the newest master key of the agent service. Repeat it until `remaining` is 0. ' +
+      'It needs `credentials:manage` in the workspace `default`.',
+    access: 'credentials:manage',
+    reply: { schema: rotateMasterKey.reply },
+    example: { reply: { masterKeyId: CREDENTIAL.masterKeyId, rewrapped: 3, remaining: 0 } },
+    problems: { 403: 'the caller is not of the workspace `default`' },
   }),
 } as const;

@@ -1,13 +1,13 @@
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
-import { KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
-export { KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName } from './socket-methods.js';
@@ -24,4 +24,5 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
   RUN_ROUTES,
   KEY_ROUTES,
   WORKSPACE_ROUTES,
+  CREDENTIAL_ROUTES,
 ].flatMap((routes) => Object.values<HttpRoute>(routes));

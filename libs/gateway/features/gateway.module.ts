@@ -35,6 +35,7 @@ import { approvalMethods, ApprovalsController } from './http/approvals.controlle
 import { EventsController } from './http/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
+import { CredentialsController } from './identity/credentials.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
@@ -102,6 +103,7 @@ const methodsProvider: Provider = {
   controllers: [
     AgentsController,
     ApprovalsController,
+    CredentialsController,
     EventsController,
     KeysController,
     ReferenceController,

@@ -60,6 +60,8 @@ export interface ProviderConfig {
   readonly baseUrl: string | null;
   /** Name of the environment variable. Only the provider adapter reads its value. */
   readonly apiKeyEnv: string | null;
+  /** True if the key is a stored credential, so that the variable may be unset. */
+  readonly storedKey?: boolean;
 }
 
 export interface AgentConfig {

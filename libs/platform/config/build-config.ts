@@ -111,6 +111,7 @@ const provider = (item: Item<'providers'>): ProviderConfig => ({
   kind: item.kind,
   baseUrl: item.base_url,
   apiKeyEnv: item.api_key_env ?? DEFAULT_KEY_ENV[item.kind] ?? null,
+  storedKey: item.stored_key,
 });
 
 const defaultModel = ({ kind }: ProviderConfig): string => DEFAULT_MODELS[kind] ?? '';

@@ -182,6 +182,7 @@ const checkProviders = (list: ProblemList, file: File, env: Environment | null):
       list.add([...path, 'kind'], { message: `the kind ${kind} is not available in this version` });
     const configured = textOf(table, 'api_key_env');
     const variable = configured ?? DEFAULT_KEY_ENV[kind as ProviderKind] ?? null;
+    if (table['stored_key'] === true) continue;
     if (env === null || variable === null || !/^\w{1,128}$/.test(variable) || isSet(env, variable)) continue;
     list.add(configured === null ? path : [...path, 'api_key_env'], {
       message: `the environment variable ${variable}, which holds this provider's key, is not set`,

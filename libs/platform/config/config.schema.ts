@@ -53,6 +53,10 @@ const Provider = z.strictObject({
   )
     .nullable()
     .default(null),
+  stored_key: bool(
+    'whether the key is a stored credential, so that its variable may be unset',
+    'stored_key = true',
+  ).default(false),
 });
 
 const Fallback = hint(

@@ -4,7 +4,7 @@ import { PrismaClient, type Prisma } from './generated/client.js';
 import { translatePrismaError } from './prisma-error.js';
 
 /** Operational tables within one transaction. Other tables of the schema use `pg`. */
-export type OperationalTables = Pick<Prisma.TransactionClient, 'apiKey' | 'workspace' | '$queryRaw'>;
+export type OperationalTables = Pick<Prisma.TransactionClient, 'apiKey' | 'providerCredential' | 'workspace'>;
 
 /** Prisma Client of this process. */
 export type OperationalClient = PrismaClient;

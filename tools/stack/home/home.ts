@@ -94,6 +94,9 @@ const ensureAdminKey = (file: string): void => {
 /** Returns the home's credentials. Generates them and the admin key at the first start. */
 export const ensureCredentials = (paths: HomeLayout): Credentials => {
   ensureAdminKey(paths.adminKeyFile);
+  // Never replaced: it encrypts the credentials in the database.
+  if (!existsSync(paths.masterKeyFile))
+    writeFileAtomic(paths.masterKeyFile, `${randomBytes(32).toString('base64url')}\n`);
   const known = readJson(paths.secretsFile) as Credentials | null;
   if (known !== null) return known;
   const credentials = generateCredentials();

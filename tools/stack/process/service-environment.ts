@@ -38,7 +38,7 @@ const FOR_ALL =
 
 /** Variables that one service inherits besides. Every other variable stays with the supervisor. */
 const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
-  gateway: /^ANTIPHON_(GATEWAY_TOKEN|MASTER_KEY|MASTER_KEY_FILE)$/,
+  gateway: /^ANTIPHON_(GATEWAY_TOKEN|BOOTSTRAP_KEY)$/,
   agent:
     /^(ANTIPHON_(ARCHIVE_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
   sandbox: /^$/,
@@ -64,10 +64,18 @@ const configurationOf = ({ file, folder, problem, config }: ServiceConfiguration
   ...(config.providers[0] === undefined ? {} : { ANTIPHON_DEFAULT_PROVIDER: config.providers[0].kind }),
 });
 
-/** The gateway makes the home's admin key valid, unless the operator names another file. */
-const bootstrapKeyFile = (home: string, env: Environment): Environment => ({
-  ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || homeLayout(home).adminKeyFile,
-});
+/**
+ * Returns the key files of the home that a service reads, unless the operator names others. The
+ * gateway makes the admin key valid. The agent encrypts credentials by the master key.
+ */
+const keyFilesOf = ({ service, home }: ServiceSettings, env: Environment): Environment => {
+  const { adminKeyFile, masterKeyFile } = homeLayout(home);
+  if (service === 'gateway')
+    return { ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || adminKeyFile };
+  if (service === 'agent')
+    return { ANTIPHON_MASTER_KEY_FILE: env['ANTIPHON_MASTER_KEY_FILE'] || masterKeyFile };
+  return {};
+};
 
 /** Returns the environment of one service process: an allow-list, and its own credentials. */
 export const serviceEnvironment = (settings: ServiceSettings, env: Environment): Environment => ({
@@ -85,7 +93,7 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
   ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,
   ANTIPHON_TEMPORAL_ADDRESS: settings.connections.temporalAddress,
-  ...(settings.service === 'gateway' ? bootstrapKeyFile(settings.home, env) : {}),
+  ...keyFilesOf(settings, env),
   ...(settings.connections.temporalUi === null
     ? {}
     : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),

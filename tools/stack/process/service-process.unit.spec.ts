@@ -79,7 +79,7 @@ describe('the environment of a service', () => {
   it.each<[string, readonly ServiceName[]]>([
     ['ANTHROPIC_API_KEY', ['agent']],
     ['ANTIPHON_GATEWAY_TOKEN', ['gateway']],
-    ['ANTIPHON_MASTER_KEY_FILE', ['gateway', 'agent']],
+    ['ANTIPHON_MASTER_KEY_FILE', ['agent']],
     ['ANTIPHON_LOG_SIGNING_KEY_FILE', ['memory']],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', SERVICES],
     ['FAILPOINTS', SERVICES],

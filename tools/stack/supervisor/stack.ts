@@ -121,6 +121,7 @@ export class Stack {
       engines: { postgres: postgres.entry(), nats: nats.entry(), temporal: temporal.entry() },
       urls: { gateway: gateways[0] ?? null, gateways, ...(temporalUi === null ? {} : { temporalUi }) },
       adminKeyFile: paths.adminKeyFile,
+      masterKeyFile: paths.masterKeyFile,
       credentials: { databaseUrlFile: paths.databaseUrlFile, natsUsersFile: paths.natsUsersFile },
       logs: paths.logs,
     };

@@ -122,7 +122,7 @@ Examples:
   antiphon key rotate k7f3a2q5zr4mwx6b --overlap 1h
   antiphon key revoke k7f3a2q5zr4mwx6b`;
 
-/** Adds `antiphon key create|list|revoke|rotate`. */
+/** Adds `antiphon key create|list|revoke|rotate|rotate-master`. */
 export const addKey = (program: Command, context: ContextOf): void => {
   const key = program
     .command('key')
@@ -158,4 +158,12 @@ export const addKey = (program: Command, context: ContextOf): void => {
     .action((id: string, options: { overlap: string }, command: Command) =>
       rotate(context(command), id, options),
     );
+  key
+    .command('rotate-master')
+    .description('give stored credentials a new master key; repeat it after an interruption')
+    .addHelpText('after', '\nExample:\n  antiphon key rotate-master')
+    .action(async (_: unknown, command: Command) => {
+      const { rotateMaster } = await import('./rotate-master.js');
+      await rotateMaster(context(command));
+    });
 };

@@ -1,13 +1,15 @@
 import { ModelFailure, type ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig, ProviderConfig } from '@antiphon/config';
+import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { invalid } from '@antiphon/kernel';
+import { readKeyForCall, type ReadStoredKey } from '../credentials/provider-secrets.js';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
 import { baseUrlOf, keyOf, needsKey, type Environment, type ProviderKey } from './provider-settings.js';
 import { completeRedacted, needlesOf } from './redact-output.js';
 import { loadScenarios } from './scripted/scenario.js';
 import { createScriptedAdapter } from './scripted/scripted.adapter.js';
-import { createRedactor } from './transport/error-text.js';
+import { createRedactor, type Redact } from './transport/error-text.js';
 import { createConnections, createHttpTransport } from './transport/http-transport.js';
 import type { HttpTransport } from './transport/http-transport.js';
 import { DEFAULT_PROVIDER_LIMITS } from './transport/provider-call.js';
@@ -18,6 +20,8 @@ export interface ModelsOptions {
   readonly limits?: Partial<ProviderLimits>;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
+  /** Reads a stored key, which wins over the environment variable. Default: there is none. */
+  readonly readStoredKey?: ReadStoredKey;
 }
 
 /** All configured providers behind the agent's port. `close` closes idle connections. */
@@ -30,6 +34,20 @@ interface AdapterDeps {
   readonly env: Environment;
   readonly environment: CallEnvironment;
   readonly transport: HttpTransport;
+  readonly readStoredKey: ReadStoredKey;
+}
+
+/** Secrets of a call, as the places that redact them need them. */
+interface Redaction {
+  readonly needles: readonly string[];
+  readonly redact: Redact;
+}
+
+/** A configured provider. Its key is read for each call. */
+interface Provider {
+  readonly adapter: ProviderAdapter;
+  /** Returns the adapter with the stored key of a workspace, if there is one. */
+  withStoredKey(workspace: string): Promise<{ adapter: ProviderAdapter; secret: string | null }>;
 }
 
 const notDispatched = (message: string): ModelFailure =>
@@ -58,9 +76,9 @@ const keyProblem = (provider: ProviderConfig, key: ProviderKey): string | null =
 
 const createRemote = (
   provider: ProviderConfig,
-  { env, environment, transport }: AdapterDeps,
+  key: ProviderKey,
+  { environment, transport }: Pick<AdapterDeps, 'environment' | 'transport'>,
 ): ProviderAdapter => {
-  const key = keyOf(provider, env);
   const common = { ...environment, baseUrl: baseUrlOf(provider), transport };
   const outputLimit = provider.kind === 'openai' ? 'max_completion_tokens' : 'max_tokens';
   const adapter =
@@ -71,15 +89,30 @@ const createRemote = (
   return problem === null ? adapter : createRefusing(provider, problem, adapter);
 };
 
-const createAdapter = (provider: ProviderConfig, deps: AdapterDeps): ProviderAdapter => {
+const createRemoteProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
+  const adapter = createRemote(provider, keyOf(provider, deps.env), deps);
+  const withStoredKey = async (workspace: string) => {
+    const secret = await readKeyForCall(deps.readStoredKey, workspace, provider.name);
+    if (secret === null) return { adapter, secret };
+    const { redact } = deps.environment;
+    const redactSecret = createRedactor([secret]);
+    const environment = { ...deps.environment, redact: (text: string) => redactSecret(redact(text)) };
+    const own = { environment, transport: deps.transport };
+    return { adapter: createRemote(provider, { variable: null, value: secret }, own), secret };
+  };
+  return { adapter, withStoredKey };
+};
+
+const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider => {
   if (provider.kind === 'cli')
     throw invalid(
       'PROVIDER.KIND_UNAVAILABLE',
       `provider ${provider.name}: the kind cli is not available yet; use one of anthropic, openai, openai-compatible, openrouter, ollama, scripted`,
     );
-  if (provider.kind !== 'scripted') return createRemote(provider, deps);
+  if (provider.kind !== 'scripted') return createRemoteProvider(provider, deps);
   const scenarios = loadScenarios(provider.baseUrl, deps.config.source);
-  return createScriptedAdapter(deps.environment, scenarios);
+  const adapter = createScriptedAdapter(deps.environment, scenarios);
+  return { adapter, withStoredKey: () => Promise.resolve({ adapter, secret: null }) };
 };
 
 /** Returns every key that a call may carry, so that all of them are redacted from messages. */
@@ -99,24 +132,32 @@ export const createModels = (
 ): Models => {
   const limits = { ...DEFAULT_PROVIDER_LIMITS, ...options.limits };
   const secrets = secretsOf(config, env);
-  const redaction = { needles: needlesOf(secrets), redact: createRedactor(secrets) };
+  const redactionOf = (all: readonly string[]): Redaction => ({
+    needles: needlesOf(all),
+    redact: createRedactor(all),
+  });
+  const redaction = redactionOf(secrets);
   const environment: CallEnvironment = {
     limits,
     redact: redaction.redact,
     now: options.now ?? Date.now,
   };
   const transport = createHttpTransport(createConnections(limits.connectMs), environment);
-  const deps: AdapterDeps = { config, env, environment, transport };
-  const adapters = new Map(config.providers.map((one) => [one.name, createAdapter(one, deps)]));
-  const adapterOf = (name: string): ProviderAdapter => {
-    const adapter = adapters.get(name);
-    if (adapter === undefined) throw notDispatched(`no provider is named ${JSON.stringify(name)}`);
-    return adapter;
+  const readStoredKey = options.readStoredKey ?? (() => Promise.resolve(null));
+  const deps: AdapterDeps = { config, env, environment, transport, readStoredKey };
+  const providers = new Map(config.providers.map((one) => [one.name, createProvider(one, deps)]));
+  const providerOf = (name: string): Provider => {
+    const provider = providers.get(name);
+    if (provider === undefined) throw notDispatched(`no provider is named ${JSON.stringify(name)}`);
+    return provider;
   };
+  const adapterOf = (name: string): ProviderAdapter => providerOf(name).adapter;
   return {
     complete: async (request, sink) => {
-      const adapter = adapterOf(request.provider);
-      return completeRedacted((redacted) => adapter.complete(request, redacted), sink, redaction);
+      const { workspace = DEFAULT_WORKSPACE } = request;
+      const { adapter, secret } = await providerOf(request.provider).withStoredKey(workspace);
+      const own = secret === null ? redaction : redactionOf([...secrets, secret]);
+      return completeRedacted((redacted) => adapter.complete(request, redacted), sink, own);
     },
     inputBound: (prompt) => adapterOf(prompt.provider).inputBound(prompt),
     maxOutputTokens: (provider, model) => adapterOf(provider).maxOutputTokens(model),

@@ -68,7 +68,7 @@ export interface ProviderDescription {
   /** Null for `scripted`, which has no address. */
   readonly baseUrl: string | null;
   readonly keyVariable: string | null;
-  /** False if a key is needed and its variable is not set. */
+  /** False if a key is needed, its variable is not set and it is not configured as stored. */
   readonly ready: boolean;
   /** True if no model writes the answers. */
   readonly scripted: boolean;
@@ -82,7 +82,7 @@ export const describeProvider = (provider: ProviderConfig, env: Environment): Pr
     kind: provider.kind,
     baseUrl: scripted ? null : withoutSecrets(baseUrlOf(provider)),
     keyVariable: key.variable,
-    ready: key.value !== null || !needsKey(provider),
+    ready: key.value !== null || !needsKey(provider) || provider.storedKey === true,
     scripted,
   };
 };

@@ -156,7 +156,8 @@ export class ModelCall {
     const stream = new DeltaStream(cursor, this.call.turnId, publish, () => overflow.abort());
     this.stream = stream;
     const either = AbortSignal.any([signal, overflow.signal]);
-    const request = { ...prompt, maxOutputTokens, signal: either, streaming: true };
+    const { workspace } = actor;
+    const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace };
     try {
       const [answer] = await Promise.all([
         abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),

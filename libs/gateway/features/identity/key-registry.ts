@@ -4,7 +4,7 @@ import { conflict, invalid, notFound, rejected, type Clock } from '@antiphon/ker
 import { inWorkspace, type ApiKeyRow, type OperationalClient } from '@antiphon/prisma-client';
 import { createKeyId, createSecret, hashSecret, isSameHash, keyIdForRequest } from './api-key-text.js';
 import type { IdentityLog } from './identity-log.js';
-import { assertAdministersWorkspaces, assertWithinRights } from './key-rights.js';
+import { assertAdministersInstallation, assertWithinRights } from './key-rights.js';
 import {
   createdFact,
   isSameKey,
@@ -53,7 +53,7 @@ export class KeyRegistry {
    */
   async create(caller: Principal, body: CreateKeyBody, idempotencyKey?: string): Promise<IssuedKey> {
     const workspace = body.workspace ?? caller.workspace;
-    if (workspace !== caller.workspace) assertAdministersWorkspaces(caller);
+    if (workspace !== caller.workspace) assertAdministersInstallation(caller, 'workspaces:manage');
     const key: NewKey = {
       keyId:
         idempotencyKey === undefined

@@ -1,4 +1,10 @@
-import { isPermitted, PERMISSIONS, ROLES, type Principal } from '@antiphon/contracts/identity';
+import {
+  isPermitted,
+  PERMISSIONS,
+  ROLES,
+  type Permission,
+  type Principal,
+} from '@antiphon/contracts/identity';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { forbidden } from '@antiphon/kernel';
 
@@ -22,12 +28,12 @@ export const assertWithinRights = (caller: Principal, key: KeyRights): void => {
     throw exceeds(`it would be valid after ${new Date(caller.expiresAt).toISOString()}`);
 };
 
-/** Throws unless the caller administers the installation: `workspaces:manage` in `default`. */
-export const assertAdministersWorkspaces = (caller: Principal): void => {
-  if (caller.workspace === DEFAULT_WORKSPACE && isPermitted(caller, 'workspaces:manage')) return;
+/** Throws `GATEWAY.FORBIDDEN` unless the caller has a permission in the workspace `default`. */
+export const assertAdministersInstallation = (caller: Principal, permission: Permission): void => {
+  if (caller.workspace === DEFAULT_WORKSPACE && isPermitted(caller, permission)) return;
   throw forbidden(
     'GATEWAY.FORBIDDEN',
-    'this needs the permission workspaces:manage in the workspace default',
-    { data: { permission: 'workspaces:manage', workspace: DEFAULT_WORKSPACE } },
+    `this needs the permission ${permission} in the workspace ${DEFAULT_WORKSPACE}`,
+    { data: { permission, workspace: DEFAULT_WORKSPACE } },
   );
 };

@@ -4,7 +4,7 @@ import { conflict, type Clock } from '@antiphon/kernel';
 import { inWorkspace, type OperationalClient, type WorkspaceRow } from '@antiphon/prisma-client';
 import type { IdentityLog } from './identity-log.js';
 import { UNFINISHED_MS, type KeyRegistry } from './key-registry.js';
-import { assertAdministersWorkspaces } from './key-rights.js';
+import { assertAdministersInstallation } from './key-rights.js';
 
 export interface WorkspacePage {
   readonly workspaces: WorkspaceView[];
@@ -34,7 +34,7 @@ export class WorkspaceRegistry {
    * `GATEWAY.WORKSPACE_EXISTS`.
    */
   async create(caller: Principal, id: string, name: string): Promise<IssuedWorkspace> {
-    assertAdministersWorkspaces(caller);
+    assertAdministersInstallation(caller, 'workspaces:manage');
     const row = await this.#insert(caller, id, name);
     const view = viewOf(row);
     const { name: stored, createdBy, createdAt } = view;

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { CredentialView } from '@antiphon/contracts/agent';
+import { invalid } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import { getJson, requestJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+
+const MAX_SECRET_CHARS = 4_096;
+const STANDARD_INPUT = 0;
+
+/** Reads a secret from a file or from standard input. Arguments are visible to other processes. */
+const readSecret = (cwd: string, file: string | undefined): string => {
+  if (file === undefined && process.stdin.isTTY)
+    throw invalid(
+      'CLI.USAGE',
+      'the key is read from standard input: pipe it in, or name its file with --file',
+    );
+  let text: string;
+  try {
+    text = readFileSync(file === undefined ? STANDARD_INPUT : resolve(cwd, file), 'utf8').trim();
+  } catch {
+    throw invalid('CLI.USAGE', `${file ?? 'standard input'} cannot be read`);
+  }
+  if (text !== '' && text.length <= MAX_SECRET_CHARS && /^[\x21-\x7e]+$/.test(text)) return text;
+  throw invalid('CLI.USAGE', 'this is no key: expected 1 to 4096 printable ASCII characters without spaces');
+};
+
+const pathOf = (provider: string): string => `/api/v1/credentials/${encodeURIComponent(provider)}`;
+
+const set = async (
+  { output, gateway, cwd }: CommandContext,
+  provider: string,
+  { file }: { readonly file?: string },
+): Promise<void> => {
+  const body = { secret: readSecret(cwd, file) };
+  const stored = await requestJson<CredentialView>(await gateway(), pathOf(provider), {
+    method: 'PUT',
+    body,
+  });
+  output.result(stored, `${provider}: stored, encrypted under the master key ${stored.masterKeyId}`);
+};
+
+const list = async ({ output, gateway }: CommandContext): Promise<void> => {
+  const page = await getJson<{ credentials: CredentialView[] }>(await gateway(), '/api/v1/credentials');
+  const lines = page.credentials.map(
+    ({ provider, createdAt, createdBy, masterKeyId }) =>
+      `${provider.padEnd(20)} ${createdAt}  by ${createdBy}  master key ${masterKeyId}`,
+  );
+  output.result(page, lines.length === 0 ? 'no key is stored' : lines.join('\n'));
+};
+
+const remove = async ({ output, gateway }: CommandContext, provider: string): Promise<void> => {
+  const reply = await requestJson<{ removed: boolean }>(await gateway(), pathOf(provider), {
+    method: 'DELETE',
+  });
+  output.result(reply, reply.removed ? `${provider}: removed` : `${provider}: no key was stored`);
+};
+
+const EXAMPLES = `
+Examples:
+  antiphon credential set anthropic --file ./anthropic.key
+  printenv ANTHROPIC_API_KEY | antiphon credential set anthropic
+  antiphon credential list
+  antiphon credential remove anthropic`;
+
+/** Adds `antiphon credential set|list|remove`. */
+export const addCredential = (program: Command, context: ContextOf): void => {
+  const credential = program
+    .command('credential')
+    .description('store the keys of model providers, encrypted, for your workspace')
+    .addHelpText('after', EXAMPLES);
+  credential
+    .command('set <provider>')
+    .description('store the key of a provider, from standard input or a file')
+    .option('--file <path>', 'read the key from this file')
+    .addHelpText('after', EXAMPLES)
+    .action((provider: string, options: { file?: string }, command: Command) =>
+      set(context(command), provider, options),
+    );
+  credential
+    .command('list')
+    .description('list the providers with a stored key, without the keys')
+    .action((_: unknown, command: Command) => list(context(command)));
+  credential
+    .command('remove <provider>')
+    .description('remove the stored key of a provider')
+    .action((provider: string, _: unknown, command: Command) => remove(context(command), provider));
+};
