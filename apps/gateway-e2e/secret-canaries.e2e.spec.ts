@@ -1,0 +1,151 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { createPool } from '@antiphon/database';
+import { connectClient, type SocketClient } from '@antiphon/testing/client';
+import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import { startStack, type TestStack } from '@antiphon/testing/stack';
+import { startOtlpReceiver, type OtlpReceiver } from '@antiphon/testing/telemetry';
+import { CANARY_KEY, readEvents, runCli, twoVendorConfig } from './stack-under-test.js';
+
+jest.setTimeout(180_000);
+
+/** The part of the key that no other text contains. */
+const CANARY = CANARY_KEY.slice('sk-'.length);
+const SERVICES = ['gateway', 'agent', 'memory', 'metering', 'sandbox'] as const;
+const folder = mkdtempSync(join(tmpdir(), 'antiphon-canaries-'));
+
+let receiver: OtlpReceiver;
+let mock: MockModel;
+let stack: TestStack;
+let client: SocketClient;
+let retried = 0;
+
+/** Splits a text into pieces of `size` characters. */
+const inPieces = (text: string, size: number): string[] =>
+  Array.from({ length: Math.ceil(text.length / size) }, (_, n) => text.slice(n * size, (n + 1) * size));
+
+const turn = async (agent: string, content: string): Promise<string> => {
+  const params = { channel: 'test', account: 'e2e', peer: content, agent, content };
+  return JSON.stringify(await client.stream('chat.send', params).done());
+};
+
+beforeAll(async () => {
+  receiver = await startOtlpReceiver();
+  // A provider that echoes its key wherever it can.
+  mock = await startMockModel(({ user, toolResults }) => {
+    if (user === 'retry' && retried++ % 2 === 0)
+      return { status: 503, body: { error: { message: `busy: ${CANARY_KEY}` } } };
+    if (user === 'error') return { status: 401, body: { error: { message: `invalid key ${CANARY_KEY}` } } };
+    if (user === 'tool' && toolResults.length === 0)
+      return { tools: [{ id: CANARY_KEY, name: 'echo', input: { key: CANARY_KEY, [CANARY_KEY]: 1 } }] };
+    if (user === 'unknown tool' && toolResults.length === 0)
+      return { tools: [{ id: 'call_1', name: CANARY_KEY, input: {} }] };
+    const text = `your key is ${CANARY_KEY}, I think`;
+    return { text: inPieces(text, user === 'pieces' ? 3 : 1_000), thought: inPieces(text, 5) };
+  });
+  stack = await startStack({
+    config: twoVendorConfig(mock.url),
+    env: {
+      E2E_PROVIDER_KEY: CANARY_KEY,
+      ANTIPHON_LOG_LEVEL: 'debug',
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      OTEL_METRIC_EXPORT_INTERVAL: '500',
+    },
+  });
+  client = await connectClient(stack.wsUrl);
+});
+afterAll(async () => {
+  await client?.close();
+  await stack?.stop();
+  await mock?.close();
+  await receiver?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Returns the files below a folder. */
+const filesOf = (path: string): string[] =>
+  readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+/** Returns whether the writable memory of a process contains the key. */
+const memoryHasKey = (pid: number): boolean => {
+  const needle = Buffer.from(CANARY);
+  const memory = openSync(`/proc/${pid}/mem`, 'r');
+  try {
+    for (const line of readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')) {
+      const [, from, to] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
+      if (from === undefined || to === undefined) continue;
+      const start = parseInt(from, 16);
+      const buffer = Buffer.alloc(Math.min(parseInt(to, 16) - start, 256 * 1024 * 1024));
+      try {
+        if (buffer.subarray(0, readSync(memory, buffer, 0, buffer.length, start)).includes(needle))
+          return true;
+      } catch {
+        // A mapping without readable pages.
+      }
+    }
+    return false;
+  } finally {
+    closeSync(memory);
+  }
+};
+
+describe('the key of a provider that echoes it', () => {
+  const frames: string[] = [];
+
+  it.each(['claude', 'gpt'])('reaches no client of %s', async (agent) => {
+    for (const content of ['whole', 'pieces', 'tool', 'unknown tool', 'retry', 'error'])
+      frames.push(await turn(agent, content));
+    expect(mock.calls.length).toBeGreaterThan(0);
+    expect(frames.join('\n')).not.toContain(CANARY);
+    expect(frames.join('\n')).toContain('[redacted]');
+  });
+
+  it('is in no event and in no row of the database', async () => {
+    expect(JSON.stringify(await readEvents(stack))).not.toContain(CANARY);
+    const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec', max: 1 });
+    try {
+      const { rows: tables } = await pool.query<{ name: string }>(
+        `select quote_ident(table_name) as name from information_schema.tables
+         where table_schema = 'public' and table_type = 'BASE TABLE'`,
+      );
+      await pool.query(`select set_config('antiphon.workspace', '*', false)`);
+      for (const { name } of tables) {
+        const sql = `select count(*)::int as hits from ${name} t where t::text like '%' || $1 || '%'`;
+        const { rows } = await pool.query<{ hits: number }>(sql, [CANARY]);
+        expect([name, rows[0]?.hits]).toEqual([name, 0]);
+      }
+    } finally {
+      await pool.end();
+    }
+  });
+
+  it('is in no log line and no span', () => {
+    for (const name of filesOf(stack.stackJson().logs))
+      expect([name, readFileSync(name, 'utf8').includes(CANARY)]).toEqual([name, false]);
+    expect(receiver.bodies.length).toBeGreaterThan(0);
+    expect(receiver.bodies.join('\n')).not.toContain(CANARY);
+  });
+
+  it('is in no backup', async () => {
+    const backup = join(folder, 'one');
+    expect((await runCli(stack, ['backup', backup])).code).toBe(0);
+    for (const name of filesOf(backup))
+      expect([name, readFileSync(name).includes(CANARY)]).toEqual([name, false]);
+  });
+
+  it('is in the environment and the memory of the agent only', () => {
+    const { services } = stack.stackJson();
+    for (const name of SERVICES)
+      for (const { pid } of services[name]) {
+        const environment = readFileSync(`/proc/${pid}/environ`).includes(CANARY);
+        const found = { name, environment, memory: memoryHasKey(Number(pid)) };
+        expect(found).toEqual({ name, environment: name === 'agent', memory: name === 'agent' });
+      }
+  });
+});
