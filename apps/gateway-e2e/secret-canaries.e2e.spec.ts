@@ -72,24 +72,25 @@ const filesOf = (path: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
+/** Reads a writable mapping of a process, as far as it can be read. */
+const readMapping = (memory: number, line: string): Buffer => {
+  const [, from = '', to = ''] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
+  if (from === '') return Buffer.alloc(0);
+  const start = parseInt(from, 16);
+  const buffer = Buffer.alloc(Math.min(parseInt(to, 16) - start, 256 * 1024 * 1024));
+  try {
+    return buffer.subarray(0, readSync(memory, buffer, 0, buffer.length, start));
+  } catch {
+    return Buffer.alloc(0); // a mapping without readable pages
+  }
+};
+
 /** Returns whether the writable memory of a process contains the key. */
 const memoryHasKey = (pid: number): boolean => {
-  const needle = Buffer.from(CANARY);
   const memory = openSync(`/proc/${pid}/mem`, 'r');
   try {
-    for (const line of readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')) {
-      const [, from, to] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
-      if (from === undefined || to === undefined) continue;
-      const start = parseInt(from, 16);
-      const buffer = Buffer.alloc(Math.min(parseInt(to, 16) - start, 256 * 1024 * 1024));
-      try {
-        if (buffer.subarray(0, readSync(memory, buffer, 0, buffer.length, start)).includes(needle))
-          return true;
-      } catch {
-        // A mapping without readable pages.
-      }
-    }
-    return false;
+    const lines = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n');
+    return lines.some((line) => readMapping(memory, line).includes(CANARY));
   } finally {
     closeSync(memory);
   }

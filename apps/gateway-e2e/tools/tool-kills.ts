@@ -7,7 +7,7 @@ import { isTurnEnd } from '@antiphon/contracts/agent';
 import { connectClient } from '@antiphon/testing/client';
 import { startMockModel } from '@antiphon/testing/providers';
 import type { MockModel } from '@antiphon/testing/providers';
-import type { TestStack } from '@antiphon/testing/stack';
+import type { StartStackOptions, TestStack } from '@antiphon/testing/stack';
 import { startStack } from '@antiphon/testing/stack';
 import type { SeededRandom } from '@antiphon/testing/load';
 import { FailpointPlan } from '../faults/failpoint-plan.js';
@@ -172,7 +172,7 @@ export class ToolKills {
     readonly stack: TestStack,
   ) {}
 
-  static async start(): Promise<ToolKills> {
+  static async start(more: Pick<StartStackOptions, 'scale' | 'watchesHealth'> = {}): Promise<ToolKills> {
     const folder = mkdtempSync(join(tmpdir(), 'antiphon-tool-kills-'));
     const target = await startCountingTarget();
     const tests: { instance?: ToolKills } = {};
@@ -183,6 +183,7 @@ export class ToolKills {
     );
     const plan = new FailpointPlan();
     const stack = await startStack({
+      ...more,
       config: configOf(mock.url, folder),
       env: {
         E2E_PROVIDER_KEY: 'sk-test',

@@ -16,8 +16,8 @@ const contextOf = (error: unknown): string => {
 export const isLockTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === '55P03';
 
 /**
- * Returns whether that lock was a row's, not the one of the end of the log, which the function takes
- * in an assignment.
+ * Returns whether that lock was a row's, not the one of the end of the log. The function takes that
+ * one in an assignment.
  */
 export const isRowLock = (error: unknown): boolean => !/ at assignment/.test(contextOf(error));
 
