@@ -1,8 +1,14 @@
 import type pg from 'pg';
+import { inWorkspace } from '@antiphon/database';
 import type { PreparedAppend } from './prepare-append.js';
 
 /** Tables whose rows an append locks, with the column that names the row. */
 const NAME_COLUMNS: Readonly<Record<string, string>> = { stream_heads: 'stream_id', leases: 'name' };
+
+interface LockedRow {
+  readonly workspace: string;
+  readonly name: string;
+}
 
 /** PostgreSQL's context of a wait for a row: `while locking tuple (0,5) in relation "leases"`. */
 const WAITED_FOR = /while \w+ (?:index )?tuple (\(\d+,\d+\)) in relation "(\w+)"/;
@@ -31,9 +37,15 @@ export const findContended = async (
   const column = NAME_COLUMNS[relation];
   if (place === undefined || column === undefined) return new Set();
   const sql = `select workspace, ${column} as name from ${relation} where ctid = $1::tid`;
-  // Without an answer the requests are written one by one.
-  const result = await pool.query<{ workspace: string; name: string }>(sql, [place]).catch(() => null);
-  const row = result?.rows[0];
+  const found = await Promise.all(
+    [...new Set(batch.map(({ request }) => request.workspace))].map((workspace) =>
+      // Without an answer the requests are written one by one.
+      inWorkspace(pool, workspace)
+        .query<LockedRow>(sql, [place])
+        .catch(() => null),
+    ),
+  );
+  const row = found.flatMap((result) => result?.rows ?? [])[0];
   return new Set(
     batch.filter(
       ({ request, streams }) =>
