@@ -21,8 +21,10 @@ import { identify, isAlive, waitForExit } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { projectRoot } from '@antiphon/bootstrap/project';
 import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
+import { backupDatabase, createPool, restoreDatabase, undoRestore } from '@antiphon/database';
+import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
-import { down, readStack, up } from '../index.js';
+import { down, readStack, up, withStoppedHome } from '../index.js';
 import type { RunningStack, StackJson, UpOptions } from '../index.js';
 import { readChildren } from '../process/child-process.js';
 
@@ -382,6 +384,28 @@ describe('a start', () => {
     expect(everything.filter(isAlive)).toEqual([]);
     expect(await waitForExit(everything[0]!, 1_000)).toBe(true);
   }, 60_000);
+
+  it('refuses a database whose restore is unfinished, and continues after an undo', async () => {
+    const home = newHome();
+    await start(home);
+    await down({ home });
+    const stopped = { home, env: environment(), logger: silentLogger, onProgress: () => undefined };
+    const folder = join(home, 'a backup');
+    await withStoppedHome(stopped, async ({ databaseUrl: url }) => {
+      const pool = createPool({ url, applicationName: 'spec' });
+      await backupDatabase(pool, folder, () => Promise.resolve({})).finally(() => pool.end());
+      const restoring = restoreDatabase({
+        ...{ url, folder, migrationsDir: join(projectRoot, 'prisma/migrations') },
+        finish: () => Promise.resolve(null),
+        deleteDerived: () => Promise.reject(new Error('spec')),
+      });
+      await expect(restoring).rejects.toMatchObject({ code: 'BACKUP.NOT_FINISHED' });
+    });
+    await expect(start(home)).rejects.toThrow(/restore --resume.*RESTORE_UNFINISHED/s);
+    await withStoppedHome({ ...stopped, duringRestore: true }, ({ databaseUrl }) => undoRestore(databaseUrl));
+    expect((await start(home)).stack.state).toBe('ready');
+    await down({ home });
+  }, 120_000);
 
   it('stops by itself when its home is deleted', async () => {
     const home = newHome();
