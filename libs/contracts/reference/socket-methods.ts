@@ -190,5 +190,5 @@ export const SOCKET_METHODS: readonly SocketMethod[] = METHODS;
 
 const ACCESS: ReadonlyMap<string, Access> = new Map(METHODS.map(({ name, access }) => [name, access]));
 
-/** Returns the rule of a method. */
-export const accessOfMethod = (name: SocketMethodName): Access => ACCESS.get(name) as Access;
+/** Returns the rule of a method; undefined for an unknown method. */
+export const accessOfMethod = (name: string): Access | undefined => ACCESS.get(name);

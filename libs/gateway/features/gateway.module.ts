@@ -43,6 +43,7 @@ import { sessionResume } from './sessions/resume-session.js';
 import { chatSend, sessionSend } from './sessions/send-message.js';
 import { sessionMethods } from './sessions/session-methods.js';
 import { SessionsController } from './sessions/sessions.controller.js';
+import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
 import { connectionMethods, createMethodTable, type MethodTable } from './sockets/rpc-method.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
@@ -134,7 +135,9 @@ const methodsProvider: Provider = {
     },
     statusProvider,
     methodsProvider,
+    ClientGateway,
     EngineStatusBroadcaster,
+    GatewayClients,
     SocketLifecycle,
   ],
 })

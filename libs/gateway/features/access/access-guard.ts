@@ -1,6 +1,6 @@
 import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
-import { HTTP_ROUTES } from '@antiphon/contracts/reference';
+import { accessOfMethod, HTTP_ROUTES } from '@antiphon/contracts/reference';
 import { bug, forbidden, unauthenticated } from '@antiphon/kernel';
 import type { FastifyRequest } from 'fastify';
 
@@ -46,13 +46,19 @@ export const authorize = (principal: Principal | null, access: Access | undefine
 };
 
 /**
- * Guards every HTTP route of the gateway by its rule in the reference. A route without a rule is
- * denied. Requests of other services arrive by NATS, whose permissions guard them.
+ * Guards every HTTP route and every WebSocket method by its rule in the reference. One without a
+ * rule is denied. Requests of other services arrive by NATS, whose permissions guard them.
  */
 @Injectable()
 export class AccessGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
-    if (context.getType() === 'rpc') return true;
+    const kind = context.getType();
+    if (kind === 'rpc') return true;
+    if (kind === 'ws') {
+      const { principal } = context.switchToWs().getClient<{ readonly principal: Principal }>();
+      authorize(principal, accessOfMethod(context.switchToWs().getPattern()));
+      return true;
+    }
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     authorize(request.principal, accessOfRequest(request));
     return true;

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { silentLogger } from '@antiphon/observability';
 import { startService, type RunningService } from '@antiphon/service-host';
 import {
@@ -20,6 +22,9 @@ let nats: TestNatsServer;
 let database: TestDatabase;
 let gateway: RunningService;
 let url: string;
+const folder = mkdtempSync(join(tmpdir(), 'antiphon-access-'));
+const config = join(folder, 'antiphon.toml');
+writeFileSync(config, '[gateway.limits]\nrequests_per_second = 2\nframes_per_second = 3\n');
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
@@ -33,6 +38,7 @@ beforeAll(async () => {
       ANTIPHON_SERVICE_HTTP_PORT: '0',
       ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
       ANTIPHON_GATEWAY_TOKEN: TOKEN,
+      ANTIPHON_CONFIG: config,
       ANTIPHON_HOME: tmpdir(),
       HOME: tmpdir(),
     },
@@ -43,6 +49,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await gateway?.stop();
+  rmSync(folder, { recursive: true });
   await Promise.all([nats?.remove(), database?.drop()]);
 });
 
@@ -97,5 +104,42 @@ describe('a path without a rule', () => {
   it('is refused without a credential and not found with one', async () => {
     expect((await fetch(`http://${url}/nothing`)).status).toBe(401);
     expect(await get('/nothing', TOKEN)).toBe(404);
+  });
+});
+
+describe('the rate limits of an API key', () => {
+  const createKey = async (): Promise<string> => {
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'spec', role: 'viewer' });
+    const response = await fetch(`http://${url}/api/v1/keys`, { method: 'POST', headers, body });
+    return ((await response.json()) as { token: string }).token;
+  };
+
+  it('refuse requests over the burst with 429 and Retry-After, and no other key', async () => {
+    const [one, other] = [await createKey(), await createKey()];
+    const statuses: number[] = [];
+    for (let i = 0; i < 22; i++) statuses.push(await get('/docs/reference.js', one));
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(20);
+    let last = await fetch(`http://${url}/docs/reference.js`, {
+      headers: { authorization: `Bearer ${one}` },
+    });
+    while (last.status !== 429)
+      last = await fetch(`http://${url}/docs/reference.js`, { headers: { authorization: `Bearer ${one}` } });
+    expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await last.json()).toMatchObject({ code: 'GATEWAY.RATE_LIMITED' });
+    expect(await get('/docs/reference.js', other)).toBe(200);
+    expect(await get('/docs/reference.js', TOKEN)).toBe(200);
+  });
+
+  it('refuse frames over the burst with -32029 under their own ids', async () => {
+    const client = await connectClient(`ws://${url}/ws`, { authorization: `Bearer ${await createKey()}` });
+    for (let id = 1; id <= 40; id++) client.sendRaw(JSON.stringify({ id: `r${id}`, method: 'ping' }));
+    const answer = await client.waitFor('the last answer', ({ id }) => id === 'r40');
+    expect(answer.error).toMatchObject({
+      code: -32029,
+      data: { code: 'GATEWAY.RATE_LIMITED', retryAfterSeconds: expect.any(Number) },
+    });
+    expect(client.received.find(({ id }) => id === 'r1')?.result).toBe('pong');
+    await client.close();
   });
 });

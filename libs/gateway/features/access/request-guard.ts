@@ -8,6 +8,7 @@ import type { Logger } from '@antiphon/observability';
 import { LOGGER, retryAfterSeconds, sendProblem } from '@antiphon/service-host';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AUTHENTICATOR } from '../gateway.ports.js';
+import { GatewayClients, SocketAdapter } from '../sockets/client-gateway.js';
 import { accessOfRequest, missingCredential } from './access-guard.js';
 import { bearerToken, type Authenticator } from './authenticator.js';
 
@@ -100,12 +101,13 @@ const chargeReceived = ({ principal, socket }: FastifyRequest, { limits }: Authe
 };
 
 /**
- * Authenticates every request before its route, also of unknown paths, and passes YAML bodies on as
- * text.
+ * Authenticates every request before its route, also of unknown paths, passes YAML bodies on as
+ * text, and connects Nest's gateways with the socket server.
  */
 export const configureGatewayHttp = (app: NestFastifyApplication): void => {
   const authenticator = app.get<Authenticator>(AUTHENTICATOR);
   const logger = app.get<Logger>(LOGGER);
+  app.useWebSocketAdapter(new SocketAdapter(app.get(GatewayClients)));
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
   fastify.addContentTypeParser(YAML, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   fastify.decorateRequest('principal', null);

@@ -14,6 +14,7 @@ import {
 } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { startEngineProxy, type EngineProxy } from '@antiphon/testing/network';
+import { configureGatewayHttp } from '../access/request-guard.js';
 import { GatewayModule } from '../gateway.module.js';
 
 jest.setTimeout(60_000);
@@ -40,6 +41,7 @@ beforeAll(async () => {
   gateway = await startService({
     service: 'gateway',
     module: GatewayModule,
+    configure: configureGatewayHttp,
     env: {
       ANTIPHON_SERVICE_DATABASE_URL: url.href,
       ANTIPHON_SERVICE_NATS_URL: nats.url,

@@ -1,6 +1,6 @@
 import type { RpcRequest } from '@antiphon/contracts/gateway';
-import type { Access, Principal } from '@antiphon/contracts/identity';
-import { accessOfMethod, type SocketMethodName } from '@antiphon/contracts/reference';
+import type { Principal } from '@antiphon/contracts/identity';
+import type { SocketMethodName } from '@antiphon/contracts/reference';
 import { invalid, type JsonValue } from '@antiphon/kernel';
 import { z } from 'zod';
 import type { ClientConnection } from './client-connection.js';
@@ -24,8 +24,6 @@ export type RpcResult = JsonValue | undefined;
 
 export interface RpcMethod {
   readonly name: string;
-  /** Rule that the principal of a request has to satisfy. */
-  readonly access: Access;
   readonly handle: (call: RpcCall<Readonly<Record<string, unknown>>>) => Promise<RpcResult>;
 }
 
@@ -49,7 +47,6 @@ export const defineMethod = <Params>(
   handle: (call: RpcCall<Params>) => Promise<RpcResult>,
 ): RpcMethod => ({
   name,
-  access: accessOfMethod(name),
   handle: async (call) => {
     const parsed = schema.safeParse(call.params);
     if (parsed.success) return handle({ ...call, params: parsed.data });

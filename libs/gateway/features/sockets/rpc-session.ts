@@ -10,7 +10,6 @@ import {
   type Logger,
   type SpanStart,
 } from '@antiphon/observability';
-import { authorize } from '../access/access-guard.js';
 import type { RateLimits } from '../access/rate-limits.js';
 import type { ClientConnection } from './client-connection.js';
 import type { MethodTable, RpcMethod } from './rpc-method.js';
@@ -101,7 +100,6 @@ export class RpcSession {
 
   async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, requestId: string): Promise<void> {
     const { connection, principal, limits } = this.#options;
-    authorize(principal, method.access);
     limits.chargeRequest(principal);
     if (this.#open >= MAX_OPEN_REQUESTS)
       throw exhausted('GATEWAY.TOO_MANY_REQUESTS', 'too many open requests');

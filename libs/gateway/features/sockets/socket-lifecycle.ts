@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Principal } from '@antiphon/contracts/identity';
+import { SOCKET_METHODS } from '@antiphon/contracts/reference';
 import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { IDS, LOGGER } from '@antiphon/service-host';
@@ -9,11 +10,11 @@ import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import type { Identities } from '../access/identities.port.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { AUTHENTICATOR, IDENTITIES, METHODS, SESSION_FEEDS } from '../gateway.ports.js';
+import { AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
 import { authenticateSocket } from './authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from './client-connection.js';
+import { GatewayClients } from './client-gateway.js';
 import { EngineStatusBroadcaster } from './engine-status-broadcaster.js';
-import type { MethodTable } from './rpc-method.js';
 import { RpcSession } from './rpc-session.js';
 import { attachSocketServer } from './socket-server.js';
 import type { SocketPeer } from './socket-server.js';
@@ -36,7 +37,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(AUTHENTICATOR) private readonly authenticator: Authenticator,
     @Inject(IDENTITIES) private readonly identities: Identities,
-    @Inject(METHODS) private readonly methods: MethodTable,
+    @Inject(GatewayClients) private readonly clients: GatewayClients,
     @Inject(SESSION_FEEDS) private readonly feeds: SessionFeeds,
     @Inject(LOGGER) private readonly logger: Logger,
     @Inject(IDS) private readonly ids: Ids,
@@ -61,15 +62,15 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
 
   private accept(socket: WebSocket, peer: SocketPeer): void {
     const { address, principal, traceparent } = peer;
-    const { authenticator, logger, ids, methods } = this;
+    const { authenticator, logger, ids } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
-    const capabilities = [...methods.keys()];
+    const capabilities = SOCKET_METHODS.map(({ name }) => name);
     const onReady = (authenticated: Principal) => {
       peer.onAuthenticated();
       const session = new RpcSession({
         connection,
-        methods,
+        methods: this.clients.connect(authenticated).methods,
         principal: authenticated,
         limits: authenticator.limits,
         traceparent,
