@@ -86,6 +86,10 @@ const SPECS = {
     ...{ shows: 'stalled readers cost bounded memory and slow no other', minutes: 25 },
     ...{ quick: { ANTIPHON_SLOW_BLOCKS: 'reading,none,none,stalled' }, missing: needLinux },
   },
+  tenants: {
+    ...{ shows: 'two workspaces under faults see nothing of each other', minutes: 15 },
+    quick: { ANTIPHON_TENANTS_MS: '15000' },
+  },
   'tool-kills': {
     ...{ shows: 'no side effect of a tool happens twice', minutes: 25 },
     quick: { ANTIPHON_TOOL_TURNS: '6' },

@@ -46,11 +46,17 @@ export interface ReconnectingClient {
 const RETRY_MS = 200;
 const ANSWER_MS = 45_000;
 
-/** Creates a client that asks `nextUrl` for the address of each connection. */
-export const createReconnectingClient = (nextUrl: () => string): ReconnectingClient => {
+/**
+ * Creates a client that asks `nextUrl` for the address of each connection. `headers` carry its
+ * credential, if the gateway needs one.
+ */
+export const createReconnectingClient = (
+  nextUrl: () => string,
+  headers: Record<string, string> = {},
+): ReconnectingClient => {
   let current: Promise<SocketClient> | null = null;
   const connect = (): Promise<SocketClient> => {
-    const connecting = connectClient(nextUrl());
+    const connecting = connectClient(nextUrl(), headers);
     connecting.then(
       (client) => client.closed.then(() => (current = null)),
       () => (current = null),
