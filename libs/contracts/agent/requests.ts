@@ -3,8 +3,17 @@ import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { FORK_PURPOSES } from './fork-events.js';
 
-/** Maximum length of a message, UTF-16 units. */
-export const MAX_CONTENT_LENGTH = 256 * 1024;
+/** Maximum size of a message, bytes of UTF-8. It holds 262,144 characters of any kind in the BMP. */
+export const MAX_CONTENT_BYTES = 768 * 1024;
+
+/** Text of a message. */
+export const MessageContent = z
+  .string()
+  .min(1)
+  .refine(
+    (text) => Buffer.byteLength(text, 'utf8') <= MAX_CONTENT_BYTES,
+    `must have at most ${MAX_CONTENT_BYTES} bytes of UTF-8`,
+  );
 /** Maximum number of turns that one what-if repeats. */
 export const MAX_REMADE_TURNS = 20;
 
@@ -56,7 +65,7 @@ export const submitTurn = defineRequest({
   request: z.strictObject({
     workspace: WorkspaceId,
     target: SessionTarget,
-    content: z.string().min(1).max(MAX_CONTENT_LENGTH),
+    content: MessageContent,
     caller: Caller,
     idempotencyKey: IdempotencyKey.optional(),
   }),

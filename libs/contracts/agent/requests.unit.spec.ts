@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sessionKeyOf } from './requests.js';
+import { MAX_CONTENT_BYTES, MessageContent, sessionKeyOf } from './requests.js';
 
 const address = { agentId: 'support', channel: 'web', account: 'main', peer: 'alice' };
 
@@ -11,5 +11,15 @@ describe('sessionKeyOf', () => {
     expect(sessionKeyOf({ ...address, account: 'a:b', peer: 'c' })).toBe('support:web:a%3Ab:c');
     expect(sessionKeyOf({ ...address, account: 'a', peer: 'b:c' })).toBe('support:web:a:b%3Ac');
     expect(sessionKeyOf({ ...address, peer: 'näme %' })).toBe('support:web:main:n%C3%A4me%20%25');
+  });
+});
+
+describe('the content of a message', () => {
+  it('is measured in bytes of UTF-8, and may have 262,144 CJK characters', () => {
+    expect(MessageContent.safeParse('漢'.repeat(262_144)).success).toBe(true);
+    expect(MessageContent.safeParse('漢'.repeat(262_145)).success).toBe(false);
+    expect(MessageContent.safeParse('x'.repeat(MAX_CONTENT_BYTES)).success).toBe(true);
+    expect(MessageContent.safeParse('x'.repeat(MAX_CONTENT_BYTES + 1)).success).toBe(false);
+    expect(MessageContent.safeParse('').success).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentId, IdempotencyKey, MAX_CONTENT_LENGTH, forkSession } from '../agent/requests.js';
+import { AgentId, IdempotencyKey, MessageContent, forkSession } from '../agent/requests.js';
 
 /** Version of the WebSocket protocol, sent in `session.ack`. */
 export const PROTOCOL_VERSION = 1;
@@ -48,13 +48,9 @@ export const EngineStatusChange = z.object({
 export type EngineStatusChange = z.infer<typeof EngineStatusChange>;
 
 const Part = z.string().min(1).max(200);
-const Content = z
-  .string()
-  .min(1)
-  .max(MAX_CONTENT_LENGTH)
-  .describe(
-    'Text of the message, at most 262,144 UTF-16 units. `/new` starts a new session instead of a turn.',
-  );
+const Content = MessageContent.describe(
+  'Text of the message, at most 786,432 bytes of UTF-8. `/new` starts a new session instead of a turn.',
+);
 const SessionId = z.uuid().describe('Id of an existing session.');
 
 /** Number that JSON and JavaScript hold exactly, so that the response has the id of the request. */

@@ -1,4 +1,4 @@
-import { MAX_CONTENT_LENGTH } from '@antiphon/contracts/agent';
+import { MAX_CONTENT_BYTES } from '@antiphon/contracts/agent';
 import type { RunProgress, RunRef, TaskResult } from '@antiphon/agent-workflows';
 import { isOpenRun, openTasks, renderPrompt, runDecider } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, TaskState } from '@antiphon/agent-domain';
@@ -123,8 +123,10 @@ export class TaskRunner {
     const runId = state.started?.runId ?? '';
     const attempt = task.failedAttempts + 1;
     const content = promptOf(state, task);
-    if (content.length > MAX_CONTENT_LENGTH)
-      return this.refuse(nodeId, 'TASK.PROMPT_TOO_LARGE', `its prompt has ${content.length} characters`);
+    // Measured as it is stored. A client's message is also limited by its frame.
+    const bytes = Buffer.byteLength(JSON.stringify(content), 'utf8') - 2;
+    if (bytes > MAX_CONTENT_BYTES)
+      return this.refuse(nodeId, 'TASK.PROMPT_TOO_LARGE', `its prompt has ${bytes} bytes`);
     const peer = attempt === 1 ? nodeId : `${nodeId}/${attempt}`;
     try {
       const turn = await this.deps.turns.submitTurn({

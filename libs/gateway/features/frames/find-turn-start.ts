@@ -13,9 +13,10 @@ export interface FoldedTo {
   readonly openSince: number | null;
 }
 
-export type StreamReads = Pick<EventStore, 'readStream' | 'streamVersion'>;
+export type StreamReads = Pick<EventStore, 'readStreamPage' | 'streamVersion'>;
 
-const PROBE = 32;
+/** Bounds of one read of the search. */
+const PROBE = { limit: 32, maxBytes: 1024 * 1024 };
 /**
  * Number of events at which the search ends, because reading them costs no more than another probe.
  */
@@ -48,13 +49,14 @@ export const findTurnStart = async (
   const stream = sessionStream(sessionId);
 
   const nextStart = async (from: number, below: number): Promise<TurnStart | undefined> => {
-    for (let fromVersion = from; fromVersion < below; fromVersion += PROBE) {
-      const limit = Math.min(PROBE, below - fromVersion);
-      const events = await store.readStream(workspace, stream, { fromVersion, limit });
+    let fromVersion = from;
+    for (;;) {
+      const options = { fromVersion, beforeVersion: below, ...PROBE };
+      const { events, hasMore } = await store.readStreamPage(workspace, stream, options);
       const found = events.map(turnStartOf).find((start) => start !== undefined);
-      if (found) return found;
+      if (found || !hasMore) return found;
+      fromVersion = (events.at(-1)?.streamVersion ?? below) + 1;
     }
-    return undefined;
   };
 
   let best: TurnStart | null = null;

@@ -16,8 +16,8 @@ export interface FramePage {
   readonly openSince: number | null;
 }
 
-/** Events of one read. An event has at most 1 MiB. */
-const PAGE = 64;
+/** Bounds of one read, which a reader holds while its client reads slowly. */
+const PAGE = { limit: 64, maxBytes: 512 * 1024 };
 const MAX_CHECKPOINTS = 10_000;
 const BEGINNING: FoldedTo = { version: 0, cursor: initialCursor, openSince: null };
 
@@ -96,8 +96,9 @@ export class FrameLog {
     let hasSearched = at.version > 0;
     if (hasSearched) yield { at, frames: [] };
     for (;;) {
-      const options = { fromVersion: at.version + 1, limit: PAGE };
-      const events = await this.#store.readStream(workspace, sessionStream(sessionId), options);
+      const options = { fromVersion: at.version + 1, ...PAGE };
+      const page = await this.#store.readStreamPage(workspace, sessionStream(sessionId), options);
+      const { events, hasMore } = page;
       if (events.length === 0 && at.version === 0)
         throw notFound('GATEWAY.SESSION_NOT_FOUND', `no session ${sessionId}`);
       for (const event of events) {
@@ -105,7 +106,7 @@ export class FrameLog {
         at = step.at;
         yield step;
       }
-      if (events.length < PAGE) break;
+      if (!hasMore) break;
       // Skips the events between the beginning of a long session and the requested turn.
       if (!hasSearched) at = await this.#skipTo(workspace, sessionId, attemptOf(after), at);
       hasSearched = true;

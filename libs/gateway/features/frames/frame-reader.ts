@@ -33,6 +33,18 @@ export interface FrameReaderOptions extends FrameSources {
   readonly onError: (error: unknown) => void;
 }
 
+/** Time for which a page of the log is held while the client reads nothing, ms. */
+const HOLD_MS = 1_000;
+
+/** Returns true once `room` settles, false if it takes longer. */
+const settlesWithin = async (room: Promise<void>, ms: number): Promise<boolean> => {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
+  const isSettled = await Promise.race([room.then(() => true), timeout]);
+  clearTimeout(timer);
+  return isSettled;
+};
+
 /**
  * Text is sent before its event is committed. When any other frame arrives, all frames before it
  * are in the log.
@@ -136,6 +148,8 @@ export class FrameReader {
   async #fillUntilCurrent(): Promise<void> {
     do {
       this.#isCatchUpDue = false;
+      const room = this.#options.waitForRoom?.();
+      if (room) await room;
       await this.#fill();
       // Dropped frames are in the log or in `LIVE` by now.
       this.#isCatchUpDue ||= this.#pending.takeDropped();
@@ -146,8 +160,10 @@ export class FrameReader {
   async #fill(): Promise<void> {
     let openSince: number | null = null;
     for await (const page of this.#options.committed(this.#lastOffset())) {
-      await this.#deliverAtPace(page.frames);
+      const isComplete = await this.#deliverAtPace(page.frames);
       if (this.#isClosed) return;
+      // Releases the page of a client that reads nothing. The rest is read again when it has room.
+      if (!isComplete) return void (this.#isCatchUpDue = true);
       openSince = page.openSince;
       this.#isTurnOpen = openSince !== null;
     }
@@ -155,12 +171,17 @@ export class FrameReader {
     this.#drainPending();
   }
 
-  async #deliverAtPace(frames: readonly Frame[]): Promise<void> {
+  /**
+   * Delivers frames as fast as the client reads. Returns false if the client reads nothing for some
+   * time.
+   */
+  async #deliverAtPace(frames: readonly Frame[]): Promise<boolean> {
     for (const frame of frames) {
       const room = this.#options.waitForRoom?.();
-      if (room) await room;
+      if (room && !(await settlesWithin(room, HOLD_MS))) return false;
       if (!this.#isClosed && frame.offset > this.#lastOffset()) this.#deliver(frame);
     }
+    return true;
   }
 
   async #fillFromLive(since: number): Promise<void> {

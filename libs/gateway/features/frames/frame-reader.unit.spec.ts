@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import type { Frame, FrameEvent, LiveFrame } from '@antiphon/contracts/agent';
 import type { FramePage } from './frame-log.js';
@@ -121,5 +121,46 @@ describe('FrameReader', () => {
         expect(offsets()).toEqual(all.slice(known));
       }),
     );
+  });
+});
+
+describe('a client that reads nothing', () => {
+  it('holds its page of the log for 1 s at most, and gets each frame once when it reads on', async () => {
+    jest.useFakeTimers();
+    let [reads, open] = [0, 0];
+    let settle: () => void = () => undefined;
+    let room: Promise<void> | undefined;
+    const seen: number[] = [];
+    const reader = new FrameReader({
+      after: 0,
+      turnId: TURN,
+      committed: async function* (from) {
+        reads++;
+        open++;
+        try {
+          yield* pagesOf(whole.filter((frame) => frame.offset > from));
+        } finally {
+          open--;
+        }
+      },
+      live: () => Promise.resolve([]),
+      deliver: ({ offset }) => {
+        seen.push(offset);
+        if (seen.length === 3) room = new Promise((resolve) => (settle = resolve));
+      },
+      waitForRoom: () => room,
+      onError: (error) => expect(error).toBeUndefined(),
+    });
+    const done = reader.catchUp();
+    await jest.advanceTimersByTimeAsync(900);
+    expect([open, seen.length]).toEqual([1, 3]);
+    await jest.advanceTimersByTimeAsync(200);
+    expect([open, reads]).toEqual([0, 1]);
+    room = undefined;
+    settle();
+    await done;
+    expect(seen).toEqual(whole.map(({ offset }) => offset));
+    expect([open, reads]).toEqual([0, 2]);
+    jest.useRealTimers();
   });
 });

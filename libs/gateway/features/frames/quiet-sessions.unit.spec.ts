@@ -27,10 +27,10 @@ const createWorld = () => {
     if (isDown) throw transient('LOG.UNAVAILABLE', 'down');
   };
   const reads = {
-    readStream: (...args: Parameters<typeof store.readStream>) => (
+    readStreamPage: (...args: Parameters<typeof store.readStreamPage>) => (
       counts.reads++,
       check(),
-      store.readStream(...args)
+      store.readStreamPage(...args)
     ),
     streamVersion: (...args: Parameters<typeof store.streamVersion>) => (
       counts.reads++,

@@ -1,60 +1,136 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type pg from 'pg';
-import { createPool } from '@antiphon/database';
+import { createPool, inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
-import { eventPageSql, readEventPage } from './events.controller.js';
+import { FIRST_AT_SQL, positionsSql } from './event-page.js';
+import { readEventPage } from './events.controller.js';
 
 const EVENTS = 60_000;
 /** Inserted directly, because appending 60,000 events takes long and only the plans are tested. */
 const FILL_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
     data, metadata, recorded_at, hash)
   select n, case when n % 7 = 0 then 'other' else 'default' end, 'session', 'session-' || (n / 100), n % 100 + 1,
-    gen_random_uuid(), case when n % 20000 = 77 then 'TurnFailed' else 'TurnRequested' end, 1, '{}', '{}',
+    gen_random_uuid(),
+    case when n % 20000 = 77 then 'TurnFailed' when n % 100 = 0 then 'SessionStarted' else 'TurnRequested' end, 1,
+    case when n % 100 = 0 then jsonb_build_object('agentId', 'agent-' || (n / 100 % 300)) else '{}' end, '{}',
     timestamptz '2026-01-01' + n * interval '1 second', ''
   from generate_series(1, ${EVENTS}) n`;
 
-describe('readEventPage', () => {
-  let database: TestDatabase;
-  let pool: pg.Pool;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    const admin = createPool({ url: database.url, applicationName: 'spec' });
-    await admin.query(FILL_SQL);
-    await admin.query('analyze events');
-    await admin.end();
-    pool = createPool({ url: database.urlFor('gateway'), applicationName: 'spec' });
-  }, 60_000);
-  afterAll(async () => {
-    await pool.end();
-    await database.drop();
-  });
+const READER = fileURLToPath(new URL('fixtures/read-events.mjs', import.meta.url));
+const BIG_EVENTS = 300;
+/** 300 events of 1 MB: text that does not compress, and text that does. */
+const FILL_BIG_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
+    schema_version, data, metadata, recorded_at, hash)
+  select ${EVENTS} + n, 'big', 'session', 'session-big', n, gen_random_uuid(), 'TurnRequested', 1,
+    jsonb_build_object('content', case when n % 2 = 0 then repeat('漢', 333000)
+      else (select string_agg(md5(n || '-' || i), '') from generate_series(1, 31250) i) end),
+    '{}', now(), '' from generate_series(1, ${BIG_EVENTS}) n`;
 
-  const planOf = async (query: Parameters<typeof eventPageSql>[1]): Promise<string> => {
-    const { text, values } = eventPageSql('default', query);
-    const { rows } = await pool.query(`explain (format json) ${text}`, values);
-    return JSON.stringify(rows);
-  };
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const admin = createPool({ url: database.url, applicationName: 'spec' });
+  await admin.query(FILL_SQL);
+  await admin.query(FILL_BIG_SQL);
+  await admin.query('analyze events');
+  await admin.end();
+  pool = createPool({ url: database.urlFor('gateway'), applicationName: 'spec' });
+}, 120_000);
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const explain = async (text: string, values: unknown[]): Promise<string> => {
+  const { rows } = await inWorkspace(pool, 'default').query(`explain (format json) ${text}`, values);
+  return JSON.stringify(rows);
+};
+
+describe('readEventPage', () => {
+  const WINDOW = { after: 10_000, upTo: 20_000 };
+  const ALL = { after: 0, upTo: null };
 
   it.each([
-    ['of a rare type', { type: 'TurnFailed', limit: 100 }, 'events_rare_type_idx'],
-    ['of errors', { severity: 'error' as const, limit: 100 }, 'events_rare_type_idx'],
-    ['of a stream', { stream: 'session-7', limit: 100 }, 'events_stream_key'],
-    [
-      'of a time',
-      { until: '2026-01-01T00:02:00Z', since: '2026-01-01T00:01:00Z', limit: 100 },
-      'events_recorded_at_idx',
-    ],
-    ['from a cursor on', { limit: 100 }, 'events_pkey'],
-  ])('reads events %s by an index, without a sequential scan', async (_what, query, index) => {
-    const plan = await planOf(query);
+    ['of a rare type', { type: 'TurnFailed', limit: 100 }, ALL, 'events_rare_type_idx'],
+    ['of errors', { severity: 'error' as const, limit: 100 }, ALL, 'events_rare_type_idx'],
+    ['of a stream', { stream: 'session-7', limit: 100 }, ALL, 'events_stream_key'],
+    ['of a frequent type', { type: 'TurnRequested', limit: 100 }, WINDOW, 'events_pkey'],
+    ['from a cursor on', { limit: 100 }, WINDOW, 'events_pkey'],
+  ])('reads events %s by an index, without a sequential scan', async (_what, query, range, index) => {
+    const { text, values } = positionsSql('default', query, range, query.limit);
+    const plan = await explain(text, values);
     expect(plan).toContain(index);
     expect(plan).not.toContain('Seq Scan');
   });
 
-  it('returns matching events of its own workspace only, in order', async () => {
-    const { events, nextCursor } = await readEventPage(pool, 'default', { type: 'TurnFailed', limit: 2 });
-    expect(events.map((event) => (event as { position: number }).position)).toEqual([20_077, 40_077]);
-    expect(nextCursor).toBeNull();
+  it('finds the first event of a time by an index, without a sequential scan', async () => {
+    const plan = await explain(FIRST_AT_SQL, ['default', '2026-01-01T05:00:00Z', '2026-01-01T05:01:00Z']);
+    expect(plan).toContain('events_recorded_at_idx');
+    expect(plan).not.toContain('Seq Scan');
   });
+
+  const positionsOf = async (query: Parameters<typeof readEventPage>[2], workspace = 'default') => {
+    const { events, nextCursor } = await readEventPage(pool, workspace, query);
+    return { positions: events.map(({ position }) => position), nextCursor };
+  };
+
+  it('returns matching events of its own workspace only, in order', async () => {
+    const page = await positionsOf({ type: 'TurnFailed', limit: 2 });
+    expect(page).toEqual({ positions: [20_077, 40_077], nextCursor: null });
+  });
+
+  it('finds the events of an agent over the windows of a long log', async () => {
+    const { positions } = await positionsOf({ agent: 'agent-299', limit: 1_000 });
+    const expected = [299, 599].flatMap((stream) =>
+      Array.from({ length: 100 }, (_, nth) => stream * 100 + nth).filter((n) => n % 7 !== 0),
+    );
+    // Streams whose first event is of another workspace have no agent here.
+    const visible = expected.filter((n) => (Math.floor(n / 100) * 100) % 7 !== 0);
+    expect(positions).toEqual(visible);
+    expect(await positionsOf({ agent: 'nobody', limit: 10 })).toEqual({ positions: [], nextCursor: null });
+  });
+
+  it('returns the events of a time, and pages them by limit, offset and cursor', async () => {
+    const since = '2026-01-01T12:00:00Z';
+    const until = '2026-01-01T12:00:20Z';
+    const expected = Array.from({ length: 20 }, (_, nth) => 43_200 + nth).filter((n) => n % 7 !== 0);
+    expect(await positionsOf({ since, until, limit: 100 })).toEqual({
+      positions: expected,
+      nextCursor: null,
+    });
+    const first = await positionsOf({ since, until, limit: 5 });
+    expect(first.positions).toEqual(expected.slice(0, 5));
+    const rest = await positionsOf({ since, until, limit: 100, cursor: first.nextCursor ?? '' });
+    expect(rest).toEqual({ positions: expected.slice(5), nextCursor: null });
+    const skipped = await positionsOf({ since, until, limit: 100, offset: 7 });
+    expect(skipped.positions).toEqual(expected.slice(7));
+    expect(await positionsOf({ since: '2030-01-01T00:00:00Z', limit: 5 })).toEqual({
+      positions: [],
+      nextCursor: null,
+    });
+  });
+
+  it(`reads pages of at most 4 MiB over ${BIG_EVENTS} events of 1 MB in a process of 96 MiB`, async () => {
+    const run = promisify(execFile)(
+      process.execPath,
+      ['--max-old-space-size=96', READER, database.urlFor('gateway'), 'big'],
+      { env: { PATH: process.env['PATH'] } },
+    );
+    const { events, pages, largest, peakMiB } = JSON.parse((await run).stdout) as Record<string, number>;
+    expect(events).toBe(BIG_EVENTS);
+    expect(largest).toBeLessThanOrEqual(4.5 * 1024 * 1024);
+    expect(pages).toBeLessThanOrEqual(BIG_EVENTS / 2);
+    expect(peakMiB).toBeLessThan(300);
+  }, 120_000);
+
+  it('refuses a cursor that it did not issue', () =>
+    expect(positionsOf({ limit: 1, cursor: randomUUID() })).rejects.toMatchObject({
+      code: 'GATEWAY.INVALID_CURSOR',
+    }));
 });

@@ -5,27 +5,28 @@ import type { ChainStart, EventStore, RecordedEvent } from '@antiphon/event-stor
 import { bug, notFound } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 
-type StreamReader = Pick<EventStore, 'readStream'>;
+type StreamReader = Pick<EventStore, 'readStreamPage'>;
 
-/** Events of one read. An event has at most 1 MiB. */
-const PAGE = 200;
+/** Bounds of one read. */
+const PAGE = { limit: 200, maxBytes: 2 * 1024 * 1024 };
 
 /**
- * Reads the stored events of a session up to a version, page by page, oldest first. Yields nothing
+ * Reads the stored events of a session before a version, page by page, oldest first. Yields nothing
  * for an unknown session. Throws the store's error for an archived stream.
  */
 async function* readSession(
   store: StreamReader,
   workspace: string,
   sessionId: string,
-  upTo: number = Number.MAX_SAFE_INTEGER,
+  beforeVersion: number = Number.MAX_SAFE_INTEGER,
 ): AsyncGenerator<readonly RecordedEvent[]> {
-  for (let after = 0; after < upTo;) {
-    const options = { fromVersion: after + 1, limit: Math.min(PAGE, upTo - after) };
-    const events = await store.readStream(workspace, sessionStream(sessionId), options);
+  let fromVersion = 1;
+  for (;;) {
+    const options = { fromVersion, beforeVersion, ...PAGE };
+    const { events, hasMore } = await store.readStreamPage(workspace, sessionStream(sessionId), options);
     if (events.length > 0) yield events;
-    if (events.length < PAGE) return;
-    after += events.length;
+    if (!hasMore) return;
+    fromVersion += events.length;
   }
 }
 
@@ -68,10 +69,11 @@ export async function* exportText(
   const isLines = format === 'jsonl';
   yield isLines ? `${toText(header)}\n` : `${toText(header).slice(0, -1)},"events":[`;
   let isFirst = true;
-  for await (const events of readSession(store, workspace, sessionId, head.version)) {
-    const lines = events.map((event) => (isLines ? `${toText(event)}\n` : toText(event)));
-    yield isLines ? lines.join('') : `${isFirst ? '' : ','}${lines.join(',')}`;
-    isFirst = false;
+  for await (const events of readSession(store, workspace, sessionId, head.version + 1)) {
+    for (const event of events) {
+      yield isLines ? `${toText(event)}\n` : `${isFirst ? '' : ','}${toText(event)}`;
+      isFirst = false;
+    }
   }
   if (!isLines) yield ']}\n';
 }

@@ -31,7 +31,8 @@ export class SessionsController {
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
     const header = await verifySession(this.store, workspace, id);
-    const text = Readable.from(exportText(this.store, header, format));
+    // One event at a time: the client's reading sets the pace of the reads.
+    const text = Readable.from(exportText(this.store, header, format), { highWaterMark: 1 });
     const disposition = `attachment; filename="session-${id}.${format}"`;
     return new StreamableFile(text, { type: MEDIA[format], disposition });
   }

@@ -155,8 +155,8 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     startGateway: async (limits, url) => {
       const { store } = storeFor('gateway');
       let reads = 0;
-      const counted: Pick<EventStore, 'readStream' | 'streamVersion'> = {
-        readStream: (...args) => (reads++, store.readStream(...args)),
+      const counted: Pick<EventStore, 'readStreamPage' | 'streamVersion'> = {
+        readStreamPage: (...args) => (reads++, store.readStreamPage(...args)),
         streamVersion: (...args) => (reads++, store.streamVersion(...args)),
       };
       const frameLog = new FrameLog(counted);

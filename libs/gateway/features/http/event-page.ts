@@ -1,0 +1,283 @@
+import type { EventsQuery } from '@antiphon/contracts/gateway';
+import { decodeCursor } from '@antiphon/contracts/log';
+import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
+import { TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
+import { invalid } from '@antiphon/kernel';
+import type { Pool } from 'pg';
+
+/** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
+const PAGE_BYTES = 4 * 1024 * 1024;
+/** Maximum size that the rows of one query may have when their exact size is not known, bytes. */
+const CHUNK_BYTES = 8 * 1024 * 1024;
+/** Maximum size of one event, with its metadata. */
+const EVENT_BYTES = 1.25 * 1024 * 1024;
+/** The best ratio by which PostgreSQL compresses a value. */
+const MAX_RATIO = 256;
+/** Positions that one query examines for a filter without an index. */
+const WINDOW = 10_000;
+/** Time after which a search ends with a cursor, ms. */
+const SEARCH_MS = 1_000;
+/** Tolerated steps of the database's clock, ms. Times rise with positions but for them. */
+const SKEW_MS = 300_000;
+
+/** Types without a partial index, as in the migration `event_queries`: most events are of them. */
+const FREQUENT_TYPES: ReadonlySet<string> = new Set([
+  ...['TurnRequested', 'ModelCallStarted', 'ModelCallCompleted', 'ToolCallRequested', 'ToolCallClaimed'],
+  ...['ToolCallCompleted', 'TurnCompleted', 'BudgetReserved', 'BudgetSettled'],
+]);
+
+/** A row of `events` as `pg` returns it, with the size of its data and metadata. */
+export interface EventPageRow {
+  readonly position: string;
+  readonly category: string;
+  readonly stream_id: string;
+  readonly stream_version: string;
+  readonly event_id: string;
+  readonly type: string;
+  readonly schema_version: number;
+  readonly data: Record<string, unknown>;
+  readonly metadata: Record<string, unknown>;
+  readonly recorded_at: Date;
+  readonly hash: Buffer;
+  readonly bytes: number;
+}
+
+export interface EventRows {
+  readonly rows: readonly EventPageRow[];
+  /** Position after which the next page begins; null if no event follows. */
+  readonly next: number | null;
+}
+
+interface Found {
+  readonly position: number;
+  /** Highest possible size of the event, bytes. */
+  readonly bytes: number;
+}
+
+/** Positions after `after`, and up to `upTo` unless it is null. */
+interface Range {
+  readonly after: number;
+  readonly upTo: number | null;
+}
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+/** Collects the conditions of a statement. Every value is a bound parameter. */
+const createFilter = () => {
+  const conditions: string[] = [];
+  const values: unknown[] = [];
+  return {
+    conditions,
+    values,
+    add: (condition: (parameter: string) => string, value: unknown) => {
+      values.push(value);
+      conditions.push(condition(`$${values.length}`));
+    },
+  };
+};
+type Filter = ReturnType<typeof createFilter>;
+
+const addSeverity = ({ add }: Filter, severity: EventsQuery['severity']): void => {
+  const { error, warning } = TYPES_BY_SEVERITY;
+  if (severity === 'info') add((p) => `type <> all(${p})`, [...error, ...warning]);
+  else if (severity !== undefined) add((p) => `type = any(${p})`, [...TYPES_BY_SEVERITY[severity]]);
+};
+
+/**
+ * Returns the statement of matching positions, in order. A compressed value counts as the largest
+ * that it may be; its exact size would need all of it.
+ */
+export const positionsSql = (
+  workspace: string,
+  query: EventsQuery,
+  { after, upTo }: Range,
+  limit: number,
+  streams: readonly string[] | null = null,
+): Statement => {
+  const filter = createFilter();
+  const { add, conditions, values } = filter;
+  add((p) => `workspace = ${p}`, workspace);
+  if (query.type !== undefined) add((p) => `type = ${p}`, query.type);
+  if (query.stream !== undefined) add((p) => `stream_id = ${p}`, query.stream);
+  if (streams) add((p) => `stream_id = any(${p})`, streams);
+  if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
+  if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
+  add((p) => `position > ${p}`, after);
+  if (upTo !== null) add((p) => `position <= ${p}`, upTo);
+  addSeverity(filter, query.severity);
+  const size = (column: string): string =>
+    `case when pg_column_compression(${column}) is null then 1 else ${MAX_RATIO} end * pg_column_size(${column})`;
+  return {
+    text: `select position, least(${EVENT_BYTES}, ${size('data')} + ${size('metadata')}) as bytes
+       from events where ${conditions.join(' and ')} order by position limit $${values.length + 1}`,
+    values: [...values, limit],
+  };
+};
+
+/** Statement of the first position of a workspace at some time. Its range of times is an index's. */
+export const FIRST_AT_SQL = `select min(position) as position from
+  (select position from events where workspace = $1 and recorded_at >= $2 and recorded_at < $3 offset 0) found`;
+const NEXT_SQL = `select position, recorded_at from events where workspace = $1 and position > $2 order by position limit 1`;
+const STREAMS_SQL = `select distinct stream_id from events where workspace = $1 and position > $2 and position <= $3`;
+// The first event of a session names its agent. A run names the agent of each task that starts.
+const OF_AGENT_SQL = `select stream_id from events where workspace = $1 and stream_id = any ($2) and stream_version = 1
+    and type = 'SessionStarted' and data->>'agentId' = $4
+  union select stream_id from events where workspace = $1 and stream_id = any ($3)
+    and type = 'TaskStarted' and data->>'agentId' = $4`;
+const ROWS_SQL = `select position, category, stream_id, stream_version, event_id, type, schema_version, data, metadata,
+    recorded_at, hash, octet_length(data::text) + octet_length(metadata::text) as bytes
+  from events where position = any ($1) order by position`;
+
+/** Returns true if an index finds the events of a query in the order of the log. */
+const hasIndex = ({ type, stream, severity, agent }: EventsQuery): boolean => {
+  if (stream !== undefined || agent !== undefined) return stream !== undefined;
+  const isRare = severity === 'error' || severity === 'warning';
+  return isRare || (type !== undefined && !FREQUENT_TYPES.has(type));
+};
+
+const decodePosition = (cursor: string): number => {
+  const position = decodeCursor(cursor);
+  if (position === undefined)
+    throw invalid('GATEWAY.INVALID_CURSOR', 'this cursor was not issued by this list: begin without one');
+  return position;
+};
+
+/** Searches a workspace's log for one page, in windows of bounded size. */
+class EventSearch {
+  readonly #db: WorkspaceQueries;
+  readonly #workspace: string;
+  readonly #query: EventsQuery;
+  readonly #endsAt: number;
+
+  constructor(pool: Pool, workspace: string, query: EventsQuery, now: number) {
+    this.#db = inWorkspace(pool, workspace);
+    this.#workspace = workspace;
+    this.#query = query;
+    this.#endsAt = now + SEARCH_MS;
+  }
+
+  async read(now: () => number): Promise<EventRows> {
+    const { limit, offset = 0 } = this.#query;
+    const { found, next } = await this.#search(offset + limit + 1, now);
+    const page = found.slice(offset, offset + limit);
+    const rows = await this.#readRows(page);
+    const last = rows.at(-1);
+    const isCut = rows.length < page.length || found.length > offset + limit;
+    return { rows, next: isCut && last ? Number(last.position) : next };
+  }
+
+  /** Finds matching positions. `next` is where the search goes on, null at the end of the log. */
+  async #search(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
+    const found: Found[] = [];
+    let after = await this.#start();
+    for (;;) {
+      const range = hasIndex(this.#query) ? { after, upTo: null } : await this.#nextWindow(after);
+      if (!range) return { found, next: null };
+      found.push(...(await this.#findIn(range, limit - found.length)));
+      if (range.upTo === null || found.length >= limit) return { found, next: null };
+      after = range.upTo;
+      // A page by offset counts from the beginning, so that its search cannot go on later.
+      if (now() >= this.#endsAt && this.#query.offset === undefined) return { found, next: after };
+    }
+  }
+
+  /** Returns the position after which the search begins. */
+  async #start(): Promise<number> {
+    const { cursor, since } = this.#query;
+    const after = cursor === undefined ? 0 : decodePosition(cursor);
+    if (since === undefined || hasIndex(this.#query)) return after;
+    const first = await this.#firstAt(Date.parse(since) - SKEW_MS);
+    return first === null ? after : Math.max(after, first - 1);
+  }
+
+  /** Finds the first position at a time, in ranges that grow until one has an event. */
+  async #firstAt(time: number): Promise<number | null> {
+    let from = time;
+    for (let span = 60_000; from < Date.now(); span *= 8) {
+      const values = [this.#workspace, new Date(from).toISOString(), new Date(from + span).toISOString()];
+      const { rows } = await this.#db.query<{ position: string | null }>(FIRST_AT_SQL, values);
+      const position = rows[0]?.position ?? null;
+      if (position !== null) return Number(position);
+      from += span;
+    }
+    return null;
+  }
+
+  /** Returns the next window that has an event of the workspace, null at the end of the search. */
+  async #nextWindow(after: number): Promise<{ after: number; upTo: number } | null> {
+    const { rows } = await this.#db.query<{ position: string; recorded_at: Date }>(NEXT_SQL, [
+      this.#workspace,
+      after,
+    ]);
+    const [next] = rows;
+    const { until } = this.#query;
+    if (!next || (until !== undefined && next.recorded_at.getTime() > Date.parse(until) + SKEW_MS))
+      return null;
+    const begin = Number(next.position) - 1;
+    return { after: begin, upTo: begin + WINDOW };
+  }
+
+  async #findIn(range: Range, limit: number): Promise<Found[]> {
+    const { agent } = this.#query;
+    const streams = agent === undefined ? null : await this.#streamsOfAgent(agent, range);
+    if (streams?.length === 0) return [];
+    const { text, values } = positionsSql(this.#workspace, this.#query, range, limit, streams);
+    const { rows } = await this.#db.query<{ position: string; bytes: string }>(text, values);
+    return rows.map(({ position, bytes }) => ({ position: Number(position), bytes: Number(bytes) }));
+  }
+
+  /** Returns the event streams of an agent that have events in a range. */
+  async #streamsOfAgent(agent: string, { after, upTo }: Range): Promise<string[]> {
+    const all = this.#query.stream === undefined ? await this.#streamsIn(after, upTo) : [this.#query.stream];
+    const sessions = all.filter((stream) => stream.startsWith('session-'));
+    const runs = all.filter((stream) => stream.startsWith('run-'));
+    const values = [this.#workspace, sessions, runs, agent];
+    const { rows } = await this.#db.query<{ stream_id: string }>(OF_AGENT_SQL, values);
+    return rows.map(({ stream_id: stream }) => stream);
+  }
+
+  async #streamsIn(after: number, upTo: number | null): Promise<string[]> {
+    const values = [this.#workspace, after, upTo ?? Number.MAX_SAFE_INTEGER];
+    const { rows } = await this.#db.query<{ stream_id: string }>(STREAMS_SQL, values);
+    return rows.map(({ stream_id: stream }) => stream);
+  }
+
+  /** Reads rows in chunks until the page has its size. An event that exceeds it is left out. */
+  async #readRows(page: readonly Found[]): Promise<EventPageRow[]> {
+    const rows: EventPageRow[] = [];
+    let bytes = 0;
+    for (let from = 0; from < page.length;) {
+      const chunk = takeChunk(page, from);
+      from += chunk.length;
+      const read = await this.#db.query<EventPageRow>(ROWS_SQL, [chunk]);
+      for (const row of read.rows) {
+        bytes += row.bytes;
+        if (rows.length > 0 && bytes > PAGE_BYTES) return rows;
+        rows.push(row);
+      }
+    }
+    return rows;
+  }
+}
+
+/** Returns the next positions whose events surely fit into a chunk, at least one. */
+const takeChunk = (page: readonly Found[], from: number): number[] => {
+  const chunk: number[] = [];
+  let bytes = 0;
+  for (const { position, bytes: size } of page.slice(from)) {
+    bytes += size;
+    if (chunk.length > 0 && bytes > CHUNK_BYTES) break;
+    chunk.push(position);
+  }
+  return chunk;
+};
+
+/**
+ * Reads the rows of a page of a workspace's log, oldest first, bounded in number, bytes and search
+ * time. Throws `GATEWAY.INVALID_CURSOR`.
+ */
+export const readEventRows = (pool: Pool, workspace: string, query: EventsQuery): Promise<EventRows> =>
+  new EventSearch(pool, workspace, query, performance.now()).read(() => performance.now());
