@@ -27,9 +27,10 @@ const BIG_EVENTS = 300;
 const FILL_BIG_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
     schema_version, data, metadata, recorded_at, hash)
   select ${EVENTS} + n, 'big', 'session', 'session-big', n, gen_random_uuid(), 'TurnRequested', 1,
-    jsonb_build_object('content', case when n % 2 = 0 then repeat('漢', 333000)
-      else (select string_agg(md5(n || '-' || i), '') from generate_series(1, 31250) i) end),
-    '{}', now(), '' from generate_series(1, ${BIG_EVENTS}) n`;
+    jsonb_build_object('content', case when n % 2 = 0 then repeat('漢', 333000) else odd.text end), '{}', now(), ''
+  from generate_series($1::bigint, $2) n,
+    (select string_agg(md5(i::text), '') as text from generate_series(1, 31250) i) odd`;
+const BATCH = 20;
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -37,7 +38,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const admin = createPool({ url: database.url, applicationName: 'spec' });
   await admin.query(FILL_SQL);
-  await admin.query(FILL_BIG_SQL);
+  for (let n = 1; n <= BIG_EVENTS; n += BATCH) await admin.query(FILL_BIG_SQL, [n, n + BATCH - 1]);
   await admin.query('analyze events');
   await admin.end();
   pool = createPool({ url: database.urlFor('gateway'), applicationName: 'spec' });

@@ -6,6 +6,7 @@ import {
   Patch,
   Post,
   Put,
+  UnsupportedMediaTypeException,
   type ExecutionContext,
 } from '@nestjs/common';
 import { IdempotencyKey } from '@antiphon/contracts/agent';
@@ -44,6 +45,13 @@ const parseParams = (schema: z.ZodObject, values: unknown): Record<string, unkno
     ]),
   );
 
+/** Refuses text of another type, which is parsed for the routes that accept it only. */
+const refuseOtherMedia = ({ bodyMedia = [] }: HttpRoute, { headers, body }: FastifyRequest): void => {
+  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (body === undefined || type === 'application/json' || bodyMedia.length > 0) return;
+  throw new UnsupportedMediaTypeException(`the body must be application/json, not ${type.slice(0, 100)}`);
+};
+
 const KEY = IdempotencyKey.optional();
 
 /**
@@ -51,16 +59,20 @@ const KEY = IdempotencyKey.optional();
  * `_HEADER`.
  */
 const parseRequest = (
-  { params, query, body, idempotent }: HttpRoute,
+  route: HttpRoute,
   request: FastifyRequest,
-): { readonly [K in keyof RouteInput<HttpRoute>]: unknown } => ({
-  params: params && parseParams(params, request.params),
-  query: query && parse(query, request.query, 'GATEWAY.INVALID_QUERY'),
-  body: body && parse(body, request.body, 'GATEWAY.INVALID_BODY'),
-  idempotencyKey: idempotent
-    ? parse(KEY, request.headers['idempotency-key'], 'GATEWAY.INVALID_HEADER')
-    : undefined,
-});
+): { readonly [K in keyof RouteInput<HttpRoute>]: unknown } => {
+  const { params, query, body, idempotent } = route;
+  refuseOtherMedia(route, request);
+  return {
+    params: params && parseParams(params, request.params),
+    query: query && parse(query, request.query, 'GATEWAY.INVALID_QUERY'),
+    body: body && parse(body, request.body, 'GATEWAY.INVALID_BODY'),
+    idempotencyKey: idempotent
+      ? parse(KEY, request.headers['idempotency-key'], 'GATEWAY.INVALID_HEADER')
+      : undefined,
+  };
+};
 
 const Input = createParamDecorator((route: HttpRoute, context: ExecutionContext) =>
   parseRequest(route, context.switchToHttp().getRequest<FastifyRequest>()),
