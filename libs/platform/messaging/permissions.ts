@@ -38,7 +38,16 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   gateway: {
     // No `tool.call`, `budget.settle` or `context.assemble`: a leak of its credential runs no tool.
     requests: {
-      agent: [HEALTH, 'agent.list', 'session.*', 'turn.*', 'approval.*', 'workflow.*', 'run.*'],
+      agent: [
+        HEALTH,
+        'agent.list',
+        'session.*',
+        'turn.*',
+        'approval.*',
+        'workflow.*',
+        'run.*',
+        'credential.*',
+      ],
       sandbox: [HEALTH, 'plugin.list'],
       metering: [HEALTH],
       memory: [HEALTH],
