@@ -66,6 +66,14 @@ describe('a service as a process', () => {
     },
   );
 
+  it('responds to a ping of its supervisor', async () => {
+    const child = await start();
+    child.process.send({ type: 'ping' });
+    expect((await once(child.process, 'message'))[0]).toEqual({ type: 'pong' });
+    child.process.kill('SIGTERM');
+    await child.ended;
+  });
+
   it('continues after SIGHUP, and logs it', async () => {
     const child = await start();
     child.process.kill('SIGHUP');

@@ -51,6 +51,10 @@ const stopWithProcess = (running: RunningService): void => {
   const stop = stopOnce(running);
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
+  // The supervisor asks whether the event loop runs; also when all sockets are in use.
+  process.on('message', (message: { readonly type?: unknown }) => {
+    if (message.type === 'ping') process.send?.({ type: 'pong' });
+  });
   // The supervisor has died: an unsupervised service must not stay.
   process.on('disconnect', () => stop('the supervisor is gone'));
   void running.platform.nats.closed.then((error) => {

@@ -36,6 +36,10 @@ export interface RunningChild {
   readonly logStart: number;
   readonly exited: Promise<Exit>;
   onMessage(listener: (message: unknown) => void): void;
+  /** Calls the listener at the next message of a type; an earlier listener of the type is dropped. */
+  onceMessage(type: string, listener: () => void): void;
+  /** Sends a message, if it has a channel. */
+  send(message: object): void;
   /** Sends `signal`, and SIGKILL after `graceMs`. */
   end(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 }
@@ -103,6 +107,17 @@ const send = (pid: number, signal: NodeJS.Signals): void => {
   }
 };
 
+/** Returns the listeners of the next message by its type. Each is called once. */
+const listenOnce = (child: ChildProcess): Map<string, () => void> => {
+  const waiting = new Map<string, () => void>();
+  child.on('message', (message) => {
+    const { type = '' } = message as { type?: string };
+    waiting.get(type)?.();
+    waiting.delete(type);
+  });
+  return waiting;
+};
+
 const running = new Map<number, NodeJS.Signals>();
 
 /** Signals all children of this process to stop, without waiting: for a supervisor that fails. */
@@ -134,6 +149,7 @@ export const startChild = async (
     });
   });
   running.set(pid, stopSignal);
+  const waiting = listenOnce(child);
   // A child that has already ended keeps its pid until its exit is collected, without a start time.
   const identity = identify(pid) ?? { pid, start: 'ended' };
   try {
@@ -149,6 +165,11 @@ export const startChild = async (
     logStart,
     exited,
     onMessage: (listener) => void child.on('message', listener),
+    onceMessage: (type, listener) => void waiting.set(type, listener),
+    send: (message) => {
+      // The callback receives a failure that would otherwise be an event without a listener.
+      if (child.connected) child.send(message, () => undefined);
+    },
     end: async (signal, graceMs) => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       send(pid, signal);

@@ -60,21 +60,38 @@ const waitForReadyMessage = (child: RunningChild, signal: AbortSignal): Promise<
 const HEALTH_TIMEOUT_MS = 4_000;
 const ANY_ADDRESS = new Set(['0.0.0.0', '::', '[::]', '']);
 
-/**
- * Asks a service whether its event loop runs. Dependencies that do not work are no reason to
- * restart it. Rejects without a response in time.
- */
-const checkHealth = (host: string, port: number): Promise<void> =>
+/** Resolves at any HTTP response: the event loop of the service runs. */
+const requestHealth = (host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const target = { host: ANY_ADDRESS.has(host) ? '127.0.0.1' : host, port, path: '/healthz' };
     const request = get({ ...target, agent: false, timeout: HEALTH_TIMEOUT_MS }, (response) => {
       response.resume();
-      if (response.statusCode === 200) resolve();
-      else reject(new Error(`status ${response.statusCode ?? '?'}`));
+      resolve();
     });
     request.on('timeout', () => request.destroy(new Error('no response')));
     request.on('error', reject);
   });
+
+const PING_TIMEOUT_MS = 2_000;
+
+/** Resolves at the response to a message on the channel, which no client of the service can fill. */
+const ping = (child: RunningChild): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('no response')), PING_TIMEOUT_MS);
+    child.onceMessage('pong', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.send({ type: 'ping' });
+  });
+
+/**
+ * Asks a service whether its event loop runs, by HTTP and then by its channel. A gateway whose
+ * clients use up its sockets does not hang. Dependencies that do not work are no reason to restart
+ * a service. Rejects without a response in time.
+ */
+const checkHealth = (host: string, port: number, child: RunningChild): Promise<void> =>
+  requestHealth(host, port).catch(() => ping(child));
 
 /**
  * Flags for a larger young generation. Node begins with 1 MiB, collects it 100 times a second under
@@ -107,7 +124,7 @@ export const serviceProcess = (instance: ServiceInstance, context: ServiceContex
     attempts: 2,
     prepare,
     whenReady: waitForReadyMessage,
-    ...(context.watchesHealth ? { checkHealth: (port) => checkHealth(host, port) } : {}),
+    ...(context.watchesHealth ? { checkHealth: (port, child) => checkHealth(host, port, child) } : {}),
     afterExit: async ({ serviceId }) => {
       if (serviceId !== undefined) await context.releaseLeases(serviceId);
     },

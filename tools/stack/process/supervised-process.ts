@@ -49,7 +49,7 @@ export interface ProcessSpec {
   /** Waits until the process is ready. Resolves to its port where only the process knows it. */
   whenReady(child: RunningChild, signal: AbortSignal): Promise<number | null>;
   /** Rejects while the process does not respond on its port. Undefined for no checks. */
-  checkHealth?(port: number): Promise<void>;
+  checkHealth?(port: number, child: RunningChild): Promise<void>;
   /** Runs after each unexpected exit, before the restart. */
   afterExit?(incarnation: Incarnation): Promise<void>;
 }
@@ -242,7 +242,7 @@ export class SupervisedProcess {
     for (let missed = 0; !ended.signal.aborted;) {
       await sleep(everyMs, undefined, { signal: ended.signal }).catch(() => undefined);
       if (ended.signal.aborted || this.isStopping) break;
-      const failure = await this.spec.checkHealth(port).then(
+      const failure = await this.spec.checkHealth(port, child).then(
         () => null,
         (error: unknown) => error,
       );
