@@ -119,7 +119,8 @@ const restoreInto = async (
   // Last, because an interrupted restore may be undone; the signer completes the file otherwise.
   await appendRestoreRecord(evidence.rootsFile, outcome.evidence.record);
   const { messages, deadLetters, known } = deleted();
-  const witnesses = [...signed, ...(outcome.replaced === null ? [] : [outcome.replaced]), ...known];
+  // The first of several with one position is named.
+  const witnesses = [...(outcome.replaced === null ? [] : [outcome.replaced]), ...signed, ...known];
   const loss = lossWindow(facts.log, witnesses);
   const { record, signedPosition } = outcome.evidence;
   const signing = { record: record?.number ?? null, signedPosition };
