@@ -15,6 +15,8 @@ export interface SweepActivities {
    * done.
    */
   archiveOldEvents(): Promise<number>;
+  /** Deletes expired operational rows. Returns their number. */
+  deleteOldRows(): Promise<number>;
 }
 export type SweepName = keyof SweepActivities;
 export interface SweepInput {

@@ -105,6 +105,7 @@ export const createActivities = ({
     sweepTurns: inContext('sweepTurns', sweeps.sweepTurns),
     expireReservations: inContext('expireReservations', sweeps.expireReservations),
     rollBudgetPeriods: inContext('rollBudgetPeriods', sweeps.rollBudgetPeriods),
+    deleteOldRows: inContext('deleteOldRows', sweeps.deleteOldRows),
     archiveOldEvents: withFailures(logger, 'archiveOldEvents', () => withHeartbeat(archiveOldEvents)),
   };
 };

@@ -12,6 +12,7 @@ import type { RunningWorker, ScheduleSpec, TemporalLink, TemporalServer } from '
 import { ApprovalTimers } from '../approvals/approval-timers.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
 import { createArchiveOldEvents } from '../maintenance/archive-old-events.js';
+import { createDeleteOldRows } from '../maintenance/delete-old-rows.js';
 import type { Retention } from '../maintenance/archive-old-events.js';
 import { agentRuns } from '../projections.js';
 import { TemporalRetries } from '../turns/tool-retry-temporal.js';
@@ -71,6 +72,7 @@ const SCHEDULES: Readonly<Record<SweepName, Pick<ScheduleSpec, 'every'> & { read
   rollBudgetPeriods: { name: 'roll-budget-periods', every: { hour: 0, minute: 1 } },
   // Events expire at midnight. Hourly firings also serve machines that run for a part of the day.
   archiveOldEvents: { name: 'archive-old-events', every: 60 * MINUTE_MS },
+  deleteOldRows: { name: 'delete-old-rows', every: 60 * MINUTE_MS },
 };
 
 /** Returns the schedules. Their ids are fixed, so that only the first process creates each. */
@@ -181,6 +183,7 @@ class TemporalRuns {
         reconcileRuns: () => this.reconcile(),
         sweepTurns: () => runtime.takeOver(),
         expireReservations: async () => (await requests.request(expireReservations, {})).ended,
+        deleteOldRows: createDeleteOldRows(services),
         rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
       },
     });

@@ -28,7 +28,13 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-const NAMES = ['expire-reservations', 'reconcile-runs', 'roll-budget-periods', 'sweep-turns'];
+const NAMES = [
+  'delete-old-rows',
+  'expire-reservations',
+  'reconcile-runs',
+  'roll-budget-periods',
+  'sweep-turns',
+];
 const handle = (name: string) => world.temporal.schedule.getHandle(`${world.taskQueue}/${name}`);
 const there = async (): Promise<string[]> => {
   const found = await Promise.all(

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type pg from 'pg';
 import { sessionStream } from '@antiphon/contracts/agent';
+import { REST_RULES } from '@antiphon/contracts/events';
 import { acrossWorkspaces, createPool, inTransaction } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
+import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore, NewEvent, StreamPageOptions } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
@@ -114,7 +118,7 @@ describe('a session of thousands of events', () => {
   });
 
   it('stores the newer of two snapshots', async () => {
-    const sessionId = randomUUID();
+    const sessionId = await longSession(10);
     const log = logFor();
     await log.snapshot(workspace, sessionId, { ...emptyFold, version: 20 });
     await log.snapshot(workspace, sessionId, { ...emptyFold, version: 10 });
@@ -123,6 +127,43 @@ describe('a session of thousands of events', () => {
       [sessionId],
     );
     expect(rows).toEqual([{ version: '20' }]);
+  });
+
+  it('is folded from its first event when its snapshot is of another history', async () => {
+    const sessionId = await longSession(SNAPSHOT_EVERY);
+    const first = await logFor().load(workspace, sessionId);
+    const system = acrossWorkspaces(pool);
+    const key = [sessionId];
+    await system.query(
+      `update agent_session_snapshots set head_hash = '\\x00', fold = '{"version":1001}' where session_id = $1`,
+      key,
+    );
+    reads = [];
+    expect(await logFor().load(workspace, sessionId)).toEqual(first);
+    expect(reads[0]?.fromVersion).toBe(1);
+    const text = 'select octet_length(head_hash) as bytes from agent_session_snapshots where session_id = $1';
+    expect((await system.query(text, key)).rows).toEqual([{ bytes: 32 }]);
+  });
+
+  it('is refused once it is archived, also when its snapshot is at its head', async () => {
+    const sessionId = await longSession(SNAPSHOT_EVERY);
+    await logFor().load(workspace, sessionId);
+    await store.append({
+      workspace,
+      streams: [
+        { streamId: sessionStream(randomUUID()), expectedVersion: 0, events: [event('SessionStarted', {})] },
+      ],
+    });
+    const admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+    const folder = await mkdtemp(join(tmpdir(), 'antiphon-snapshots-'));
+    const position = Number.MAX_SAFE_INTEGER;
+    await admin.query(`insert into log_roots values (1, 'root', 1000000, '\\x00', '{}', now())`);
+    await archiveEvents({ pool: admin, folder, rules: REST_RULES, before: { position } });
+    await admin.end();
+    await rm(folder, { recursive: true });
+    await expect(logFor().load(workspace, sessionId)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
+    const text = 'select from agent_session_snapshots where session_id = $1';
+    expect((await acrossWorkspaces(pool).query(text, [sessionId])).rowCount).toBe(0);
   });
 
   it('is refused by a version that does not know its events', async () => {

@@ -79,21 +79,34 @@ export const createSessionLog = (
 /**
  * Snapshots of folds, so that a long session is not folded from its first event. They are a cache
  * of the log: any of them may be deleted at any time. `signature` names the form of the fold; a
- * snapshot of another form is not read.
+ * snapshot of another form is not read. Each has the hash of the event at its version. One of
+ * another history, or of an archived stream, is deleted instead of read.
  */
 export interface SessionSnapshots {
   read(workspace: string, sessionId: string): Promise<SessionFold | null>;
   write(workspace: string, sessionId: string, fold: SessionFold): Promise<void>;
 }
 
-const READ_SQL = `select fold from agent_session_snapshots
-  where workspace = $1 and session_id = $2 and signature = $3`;
+/** The event of an archived stream is not there: its snapshot must not let the session go on. */
+const READ_SQL = `select s.fold, s.version, coalesce(e.hash = s.head_hash, false) as matches
+  from agent_session_snapshots s
+  left join events e on e.workspace = s.workspace and e.stream_id = $4 and e.stream_version = s.version
+  where s.workspace = $1 and s.session_id = $2 and s.signature = $3`;
+const DROP_SQL = `delete from agent_session_snapshots where workspace = $1 and session_id = $2 and version = $3`;
 /** A slower process may write an older fold later: the newer one stays. */
-const WRITE_SQL = `insert into agent_session_snapshots as s (workspace, session_id, signature, version, fold, taken_at)
-  values ($1, $2, $3, $4, $5, clock_timestamp())
+const WRITE_SQL = `insert into agent_session_snapshots as s (workspace, session_id, signature, version, fold, head_hash, taken_at)
+  select $1, $2::uuid, $3, $4, $5::jsonb, e.hash, clock_timestamp()
+  from events e where e.workspace = $1 and e.stream_id = $6 and e.stream_version = $4
   on conflict (workspace, session_id) do update
-    set signature = excluded.signature, version = excluded.version, fold = excluded.fold, taken_at = excluded.taken_at
+    set signature = excluded.signature, version = excluded.version, fold = excluded.fold,
+      head_hash = excluded.head_hash, taken_at = excluded.taken_at
   where s.signature <> excluded.signature or s.version < excluded.version`;
+
+interface SnapshotRow {
+  readonly fold: SessionFold;
+  readonly version: string;
+  readonly matches: boolean;
+}
 
 const query = async <Row extends pg.QueryResultRow>(
   pool: pg.Pool,
@@ -110,13 +123,16 @@ const query = async <Row extends pg.QueryResultRow>(
 
 export const createSessionSnapshots = (pool: pg.Pool, signature: string): SessionSnapshots => ({
   read: async (workspace, sessionId) => {
-    const values: [string, ...unknown[]] = [workspace, sessionId, signature];
-    const rows = await query<{ fold: SessionFold }>(pool, 'agent_read_snapshot', READ_SQL, values);
-    return rows[0]?.fold ?? null;
+    const values: [string, ...unknown[]] = [workspace, sessionId, signature, sessionStream(sessionId)];
+    const [row] = await query<SnapshotRow>(pool, 'agent_read_snapshot', READ_SQL, values);
+    if (row === undefined || row.matches) return row?.fold ?? null;
+    await query(pool, 'agent_drop_snapshot', DROP_SQL, [workspace, sessionId, row.version]);
+    return null;
   },
   write: async (workspace, sessionId, fold) => {
     const json = JSON.stringify(fold);
-    const values: [string, ...unknown[]] = [workspace, sessionId, signature, fold.version, json];
+    const stream = sessionStream(sessionId);
+    const values: [string, ...unknown[]] = [workspace, sessionId, signature, fold.version, json, stream];
     await query(pool, 'agent_write_snapshot', WRITE_SQL, values);
   },
 });

@@ -34,6 +34,7 @@ const TOOLS = ['echo', 'once', 'quick', 'patient'];
 const SCHEDULES = [
   'reconcile-runs',
   'sweep-turns',
+  'delete-old-rows',
   'expire-reservations',
   'roll-budget-periods',
   'archive-old-events',

@@ -52,5 +52,10 @@ export const beginEpoch = async (client: pg.ClientBase, known: readonly number[]
   const epoch = Number(rows[0]?.epoch);
   await client.query('update projection_checkpoints set epoch = $1', [epoch]);
   await client.query(`update leases set owner = null, epoch = epoch + ${LOST_EPOCHS}`);
+  // A backup of an older version has no floor of deleted leases.
+  const { rows: floors } = await client.query<{ exists: boolean }>(
+    `select to_regclass('lease_floor') is not null as "exists"`,
+  );
+  if (floors[0]?.exists) await client.query(`update lease_floor set epoch = epoch + ${LOST_EPOCHS}`);
   return epoch;
 };

@@ -31,6 +31,8 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
     allow_atomic: true,
     discard: DiscardPolicy.Old,
     max_age: nanos(7 * DAY),
+    // Half of the engine's file store: a full store would stop the relay.
+    max_bytes: 4096 * MIB,
     duplicate_window: nanos(2 * MINUTE),
     deny_delete: true,
     allow_direct: true,
