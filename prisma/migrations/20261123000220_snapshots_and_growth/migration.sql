@@ -2,7 +2,8 @@
 delete from agent_session_snapshots;
 alter table agent_session_snapshots add column head_hash bytea not null;
 
--- As before (docs/adr/0101), and it deletes the snapshots of what leaves.
+-- As before (docs/adr/0101). Besides, it checks by itself that a signed root covers what leaves and that each stream is at
+-- rest, and deletes the snapshots of archived sessions.
 create or replace function antiphon_archive(
   p_archive uuid, p_file text, p_sha256 bytea, p_cut bigint,
   p_workspace text[], p_stream text[], p_from bigint[], p_to bigint[], p_hash bytea[]
@@ -20,6 +21,28 @@ begin
     raise exception 'projection % has not seen position % yet',
       (select min(c.name) from projection_checkpoints c where c.position < p_cut), p_cut using errcode = 'check_violation';
   end if;
+  if p_cut > (select r.position from log_roots r order by r.number desc limit 1) then
+    raise exception 'events up to position % are not covered by a signed root yet', p_cut using errcode = 'check_violation';
+  end if;
+  -- The agent writes the file and calls this function: its word alone does not say what may leave.
+  for i in 1 .. cardinality(p_stream) loop
+    if split_part(p_stream[i], '-', 1) not in ('session', 'run', 'budget') or starts_with(p_stream[i], 'session-key-') then
+      raise exception 'event stream % never leaves the log', p_stream[i] using errcode = 'check_violation';
+    end if;
+    if exists (
+      select from events e
+      where e.workspace = p_workspace[i] and e.stream_id = p_stream[i] and e.stream_version between p_from[i] and p_to[i]
+      having count(*) filter (where e.type = 'TurnRequested')
+          <> count(*) filter (where e.type in ('TurnCompleted', 'TurnFailed', 'TurnCancelled'))
+        or count(*) filter (where e.type = 'RunStarted')
+          <> count(*) filter (where e.type in ('RunCompleted', 'RunFailed', 'RunCancelled'))
+        or count(*) filter (where e.type = 'BudgetReserved')
+          <> count(*) filter (where e.type in ('BudgetSettled', 'BudgetReleased', 'BudgetExpired'))
+        or count(*) filter (where e.type = 'BudgetScopeFrozen')
+          <> count(*) filter (where e.type = 'BudgetScopeUnfrozen')) then
+      raise exception 'event stream % is not at rest', p_stream[i] using errcode = 'check_violation';
+    end if;
+  end loop;
   for i in 1 .. cardinality(p_stream) loop
     select h.version, h.hash into head from stream_heads h
       where h.workspace = p_workspace[i] and h.stream_id = p_stream[i] for update;
