@@ -70,9 +70,9 @@ const SCHEDULES: Readonly<Record<SweepName, Pick<ScheduleSpec, 'every'> & { read
   expireReservations: { name: 'expire-reservations', every: MINUTE_MS },
   // After midnight UTC, when the ended day takes no new reservations.
   rollBudgetPeriods: { name: 'roll-budget-periods', every: { hour: 0, minute: 1 } },
+  deleteOldRows: { name: 'delete-old-rows', every: 60 * MINUTE_MS },
   // Events expire at midnight. Hourly firings also serve machines that run for a part of the day.
   archiveOldEvents: { name: 'archive-old-events', every: 60 * MINUTE_MS },
-  deleteOldRows: { name: 'delete-old-rows', every: 60 * MINUTE_MS },
 };
 
 /** Returns the schedules. Their ids are fixed, so that only the first process creates each. */
