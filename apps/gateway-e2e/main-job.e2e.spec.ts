@@ -294,7 +294,9 @@ describe('the main job', () => {
     const live = await runCli(stack, ['audit', '--live', '--json']);
     expect([live.code, live.stderr]).toEqual([0, '']);
     const { checks } = JSON.parse(live.stdout) as { checks: { name: string; checked: number }[] };
-    expect(checks.find(({ name }) => name === 'relay-equals-the-log')?.checked).toBe(headPosition);
+    // A late settlement may follow the first audit.
+    const relayed = checks.find(({ name }) => name === 'relay-equals-the-log')?.checked;
+    expect(relayed).toBeGreaterThanOrEqual(headPosition);
     const database = new pg.Client({ connectionString: stack.databaseUrl });
     await database.connect();
     const { rows } = await database.query<{ event_id: string }>(

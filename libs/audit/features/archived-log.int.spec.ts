@@ -105,6 +105,14 @@ describe('the audit of an archived log', () => {
     expect(report.first?.message).toContain(`the archive file ${file} cannot be read in ${folder}`);
   });
 
+  it('reports a recorded file outside of the folder', async () => {
+    await playTurn();
+    await playTurn();
+    const { file } = await archive(7);
+    await admin.query(`update log_archives set file = '../' || file`);
+    expect((await audit()).first?.message).toBe(`the archive file ../${file} names another folder`);
+  });
+
   it('reports a checkpoint that was forged to hide events', async () => {
     const { stream } = await playTurn();
     await playTurn();

@@ -21,7 +21,13 @@ export type { BackedUpTable, BackupManifest } from './backup/backup-files.js';
 export { readManifest } from './backup/backup-files.js';
 export { assertNoRestore, holdDatabase } from './backup/hold-database.js';
 export type { DatabaseHold, HoldOptions } from './backup/hold-database.js';
-export { listRestores, restoreDatabase, resumeRestore, undoRestore } from './backup/restore-database.js';
+export {
+  adoptDatabase,
+  listRestores,
+  restoreDatabase,
+  resumeRestore,
+  undoRestore,
+} from './backup/restore-database.js';
 export type { Restored, RestoreOptions } from './backup/restore-database.js';
 export type { RestorePhase, RestoreRecord } from './backup/restore-record.js';
 export {

@@ -2,7 +2,7 @@ export { appendSql } from './append/append-batch.js';
 export type { AppendOutcome } from './append/append-outcome.js';
 export { APPEND_LIMITS } from './append/prepare-append.js';
 export { checkArchiveFile } from './archive/archive-file.js';
-export { archiveEvents, listArchives, restoreArchive } from './archive/archive-log.js';
+export { archiveEvents, checkArchiveName, listArchives, restoreArchive } from './archive/archive-log.js';
 export type { Archived, ArchiveOptions, KnownArchive } from './archive/archive-log.js';
 export type {
   AppendRequest,
@@ -37,6 +37,7 @@ export { growTree, readLeaves, readLogState } from './integrity/read-leaves.js';
 export type { CoverageBreak, LogState } from './integrity/read-leaves.js';
 export {
   appendRoots,
+  deleteForeignRoots,
   hasRootTable,
   readRootFile,
   readStoredRoots,

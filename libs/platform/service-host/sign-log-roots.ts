@@ -160,7 +160,10 @@ export class RootSigner {
     const { trusted, forged } = sortBySignature([...file.roots, ...rows], keys.publicKeys);
     if (forged.length > 0) logger.error({ roots: forged.length }, 'log roots with foreign signatures');
     if (forged.some(isTreeRoot) && !trusted.some(isTreeRoot))
-      return this.#refuse('no signed root is of a trusted key: add its public key to the key file', 0);
+      return this.#refuse(
+        'no signed root is of a trusted key: append its public key to the key file, or run `antiphon restore --adopt --allow-unsigned`',
+        0,
+      );
     const [broken] = verifyRecordChain(trusted);
     if (broken) return this.#refuse(broken.reason, broken.root.position);
     const newest = findNewestRoot(trusted);

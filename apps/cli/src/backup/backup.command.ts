@@ -7,6 +7,7 @@ export interface RestoreChoice extends EvidenceOptions {
   readonly resume?: boolean;
   readonly undo?: boolean;
   readonly list?: boolean;
+  readonly adopt?: boolean;
 }
 
 /** Adds `antiphon backup DIR` and `antiphon restore DIR`. */
@@ -39,6 +40,10 @@ export const addBackup = (program: Command, context: ContextOf): void => {
     .option(
       '--allow-unsigned',
       'accept a backup whose manifest no trusted key signed; its log is still verified',
+    )
+    .option(
+      '--adopt',
+      'verify a database that another tool restored, and begin a new epoch with a signed record',
     )
     .option('--list', 'list the restores of this database, and the schemas with the data that they replaced')
     .addHelpText(

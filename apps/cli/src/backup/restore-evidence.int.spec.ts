@@ -243,6 +243,49 @@ describe('a signed restore', () => {
     );
   });
 
+  it('adopts a database that another tool restored to an older state, and no other', async () => {
+    await remember(2);
+    await sign();
+    await remember(2);
+    await sign();
+    const tamper = (sql: string): Promise<unknown> =>
+      withPool(async (pool) => {
+        const client = await pool.connect();
+        await client.query(`set session_replication_role = 'replica'`);
+        await client.query(sql);
+        client.release(true);
+      });
+    await tamper('delete from events where position > 3; delete from log_roots where number > 1');
+    await tamper(`update stream_heads set version = 3, hash = (select hash from events where position = 3)`);
+    expect((await audit()).first?.message).toContain(
+      'the log ends at position 3; a root was signed at position 4',
+    );
+    await runRestore(context(), undefined, { adopt: true });
+    expect(readRoots().at(-1)).toMatchObject({
+      kind: 'epoch',
+      number: 3,
+      epoch: 2,
+      continues: 1,
+      position: 3,
+    });
+    expect(await audit()).toMatchObject({ ok: true, signing: { state: 'signed', position: 3 } });
+    await tamper(`update events set recorded_at = now() - interval '1 day' where position = 1`);
+    await expect(runRestore(context(), undefined, { adopt: true })).rejects.toMatchObject({
+      code: 'BACKUP.FORGED',
+    });
+  });
+
+  it('adopts a log whose key is lost, only where unsigned roots are allowed', async () => {
+    await remember(2);
+    await sign();
+    rmSync(rootsFile());
+    keys = loadSigningKeys(join(home, 'new.key'));
+    const choice = { adopt: true, key: join(home, 'new.key') };
+    await expect(runRestore(context(), undefined, choice)).rejects.toMatchObject({ code: 'LOG.ROOT_FORKED' });
+    await runRestore(context(), undefined, { ...choice, allowUnsigned: true });
+    expect(await audit()).toMatchObject({ ok: true, signing: { state: 'signed', position: 2 } });
+  });
+
   it('accepts an unsigned backup where no key exists', async () => {
     const foreign = context({ ANTIPHON_HOME: mkdtempSync(join(home, 'elsewhere-')) });
     await remember(3);

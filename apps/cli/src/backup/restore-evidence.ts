@@ -5,6 +5,7 @@ import type { BackupManifest } from '@antiphon/database';
 import {
   appendRoots,
   canonicalJson,
+  deleteForeignRoots,
   findNewestRoot,
   hasRootTable,
   hashPeaks,
@@ -77,6 +78,12 @@ export const findSignedEpoch = async ({ rootsFile: file, publicKeys }: RestoreEv
   return Math.max(0, ...trusted.map(({ epoch }) => epoch));
 };
 
+/** Returns the reason of an epoch that a backup begins: it names the manifest by its SHA-256. */
+export const describeBackup = (manifest: BackupManifest<unknown>): string =>
+  `restore of ${createHash('sha256')
+    .update(canonicalJson(manifest as unknown as JsonObject))
+    .digest('hex')}`;
+
 /** Record of a restore: the chain continues with it. Null where no key signs. */
 export interface SignedRestore {
   readonly record: SignedTreeRoot | null;
@@ -106,7 +113,7 @@ export const verifyRestore = async (
   client: pg.ClientBase,
   old: string,
   evidence: RestoreEvidence,
-): Promise<(epoch: number, manifest: JsonObject, at: string) => Promise<SignedRestore>> => {
+): Promise<(epoch: number, reason: string, at: string) => Promise<SignedRestore>> => {
   const roots = await readKnownRoots(client, old, evidence.rootsFile);
   requireKey(roots, evidence);
   const trusted = sortBySignature(roots, evidence.publicKeys).trusted;
@@ -120,10 +127,9 @@ export const verifyRestore = async (
       'BACKUP.FORGED',
       `the backup is not the log that was signed: ${log.first.check}: ${log.first.message} (${log.first.streamId ?? 'position'} ${log.first.streamVersion ?? log.first.position ?? ''})`,
     );
-  return async (epoch, manifest, at) => {
+  return async (epoch, reason, at) => {
     const signedPosition = log.signed?.position ?? null;
     if (evidence.signing === null) return { record: null, signedPosition };
-    const digest = createHash('sha256').update(canonicalJson(manifest)).digest('hex');
     const root: TreeRoot = {
       ...log.tree,
       ...{
@@ -133,11 +139,13 @@ export const verifyRestore = async (
         epoch,
         root: hashPeaks(log.tree.peaks),
       },
-      ...{ previous: newest && hashRecord(newest), at, continues: log.epoch, reason: `restore of ${digest}` },
+      ...{ previous: newest && hashRecord(newest), at, continues: log.epoch, reason },
     };
     const record = signContent(root, evidence.signing.privateKey);
     // A backup of an older version has no table yet: the process that signs next stores the record.
-    const stored = (await hasRootTable(client)) ? [...trusted.filter(isTreeRoot), record] : [];
+    const hasTable = await hasRootTable(client);
+    if (hasTable && evidence.allowsUnsigned) await deleteForeignRoots(client, evidence.publicKeys);
+    const stored = hasTable ? [...trusted.filter(isTreeRoot), record] : [];
     for (const one of stored) await storeRoot(client, one);
     return { record, signedPosition };
   };

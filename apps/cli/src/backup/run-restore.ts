@@ -3,6 +3,7 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  adoptDatabase,
   listRestores,
   readManifest,
   restoreDatabase,
@@ -11,9 +12,8 @@ import {
   withDatabaseTls,
 } from '@antiphon/database';
 import type { BackupManifest, RestoreOptions, RestoreRecord } from '@antiphon/database';
-import { beginEpoch, readLogEnd } from '@antiphon/event-store';
+import { beginEpoch, checkArchiveName, readLogEnd } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
-import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { withStoppedHome } from '@antiphon/stack';
 import { homeOf } from '../connection/gateway-address.js';
@@ -26,6 +26,7 @@ import { lossWindow, renderLoss, witnessInRoots, type LossWindow, type Witness }
 import {
   appendRestoreRecord,
   checkManifestSignature,
+  describeBackup,
   findEvidence,
   findSignedEpoch,
   type RestoreEvidence,
@@ -67,6 +68,7 @@ interface Target {
 
 const copyMissingArchives = async (facts: BackupFacts, from: string, to: string): Promise<void> => {
   if (facts.archives.length > 0) await mkdir(to, { recursive: true, mode: 0o700 });
+  for (const { file } of facts.archives) checkArchiveName(file);
   for (const { file } of facts.archives)
     if (!existsSync(join(to, file))) await copyFile(join(from, file), join(to, file));
 };
@@ -86,7 +88,7 @@ const createSteps = (
       const sign = await verifyRestore(client, old, evidence);
       const known = [manifest.facts.log.epoch, end?.epoch ?? 0, await findSignedEpoch(evidence)];
       const epoch = await beginEpoch(client, known);
-      const signed = await sign(epoch, manifest as unknown as JsonObject, new Date().toISOString());
+      const signed = await sign(epoch, describeBackup(manifest), new Date().toISOString());
       return {
         epoch,
         evidence: signed,
@@ -193,18 +195,47 @@ const resume = async (context: CommandContext, target: Target, choice: RestoreCh
   context.output.result(restored, render(restored));
 };
 
+/**
+ * Verifies a database that other tools have restored, and begins a new epoch with a signed record:
+ * its log may end before the newest root.
+ */
+const adopt = async (context: CommandContext, target: Target, choice: RestoreChoice): Promise<void> => {
+  const evidence = findEvidence(context, choice);
+  const adopted = await adoptDatabase(target.url, async (client, schema) => {
+    const sign = await verifyRestore(client, schema, evidence);
+    const log = await readLogEnd(client);
+    if (log === null) throw invalid('CLI.USAGE', 'this database has no log');
+    const epoch = await beginEpoch(client, [log.epoch, await findSignedEpoch(evidence)]);
+    return { epoch, log, evidence: await sign(epoch, 'adopted by an operator', new Date().toISOString()) };
+  });
+  await appendRestoreRecord(evidence.rootsFile, adopted.evidence.record);
+  const { messages, deadLetters, known } = await target.deleteMessages();
+  const signed = witnessInRoots(rootsFile(context), adopted.log.epoch).filter(({ at }) => at !== null);
+  const { record, signedPosition } = adopted.evidence;
+  const restored: Restored = {
+    ...{ epoch: adopted.epoch, log: adopted.log, messages, deadLetters, oldSchema: null },
+    signing: { record: record?.number ?? null, signedPosition },
+    loss: lossWindow(adopted.log, [...signed, ...known]),
+  };
+  context.output.result(restored, render(restored));
+};
+
 /** Replaces the database with a backup and prints what is lost, or ends an interrupted restore. */
 export const runRestore = async (
   context: CommandContext,
   source: string | undefined,
   choice: RestoreChoice,
 ): Promise<void> => {
-  const chosen = [source, choice.resume, choice.undo, choice.list].filter(Boolean);
+  const chosen = [source, choice.resume, choice.undo, choice.list, choice.adopt].filter(Boolean);
   if (chosen.length !== 1)
-    throw invalid('CLI.USAGE', 'name the folder of a backup, or pass one of --resume, --undo and --list');
+    throw invalid(
+      'CLI.USAGE',
+      'name the folder of a backup, or pass one of --resume, --undo, --adopt and --list',
+    );
   await withTarget(context, async (target) => {
     if (choice.list) return showRestores(context, target);
     if (choice.undo) return undo(context, target);
+    if (choice.adopt) return adopt(context, target, choice);
     if (choice.resume) return resume(context, target, choice);
     const restored = await restoreInto(context, resolve(context.cwd, source ?? ''), target, choice);
     context.output.result(restored, render(restored));

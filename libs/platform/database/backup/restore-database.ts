@@ -41,6 +41,7 @@ export interface Restored<Facts, Outcome> {
 }
 
 const APPLICATION = 'antiphon-restore';
+const ADOPT_SETTINGS = `set local statement_timeout = '30min'; set local antiphon.workspace = '*'`;
 /** Roles of services, which may not read the replaced data. */
 const SERVICE_ROLES_SQL = `select string_agg(quote_ident(rolname), ', ') as names from pg_roles
   where rolname like 'antiphon\\_%'`;
@@ -282,6 +283,23 @@ export const undoRestore = (url: string): Promise<RestoreRecord> =>
     const record = await takeUnfinished(client);
     await undo(client, record);
     return record;
+  });
+
+/**
+ * Runs `finish` in a transaction on a database that other tools have restored, while no service
+ * uses it. Rejects with `BACKUP.DATABASE_USED` or `DATABASE.RESTORE_UNFINISHED`.
+ */
+export const adoptDatabase = <Outcome>(
+  url: string,
+  finish: RestoreOptions<Outcome>['finish'],
+): Promise<Outcome> =>
+  withLock(url, async (client) => {
+    const unfinished = await readUnfinishedRestore(client);
+    if (unfinished !== null) throw unfinishedRestore(unfinished);
+    return inTransaction(client, async () => {
+      await client.query(ADOPT_SETTINGS);
+      return finish(client, 'public');
+    });
   });
 
 /** Lists the restores of a database, the newest first. */

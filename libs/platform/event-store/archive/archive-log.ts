@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type pg from 'pg';
 import { inTransaction, isConnectionLost } from '@antiphon/database';
-import { notFound } from '@antiphon/kernel';
+import { invalid, notFound } from '@antiphon/kernel';
 import { checkArchiveFile, readArchiveFile, writeArchiveFile } from './archive-file.js';
 import { findStreamsAtRest, type LeavingStream, type RestRule } from './streams-at-rest.js';
 
@@ -167,9 +167,21 @@ const toArchive = (row: ArchiveRow): KnownArchive => ({
   events: Number(row.events),
 });
 
-/** Lists the archives whose events are not in the log, by cut position. */
-export const listArchives = async (db: pg.Pool | pg.ClientBase): Promise<KnownArchive[]> =>
-  (await db.query<ArchiveRow>(LIST_SQL)).rows.map(toArchive);
+/** Throws `LOG.ARCHIVE_DAMAGED` for a name that leaves the folder of archive files. */
+export const checkArchiveName = (file: string): void => {
+  if (basename(file) !== file || file === '..')
+    throw invalid('LOG.ARCHIVE_DAMAGED', `the archive ${file} is not a file of the folder of archives`);
+};
+
+/**
+ * Lists the archives whose events are not in the log, by cut position. Rejects with
+ * `LOG.ARCHIVE_DAMAGED` for a row whose file is outside of the folder.
+ */
+export const listArchives = async (db: pg.Pool | pg.ClientBase): Promise<KnownArchive[]> => {
+  const { rows } = await db.query<ArchiveRow>(LIST_SQL);
+  for (const { file } of rows) checkArchiveName(file);
+  return rows.map(toArchive);
+};
 
 /**
  * Restores the events of an archive to the log in one transaction; the file stays. The pool's user

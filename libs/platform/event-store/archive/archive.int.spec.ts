@@ -226,6 +226,13 @@ describe('the protection of archived events', () => {
     expect(await store.readStream(W, old)).toHaveLength(5);
   });
 
+  it('refuses a recorded file outside of the folder', async () => {
+    await admin.query(
+      `insert into log_archives values (gen_random_uuid(), '../elsewhere', '\\x00', 0, 1, 1, now())`,
+    );
+    await expect(listArchives(admin)).rejects.toMatchObject({ code: 'LOG.ARCHIVE_DAMAGED' });
+  });
+
   it('restores nothing from a file that is changed, missing or of another archive', async () => {
     const { cut } = await fill();
     const made = (await archive(cut))!;

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { conflict } from '@antiphon/kernel';
@@ -10,6 +11,7 @@ import {
   type SignedRoot,
   type SignedTreeRoot,
 } from './signed-root.js';
+import { isSignedByAny } from './signing-key.js';
 
 /** Number of the newest roots that the table keeps. Records of epochs stay. */
 const KEPT_ROOTS = 1_000;
@@ -68,6 +70,22 @@ export const readStoredRoots = async (
   if (!(await hasRootTable(client, schema))) return [];
   const { rows } = await client.query<RootRow>(`select root from ${schema}.log_roots order by number`);
   return rows.map(({ root }) => parseSignedRoot(root)).filter((root) => root !== null);
+};
+
+/** Deletes the rows that no trusted key signed, such as those of another installation. */
+export const deleteForeignRoots = async (
+  client: pg.ClientBase,
+  publicKeys: readonly KeyObject[],
+): Promise<void> => {
+  const { rows } = await client.query<RootRow & { readonly number: string }>(
+    'select number, root from log_roots',
+  );
+  const foreign = rows.filter(({ root }) => {
+    const signed = parseSignedRoot(root);
+    return signed === null || !isSignedByAny(signed, publicKeys);
+  });
+  const numbers = foreign.map(({ number }) => number);
+  if (numbers.length > 0) await client.query('delete from log_roots where number = any ($1)', [numbers]);
 };
 
 const INSERT_SQL = `insert into log_roots (number, kind, position, hash, root, signed_at) values ($1, $2, $3, $4, $5, $6)
