@@ -15,14 +15,23 @@ import { invalid, MAX_JSON_DEPTH } from '@antiphon/kernel';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 
-/** Iterative, because a body within the size limit can nest deeper than the stack. */
-const isDeeperThan = (value: unknown, limit: number): boolean => {
+/** Maximum number of values in a body. Many small values take longer than their bytes suggest. */
+const MAX_VALUES = 20_000;
+
+/**
+ * Returns the reason why a value is too large to be parsed by a schema, undefined if it is not. It
+ * is iterative, because a body within the size limit can nest deeper than the stack.
+ */
+const findExcess = (value: unknown): string | undefined => {
   let level: unknown[] = [value];
+  let count = 0;
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return true;
+    count += level.length;
+    if (depth > MAX_JSON_DEPTH) return `it nests over ${MAX_JSON_DEPTH} levels deep`;
+    if (count > MAX_VALUES) return `it has over ${MAX_VALUES} values`;
     level = level.flatMap((item) => (item !== null && typeof item === 'object' ? Object.values(item) : []));
   }
-  return false;
+  return undefined;
 };
 
 const describeIssues = (error: z.ZodError): string =>
@@ -31,7 +40,8 @@ const describeIssues = (error: z.ZodError): string =>
     .join('; ');
 
 const parse = (schema: z.ZodType, value: unknown, code: string): unknown => {
-  if (isDeeperThan(value, MAX_JSON_DEPTH)) throw invalid(code, `it nests over ${MAX_JSON_DEPTH} levels deep`);
+  const reason = findExcess(value);
+  if (reason !== undefined) throw invalid(code, reason);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw invalid(code, describeIssues(parsed.error));
