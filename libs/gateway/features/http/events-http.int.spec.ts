@@ -56,7 +56,7 @@ const typesOf = async (query: string): Promise<string[]> =>
 beforeAll(async () => {
   database = await createTestDatabase();
   pools = (['agent', 'gateway'] as const).map((role) =>
-    createPool({ url: database.urlFor(role), applicationName: 'spec' }),
+    createPool({ url: database.urlFor(role), applicationName: 'spec', logger: silentLogger }),
   );
   store = createPostgresEventStore(pools[0] as (typeof pools)[0], {});
   const turnId = randomUUID();
@@ -157,5 +157,28 @@ describe('GET /api/v1/events', () => {
       code: 'GATEWAY.INVALID_QUERY',
       detail: expect.stringContaining(name),
     });
+  });
+
+  it('answers 503 with Retry-After while the database refuses connections', async () => {
+    const maintenance = new URL(database.url);
+    maintenance.pathname = '/postgres';
+    const admin = createPool({ url: maintenance.href, applicationName: 'spec-admin' });
+    const allow = (isAllowed: boolean) =>
+      admin.query(`alter database "${database.name}" allow_connections ${isAllowed}`);
+    try {
+      await allow(false);
+      await admin.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = $1 and application_name = 'spec'`,
+        [database.name],
+      );
+      const { statusCode, headers, body } = await app.inject('/api/v1/events?limit=1');
+      expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+      expect(body).not.toMatch(/55000|pg_|select/);
+    } finally {
+      await allow(true);
+      await admin.end();
+    }
+    expect((await list('limit=1')).events).toHaveLength(1);
   });
 });
