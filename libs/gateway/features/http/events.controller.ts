@@ -47,6 +47,12 @@ const checkEpoch = (cursor: string | undefined, epoch: number): void => {
   throw conflict('GATEWAY.EPOCH_CHANGED', message, { data: { given, epoch } });
 };
 
+const EPOCH_SQL = 'select epoch from log_head where id = 1';
+
+const failTranslated = (error: unknown): never => {
+  throw translateDatabaseError(error);
+};
+
 /**
  * Returns a page of a workspace's log, oldest first. Throws `GATEWAY.INVALID_CURSOR`,
  * `GATEWAY.EPOCH_CHANGED`.
@@ -56,12 +62,10 @@ export const readEventPage = async (
   workspace: string,
   query: EventsQuery,
 ): Promise<EventPage> => {
-  const heads = await pool.query<{ epoch: string }>('select epoch from log_head where id = 1');
+  const heads = await pool.query<{ epoch: string }>(EPOCH_SQL).catch(failTranslated);
   const epoch = Number(heads.rows[0]?.epoch ?? 1);
   checkEpoch(query.cursor, epoch);
-  const { rows, next } = await readEventRows(pool, workspace, query).catch((error: unknown) => {
-    throw translateDatabaseError(error);
-  });
+  const { rows, next } = await readEventRows(pool, workspace, query).catch(failTranslated);
   return { events: rows.map(toView), nextCursor: next === null ? null : encodeCursor(next, epoch) };
 };
 
