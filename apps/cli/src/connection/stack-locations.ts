@@ -42,20 +42,22 @@ interface DatabaseOptions {
   readonly idleInTransactionMs?: number;
 }
 
-/** Runs `work` on the log's database and closes the connections after it. */
+/**
+ * Runs `work` on the log's database and closes the connections after it. Throws
+ * `DATABASE.RESTORE_UNFINISHED` for a log that a restore has left incomplete.
+ */
 export const withDatabase = async <T>(
   location: Location,
   options: DatabaseOptions,
   work: (pool: pg.Pool) => Promise<T>,
 ): Promise<T> => {
   const found = findDatabase(location);
-  const [{ ALL_WORKSPACES, createPool, withDatabaseTls }, { silentLogger }] = await Promise.all([
-    import('@antiphon/database'),
-    import('@antiphon/observability'),
-  ]);
+  const [{ ALL_WORKSPACES, assertNoRestore, createPool, inTransaction, withDatabaseTls }, { silentLogger }] =
+    await Promise.all([import('@antiphon/database'), import('@antiphon/observability')]);
   const url = withDatabaseTls(found, location.env);
   const pool = createPool({ ...options, url, workspace: ALL_WORKSPACES, logger: silentLogger });
   try {
+    await inTransaction(pool, assertNoRestore);
     return await work(pool);
   } finally {
     await pool.end();
