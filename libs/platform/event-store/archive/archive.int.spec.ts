@@ -227,6 +227,7 @@ describe('the protection of archived events', () => {
   });
 
   it('refuses a recorded file outside of the folder', async () => {
+    await admin.query('alter table log_archives drop constraint log_archives_file');
     await admin.query(
       `insert into log_archives values (gen_random_uuid(), '../elsewhere', '\\x00', 0, 1, 1, now())`,
     );
