@@ -119,8 +119,8 @@ const approvalsOf = (config: string): string =>
   config.replace('id = "claude"', 'id = "claude"\napprovals = [{ tool = "echo", answer_by = "operator" }]');
 
 /**
- * Starts a stack with the workspaces `acme` and `globex`, a key of every role in both, keys of an
- * agent and with a scope, and one resource of each kind in `acme`.
+ * Starts a stack with the workspaces `acme` and `globex`. Each has a key of every role, one of an
+ * agent and one with a scope. `acme` has one resource of each kind.
  */
 export const createAccessWorld = async (): Promise<AccessWorld> => {
   const mock: MockModel = await startMockModel(({ user, toolResults }) =>
