@@ -42,6 +42,7 @@ api_key_env = "E2E_PROVIDER_KEY"
 
 [[agents]]
 id = "claude"
+workspace = "*"
 name = "Claude"
 provider = "anthropic"
 model = "claude-sonnet-4"
@@ -50,6 +51,7 @@ tools = ["calculator", "echo"]
 
 [[agents]]
 id = "gpt"
+workspace = "*"
 name = "Gpt"
 provider = "openai"
 model = "gpt-4o"

@@ -1,8 +1,8 @@
 import { Module, type Provider } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import type { AntiphonConfig } from '@antiphon/config';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import { createRouter } from '@antiphon/gateway-domain';
+import { createRouter, type Router } from '@antiphon/gateway-domain';
 import type { Clock, JsonValue } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
@@ -41,7 +41,7 @@ import { KeysController, WorkspacesController } from './identity/keys.controller
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionResume } from './sessions/resume-session.js';
 import { chatSend, sessionSend } from './sessions/send-message.js';
-import { sessionMethods } from './sessions/session-methods.js';
+import { sessionMethods, type RouterOf } from './sessions/session-methods.js';
 import { SessionsController } from './sessions/sessions.controller.js';
 import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
@@ -71,6 +71,17 @@ const statusProvider: Provider = {
     }),
 };
 
+/** Returns the router of each workspace: its own bindings, and its first agent by default. */
+const createRouters = (config: AntiphonConfig): RouterOf => {
+  const routers = new WeakMap<AntiphonConfig, Router>();
+  return (workspace) => {
+    const own = workspaceConfig(config, workspace);
+    const router = routers.get(own) ?? createRouter(own.bindings, own.agents[0]?.id ?? '');
+    routers.set(own, router);
+    return router;
+  };
+};
+
 const methodsProvider: Provider = {
   provide: METHODS,
   inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER],
@@ -82,13 +93,13 @@ const methodsProvider: Provider = {
     config: AntiphonConfig,
     logger: Logger,
   ): MethodTable => {
-    const router = createRouter(config.bindings, config.agents[0]?.id ?? '');
-    const sending = { requests, feeds, router, logger };
+    const routerOf = createRouters(config);
+    const sending = { requests, feeds, routerOf, logger };
     return createMethodTable([
       ...connectionMethods(async (workspace) => (await readStatus(workspace)) as unknown as JsonValue),
       chatSend(sending),
       sessionSend(sending),
-      ...sessionMethods({ requests, router }),
+      ...sessionMethods({ requests, routerOf }),
       ...approvalMethods(requests),
       sessionResume({ feeds, frameLog, logger }),
     ]);

@@ -66,6 +66,8 @@ export interface ProviderConfig {
 
 export interface AgentConfig {
   readonly id: string;
+  /** Workspace that sees the agent. Absent or `*`: all workspaces. */
+  readonly workspace?: string;
   readonly name: string;
   readonly role: string | null;
   readonly provider: string;
@@ -114,6 +116,8 @@ export interface ToolLimit {
 }
 
 export interface PluginConfig {
+  /** Workspace that it belongs to. Absent or `*`: all workspaces. */
+  readonly workspace?: string;
   readonly name: string;
   /** Absolute path, or null for the bundled plug-in of this name. */
   readonly path: string | null;
@@ -128,6 +132,8 @@ export interface PluginConfig {
 }
 
 export interface BindingConfig {
+  /** Workspace that it belongs to. Absent or `*`: all workspaces. */
+  readonly workspace?: string;
   readonly agent: string;
   readonly channel?: string;
   readonly account?: string;

@@ -3,6 +3,7 @@ import type {
   AgentConfig,
   AntiphonConfig,
   ApprovalRule,
+  BindingConfig,
   PluginConfig,
   PriceConfig,
   ProviderConfig,
@@ -22,6 +23,8 @@ export const DEFAULT_REQUESTS_PER_S = 100;
 export const DEFAULT_FRAMES_PER_S = 200;
 export const DEFAULT_BYTES_PER_S = 4 * 1024 * 1024;
 export const DEFAULT_AGENT_ID = 'main';
+/** Workspace of entries that name none. */
+export const DEFAULT_WORKSPACE = 'default';
 
 /** Conventional key variables, in the order in which a start without a file checks them. */
 export const DEFAULT_KEY_ENV: Partial<Record<ProviderKind, string>> = {
@@ -137,6 +140,7 @@ const toolLimit = (item: Item<'agents'>['tool_limits'][number]): ToolLimit => ({
 
 const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): AgentConfig => ({
   id: item.id,
+  workspace: item.workspace,
   name: item.name ?? item.id,
   role: item.role,
   provider: provider.name,
@@ -155,6 +159,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
   name: item.name,
+  workspace: item.workspace,
   path: toPath(item.path),
   kind: item.kind,
   capabilities: item.capabilities,
@@ -162,6 +167,11 @@ const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
   memoryMb: item.memory_mb,
   retry: { maxAttempts: item.retry.max_attempts, maxBackoffMs: item.retry.max_backoff_ms },
 });
+
+const binding = (item: ConfigFile['bindings'][number], agents: readonly AgentConfig[]): BindingConfig => {
+  const { workspace = agents.find(({ id }) => id === item.agent)?.workspace, ...place } = item;
+  return { ...place, ...(workspace === undefined ? {} : { workspace }) };
+};
 
 const price = (item: Item<'prices'>): PriceConfig => ({
   provider: item.provider,
@@ -230,7 +240,7 @@ export const buildConfig = (
     providers,
     agents: agents.length === 0 ? [defaultAgent(first, defaultModel(first))] : agents,
     plugins: file.plugins.map((item) => plugin(item, toPath)),
-    bindings: file.bindings,
+    bindings: file.bindings.map((item) => binding(item, agents)),
     prices: [...file.prices.map(price), ...DEFAULT_PRICES],
     warnings: [],
   };

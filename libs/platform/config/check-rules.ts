@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import type { ProviderKind } from './antiphon-config.js';
+import { checkWorkspaces } from './check-workspaces.js';
 import { CAPABILITY_TYPES, parseCapability } from './capability.js';
 import type { KeyPath } from './config-problem.js';
 import { BUNDLED_PLUGINS, DEFAULT_KEY_ENV, DEFAULT_MODELS, isSet } from './build-config.js';
@@ -96,7 +97,7 @@ const checkBindings = (list: ProblemList, file: File, agents: readonly string[])
         expected: `at least one of ${SELECTORS.join(', ')}; messages without a binding go to the first agent`,
         example: 'channel = "telegram"',
       });
-    const id = JSON.stringify(SELECTORS.map((key) => textOf(entry.table, key)));
+    const id = JSON.stringify([...SELECTORS, 'workspace'].map((key) => textOf(entry.table, key)));
     const first = seen.get(id);
     if (first === undefined) seen.set(id, entry);
     else if (present.length > 0)
@@ -122,6 +123,7 @@ export const checkReferences = (
   checkAgents(list, file, builtIn.provider);
   checkToolRules(list, file, { key: 'approvals', what: 'approval rule' });
   checkToolRules(list, file, { key: 'tool_limits', what: 'limit' });
+  checkWorkspaces(list, file);
   checkBindings(list, file, agents.length === 0 ? [builtIn.agent] : namesOf(agents, 'id'));
 };
 

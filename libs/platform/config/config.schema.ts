@@ -1,15 +1,9 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
-import { NAME, TOOL, bool, hint, int, name, names, networks, text, tokens, usd } from './key-hints.js';
+import { NAME, TOOL, bool, hint, int, name, names, networks, perSecond } from './key-hints.js';
+import { text, tokens, usd, workspace } from './key-hints.js';
 
-const perSecond = (what: string, key: string, value: number) =>
-  int(
-    0,
-    1_000_000_000,
-    `${what} of one API key per second, where 0 means no limit`,
-    `${key} = ${value}`,
-  ).default(value);
 const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
   frames_per_second: perSecond('WebSocket frames', 'frames_per_second', defaults.DEFAULT_FRAMES_PER_S),
@@ -119,6 +113,7 @@ const ToolLimit = hint(
 
 const Agent = z.strictObject({
   id: name('id = "main"'),
+  workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
   name: text("the agent's name", 'name = "Main"', 200).optional(),
   role: text('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
   provider: name('provider = "anthropic"').optional(),
@@ -162,6 +157,7 @@ const PluginRetry = hint(
 
 const Plugin = z.strictObject({
   name: hint(z.string().regex(TOOL), '1 to 64 letters, digits, dashes or underscores', 'name = "weather"'),
+  workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
   // Needed unless the name is that of a bundled plug-in (check-rules.ts).
   path: text('the path of a WebAssembly module', 'path = "plugins/weather.wasm"', 4_096)
     .nullable()
@@ -184,6 +180,8 @@ const Plugin = z.strictObject({
 const place = (what: string, example: string) => text(what, example, 200).optional();
 const Binding = z.strictObject({
   agent: name('agent = "main"'),
+  // By default that of the agent.
+  workspace: workspace().optional(),
   channel: place('a channel', 'channel = "telegram"'),
   account: place('an account', 'account = "support"'),
   peer: place('a peer', 'peer = "+15551234567"'),

@@ -28,4 +28,5 @@ export { parseConfig } from './parse-config.js';
 export type { ParseContext } from './parse-config.js';
 export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';
 export { REDACTED, redactedConfig } from './load-config.js';
+export { isVisibleIn, workspaceConfig } from './workspace-config.js';
 export { configProblems, renderConfigErrors } from './config-problem.js';

@@ -65,3 +65,18 @@ export const networks = (what: string, example: string) => {
   const list = z.array(hint(network, 'an IP address or a CIDR range', example));
   return hint(list, `a list of the addresses of ${what}, as IP addresses or CIDR ranges`, example);
 };
+
+export const workspace = () =>
+  hint(
+    z.string().regex(/^(?:\*|[a-z0-9][a-z0-9-]{0,62})$/),
+    'the id of a workspace (a-z, 0-9 and dashes), or * for all of them',
+    'workspace = "acme"',
+  );
+
+export const perSecond = (what: string, key: string, value: number) =>
+  int(
+    0,
+    1_000_000_000,
+    `${what} of one API key per second, where 0 means no limit`,
+    `${key} = ${value}`,
+  ).default(value);

@@ -1,6 +1,6 @@
 import { Controller, Inject, Module } from '@nestjs/common';
 import type { DynamicModule, OnApplicationShutdown } from '@nestjs/common';
-import type { AntiphonConfig } from '@antiphon/config';
+import { isVisibleIn, type AntiphonConfig } from '@antiphon/config';
 import { listPlugins, listTools } from '@antiphon/contracts/sandbox';
 import type { PluginView, ToolDescription } from '@antiphon/contracts/sandbox';
 import { transient } from '@antiphon/kernel';
@@ -8,6 +8,7 @@ import { HandleRequest } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { CONFIG, HEALTH, LOGGER } from '@antiphon/service-host';
 import type { HealthRegistry } from '@antiphon/service-host';
+import type { z } from 'zod';
 import { CallNotificationsListener } from './calls/call-notifications.listener.js';
 import { CallTool } from './calls/call-tool.handler.js';
 import { SANDBOX, createSandbox } from './sandbox.js';
@@ -16,11 +17,16 @@ import type { Sandbox } from './sandbox.js';
 /** Handles `cmd.sandbox.plugin.list` and `cmd.sandbox.tool.list`. */
 @Controller()
 export class ListPlugins {
-  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+  constructor(
+    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    @Inject(CONFIG) private readonly config: AntiphonConfig,
+  ) {}
 
   @HandleRequest(listPlugins)
-  list(): { plugins: PluginView[] } {
-    return { plugins: [...this.sandbox.plugins] };
+  list({ workspace }: z.output<typeof listPlugins.request>): { plugins: PluginView[] } {
+    const foreign = this.config.plugins.filter((plugin) => !isVisibleIn(plugin, workspace));
+    const hidden = new Set(foreign.map(({ name }) => name));
+    return { plugins: this.sandbox.plugins.filter(({ name }) => !hidden.has(name)) };
   }
 
   @HandleRequest(listTools)

@@ -4,7 +4,7 @@ import type { RunEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { resolveInputs, runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { WorkflowState } from '@antiphon/agent-domain';
-import type { AntiphonConfig } from '@antiphon/config';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
 import { failpoint, isoTime, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -90,7 +90,7 @@ export class StartRun {
         ? parseDefinition('source' in what ? what.source : '')
         : workflowView(saved.state).definition;
     const also = saved === null ? [] : [this.recordStart(saved.state, saved.version, runId)];
-    orderOf(config, definition);
+    orderOf(workspaceConfig(config, workspace), definition);
     const data = {
       runId,
       workflowId: saved?.state.workflowId ?? null,

@@ -4,7 +4,7 @@ import type { WorkflowDefinition, WorkflowEvent, WorkflowView } from '@antiphon/
 import type { z } from 'zod';
 import { workflowDecider } from '@antiphon/agent-domain';
 import type { ValidationResult, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
-import type { AntiphonConfig } from '@antiphon/config';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { IdempotencyClaim } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
@@ -66,7 +66,8 @@ export class Workflows {
   /** Saves a definition. Unless it is a draft, a broken rule rejects the request. */
   @HandleRequest(saveWorkflow)
   async save(request: SaveWorkflowRequest): Promise<WorkflowView> {
-    const { config, clock, ids, workflows } = this.deps;
+    const { clock, ids, workflows } = this.deps;
+    const config = workspaceConfig(this.deps.config, request.workspace);
     const definition = parseDefinition(request.source);
     const result = request.draft ? null : { order: orderOf(config, definition) };
     const workflowId = request.workflowId ?? ids.next();
@@ -89,7 +90,8 @@ export class Workflows {
 
   @HandleRequest(validateWorkflow)
   async validate({ workspace, workflowId }: ValidateRequest): Promise<WorkflowView> {
-    const { config, clock, workflows } = this.deps;
+    const { clock, workflows } = this.deps;
+    const config = workspaceConfig(this.deps.config, workspace);
     const { state } = await workflows.commit(workspace, workflowId, ({ state: before }) => {
       const { definition } = workflowView(before);
       const data = { result: validateDraft(config, definition) };

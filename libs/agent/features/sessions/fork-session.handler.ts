@@ -89,7 +89,7 @@ export class ForkSession {
     const cut = await foldAt(store, log, workspace, originId, version);
     const remade = this.turnsToRemake(origin, version, request);
     const sessionId = ids.next();
-    const agentId = requireAgent(config, agent ?? cut.fold.state.started?.agentId ?? '').id;
+    const agentId = requireAgent(config, workspace, agent ?? cut.fold.state.started?.agentId ?? '').id;
     const address = { agentId, channel: 'fork', account: originId, peer: sessionId };
     const response: ForkSessionReply = {
       ...{ sessionId, sessionKey: sessionKeyOf(address), agentId, origin: { sessionId: originId, version } },
@@ -116,7 +116,7 @@ export class ForkSession {
     const now = isoTime(clock);
     const { sessionId, sessionKey, agentId, purpose, remakes } = response;
     const origin = { ...response.origin, hash: cut.event.hash };
-    const choice = this.chooseModel(request, requireAgent(config, agentId));
+    const choice = this.chooseModel(request, requireAgent(config, request.workspace, agentId));
     const taken = {
       recent: cut.fold.state.recent.map(toRecalled),
       facts: await this.readFacts(cut),

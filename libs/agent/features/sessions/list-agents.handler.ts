@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { listAgents } from '@antiphon/contracts/agent';
 import type { AgentView } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
-import type { AntiphonConfig } from '@antiphon/config';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -28,7 +28,7 @@ export class ListAgents {
   @HandleRequest(listAgents)
   async handle({ workspace }: z.output<typeof listAgents.request>): Promise<ListAgentsReply> {
     const working = await this.workingAgents(workspace);
-    const agents = this.deps.config.agents.map(
+    const agents = workspaceConfig(this.deps.config, workspace).agents.map(
       ({ id, name, role, provider, model, tools, capabilities, position }, index): AgentView => ({
         id,
         name,

@@ -1,6 +1,7 @@
 import { SessionKeyBound, sessionKeyOf, sessionKeyStream } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
+import { workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { EventStore, StreamAppend } from '@antiphon/event-store';
 import { notFound, toStorable } from '@antiphon/kernel';
@@ -56,9 +57,12 @@ export const bindKey = (
   return { streamId, expectedVersion: version, events: [event] };
 };
 
-/** Returns a configured agent. Throws `AGENT.NOT_FOUND`. */
-export const requireAgent = (config: AntiphonConfig, agentId: string): AgentConfig => {
-  const agent = config.agents.find(({ id }) => id === agentId);
+/** Returns an agent that a workspace sees. Throws `AGENT.NOT_FOUND`. */
+export const requireAgent = (config: AntiphonConfig, workspace: string, agentId: string): AgentConfig => {
+  const { agents } = workspaceConfig(config, workspace);
+  if (agents.length === 0)
+    throw notFound('AGENT.NOT_FOUND', `no agent is configured for the workspace ${workspace}`);
+  const agent = agents.find(({ id }) => id === agentId);
   if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
   return agent;
 };

@@ -62,7 +62,7 @@ export class StartSession {
     const { config, store, ids, clock } = this.deps;
     const { workspace } = request;
     const { agentId, sessionKey } = await this.resolveTarget(request);
-    requireAgent(config, agentId);
+    requireAgent(config, workspace, agentId);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };

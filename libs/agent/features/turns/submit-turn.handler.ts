@@ -142,7 +142,7 @@ export class SubmitTurn {
     const { registry, config, store, boundSessions, ids } = this.deps;
     if ('sessionId' in target)
       return { ...(await registry.requireSession(workspace, target.sessionId)), created: null };
-    const agentId = requireAgent(config, target.address.agentId).id;
+    const agentId = requireAgent(config, workspace, target.address.agentId).id;
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
     const { sessionId: boundId } = binding;
@@ -158,6 +158,10 @@ export class SubmitTurn {
     return { ...session, claim, created: { sessionId, sessionKey, agentId, binding, ...previous } };
   }
 
+  private agentOf(workspace: string, { state }: SessionFold): string {
+    return requireAgent(this.deps.config, workspace, state.started?.agentId ?? '').id;
+  }
+
   private decide(
     request: SubmitTurnRequest,
     turn: Turn,
@@ -168,7 +172,7 @@ export class SubmitTurn {
     const answer: Accepted = {
       sessionId: actor.sessionId,
       turnId: turn.turnId,
-      agentId: created?.agentId ?? requireAgent(this.deps.config, fold.state.started?.agentId ?? '').id,
+      agentId: created?.agentId ?? this.agentOf(request.workspace, fold),
       version: fold.version + events.length,
       acceptedOffset: acceptedOffset(turn.turnId, events),
     };

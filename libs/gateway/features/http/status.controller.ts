@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import type { AntiphonConfig } from '@antiphon/config';
+import { isVisibleIn, workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
 import { healthContract, SERVICES, type HealthReport, type ServiceName } from '@antiphon/contracts/messaging';
 import { GATEWAY_ROUTES, type StatusView } from '@antiphon/contracts/reference';
@@ -68,6 +68,19 @@ const providerOf = ({ agents, providers }: AntiphonConfig): Status['provider'] =
   return { name: provider?.name ?? '', kind: provider?.kind ?? '', model: agent?.model ?? '' };
 };
 
+/** Removes plug-ins of other workspaces from the facts of a health report. */
+const withoutForeign = (
+  report: ServiceHealth,
+  { plugins }: AntiphonConfig,
+  workspace: string,
+): ServiceHealth => {
+  const shown: unknown = report.facts?.['plugins'];
+  if (!Array.isArray(shown)) return report;
+  const foreign = plugins.filter((plugin) => !isVisibleIn(plugin, workspace)).map(({ name }) => name);
+  const own = (shown as { name: string }[]).filter(({ name }) => !foreign.includes(name));
+  return { ...report, facts: { ...report.facts, plugins: own } };
+};
+
 const valueOrNull = <T>(read: Promise<Cached<T>>): Promise<Cached<T | null>> =>
   read.catch(() => ({ value: null, stale: false }));
 
@@ -86,12 +99,14 @@ export const createStatusReader = (deps: StatusDeps): StatusReader => {
       valueOrNull(readPlugins(workspace)),
       valueOrNull(readSessions(workspace)),
     ]);
-    const services = SERVICES.map((name, i) => [name, reports[i] ?? { healthy: false }] as const);
+    const services = SERVICES.map(
+      (name, i) => [name, withoutForeign(reports[i] ?? { healthy: false }, config, workspace)] as const,
+    );
     return {
       status: reports.every(({ healthy }) => healthy) ? 'ok' : 'degraded',
       version,
       uptime: Math.round(uptimeMs() / 1_000),
-      provider: providerOf(config),
+      provider: providerOf(workspaceConfig(config, workspace)),
       services: Object.fromEntries(services),
       engines: enginesOf(reports),
       plugins: plugins.value,

@@ -2,18 +2,17 @@ import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/
 import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
 import { failpoint } from '@antiphon/kernel';
 import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
-import type { Router } from '@antiphon/gateway-domain';
 import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { resolveAddress } from './session-methods.js';
+import { resolveAddress, type RouterOf } from './session-methods.js';
 import { streamTurn } from './stream-turn.js';
 
 export interface SendMessageDeps {
   readonly requests: GatewayRequests;
   readonly feeds: SessionFeeds;
-  readonly router: Router;
+  readonly routerOf: RouterOf;
   readonly logger: Logger;
 }
 
@@ -57,7 +56,7 @@ const send = (deps: SendMessageDeps, call: RpcCall<unknown>, message: Message): 
 export const chatSend = (deps: SendMessageDeps): RpcMethod =>
   defineMethod('chat.send', ChatSendParams, (call) =>
     send(deps, call, {
-      target: { address: resolveAddress(deps.router, call.params) },
+      target: { address: resolveAddress(deps.routerOf(call.workspace), call.params) },
       content: call.params.content,
       idempotencyKey: call.params.idempotencyKey,
     }),

@@ -8,8 +8,11 @@ import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-met
 
 export interface SessionMethodsDeps {
   readonly requests: GatewayRequests;
-  readonly router: Router;
+  readonly routerOf: RouterOf;
 }
+
+/** Returns the router of a workspace. */
+export type RouterOf = (workspace: string) => Router;
 
 /**
  * Returns the address of a message: the agent that it names, else the agent that the bindings
@@ -22,11 +25,13 @@ export const resolveAddress = (router: Router, params: Omit<ChatSendParams, 'con
 };
 
 /** Returns `session.new`, `session.fork` and `session.cancel` of the WebSocket. */
-export const sessionMethods = ({ requests, router }: SessionMethodsDeps): RpcMethod[] => [
+export const sessionMethods = ({ requests, routerOf }: SessionMethodsDeps): RpcMethod[] => [
   defineMethod('session.new', SessionNewParams, ({ params, workspace, caller }) => {
     const { idempotencyKey } = params;
     const target =
-      'sessionId' in params ? { sessionId: params.sessionId } : { address: resolveAddress(router, params) };
+      'sessionId' in params
+        ? { sessionId: params.sessionId }
+        : { address: resolveAddress(routerOf(workspace), params) };
     return requests.request(newSession, { workspace, caller, target, idempotencyKey });
   }),
   defineMethod('session.fork', SessionForkParams, ({ params, workspace, caller }) =>

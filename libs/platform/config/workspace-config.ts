@@ -1,0 +1,42 @@
+import type { AntiphonConfig } from './antiphon-config.js';
+
+/** Workspace of an entry that serves all workspaces. */
+export const ALL_WORKSPACES = '*';
+
+interface Owned {
+  readonly workspace?: string;
+}
+
+/** Returns true if an entry serves a workspace. Built-in entries serve all of them. */
+export const isVisibleIn = ({ workspace = ALL_WORKSPACES }: Owned, reader: string): boolean =>
+  workspace === ALL_WORKSPACES || workspace === reader;
+
+const known = new WeakMap<AntiphonConfig, Map<string, AntiphonConfig>>();
+
+const filterFor = (config: AntiphonConfig, workspace: string): AntiphonConfig => {
+  const { agents, bindings, plugins } = config;
+  const isOwn = (entry: Owned): boolean => isVisibleIn(entry, workspace);
+  return {
+    ...config,
+    agents: agents.filter(isOwn),
+    bindings: bindings.filter(isOwn),
+    plugins: plugins.filter(isOwn),
+  };
+};
+
+/**
+ * Returns the configuration as a workspace sees it: its own agents, bindings and plug-ins, and
+ * those of all workspaces. The same workspace gets the same object.
+ */
+export const workspaceConfig = (config: AntiphonConfig, workspace: string): AntiphonConfig => {
+  const filtered = known.get(config) ?? new Map<string, AntiphonConfig>();
+  known.set(config, filtered);
+  const isNamed = [...config.agents, ...config.bindings, ...config.plugins].some(
+    (entry) => entry.workspace === workspace,
+  );
+  // All workspaces that no entry names see the same, so that the map stays small.
+  const name = isNamed ? workspace : ALL_WORKSPACES;
+  const found = filtered.get(name) ?? filterFor(config, name);
+  filtered.set(name, found);
+  return found;
+};
