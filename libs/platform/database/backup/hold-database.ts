@@ -81,7 +81,7 @@ const restored = (): AppError =>
   rejected('DATABASE.RESTORED', 'the database was restored while this process was cut off from it');
 
 const isRestore = (error: unknown): error is AppError =>
-  isAppError(error) && error.code.startsWith('DATABASE.RESTORE');
+  isAppError(error) && /^DATABASE\.RESTORE/.test(error.code);
 
 class Hold implements DatabaseHold {
   readonly lost: Promise<AppError>;
