@@ -60,7 +60,15 @@ const SPECS = {
     quick: { ANTIPHON_SWEEP_EVERY: '13' },
   },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
+  'hostile-sockets': {
+    ...{ shows: '1,000 hostile sockets slow no client; 10,000 idle ones need 1 GiB', minutes: 10 },
+    missing: needLinux,
+  },
   images: { shows: 'each image starts alone and is within its size', minutes: 20, missing: needLinux },
+  'large-messages': {
+    ...{ shows: 'messages of 786 kB pass through services of 512 MiB', minutes: 15 },
+    missing: needLinux,
+  },
   'long-sessions': {
     ...{ shows: 'turns do not slow down over 10,000 turns', minutes: 45 },
     quick: { ANTIPHON_LONG_TURNS: '400' },
