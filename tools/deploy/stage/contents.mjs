@@ -47,6 +47,10 @@ const RUST_PLATFORM = { x64: 'x86_64-unknown-linux-gnu', arm64: 'aarch64-unknown
  * Rules for one package, which return true for a staged file. Paths are relative to the package.
  */
 const OWN_RULES = {
+  // Has the compilers of five databases, each in two sizes and two module formats.
+  '@prisma/client': (path) =>
+    !path.startsWith('runtime/') ||
+    /^runtime\/(client\.|query_compiler_fast_bg\.postgresql\..*mjs$)/.test(path),
   // Has 137 MB for five platforms, and the Rust source.
   '@temporalio/core-bridge': (path, arch) =>
     path.startsWith('releases/')
