@@ -23,7 +23,8 @@ const failpointsInSource = (): Set<string> => {
 const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
-  // Points of a restore have a sweep of their own: libs/platform/database/backup/restore.int.spec.ts.
+  // Points of a restore have a sweep of their own:
+  // libs/platform/database/backup/restore.int.spec.ts.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(sorted([...FAULT_CASES.map(({ point }) => point), ...RESTORE_FAILPOINTS])).toEqual(
       sorted(failpointsInSource()),

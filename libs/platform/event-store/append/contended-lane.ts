@@ -17,8 +17,8 @@ interface LaneEntry {
 }
 
 /**
- * Lane for appends whose rows another transaction holds for long, next to the batches, so that other
- * streams do not wait. Each request is tried alone, those of one stream in their order.
+ * Lane for appends whose rows another transaction holds for long, next to the batches, so that
+ * other streams do not wait. Each request is tried alone, those of one stream in their order.
  */
 export class ContendedLane {
   private entries: LaneEntry[] = [];
