@@ -273,6 +273,7 @@ describe('antiphon session', () => {
       /^\d+ events, chain whole up to /,
     );
     expect(readFileSync(join(folder, 'talk.jsonl'), 'utf8')).toContain(origin);
+    expect(await run('session', 'resume', origin)).toContain('42');
     expect(await run('session', 'replay', '--from', 'talk.jsonl', '--strict')).toContain(
       'every event has the hash',
     );

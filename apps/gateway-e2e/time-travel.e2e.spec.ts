@@ -159,9 +159,15 @@ describe('antiphon session fork --at', () => {
     expect(asked).not.toContain('mauve');
     expect(asked).not.toContain('bye');
     expect(await eventsOf(id)).toEqual(before);
+    // The key's holder is the one of the command line, so that the request joins the first fork.
+    const adminKey = readFileSync(stack.stackJson().adminKeyFile ?? '', 'utf8').trim();
     const answer = await fetch(`${stack.gatewayUrl}/api/v1/sessions/${id}/fork`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
+      headers: {
+        'content-type': 'application/json',
+        'idempotency-key': 'once',
+        authorization: `Bearer ${adminKey}`,
+      },
       body: JSON.stringify({ atVersion: first }),
     });
     expect([answer.status, await answer.json()]).toEqual([
