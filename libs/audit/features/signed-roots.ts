@@ -22,6 +22,7 @@ import type {
   StreamHead,
 } from '@antiphon/event-store';
 import { type About, type CheckReport, nowhere, Tally } from './audit-report.js';
+import type { SignedEnd } from './signing-state.js';
 
 const signedRootsMatch: About = {
   name: 'signed-roots-match',
@@ -177,13 +178,6 @@ const describeOtherEpoch = (roots: readonly SignedRoot[], epoch: number): Findin
   const known = Math.max(...roots.filter((root) => root.epoch !== epoch).map((root) => root.epoch));
   return found(`the log is of epoch ${epoch}; no signed record says that it continues epoch ${known}`);
 };
-
-/** End of the signed part of the log. */
-export interface SignedEnd {
-  readonly position: number;
-  /** ISO 8601. */
-  readonly at: string;
-}
 
 /** Start of an audit that does not begin at the first event. */
 export interface RootsStart {

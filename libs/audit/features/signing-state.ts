@@ -1,6 +1,12 @@
 import type pg from 'pg';
 import type { SigningReport } from './audit-report.js';
-import type { SignedEnd } from './signed-roots.js';
+
+/** End of the signed part of the log. */
+export interface SignedEnd {
+  readonly position: number;
+  /** ISO 8601. */
+  readonly at: string;
+}
 
 /** Default: six intervals of the signer. */
 const MAX_UNSIGNED_AGE_S = 3_600;

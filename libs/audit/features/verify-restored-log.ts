@@ -6,7 +6,8 @@ import { passByStream } from './pass-by-stream/pass-by-stream.js';
 import { loadArchives } from './read-log/load-archives.js';
 import { checkLogBase } from './read-log/log-base.js';
 import { readLogBounds } from './read-log/read-log.js';
-import { RootsAudit, type SignedEnd, type TrustedRoots } from './signed-roots.js';
+import { RootsAudit, type TrustedRoots } from './signed-roots.js';
+import type { SignedEnd } from './signing-state.js';
 
 export interface RestoredLogOptions {
   /** Known roots, those of the replaced history too. */

@@ -1,4 +1,4 @@
-import { type AppError, isAppError, rejected, retry } from '@antiphon/kernel';
+import { type AppError, conflict, isAppError, rejected, retry } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import pg from 'pg';
 import { isDatabaseError, translateDatabaseError } from '../database-error.js';
@@ -138,4 +138,50 @@ export const holdDatabase = async (options: HoldOptions): Promise<DatabaseHold> 
     onRetry: (err) => options.logger.warn({ err }, 'database not usable yet, retrying'),
   });
   return new Hold(options, connected);
+};
+
+/** Name of a restore's connections in pg_stat_activity. */
+export const RESTORE_APPLICATION = 'antiphon-restore';
+
+const USERS_SQL = `select distinct application_name as name from pg_stat_activity
+  where datname = current_database() and pid <> pg_backend_pid() and application_name like 'antiphon-%'
+    and application_name <> 'antiphon-supervisor' order by 1`;
+
+/** Refuses to restore under a running service, which would append facts of the replaced history. */
+const lockAlone = async (client: pg.Client): Promise<void> => {
+  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+    RESTORE_LOCK,
+  ]);
+  const users = await client.query<{ name: string }>(USERS_SQL);
+  if (rows[0]?.taken === true && users.rows.length === 0) return;
+  const names = users.rows.map(({ name }) => name).join(', ') || 'other processes';
+  throw conflict('BACKUP.DATABASE_USED', `${names} still use the database: stop all services, then restore`);
+};
+
+/**
+ * Runs `work` on one connection that holds the restore lock alone. A lost connection ends the lock
+ * and the transaction together.
+ */
+export const withRestoreLock = async <T>(
+  url: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> => {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: RESTORE_APPLICATION,
+    connectionTimeoutMillis: 5_000,
+    lock_timeout: 10_000,
+    keepAlive: true,
+  });
+  // The failing statement reports it.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await lockAlone(client);
+    return await work(client);
+  } catch (error) {
+    throw isDatabaseError(error) ? translateDatabaseError(error) : error;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 };

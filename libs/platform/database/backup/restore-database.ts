@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { bug, conflict, failpoint, invalid, rejected } from '@antiphon/kernel';
-import { isDatabaseError, translateDatabaseError } from '../database-error.js';
+import { bug, failpoint, invalid, rejected } from '@antiphon/kernel';
 import { type BackupManifest, checkFile, readManifest, readManifestText, tableFile } from './backup-files.js';
 import { fillTables, migrateToBackup } from './fill-schema.js';
+import { RESTORE_APPLICATION, withRestoreLock } from './hold-database.js';
 import {
-  RESTORE_LOCK,
   type RestoreRecord,
   hashManifest,
   insertRestore,
@@ -40,51 +39,10 @@ export interface Restored<Facts, Outcome> {
   readonly oldSchema: string | null;
 }
 
-const APPLICATION = 'antiphon-restore';
 const ADOPT_SETTINGS = `set local statement_timeout = '30min'; set local antiphon.workspace = '*'`;
 /** Roles of services, which may not read the replaced data. */
 const SERVICE_ROLES_SQL = `select string_agg(quote_ident(rolname), ', ') as names from pg_roles
   where rolname like 'antiphon\\_%'`;
-
-const USERS_SQL = `select distinct application_name as name from pg_stat_activity
-  where datname = current_database() and pid <> pg_backend_pid() and application_name like 'antiphon-%'
-    and application_name <> 'antiphon-supervisor' order by 1`;
-
-/** Refuses to restore under a running service, which would append facts of the replaced history. */
-const lockAlone = async (client: pg.Client): Promise<void> => {
-  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
-    RESTORE_LOCK,
-  ]);
-  const users = await client.query<{ name: string }>(USERS_SQL);
-  if (rows[0]?.taken === true && users.rows.length === 0) return;
-  const names = users.rows.map(({ name }) => name).join(', ') || 'other processes';
-  throw conflict('BACKUP.DATABASE_USED', `${names} still use the database: stop all services, then restore`);
-};
-
-/**
- * Runs `work` on one connection that holds the restore lock alone. A lost connection ends the lock
- * and the transaction together.
- */
-const withLock = async <T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: APPLICATION,
-    connectionTimeoutMillis: 5_000,
-    lock_timeout: 10_000,
-    keepAlive: true,
-  });
-  // The failing statement reports it.
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    await lockAlone(client);
-    return await work(client);
-  } catch (error) {
-    throw isDatabaseError(error) ? translateDatabaseError(error) : error;
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-};
 
 const inTransaction = async <T>(client: pg.Client, work: () => Promise<T>): Promise<T> => {
   await client.query('begin');
@@ -227,7 +185,7 @@ export const restoreDatabase = async <Facts, Outcome>(
   options: RestoreOptions<Outcome> & { readonly folder: string },
 ): Promise<Restored<Facts, Outcome>> => {
   const manifest = await readChecked<Facts>(options.folder, options);
-  return withLock(options.url, async (client) => {
+  return withRestoreLock(options.url, async (client) => {
     const unfinished = await readUnfinishedRestore(client);
     if (unfinished !== null) throw unfinishedRestore(unfinished);
     await failpoint('restore.lock.taken');
@@ -253,7 +211,7 @@ const takeUnfinished = async (client: pg.Client): Promise<RestoreRecord> => {
 export const resumeRestore = <Facts, Outcome>(
   options: RestoreOptions<Outcome>,
 ): Promise<Restored<Facts, Outcome>> =>
-  withLock(options.url, async (client) => {
+  withRestoreLock(options.url, async (client) => {
     const record = await takeUnfinished(client);
     const { folder, manifestSha256 } = record;
     if (hashManifest(await readManifestText(folder)) !== manifestSha256)
@@ -279,7 +237,7 @@ export const resumeRestore = <Facts, Outcome>(
  * with `BACKUP.NOTHING_UNFINISHED` or `BACKUP.DATABASE_USED`.
  */
 export const undoRestore = (url: string): Promise<RestoreRecord> =>
-  withLock(url, async (client) => {
+  withRestoreLock(url, async (client) => {
     const record = await takeUnfinished(client);
     await undo(client, record);
     return record;
@@ -293,7 +251,7 @@ export const adoptDatabase = <Outcome>(
   url: string,
   finish: RestoreOptions<Outcome>['finish'],
 ): Promise<Outcome> =>
-  withLock(url, async (client) => {
+  withRestoreLock(url, async (client) => {
     const unfinished = await readUnfinishedRestore(client);
     if (unfinished !== null) throw unfinishedRestore(unfinished);
     return inTransaction(client, async () => {
@@ -304,7 +262,7 @@ export const adoptDatabase = <Outcome>(
 
 /** Lists the restores of a database, the newest first. */
 export const listRestores = async (url: string): Promise<RestoreRecord[]> => {
-  const client = new pg.Client({ connectionString: url, application_name: APPLICATION });
+  const client = new pg.Client({ connectionString: url, application_name: RESTORE_APPLICATION });
   await client.connect();
   return readRestores(client).finally(() => client.end());
 };
