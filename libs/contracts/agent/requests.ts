@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
+import { AgentId } from './agent-id.js';
 import { FORK_PURPOSES } from './fork-events.js';
 
 /** Maximum size of a message, bytes of UTF-8. It holds 262,144 characters of any kind in the BMP. */
@@ -25,10 +26,7 @@ export const IdempotencyKey = z
     'Joins a repeated request to the first one: both get the same response, and the work is done once.',
   );
 
-export const AgentId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/)
-  .describe('Id of a configured agent.');
+export { AgentId } from './agent-id.js';
 
 /** Principal of a request, which is the scope of its idempotency key. */
 export const Caller = z.string().min(1).max(200);
@@ -177,26 +175,3 @@ export const driverNotificationSubject = (owner: string): string => `hint.agent.
 
 /** Subject that tells agent processes that a provider's circuit breaker opened or closed. */
 export const BREAKER_NOTIFICATION_SUBJECT = 'hint.agent.breakers';
-
-/** An agent as the API lists it. */
-export const AgentView = z.object({
-  id: z.string(),
-  name: z.string(),
-  role: z.string().nullable(),
-  provider: z.string().describe('Name of the provider in the configuration.'),
-  model: z.string(),
-  tools: z.array(z.string()).describe('Names of the tools that the agent may call.'),
-  capabilities: z.array(z.string()),
-  position: z.string().nullable().describe('Position of the agent in the organisation, as configured.'),
-  state: z.enum(['idle', 'working']).describe('`working` while a turn of any of its sessions is open.'),
-  isDefault: z.boolean().describe('True for the agent that gets messages without a matching binding.'),
-});
-export type AgentView = z.infer<typeof AgentView>;
-
-/** Lists the configured agents. */
-export const listAgents = defineRequest({
-  subject: 'cmd.agent.agent.list',
-  request: z.strictObject({ workspace: WorkspaceId }),
-  reply: z.object({ agents: z.array(AgentView) }),
-  timeoutMs: 5_000,
-});

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentId } from './requests.js';
+import { AgentId } from './agent-id.js';
 
 /** Limits of a workflow. They keep a run's events, prompts and views bounded. */
 export const WORKFLOW_LIMITS = {

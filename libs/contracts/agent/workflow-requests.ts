@@ -16,7 +16,7 @@ export type WorkflowSource = z.infer<typeof WorkflowSource>;
 
 export const WORKFLOW_STATES = ['draft', 'validating', 'ready', 'running', 'completed', 'failed'] as const;
 export const RUN_STATES = ['running', 'cancelling', 'completed', 'failed', 'cancelled'] as const;
-export const TASK_STATES = [
+export const NODE_STATES = [
   'waiting',
   'ready',
   'running',
@@ -48,11 +48,11 @@ export const WorkflowView = WorkflowSummary.extend({
 });
 export type WorkflowView = z.infer<typeof WorkflowView>;
 
-export const TaskView = z.object({
+export const RunNodeView = z.object({
   id: z.string(),
   agent: z.string(),
   needs: z.array(z.string()),
-  status: z.enum(TASK_STATES),
+  status: z.enum(NODE_STATES),
   attempt: z.int().nonnegative().describe('Number of turns started for the task so far.'),
   sessionId: z.uuid().nullable().describe('Session of the last turn of the task.'),
   turnId: z.uuid().nullable(),
@@ -65,7 +65,7 @@ export const TaskView = z.object({
   startedAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),
 });
-export type TaskView = z.infer<typeof TaskView>;
+export type RunNodeView = z.infer<typeof RunNodeView>;
 
 export const RunSummary = z.object({
   id: z.uuid(),
@@ -80,7 +80,7 @@ export type RunSummary = z.infer<typeof RunSummary>;
 export const RunView = RunSummary.extend({
   workflowVersion: z.int().positive().nullable(),
   inputs: RunInputs,
-  tasks: z.array(TaskView),
+  tasks: z.array(RunNodeView),
 });
 export type RunView = z.infer<typeof RunView>;
 

@@ -1,5 +1,15 @@
 import type { z } from 'zod';
-import { RunEvent, SessionEvent, SessionKeyBound, TURN_ENDS, WorkflowEvent } from '../agent/index.js';
+import {
+  AgentEvent,
+  AgentMessageEvent,
+  AgentTreeEvent,
+  RunEvent,
+  SessionEvent,
+  SessionKeyBound,
+  TaskEvent,
+  TURN_ENDS,
+  WorkflowEvent,
+} from '../agent/index.js';
 import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
@@ -18,7 +28,15 @@ export interface EventContract {
 
 type EventSchema = typeof SessionKeyBound | (typeof SessionEvent.options)[number] | OtherSchema;
 type OtherSchema = (
-  typeof RunEvent | typeof WorkflowEvent | typeof BudgetEvent | typeof KeyEvent | typeof WorkspaceEvent
+  | typeof AgentEvent
+  | typeof AgentMessageEvent
+  | typeof AgentTreeEvent
+  | typeof RunEvent
+  | typeof TaskEvent
+  | typeof WorkflowEvent
+  | typeof BudgetEvent
+  | typeof KeyEvent
+  | typeof WorkspaceEvent
 )['options'][number];
 
 const contractsOf = (category: string, schemas: readonly EventSchema[]): EventContract[] =>
@@ -36,6 +54,8 @@ const contractsOf = (category: string, schemas: readonly EventSchema[]): EventCo
  */
 export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
+  ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
+  ...contractsOf('task', TaskEvent.options),
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
   ...contractsOf('budget', BudgetEvent.options),

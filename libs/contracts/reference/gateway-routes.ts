@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentView } from '../agent/requests.js';
+import { AgentView } from '../agent/agent-requests.js';
 import { EventsQuery } from '../gateway/index.js';
 import { HealthReport } from '../messaging/index.js';
 import { AGENT, EVENT, STATUS } from './examples.js';

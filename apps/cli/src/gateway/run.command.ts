@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RunEvent, RunSummary, RunView, TaskView } from '@antiphon/contracts/agent';
+import type { RunEvent, RunSummary, RunView, RunNodeView } from '@antiphon/contracts/agent';
 import { invalid, rejected, sleep } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import type { GatewayAddress } from '../connection/gateway-address.js';
@@ -17,7 +17,7 @@ const collectInput = (pair: string, inputs: Record<string, string>): Record<stri
   return { ...inputs, [pair.slice(0, at)]: pair.slice(at + 1) };
 };
 
-const renderTask = ({ id, agent, status, attempt, output, error }: TaskView): string[] => [
+const renderTask = ({ id, agent, status, attempt, output, error }: RunNodeView): string[] => [
   `  ${id.padEnd(20)} ${status.padEnd(10)} ${agent}${attempt > 1 ? `, attempt ${attempt}` : ''}`,
   ...(error === null ? [] : [`    ${error.code}: ${error.message}`]),
   ...(output === null ? [] : [output.slice(0, MAX_SHOWN).replace(/^/gm, '    ')]),

@@ -1,7 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
-import type { RunSummary, RunView, TaskView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
+import type { RunSummary, RunView, RunNodeView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { clipText, isOpenRun } from '@antiphon/agent-domain';
@@ -15,7 +15,7 @@ import type { RunStreams } from './run-streams.js';
 /** Maximum length of an output in a view, UTF-16 units; the log has all of it. */
 const MAX_OUTPUT_LENGTH = 16 * 1024;
 
-const taskView = (task: TaskState, isOpen: boolean): TaskView => {
+const taskView = (task: TaskState, isOpen: boolean): RunNodeView => {
   const { node, output } = task;
   return {
     id: node.id,

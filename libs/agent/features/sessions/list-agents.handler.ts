@@ -23,10 +23,14 @@ const WORKING_SQL = `select distinct agent_id from agent_sessions where workspac
  */
 @Controller()
 export class ListAgents {
+  private readonly startedAt = new Date().toISOString();
+
   constructor(@Inject(AGENT_SERVICES) private readonly deps: ListAgentsDeps) {}
 
   @HandleRequest(listAgents)
-  async handle({ workspace }: z.output<typeof listAgents.request>): Promise<ListAgentsReply> {
+  async handle({
+    workspace,
+  }: Pick<z.output<typeof listAgents.request>, 'workspace'>): Promise<ListAgentsReply> {
     const working = await this.workingAgents(workspace);
     const agents = workspaceConfig(this.deps.config, workspace).agents.map(
       ({ id, name, role, provider, model, tools, capabilities, position }, index): AgentView => ({
@@ -38,11 +42,25 @@ export class ListAgents {
         tools: [...tools],
         capabilities: [...capabilities],
         position,
+        project: null,
         state: working.has(id) ? 'working' : 'idle',
+        phase: null,
+        reason: null,
+        origin: 'configuration',
+        base: id,
+        parentId: null,
+        rootId: id,
+        depth: 0,
+        queued: null,
+        budget: null,
+        spawnedAt: this.startedAt,
+        spawnedBy: 'configuration',
+        lastSeenAt: null,
+        result: null,
         isDefault: index === 0,
       }),
     );
-    return { agents };
+    return { agents, nextCursor: null };
   }
 
   private async workingAgents(workspace: string): Promise<Set<string>> {

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { AgentId } from './agent-id.js';
+
+/** States of an agent's life. `idle` and `working` differ by its open turns. */
+export const AGENT_STATES = ['spawning', 'idle', 'working', 'paused', 'error', 'terminated'] as const;
+export const AgentState = z.enum(AGENT_STATES);
+export type AgentState = z.infer<typeof AgentState>;
+
+/** Phases of a turn, while the agent works. */
+export const AGENT_PHASES = ['listening', 'thinking', 'speaking', 'error'] as const;
+export const AgentPhase = z.enum(AGENT_PHASES);
+export type AgentPhase = z.infer<typeof AgentPhase>;
+
+/** Limits of a tree of agents. */
+export const TreeLimits = z.object({
+  depth: z.int().min(0).max(16).describe('Maximum number of ancestors of an agent.'),
+  children: z.int().min(0).max(1_000).describe('Maximum number of living children of one agent.'),
+  size: z.int().min(1).max(10_000).describe('Maximum number of living agents of the tree.'),
+});
+export type TreeLimits = z.infer<typeof TreeLimits>;
+
+/** Limits of a tree whose root names none. */
+export const DEFAULT_TREE_LIMITS: TreeLimits = { depth: 3, children: 8, size: 32 };
+
+/** Money and tokens that an agent and its descendants may spend together. */
+export const AgentBudget = z.strictObject({
+  tokens: z.int().positive().nullable().default(null),
+  microUsd: z.int().positive().nullable().default(null).describe('Integer micro-USD.'),
+});
+export type AgentBudget = z.infer<typeof AgentBudget>;
+
+/** Maximum size of one identity file, UTF-16 units. */
+export const MAX_IDENTITY_LENGTH = 64 * 1024;
+const IdentityFile = z.string().max(MAX_IDENTITY_LENGTH);
+
+const Name = z.string().min(1).max(200);
+const Names = z.array(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/)).max(64);
+const choice = { provider: z.string().min(1).max(200), model: z.string().min(1).max(200) };
+
+/** All that decides how an agent behaves, as its facts record it. */
+export const AgentDefinition = z.object({
+  name: Name,
+  role: Name.nullable(),
+  ...choice,
+  systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).nullable(),
+  capabilities: Names,
+  /** Tools that it may call. */
+  tools: Names,
+  project: Name.nullable(),
+  position: Name.nullable(),
+  maxIterations: z.int().min(1).max(100),
+  fallback: z.object(choice).nullable(),
+  /** Texts of SOUL.md, AGENT.md, IDENTITY.md and USER.md. Null: the files of `base`. */
+  identity: z
+    .object({
+      soul: IdentityFile.nullable(),
+      agent: IdentityFile.nullable(),
+      identity: IdentityFile.nullable(),
+      user: IdentityFile.nullable(),
+    })
+    .nullable(),
+  /**
+   * Configured agent whose approval rules, tool limits and identity files apply. Its own id for a
+   * configured agent.
+   */
+  base: AgentId,
+  budget: AgentBudget.nullable(),
+});
+export type AgentDefinition = z.infer<typeof AgentDefinition>;
+
+/** Result of an agent or a task at its end. */
+export const AgentResult = z.object({
+  status: z.enum(['completed', 'partial', 'failed', 'cancelled']),
+  /** Last answer, cut at 65,536 UTF-16 units. */
+  text: z.string().max(65_536),
+  sessionId: z.uuid().nullable(),
+  turnId: z.uuid().nullable(),
+  /** Error code of a failure. */
+  code: z.string().nullable(),
+});
+export type AgentResult = z.infer<typeof AgentResult>;
+
+/** A definition as a client or an agent sends it. Fields that are absent come from `base`. */
+export const AgentSpec = z.strictObject({
+  id: AgentId.optional().describe('Default: a new id from the name.'),
+  base: AgentId.optional().describe('Configured agent to start from. Default: the default agent.'),
+  name: Name,
+  role: Name.optional(),
+  provider: z.string().min(1).max(200).optional(),
+  model: z.string().min(1).max(200).optional(),
+  systemPrompt: z.string().max(MAX_IDENTITY_LENGTH).optional(),
+  capabilities: Names.optional(),
+  tools: Names.optional().describe(
+    'Tools that it may call. A role below operator, and an agent, may name only tools of `base`.',
+  ),
+  project: Name.optional(),
+  position: Name.optional(),
+  maxIterations: z.int().min(1).max(100).optional(),
+  identity: z
+    .strictObject({
+      soul: IdentityFile.optional(),
+      agent: IdentityFile.optional(),
+      identity: IdentityFile.optional(),
+      user: IdentityFile.optional(),
+    })
+    .optional()
+    .describe('Texts of SOUL.md, AGENT.md, IDENTITY.md and USER.md.'),
+  budget: AgentBudget.optional().describe('Limit of what the agent and its descendants spend together.'),
+  parent: AgentId.optional().describe(
+    'Living agent whose child it becomes. Default: the root of a new tree.',
+  ),
+  limits: TreeLimits.partial().optional().describe('Limits of the new tree. Refused with `parent`.'),
+  whenFull: z
+    .enum(['refuse', 'queue'])
+    .default('refuse')
+    .describe('What happens at a limit of the tree: an error that names it, or a place in the queue.'),
+});
+export type AgentSpec = z.infer<typeof AgentSpec>;

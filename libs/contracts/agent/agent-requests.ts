@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+import {
+  AgentBudget,
+  AgentPhase,
+  AgentResult,
+  AgentSpec,
+  AgentState,
+  TreeLimits,
+} from './agent-definition.js';
+import { AgentId } from './agent-id.js';
+import { Caller, IdempotencyKey } from './requests.js';
+
+/** Principal that asks for a change of an agent. */
+export const AgentActor = z.strictObject({
+  caller: Caller,
+  role: z.enum(['viewer', 'member', 'operator', 'admin']),
+  /** Agent whose credential or tool call this is; null for people and programs. */
+  agentId: z.string().nullable(),
+});
+export type AgentActor = z.infer<typeof AgentActor>;
+
+/** An agent as the API lists it. Configured and spawned agents have the same form. */
+export const AgentView = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: z.string().nullable(),
+  provider: z.string().describe('Name of the provider in the configuration.'),
+  model: z.string(),
+  tools: z.array(z.string()).describe('Names of the tools that the agent may call.'),
+  capabilities: z.array(z.string()),
+  position: z.string().nullable().describe('Position of the agent in the organisation.'),
+  project: z.string().nullable(),
+  state: AgentState.describe('`working` while a turn of any of its sessions is open.'),
+  phase: AgentPhase.nullable().describe('Phase of its newest open turn; null unless it works.'),
+  reason: z.string().nullable().describe('Reason of the last change of state.'),
+  origin: z.enum(['configuration', 'request']),
+  base: z.string().describe('Configured agent whose approval rules and tool limits apply.'),
+  parentId: z.string().nullable().describe('Agent that spawned it; null for the root of a tree.'),
+  rootId: z.string(),
+  depth: z.int().nonnegative(),
+  queued: z
+    .object({ position: z.int().positive(), limit: z.enum(['children', 'size']) })
+    .nullable()
+    .describe('Place in the queue of its tree while it is `spawning`; null if it does not wait.'),
+  budget: AgentBudget.nullable(),
+  spawnedAt: z.iso.datetime(),
+  spawnedBy: z.string(),
+  lastSeenAt: z.iso.datetime().nullable().describe('Last heartbeat; null before its first turn.'),
+  result: AgentResult.nullable().describe('What it finished before its end; null while it lives.'),
+  isDefault: z.boolean().describe('True for the agent that gets messages without a matching binding.'),
+});
+export type AgentView = z.infer<typeof AgentView>;
+
+const target = { workspace: WorkspaceId, agentId: AgentId };
+
+/**
+ * Creates an agent and its place in a tree. Errors: `AGENT.EXISTS`, `AGENT.NOT_FOUND` (base or
+ * parent), `AGENT.LIMIT_REACHED` (data has the limit), `AGENT.NOT_ALLOWED`, `AGENT.STATE_CONFLICT`.
+ */
+export const spawnAgent = defineRequest({
+  subject: 'cmd.agent.agent.spawn',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    spec: AgentSpec,
+    actor: AgentActor,
+    idempotencyKey: IdempotencyKey.optional(),
+  }),
+  reply: z.object({ agent: AgentView }),
+  timeoutMs: 15_000,
+});
+
+export const AGENT_ACTIONS = ['pause', 'resume', 'terminate'] as const;
+
+/**
+ * Changes the state of an agent and, for `pause` and `terminate`, of its descendants. A repeated
+ * action changes nothing. Errors: `AGENT.NOT_FOUND`, `AGENT.STATE_CONFLICT` (data
+ * has `from` and `to`).
+ */
+export const controlAgent = defineRequest({
+  subject: 'cmd.agent.agent.control',
+  request: z.strictObject({
+    ...target,
+    action: z.enum(AGENT_ACTIONS),
+    reason: z.string().min(1).max(2_000).optional(),
+    actor: AgentActor,
+  }),
+  reply: z.object({ agent: AgentView }),
+  timeoutMs: 15_000,
+});
+
+/** Lists agents by id, oldest first. Terminated ones only where `state` asks for them. */
+export const listAgents = defineRequest({
+  subject: 'cmd.agent.agent.list',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    state: AgentState.optional(),
+    project: z.string().max(200).optional(),
+    parent: z.string().max(64).optional(),
+    limit: z.int().min(1).max(1_000).default(1_000),
+    cursor: z.string().max(500).optional(),
+  }),
+  reply: z.object({ agents: z.array(AgentView), nextCursor: z.string().nullable() }),
+  timeoutMs: 5_000,
+});
+
+export const getAgent = defineRequest({
+  subject: 'cmd.agent.agent.get',
+  request: z.strictObject(target),
+  reply: z.object({ agent: AgentView }),
+  timeoutMs: 5_000,
+});
+
+/** One change of state, from a fact of the agent or of a turn. */
+export const AgentStateChange = z.object({
+  from: AgentState.nullable().describe('Null for the first state.'),
+  to: AgentState,
+  phase: AgentPhase.nullable(),
+  actor: z.string(),
+  reason: z.string().nullable(),
+  /** Event that caused the change. */
+  eventId: z.uuid(),
+  eventPosition: z.int().positive().describe('Position of the event in the log.'),
+  at: z.iso.datetime(),
+});
+export type AgentStateChange = z.infer<typeof AgentStateChange>;
+
+/** Returns the changes of an agent's state, newest first. */
+export const readAgentHistory = defineRequest({
+  subject: 'cmd.agent.agent.history',
+  request: z.strictObject({
+    ...target,
+    limit: z.int().min(1).max(1_000).default(100),
+    cursor: z.string().max(500).optional(),
+  }),
+  reply: z.object({ changes: z.array(AgentStateChange), nextCursor: z.string().nullable() }),
+  timeoutMs: 5_000,
+});
+
+/** Use of resources by an agent over the last 30 seconds. */
+export const AgentMetrics = z.object({
+  at: z.iso.datetime(),
+  /** Processor time of its share of work, ms. */
+  cpuMs: z.number().nonnegative(),
+  /** Memory of its sessions and cells, bytes. */
+  memoryBytes: z.int().nonnegative(),
+  /** Bytes of its folder. */
+  diskBytes: z.int().nonnegative(),
+  diskReadBytes: z.int().nonnegative(),
+  diskWrittenBytes: z.int().nonnegative(),
+  turns: z.int().nonnegative(),
+  modelCalls: z.int().nonnegative(),
+  toolCalls: z.int().nonnegative(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+});
+export type AgentMetrics = z.infer<typeof AgentMetrics>;
+
+/** Returns the samples of an agent, newest first. */
+export const readAgentMetrics = defineRequest({
+  subject: 'cmd.agent.agent.metrics',
+  request: z.strictObject({ ...target, limit: z.int().min(1).max(2_880).default(120) }),
+  reply: z.object({ samples: z.array(AgentMetrics) }),
+  timeoutMs: 5_000,
+});
+
+/** A tree of agents: its limits, and how much of them is used. */
+export const AgentTreeView = z.object({
+  rootId: z.string(),
+  limits: TreeLimits,
+  living: z.int().nonnegative(),
+  queued: z.int().nonnegative(),
+});
