@@ -25,9 +25,11 @@ const RULES = {
     contracts: 'all',
     external: 'any',
   },
-  app: { types: ['kernel', 'platform', 'feature', 'tool'], contracts: 'all', external: 'any' },
+  // Runs in browsers, where neither Node's modules nor the schemas of the contracts belong.
+  client: { types: [], contracts: 'type-only', external: [] },
+  app: { types: ['kernel', 'platform', 'feature', 'tool', 'client'], contracts: 'all', external: 'any' },
   tool: { types: ['kernel', 'platform', 'tool'], contracts: ['log', 'messaging'], external: 'any' },
-  testing: { types: ['kernel', 'platform', 'tool'], contracts: 'all', external: 'any' },
+  testing: { types: ['kernel', 'platform', 'tool', 'client'], contracts: 'all', external: 'any' },
 };
 /** Project types that only specs may import. Specs may import any package. */
 const SPEC_TYPES = ['testing'];

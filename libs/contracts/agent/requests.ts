@@ -7,12 +7,14 @@ import { FORK_PURPOSES } from './fork-events.js';
 /** Maximum size of a message, bytes of UTF-8. It holds 262,144 characters of any kind in the BMP. */
 export const MAX_CONTENT_BYTES = 768 * 1024;
 
+const ENCODER = new TextEncoder();
+
 /** Text of a message. */
 export const MessageContent = z
   .string()
   .min(1)
   .refine(
-    (text) => Buffer.byteLength(text, 'utf8') <= MAX_CONTENT_BYTES,
+    (text) => text.length * 3 <= MAX_CONTENT_BYTES || ENCODER.encode(text).length <= MAX_CONTENT_BYTES,
     `must have at most ${MAX_CONTENT_BYTES} bytes of UTF-8`,
   );
 /** Maximum number of turns that one what-if repeats. */

@@ -101,6 +101,10 @@ export const SessionResumeParams = z.strictObject({
     .nonnegative()
     .default(0)
     .describe('Offset of the last frame that the client has. 0 streams the session from its beginning.'),
+  turnId: z
+    .uuid()
+    .optional()
+    .describe('Streams only this turn, up to its `done`. Default: the whole session.'),
 });
 export const SessionCancelParams = z.strictObject({
   sessionId: SessionId,

@@ -10,13 +10,13 @@ export type { HttpRoute, RouteInput } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod } from './socket-methods.js';
-export type { SocketMethod, SocketMethodName } from './socket-methods.js';
+export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
 export { STREAM_FRAMES } from './stream-frames.js';
-export type { StreamFrameKind } from './stream-frames.js';
+export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';
 export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
-/** All HTTP routes of the gateway. */
-export const HTTP_ROUTES: readonly HttpRoute[] = [
+/** All HTTP routes of the gateway, by the part of the API that they belong to. */
+export const ROUTE_GROUPS = [
   GATEWAY_ROUTES,
   SESSION_ROUTES,
   APPROVAL_ROUTES,
@@ -25,4 +25,16 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
   KEY_ROUTES,
   WORKSPACE_ROUTES,
   CREDENTIAL_ROUTES,
-].flatMap((routes) => Object.values<HttpRoute>(routes));
+] as const;
+
+/** All HTTP routes of the gateway. */
+export const HTTP_ROUTES: readonly HttpRoute[] = ROUTE_GROUPS.flatMap((routes) =>
+  Object.values<HttpRoute>(routes),
+);
+
+type GroupMerge = {
+  [G in keyof typeof ROUTE_GROUPS]: (routes: (typeof ROUTE_GROUPS)[G]) => void;
+}[number];
+
+/** Type of all HTTP routes by name. Names are unique over all groups. */
+export type RouteTable = GroupMerge extends (routes: infer R) => void ? R : never;

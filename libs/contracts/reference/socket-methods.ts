@@ -88,7 +88,8 @@ const CONVERSATION = [
     description:
       'Streams every frame of a session after an offset, then new frames as they come, until the connection closes or ' +
       'the session is resumed again. It works on any gateway. A client that passes the last offset it saw gets each ' +
-      'frame once. Errors: -32004 for an unknown session, -32009 for an offset that the session has not reached.',
+      'frame once. With `turnId` it streams the frames of that turn and ends with its `done`. ' +
+      'Errors: -32004 for an unknown session, -32009 for an offset that the session has not reached.',
     params: SessionResumeParams,
     answer: 'stream',
     example: { params: { sessionId: IDS.session, after: 1_048_580 } },
@@ -184,6 +185,9 @@ const METHODS = [...CONNECTION, ...CONVERSATION, ...APPROVALS] as const;
 
 /** Name of a method of `/ws`. */
 export type SocketMethodName = (typeof METHODS)[number]['name'];
+
+/** Type of all methods of `/ws` by name, with their schemas. */
+export type SocketMethodTable = { readonly [M in (typeof METHODS)[number] as M['name']]: M };
 
 /** All methods of `/ws`. */
 export const SOCKET_METHODS: readonly SocketMethod[] = METHODS;

@@ -11,11 +11,7 @@ export interface StreamFrameKind {
   readonly example: unknown;
 }
 
-/**
- * Every kind of stream frame. The index signature lets a client look up an event that it received.
- */
-export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
-  Readonly<Record<string, StreamFrameKind>> = {
+const FRAMES = {
   accepted: {
     summary: 'First frame of a turn. The turn is committed and will end with `done`, even after a crash.',
     data: z.object({ sessionId: z.uuid(), turnId: z.uuid(), agent: z.string() }),
@@ -102,4 +98,15 @@ export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
     data: z.object({ turnId: z.uuid(), status: z.enum(['completed', 'failed', 'cancelled']) }),
     example: { turnId: IDS.turn, status: 'completed' },
   },
+} as const satisfies Readonly<Record<FrameEvent, StreamFrameKind>>;
+
+/**
+ * Every kind of stream frame. The index signature lets a client look up an event that it received.
+ */
+export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
+  Readonly<Record<string, StreamFrameKind>> = FRAMES;
+
+/** Type of the data of each kind of stream frame. */
+export type StreamFrameData = {
+  readonly [E in FrameEvent]: z.output<(typeof FRAMES)[E]['data']>;
 };

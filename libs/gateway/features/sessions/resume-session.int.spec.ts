@@ -132,6 +132,27 @@ describe('session.resume of finished turns', () => {
   });
 });
 
+describe('session.resume of one turn', () => {
+  it('streams only that turn, ends with its done, and frees the id', async () => {
+    const script = await committed((add) => {
+      add.turn('first');
+      add.turn('second', ' answer');
+      add.turn('third');
+    });
+    const second = script.frames().filter(({ turnId }) => turnId === script.frames()[4]?.turnId);
+    const turnId = second[0]?.turnId;
+    const client = await connectClient(gateway.wsUrl);
+    clients.push(client);
+    for (const after of [0, second[1]?.offset ?? 0]) {
+      const stream = client.stream('session.resume', { sessionId: script.sessionId, after, turnId });
+      await stream.done();
+      // This answer comes after every frame that the gateway sent before.
+      await expect(client.call('ping')).rejects.toThrow('method not found');
+      expect(shown(stream.frames)).toEqual(shown(second).filter(({ offset }) => offset > after));
+    }
+  });
+});
+
 describe('session.resume of archived turns', () => {
   it('is refused with LOG.ARCHIVED, also by a gateway that has read the session before', async () => {
     const script = await committed((add) => add.turn('old'));

@@ -28,16 +28,17 @@ const refuseOffsetAhead = async (frameLog: FrameLog, workspace: string, sessionI
 
 /**
  * Returns `session.resume`. It streams every frame after an offset, first from the log and the
- * `LIVE` stream, then live. It ends when the connection closes or resumes this session again, and
- * with the request's error when the log cannot provide the frames (`LOG.ARCHIVED`). A transient
- * error is logged, and the feed reads the log again.
+ * `LIVE` stream, then live. With a turn it streams that turn's frames, and ends with its `done`. It
+ * ends when the connection closes or resumes the same again, and with the request's error when the
+ * log cannot provide the frames (`LOG.ARCHIVED`). A transient error is logged, and the feed reads
+ * the log again.
  */
 export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): RpcMethod =>
   defineMethod(
     'session.resume',
     SessionResumeParams,
     async ({ params, workspace, connection, id, requestId }) => {
-      const { sessionId, after } = params;
+      const { sessionId, after, turnId } = params;
       connection.requireStreamRoom();
       // Throws for an unknown session, or one of another workspace, before anything is streamed.
       await refuseOffsetAhead(frameLog, workspace, sessionId, after);
@@ -51,12 +52,17 @@ export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): R
         workspace,
         sessionId,
         after,
+        turnId,
         catchUp: true,
-        deliver: (frame) => connection.frame(id, sessionId, frame),
+        deliver: (frame) => {
+          if (turnId !== undefined && frame.turnId !== turnId) return;
+          connection.frame(id, sessionId, frame);
+          if (turnId !== undefined && frame.event === 'done') stop();
+        },
         waitForRoom: () => connection.waitForRoom(sessionId),
         onError,
       });
-      const stop = connection.openStream(id, unfollow, `resume/${sessionId}`);
+      const stop = connection.openStream(id, unfollow, `resume/${sessionId}/${turnId ?? ''}`);
       return undefined;
     },
   );

@@ -1,0 +1,1 @@
+export type { StreamFrameData } from '@antiphon/contracts/reference';
