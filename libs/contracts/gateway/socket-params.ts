@@ -20,6 +20,10 @@ export const RPC = {
   engineDown: -32053,
 } as const;
 
+/** Features of the configuration (`[features]`) that gate methods, routes and frames. */
+export const FEATURES = ['agent_runtime_v1', 'memory_v1', 'workers_v1'] as const;
+export type Feature = (typeof FEATURES)[number];
+
 export const LIMITS = {
   /** Maximum size of a frame, bytes. A larger frame gets an error; the connection stays open. */
   frameBytes: 1024 * 1024,

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Feature } from '../gateway/index.js';
 import type { Access } from '../identity/index.js';
 
 /** Sections of the API reference, in the order in which it shows them. */
@@ -24,6 +25,8 @@ export interface HttpRoute {
   readonly path: string;
   /** Rule of the route. The gateway denies every request that does not satisfy it. */
   readonly access: Access;
+  /** Feature that gates the route. While it is off, requests get `GATEWAY.FEATURE_OFF`. */
+  readonly feature?: Feature;
   readonly tag: keyof typeof ROUTE_TAGS;
   /** Short title. */
   readonly summary: string;

@@ -9,7 +9,7 @@ export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
-export { SOCKET_METHODS, accessOfMethod } from './socket-methods.js';
+export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
 export { STREAM_FRAMES } from './stream-frames.js';
 export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Access } from '../identity/index.js';
 import { ApprovalView, listApprovals } from '../agent/approval-requests.js';
 import { cancelTurn, forkSession, newSession } from '../agent/requests.js';
+import type { Feature } from '../gateway/index.js';
 import {
   ApprovalAnswerParams,
   ApprovalParams,
@@ -22,6 +23,8 @@ export interface SocketMethod {
   readonly name: string;
   /** Rule of the method. The gateway denies every request that does not satisfy it. */
   readonly access: Access;
+  /** Feature that gates the method. While it is off, requests get `GATEWAY.FEATURE_OFF`. */
+  readonly feature?: Feature;
   /** Short title. */
   readonly summary: string;
   /** Effect of the method, with its limits and errors. Markdown. */
@@ -192,7 +195,12 @@ export type SocketMethodTable = { readonly [M in (typeof METHODS)[number] as M['
 /** All methods of `/ws`. */
 export const SOCKET_METHODS: readonly SocketMethod[] = METHODS;
 
-const ACCESS: ReadonlyMap<string, Access> = new Map(METHODS.map(({ name, access }) => [name, access]));
+const BY_NAME: ReadonlyMap<string, SocketMethod> = new Map(
+  SOCKET_METHODS.map((method) => [method.name, method]),
+);
+
+/** Returns a method of the reference; undefined for an unknown method. */
+export const findMethod = (name: string): SocketMethod | undefined => BY_NAME.get(name);
 
 /** Returns the rule of a method; undefined for an unknown method. */
-export const accessOfMethod = (name: string): Access | undefined => ACCESS.get(name);
+export const accessOfMethod = (name: string): Access | undefined => findMethod(name)?.access;

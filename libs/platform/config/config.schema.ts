@@ -218,14 +218,12 @@ const Memory = z.strictObject({
   semantic_enabled: bool('whether facts are learned and recalled', 'semantic_enabled = true').default(true),
 });
 
-/** A feature that this version cannot turn off: `false` would have no effect. */
-const alwaysOn = (key: string) =>
-  hint(z.literal(true), 'true: this version cannot turn it off', `${key} = true`).default(true);
+const feature = (what: string, key: string) => bool(what, `${key} = true`).default(true);
 
 const Features = z.strictObject({
-  agent_runtime_v1: alwaysOn('agent_runtime_v1'),
-  memory_v1: bool('memory is used', 'memory_v1 = true').default(true),
-  workers_v1: alwaysOn('workers_v1'),
+  agent_runtime_v1: feature('methods, routes and frames of agents are served', 'agent_runtime_v1'),
+  memory_v1: feature('memory is used', 'memory_v1'),
+  workers_v1: feature('methods and routes of tasks and workers are served', 'workers_v1'),
 });
 
 const Retention = z.strictObject({

@@ -180,12 +180,13 @@ describe('a file with mistakes', () => {
     expect(problems(text).map((problem) => problem.key)).toContain(key),
   );
 
-  it.each([
-    ['agent_runtime_v1 = false', 'features.agent_runtime_v1', 'cannot turn it off'],
-    ['workers_v1 = false', 'features.workers_v1', 'cannot turn it off'],
-  ])('refuses the feature switch %s, which would have no effect', (line, key, expected) => {
-    const [problem] = problems(`[features]\n${line}`);
-    expect(problem).toMatchObject({ key, expected: expect.stringContaining(expected) });
+  it('turns each feature off', () => {
+    const off = 'agent_runtime_v1 = false\nmemory_v1 = false\nworkers_v1 = false';
+    expect(parse(`[features]\n${off}`).features).toEqual({
+      agentRuntimeV1: false,
+      memoryV1: false,
+      workersV1: false,
+    });
   });
 
   it('refuses metrics_days, because metrics are not stored', () => {

@@ -1,7 +1,16 @@
-import { createParamDecorator, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import {
+  createParamDecorator,
+  Inject,
+  Injectable,
+  type CanActivate,
+  type ExecutionContext,
+} from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { Feature } from '@antiphon/contracts/gateway';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
-import { accessOfMethod, HTTP_ROUTES } from '@antiphon/contracts/reference';
-import { bug, forbidden, unauthenticated } from '@antiphon/kernel';
+import { findMethod, HTTP_ROUTES, type HttpRoute } from '@antiphon/contracts/reference';
+import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
+import { CONFIG } from '@antiphon/service-host';
 import type { FastifyRequest } from 'fastify';
 
 declare module 'fastify' {
@@ -11,22 +20,23 @@ declare module 'fastify' {
   }
 }
 
-const ACCESS: ReadonlyMap<string, Access> = new Map(
-  HTTP_ROUTES.map(({ method, path, access }) => [
-    `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
-    access,
-  ]),
+const ROUTES: ReadonlyMap<string, HttpRoute> = new Map(
+  HTTP_ROUTES.map((route) => [`${route.method} ${route.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, route]),
 );
 
-/** Returns the rule of a request's route; undefined for a route or a path without one. */
-export const accessOfRequest = ({
+const routeOf = ({
   method,
   routeOptions,
-}: Pick<FastifyRequest, 'method' | 'routeOptions'>): Access | undefined => {
+}: Pick<FastifyRequest, 'method' | 'routeOptions'>): HttpRoute | undefined => {
   // Fastify serves HEAD by the handler of GET.
   const verb = method === 'HEAD' ? 'get' : method.toLowerCase();
-  return ACCESS.get(`${verb} ${routeOptions.url ?? ''}`);
+  return ROUTES.get(`${verb} ${routeOptions.url ?? ''}`);
 };
+
+/** Returns the rule of a request's route; undefined for a route or a path without one. */
+export const accessOfRequest = (
+  request: Pick<FastifyRequest, 'method' | 'routeOptions'>,
+): Access | undefined => routeOf(request)?.access;
 
 /** Returns the error of a request without a valid credential. */
 export const missingCredential = (): Error =>
@@ -45,23 +55,51 @@ export const authorize = (principal: Principal | null, access: Access | undefine
   });
 };
 
+/** Features of the configuration. */
+export type FeatureFlags = AntiphonConfig['features'];
+
+/** Returns true for a feature that the configuration turns on, and for none. */
+export const isFeatureOn = (features: FeatureFlags, feature: Feature | undefined): boolean => {
+  const flags: Readonly<Record<Feature, boolean>> = {
+    agent_runtime_v1: features.agentRuntimeV1,
+    memory_v1: features.memoryV1,
+    workers_v1: features.workersV1,
+  };
+  return feature === undefined || flags[feature];
+};
+
+/** Throws `GATEWAY.FEATURE_OFF` if the configuration turns a feature off. */
+export const requireFeature = (features: FeatureFlags, feature: Feature | undefined): void => {
+  if (isFeatureOn(features, feature)) return;
+  const message = `${feature} is off in this installation: set it to true in [features] of the configuration`;
+  throw notFound('GATEWAY.FEATURE_OFF', message);
+};
+
 /**
- * Guards every HTTP route and every WebSocket method by its rule in the reference. One without a
- * rule is denied. Requests of other services arrive by NATS, whose permissions guard them.
+ * Guards every HTTP route and every WebSocket method by its rule and its feature in the reference.
+ * One without a rule is denied. Requests of other services arrive by NATS, whose permissions guard
+ * them.
  */
 @Injectable()
 export class AccessGuard implements CanActivate {
+  constructor(@Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'features'>) {}
+
   canActivate(context: ExecutionContext): boolean {
     const kind = context.getType();
     if (kind === 'rpc') return true;
     if (kind === 'ws') {
       const { principal } = context.switchToWs().getClient<{ readonly principal: Principal }>();
-      authorize(principal, accessOfMethod(context.switchToWs().getPattern()));
+      this.check(principal, findMethod(context.switchToWs().getPattern()));
       return true;
     }
     const request = context.switchToHttp().getRequest<FastifyRequest>();
-    authorize(request.principal, accessOfRequest(request));
+    this.check(request.principal, routeOf(request));
     return true;
+  }
+
+  private check(principal: Principal | null, entry: Pick<HttpRoute, 'access' | 'feature'> | undefined): void {
+    authorize(principal, entry?.access);
+    requireFeature(this.config.features, entry?.feature);
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { PERMISSIONS, type Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES, SOCKET_METHODS } from '@antiphon/contracts/reference';
 import type { HttpRoute, SocketMethod } from '@antiphon/contracts/reference';
-import { accessOfRequest, authorize } from './access-guard.js';
+import { accessOfRequest, authorize, requireFeature } from './access-guard.js';
 import { LOCAL_OPERATOR } from './authenticator.js';
 
 const viewer: Principal = { ...LOCAL_OPERATOR, caller: 'key/k', role: 'viewer', keyId: 'k' };
@@ -40,6 +40,15 @@ describe('the rules of the reference', () => {
     ]);
     for (const { method, access } of HTTP_ROUTES)
       if (method !== 'get') expect(() => authorize(viewer, access)).toThrow('lacks the permission');
+  });
+});
+
+describe('a feature of the configuration', () => {
+  it('is refused by its name while it is off', () => {
+    const features = { agentRuntimeV1: false, memoryV1: true, workersV1: true };
+    expect(() => requireFeature(features, 'agent_runtime_v1')).toThrow(/agent_runtime_v1 is off/);
+    expect(() => requireFeature(features, 'workers_v1')).not.toThrow();
+    expect(() => requireFeature(features, undefined)).not.toThrow();
   });
 });
 

@@ -1,8 +1,11 @@
 import { Catch, Inject, Injectable, UseFilters, type ExceptionFilter } from '@nestjs/common';
 import type { WsMessageHandler } from '@nestjs/common';
 import { AbstractWsAdapter, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
 import { SOCKET_METHODS } from '@antiphon/contracts/reference';
+import { CONFIG } from '@antiphon/service-host';
+import { isFeatureOn } from '../access/access-guard.js';
 import { METHODS } from '../gateway.ports.js';
 import type { MethodTable, RpcMethod } from './rpc-method.js';
 
@@ -19,7 +22,14 @@ type OnConnect = (client: GatewayClient) => void;
 /** Connects the socket server with Nest: each authenticated client gets the methods of its own. */
 @Injectable()
 export class GatewayClients {
+  /** Names of the methods that are served, as `session.ack` lists them. */
+  readonly capabilities: readonly string[];
   readonly #listeners: OnConnect[] = [];
+
+  constructor(@Inject(CONFIG) { features }: Pick<AntiphonConfig, 'features'>) {
+    const served = SOCKET_METHODS.filter(({ feature }) => isFeatureOn(features, feature));
+    this.capabilities = served.map(({ name }) => name);
+  }
 
   onConnect(listener: OnConnect): void {
     this.#listeners.push(listener);

@@ -2,7 +2,6 @@ import type { Server } from 'node:http';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Principal } from '@antiphon/contracts/identity';
-import { SOCKET_METHODS } from '@antiphon/contracts/reference';
 import type { Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { IDS, LOGGER } from '@antiphon/service-host';
@@ -65,7 +64,7 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
     const { authenticator, logger, ids } = this;
     const identity = { connectionId: ids.next(), address };
     const connection = new ClientConnection(socket, identity, this.shared, logger);
-    const capabilities = SOCKET_METHODS.map(({ name }) => name);
+    const { capabilities } = this.clients;
     const onReady = (authenticated: Principal) => {
       peer.onAuthenticated();
       const session = new RpcSession({
