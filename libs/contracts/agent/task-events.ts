@@ -30,6 +30,8 @@ export const TaskQueued = event('TaskQueued', {
   priority: z.int().min(0).max(9),
   /** Capabilities that its agent must have. */
   capabilities: z.array(z.string()),
+  /** `external`: a program claims it, and no model is called. */
+  executor: z.enum(['agent', 'external']).default('agent'),
   /** Agent that must do it; null for any with the capabilities. */
   agentId: z.string().nullable(),
   project: z.string().nullable(),
