@@ -21,11 +21,12 @@ const isForeign = ({ principal }: Holder): boolean => principal?.workspace === '
 /** Returns the path of a route with the ids of `acme`'s resources. */
 const pathOf = ({ path }: HttpRoute): string => {
   const kind = /^\/api\/v1\/(\w+)/.exec(path)?.[1] ?? '';
-  return path.replace('{id}', world.resources[kind as keyof AccessWorld['resources']]);
+  const id = world.resources[kind as keyof AccessWorld['resources']];
+  return path.replace('{id}', id).replace('{topic}', 'news');
 };
 /** Returns true for a route of one resource, which another workspace must not find. */
 const namesResource = ({ path }: HttpRoute): boolean =>
-  path.includes('{id}') && !path.startsWith('/api/v1/agents');
+  path.includes('{id}') && !/^\/api\/v1\/(agents|tasks)/.test(path);
 
 /** Returns a body that the route accepts, so that no answer is about the body. */
 const bodyOf = ({ path, example }: HttpRoute): unknown => {

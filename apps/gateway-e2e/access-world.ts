@@ -31,6 +31,7 @@ export interface Resources {
   readonly runs: string;
   readonly keys: string;
   readonly agents: string;
+  readonly tasks: string;
 }
 
 export interface AccessWorld {
@@ -112,7 +113,15 @@ const createResources = async (stack: TestStack, request: Request, token: string
   const keys = await post('/api/v1/keys', { name: `${CANARY} spare`, role: 'viewer' });
   await client.close();
   const { approvalId } = asked.data as { approvalId: string };
-  return { sessions: sessionId, approvals: approvalId, workflows, runs, keys, agents: 'claude' };
+  return {
+    sessions: sessionId,
+    approvals: approvalId,
+    workflows,
+    runs,
+    keys,
+    agents: 'claude',
+    tasks: randomUUID(),
+  };
 };
 
 const approvalsOf = (config: string): string =>

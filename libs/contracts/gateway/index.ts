@@ -1,2 +1,3 @@
+export * from './agent-bodies.js';
 export * from './http-bodies.js';
 export * from './socket-params.js';

@@ -8,37 +8,12 @@ export const IDS = {
   workflow: '01998f41-2a00-7f3c-9b8a-7c6d5e4f3a2b',
   run: '01998f41-9c55-70d7-8c9d-0e1f2a3b4c5d',
   event: '01998f3e-6c2f-7aa4-93b2-c1d0e9f8a7b6',
+  task: '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5',
+  message: '01998f42-2c11-7d4e-9fa0-b1c2d3e4f5a6',
 } as const;
 
 const HASH = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 export const SESSION_KEY = 'support:web:main:alice';
-
-export const AGENT = {
-  id: 'support',
-  name: 'Support',
-  role: 'support',
-  provider: 'anthropic',
-  model: 'claude-sonnet-4-5',
-  tools: ['calculator', 'http-get'],
-  capabilities: ['billing'],
-  position: 'first line',
-  project: null,
-  state: 'idle',
-  phase: null,
-  reason: null,
-  origin: 'configuration',
-  base: 'support',
-  parentId: null,
-  rootId: 'support',
-  depth: 0,
-  queued: null,
-  budget: null,
-  spawnedAt: '2026-11-22T10:00:00.000Z',
-  spawnedBy: 'configuration',
-  lastSeenAt: '2026-11-22T10:15:00.000Z',
-  result: null,
-  isDefault: true,
-};
 
 export const STATUS = {
   status: 'ok',

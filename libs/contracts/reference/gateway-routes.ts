@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { AgentView } from '../agent/agent-requests.js';
 import { EventsQuery } from '../gateway/index.js';
 import { HealthReport } from '../messaging/index.js';
-import { AGENT, EVENT, STATUS } from './examples.js';
+import { EVENT, STATUS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 const NextCursor = z
@@ -54,38 +53,8 @@ export const StatusView = z.object({
 
 const Page = (media = 'text/html') => ({ schema: z.string(), media });
 
-/** Agents, the event log, health, metrics and the reference itself. */
+/** The event log, health, metrics and the reference itself. */
 export const GATEWAY_ROUTES = {
-  listAgents: defineRoute({
-    method: 'get',
-    path: '/api/v1/agents',
-    access: 'agents:read',
-    tag: 'Agents',
-    summary: 'List agents',
-    description:
-      'Returns the agents of the configuration with their current state. ' +
-      'While an engine is down the list comes from the cache and `stale` is true.',
-    reply: {
-      schema: z.object({
-        agents: z.array(AgentView),
-        nextCursor: z.string().nullable(),
-        stale: z.literal(true).optional().describe('Present if the list comes from the cache.'),
-      }),
-    },
-    example: { reply: { agents: [AGENT], nextCursor: null } },
-  }),
-  getAgent: defineRoute({
-    method: 'get',
-    path: '/api/v1/agents/{id}',
-    access: 'agents:read',
-    tag: 'Agents',
-    summary: 'Get an agent',
-    description: 'Returns one configured agent with its current state.',
-    params: z.object({ id: z.string().describe('Id of the agent.') }),
-    reply: { schema: AgentView },
-    example: { params: { id: 'support' }, reply: AGENT },
-    problems: { 404: 'there is no agent with this id' },
-  }),
   readEvents: defineRoute({
     method: 'get',
     path: '/api/v1/events',

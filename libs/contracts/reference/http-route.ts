@@ -4,7 +4,9 @@ import type { Access } from '../identity/index.js';
 
 /** Sections of the API reference, in the order in which it shows them. */
 export const ROUTE_TAGS = {
-  Agents: 'Configured agents and what they are doing.',
+  Agents: 'Configured and spawned agents: their state, history and metrics.',
+  Tasks: 'Pieces of work in a queue, which agents or external workers do. Nodes of runs are tasks too.',
+  Messages: 'Messages between agents, and topics that agents subscribe to.',
   Sessions:
     'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
   Approvals: 'Tool calls that wait for a decision of a person.',

@@ -1,22 +1,31 @@
+import { AGENT_ROUTES } from './agent-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+import { MESSAGE_ROUTES } from './message-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
+import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
+export { AGENT_ROUTES } from './agent-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+export { MESSAGE_ROUTES } from './message-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
 export { STREAM_FRAMES } from './stream-frames.js';
 export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';
+export { TASK_ROUTES } from './task-routes.js';
 export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
 /** All HTTP routes of the gateway, by the part of the API that they belong to. */
 export const ROUTE_GROUPS = [
+  AGENT_ROUTES,
+  TASK_ROUTES,
+  MESSAGE_ROUTES,
   GATEWAY_ROUTES,
   SESSION_ROUTES,
   APPROVAL_ROUTES,

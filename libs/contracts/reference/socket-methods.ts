@@ -15,6 +15,7 @@ import {
   SessionResumeParams,
   SessionSendParams,
 } from '../gateway/index.js';
+import { AGENT_METHODS, TASK_METHODS } from './agent-methods.js';
 import { APPROVAL, FORK, IDS, SESSION_KEY, STATUS } from './examples.js';
 import { StatusView } from './gateway-routes.js';
 
@@ -184,7 +185,7 @@ const CONNECTION = [
   },
 ] as const satisfies readonly SocketMethod[];
 
-const METHODS = [...CONNECTION, ...CONVERSATION, ...APPROVALS] as const;
+const METHODS = [...CONNECTION, ...CONVERSATION, ...APPROVALS, ...AGENT_METHODS, ...TASK_METHODS] as const;
 
 /** Name of a method of `/ws`. */
 export type SocketMethodName = (typeof METHODS)[number]['name'];

@@ -25,12 +25,14 @@ import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
+import { agentMethods, AgentsController } from './agents/agents.controller.js';
+import { messageMethods, MessagesController } from './agents/messages.controller.js';
+import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createVersionReader } from './frames/log-poller.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
 import { AUTHENTICATOR, FRAME_LOG, IDENTITIES, METHODS, SESSION_FEEDS, STATUS } from './gateway.ports.js';
-import { AgentsController } from './http/agents.controller.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
 import { EventsController } from './http/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
@@ -101,6 +103,9 @@ const methodsProvider: Provider = {
       sessionSend(sending),
       ...sessionMethods({ requests, routerOf }),
       ...approvalMethods(requests),
+      ...agentMethods(requests),
+      ...messageMethods(requests),
+      ...taskMethods(requests),
       sessionResume({ feeds, frameLog, logger }),
     ]);
   },
@@ -118,10 +123,12 @@ const methodsProvider: Provider = {
     CredentialsController,
     EventsController,
     KeysController,
+    MessagesController,
     ReferenceController,
     RunsController,
     SessionsController,
     StatusController,
+    TasksController,
     WorkflowsController,
     WorkspacesController,
   ],

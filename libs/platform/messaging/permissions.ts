@@ -40,7 +40,9 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     requests: {
       agent: [
         HEALTH,
-        'agent.list',
+        'agent.*',
+        'message.*',
+        'task.*',
         'session.*',
         'turn.*',
         'approval.*',

@@ -16,7 +16,7 @@ const PASSWORD = 'test-only';
 const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.(agent|sandbox|metering|memory)\.health\.check$/, ['gateway']],
   [/^cmd\.sandbox\.health\.check$/, ['agent']],
-  [/^cmd\.agent\.(agent|session|turn|approval|workflow|run|credential)\.[a-z]+$/, ['gateway']],
+  [/^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential)\.[a-z]+$/, ['gateway']],
   [/^cmd\.sandbox\.plugin\.list$/, ['gateway']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
   [/^cmd\.metering\.(budget\.reserve|budget\.settle|reservation\.expire|period\.roll)$/, ['agent']],

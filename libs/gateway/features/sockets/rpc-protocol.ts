@@ -109,20 +109,26 @@ const RETRY_AFTER_MS = 2_000;
 /** Keys of an error's data that clients may see. Other keys are for log lines only. */
 const CLIENT_DATA_KEYS: ReadonlySet<string> = new Set([
   'after',
+  'agentId',
   'answeredAt',
   'answeredBy',
   'approvalId',
   'before',
+  'chain',
   'digest',
   'epoch',
+  'feature',
   'fields',
+  'from',
   'given',
   'lastOffset',
+  'limit',
   'needed',
   'permission',
   'retryAfterSeconds',
   'role',
   'status',
+  'to',
 ]);
 
 const clientData = ({ data }: AppError): Record<string, unknown> =>

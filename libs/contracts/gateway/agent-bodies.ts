@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { AgentSpec, AgentState } from '../agent/agent-definition.js';
+import { AgentId } from '../agent/agent-id.js';
+import { AGENT_ACTIONS } from '../agent/agent-requests.js';
+import { Topic } from '../agent/message-events.js';
+import { MessageSpec } from '../agent/message-requests.js';
+import { IdempotencyKey } from '../agent/requests.js';
+import { TaskState } from '../agent/task-events.js';
+import { TaskSpec, claimTask, finishTask, renewTask } from '../agent/task-requests.js';
+
+const Cursor = z.string().max(500).optional().describe('`nextCursor` of the page before.');
+const pageLimit = (max: number, preset: number) =>
+  z.coerce.number().int().min(1).max(max).default(preset).describe('Maximum number of items.');
+const Reason = z.string().min(1).max(2_000).optional().describe('Why, for a person; the history shows it.');
+const Project = z.string().min(1).max(200);
+const idempotency = { idempotencyKey: IdempotencyKey.optional() };
+
+/** Path parameter `id` of an agent. */
+export const ByAgentId = z.object({ id: AgentId });
+/** Path parameters of an agent's subscription. A slash of the topic is escaped as `%2F`. */
+export const ByTopic = z.object({ id: AgentId, topic: Topic.describe('Name of the topic.') });
+/** Path parameter `id` of a task. */
+export const ByTaskId = z.object({
+  id: z
+    .string()
+    .regex(
+      /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\/[A-Za-z0-9_.-]{1,100})?$/i,
+      'the id must be a UUID, or `<runId>%2F<nodeId>`',
+    )
+    .describe(
+      'Id of the task. The id `<runId>/<nodeId>` of a run’s node is escaped as `<runId>%2F<nodeId>`.',
+    ),
+});
+
+const agentFilters = {
+  state: AgentState.optional().describe('Terminated agents are listed only with `terminated`.'),
+  project: Project.optional(),
+  parent: AgentId.optional().describe('Only children of this agent.'),
+};
+/** Query of `GET /api/v1/agents`. */
+export const AgentsQuery = z.strictObject({
+  ...agentFilters,
+  limit: pageLimit(1_000, 1_000),
+  cursor: Cursor,
+});
+/** Params of `agent.list`. */
+export const AgentListParams = AgentsQuery;
+/** Body of `PATCH /api/v1/agents/{id}`. */
+export const AgentPatchBody = z.strictObject({ action: z.enum(['pause', 'resume']), reason: Reason });
+/** Query of `DELETE /api/v1/agents/{id}`. */
+export const TerminateQuery = z.strictObject({ reason: Reason });
+/** Query of an agent's history. */
+export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor });
+/** Query of an agent's metrics. */
+export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120) });
+/** Params of `agent.status`. */
+export const AgentParams = z.strictObject({ agentId: AgentId });
+/** Params of `agent.control`. */
+export const AgentControlParams = z.strictObject({
+  agentId: AgentId,
+  action: z.enum(AGENT_ACTIONS),
+  reason: Reason,
+});
+/** Params of `agent.spawn`. */
+export const AgentSpawnParams = AgentSpec.extend(idempotency);
+
+/** Query of `GET /api/v1/tasks`. */
+export const TasksQuery = z.strictObject({
+  state: TaskState.optional(),
+  agent: AgentId.optional().describe('Only tasks that this agent has or must do.'),
+  project: Project.optional(),
+  limit: pageLimit(500, 100),
+  cursor: Cursor,
+});
+/** Body of `PATCH /api/v1/tasks/{id}`. */
+export const TaskPatchBody = z.strictObject({ action: z.literal('cancel'), reason: Reason });
+/** Body of `POST /api/v1/tasks/claim`. */
+export const TaskClaimBody = z.preprocess(
+  (body) => body ?? {},
+  z.strictObject({
+    capabilities: claimTask.request.shape.capabilities.describe('Capabilities of the worker.'),
+  }),
+);
+/** Body of `POST /api/v1/tasks/{id}/renew`. */
+export const TaskRenewBody = z.strictObject({
+  epoch: renewTask.request.shape.epoch.describe('`epoch` of the claim.'),
+});
+const { epoch, outcome, text, code } = finishTask.request.shape;
+/** Body of `POST /api/v1/tasks/{id}/finish`. */
+export const TaskFinishBody = z.strictObject({
+  epoch: epoch.describe('`epoch` of the claim.'),
+  outcome: outcome.describe('`failed` counts as a strike; `released` gives the task back without one.'),
+  text: text.describe('Result, or the message of the failure.'),
+  code: code.describe('Error code of a failure.'),
+});
+/** Params of `task.create`. */
+export const TaskCreateParams = TaskSpec.extend(idempotency);
+/** Params of `task.get`. */
+export const TaskParams = z.strictObject({ taskId: ByTaskId.shape.id });
+/** Params of `task.cancel`. */
+export const TaskCancelParams = TaskParams.extend({ reason: Reason });
+
+/** Body of `POST /api/v1/agents/{id}/messages`. */
+export const AgentMessageBody = MessageSpec.omit({ to: true });
+/** Query of `GET /api/v1/agents/{id}/messages`. */
+export const MessagesQuery = z.strictObject({ limit: pageLimit(500, 100), cursor: Cursor });
+/** Params of `message.send`. */
+export const MessageSendParams = MessageSpec.extend(idempotency);

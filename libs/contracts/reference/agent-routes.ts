@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { AgentSpec } from '../agent/agent-definition.js';
+import { AgentView, listAgents, readAgentHistory, readAgentMetrics } from '../agent/agent-requests.js';
+import {
+  AgentPatchBody,
+  AgentsQuery,
+  ByAgentId,
+  HistoryQuery,
+  MetricsQuery,
+  TerminateQuery,
+} from '../gateway/index.js';
+import { AGENT, AGENT_CHANGE, AGENT_METRICS, SPAWNED_AGENT } from './agent-examples.js';
+import { defineRoute } from './http-route.js';
+
+const AGENT_ID = { id: SPAWNED_AGENT.id };
+const NO_AGENT = { 404: 'there is no agent with this id in the workspace' };
+const NOT_OWN = 'the key of an agent may change only this agent and its descendants';
+const ILLEGAL = '`AGENT.STATE_CONFLICT`: the state does not allow the change; `detail` names both states';
+
+/** Routes of `/api/v1/agents`. */
+export const AGENT_ROUTES = {
+  listAgents: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents',
+    access: 'agents:read',
+    tag: 'Agents',
+    summary: 'List agents',
+    description:
+      'Returns configured and spawned agents with their current state. Terminated agents are listed only with ' +
+      '`state=terminated`. While an engine is down the list comes from the cache and `stale` is true.',
+    query: AgentsQuery,
+    reply: {
+      schema: listAgents.reply.extend({
+        stale: z.literal(true).optional().describe('Present if the list comes from the cache.'),
+      }),
+    },
+    example: {
+      query: { state: 'idle', project: 'website' },
+      reply: { agents: [AGENT, SPAWNED_AGENT], nextCursor: null },
+    },
+  }),
+  spawnAgent: defineRoute({
+    method: 'post',
+    path: '/api/v1/agents',
+    access: 'agents:write',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'Spawn an agent',
+    description:
+      'Creates an agent from a definition, as the root of a tree or as the child of `parent`. Fields that are absent ' +
+      'come from the configured agent `base`. At a limit of the tree the agent is refused, or waits in the state ' +
+      '`spawning` where `whenFull` is `queue`.',
+    body: AgentSpec,
+    idempotent: true,
+    reply: { schema: AgentView, status: 201 },
+    example: {
+      body: { name: 'Researcher', base: 'support', project: 'website', capabilities: ['research'] },
+      reply: SPAWNED_AGENT,
+    },
+    problems: {
+      400: 'the definition is invalid; `detail` names the field',
+      403: '`AGENT.NOT_ALLOWED`: the caller may not give the agent this tool or parent',
+      404: 'there is no such base or parent',
+      409: 'an agent with this id exists, or the `Idempotency-Key` was used for another request',
+      422: '`AGENT.LIMIT_REACHED`: the tree is full, and `detail` names the limit. `AGENT.STATE_CONFLICT`: the parent has ended',
+    },
+  }),
+  getAgent: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents/{id}',
+    access: 'agents:read',
+    tag: 'Agents',
+    summary: 'Get an agent',
+    description: 'Returns one agent with its current state, also after its end.',
+    params: ByAgentId,
+    reply: { schema: AgentView },
+    example: { params: { id: AGENT.id }, reply: AGENT },
+    problems: NO_AGENT,
+  }),
+  controlAgent: defineRoute({
+    method: 'patch',
+    path: '/api/v1/agents/{id}',
+    access: 'agents:write',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'Pause or resume an agent',
+    description:
+      'Pauses an agent and its descendants at the next step of their turns, or resumes them. New turns and tasks of ' +
+      'a paused agent are accepted and wait. A repeated request changes nothing.',
+    params: ByAgentId,
+    body: AgentPatchBody,
+    reply: { schema: AgentView },
+    example: {
+      params: AGENT_ID,
+      body: { action: 'pause', reason: 'waits for the customer' },
+      reply: { ...SPAWNED_AGENT, state: 'paused', reason: 'waits for the customer' },
+    },
+    problems: { ...NO_AGENT, 403: NOT_OWN, 422: ILLEGAL },
+  }),
+  terminateAgent: defineRoute({
+    method: 'delete',
+    path: '/api/v1/agents/{id}',
+    access: 'agents:write',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'Terminate an agent',
+    description:
+      'Ends an agent and its descendants for good, and cancels their turns and tasks. The history stays readable, ' +
+      'and the id is never used again. A repeated request changes nothing.',
+    params: ByAgentId,
+    query: TerminateQuery,
+    reply: { schema: AgentView },
+    example: {
+      params: AGENT_ID,
+      query: { reason: 'its work is done' },
+      reply: { ...SPAWNED_AGENT, state: 'terminated', reason: 'its work is done' },
+    },
+    problems: { ...NO_AGENT, 403: NOT_OWN, 422: ILLEGAL },
+  }),
+  readHistory: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents/{id}/history',
+    access: 'agents:read',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'Read the history of an agent’s states',
+    description: 'Returns the changes of state, newest first, each with the event that caused it.',
+    params: ByAgentId,
+    query: HistoryQuery,
+    reply: { schema: readAgentHistory.reply },
+    example: {
+      params: AGENT_ID,
+      query: { limit: 50 },
+      reply: { changes: [AGENT_CHANGE], nextCursor: null },
+    },
+    problems: NO_AGENT,
+  }),
+  readMetrics: defineRoute({
+    method: 'get',
+    path: '/api/v1/agents/{id}/metrics',
+    access: 'agents:read',
+    tag: 'Agents',
+    feature: 'agent_runtime_v1',
+    summary: 'Read the metrics of an agent',
+    description:
+      'Returns samples of processor time, memory, disk, turns and tokens, newest first. A sample covers 30 seconds.',
+    params: ByAgentId,
+    query: MetricsQuery,
+    reply: { schema: readAgentMetrics.reply },
+    example: { params: AGENT_ID, query: { limit: 120 }, reply: { samples: [AGENT_METRICS] } },
+    problems: NO_AGENT,
+  }),
+} as const;

@@ -1,0 +1,151 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Principal } from '@antiphon/contracts/identity';
+import { transient } from '@antiphon/kernel';
+import { LOCAL_OPERATOR } from '../access/authenticator.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
+import { agentMethods, AgentsController } from './agents.controller.js';
+import { messageMethods, MessagesController } from './messages.controller.js';
+import { taskMethods, TasksController } from './tasks.controller.js';
+
+const AGENT_KEY: Principal = {
+  ...LOCAL_OPERATOR,
+  caller: 'key/k',
+  workspace: 'acme',
+  role: 'member',
+  keyId: 'k',
+  agentId: 'main',
+};
+const ACTOR = { caller: 'key/k', role: 'member', agentId: 'main' };
+const TASK_ID = '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5';
+
+interface Sent {
+  readonly subject: string;
+  readonly payload: unknown;
+}
+
+/** Records requests, each parsed by its contract as the agent service does. */
+const recordRequests = (reply: unknown = {}): { requests: GatewayRequests; sent: Sent[] } => {
+  const sent: Sent[] = [];
+  const request: GatewayRequests['request'] = (contract, payload) => {
+    sent.push({ subject: contract.subject, payload: contract.request.parse(payload) });
+    return reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply as never);
+  };
+  return { requests: { request }, sent };
+};
+
+const call = (methods: readonly RpcMethod[], name: string, params: Record<string, unknown>) => {
+  const method = methods.find((one) => one.name === name);
+  if (!method) throw new Error(`no method ${name}`);
+  const { workspace, caller } = AGENT_KEY;
+  const request = { params, principal: AGENT_KEY, workspace, caller } as RpcCall<Record<string, unknown>>;
+  return method.handle(request);
+};
+
+describe('the routes of agents, tasks and messages', () => {
+  it('pass the workspace, the caller, its role and its agent on to the agent service', async () => {
+    const { requests, sent } = recordRequests({});
+    const agents = new AgentsController(requests);
+    const messages = new MessagesController(requests);
+    const common = { params: { id: 'main' }, query: undefined, idempotencyKey: undefined };
+    await agents.control({ ...common, body: { action: 'pause', reason: 'lunch' } }, AGENT_KEY);
+    await agents.terminate({ ...common, body: undefined, query: {} }, AGENT_KEY);
+    const topic = { ...common, params: { id: 'main', topic: 'news' }, body: undefined };
+    await messages.subscribe(topic, AGENT_KEY);
+    await messages.unsubscribe(topic, AGENT_KEY);
+    const target = { workspace: 'acme', agentId: 'main', actor: ACTOR };
+    expect(sent.map(({ payload }) => payload)).toEqual([
+      { ...target, action: 'pause', reason: 'lunch' },
+      { ...target, action: 'terminate' },
+      { ...target, topic: 'news', subscribed: true },
+      { ...target, topic: 'news', subscribed: false },
+    ]);
+  });
+
+  it('send a message of the inbox route to the agent of the path', async () => {
+    const { requests, sent } = recordRequests({ messageId: TASK_ID });
+    const body = { type: 'AgentSpoke' as const, content: { text: 'hello' } };
+    const input = { params: { id: 'main' }, query: undefined, body, idempotencyKey: 'once' };
+    await new MessagesController(requests).sendToAgent(input, AGENT_KEY);
+    expect(sent).toEqual([
+      {
+        subject: 'cmd.agent.message.send',
+        payload: {
+          workspace: 'acme',
+          message: { ...body, to: { agent: 'main' } },
+          actor: ACTOR,
+          idempotencyKey: 'once',
+        },
+      },
+    ]);
+  });
+
+  it('pass the epoch of a claim on with its renewal and its result', async () => {
+    const { requests, sent } = recordRequests({});
+    const tasks = new TasksController(requests);
+    const input = { params: { id: TASK_ID }, query: undefined, idempotencyKey: undefined };
+    await tasks.renew({ ...input, body: { epoch: 3 } }, AGENT_KEY);
+    await tasks.finish({ ...input, body: { epoch: 3, outcome: 'completed', text: 'ok' } }, AGENT_KEY);
+    const target = { workspace: 'acme', taskId: TASK_ID, actor: ACTOR, epoch: 3 };
+    expect(sent).toEqual([
+      { subject: 'cmd.agent.task.renew', payload: target },
+      { subject: 'cmd.agent.task.finish', payload: { ...target, outcome: 'completed', text: 'ok' } },
+    ]);
+  });
+
+  it('list agents from the cache of the same filter while the agent service is down', async () => {
+    const page = { agents: [], nextCursor: null };
+    let reply: unknown = page;
+    const request = () => (reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply as never));
+    const agents = new AgentsController({ request });
+    const input = { params: undefined, body: undefined, idempotencyKey: undefined };
+    const all = { ...input, query: { limit: 10 } };
+    await agents.list(all, AGENT_KEY);
+    reply = transient('MESSAGING.NO_RESPONDERS', 'down');
+    expect(await agents.list(all, AGENT_KEY)).toEqual({ ...page, stale: true });
+    const idle = { ...input, query: { limit: 10, state: 'idle' as const } };
+    await expect(agents.list(idle, AGENT_KEY)).rejects.toMatchObject({ code: 'MESSAGING.NO_RESPONDERS' });
+  });
+});
+
+describe('the socket methods of agents, tasks and messages', () => {
+  it('keep the idempotency key apart from what is created', async () => {
+    const { requests, sent } = recordRequests({ agent: {}, task: {}, messageId: TASK_ID });
+    const idempotencyKey = 'once';
+    await call(agentMethods(requests), 'agent.spawn', { name: 'Ada', idempotencyKey });
+    await call(taskMethods(requests), 'task.create', { prompt: 'count', idempotencyKey });
+    const message = { to: { everyone: true }, content: { text: 'hello' } };
+    await call(messageMethods(requests), 'message.send', { ...message, idempotencyKey });
+    const common = { workspace: 'acme', actor: ACTOR, idempotencyKey };
+    expect(sent).toMatchObject([
+      { subject: 'cmd.agent.agent.spawn', payload: { ...common, spec: { name: 'Ada' } } },
+      { subject: 'cmd.agent.task.create', payload: { ...common, spec: { prompt: 'count' } } },
+      { subject: 'cmd.agent.message.send', payload: { ...common, message } },
+    ]);
+  });
+
+  it('terminate an agent by agent.control and return it', async () => {
+    const { requests, sent } = recordRequests({ agent: { id: 'main', state: 'terminated' } });
+    const params = { agentId: 'main', action: 'terminate' };
+    expect(await call(agentMethods(requests), 'agent.control', params)).toEqual({
+      id: 'main',
+      state: 'terminated',
+    });
+    expect(sent[0]?.payload).toEqual({ workspace: 'acme', ...params, actor: ACTOR });
+  });
+
+  it.each([
+    ['agent.spawn', {}, 'name is required'],
+    ['agent.control', { agentId: 'main', action: 'explode' }, 'action'],
+    ['task.get', { taskId: '../etc' }, 'taskId'],
+    ['message.send', { to: { topic: '-' }, content: {} }, 'to'],
+  ])('refuse %s with %j and name the field', async (name, params, field) => {
+    const { requests, sent } = recordRequests();
+    const methods = [...agentMethods(requests), ...taskMethods(requests), ...messageMethods(requests)];
+    await expect(call(methods, name, params)).rejects.toMatchObject({
+      code: 'GATEWAY.INVALID_PARAMS',
+      message: expect.stringContaining(field),
+    });
+    expect(sent).toEqual([]);
+  });
+});

@@ -1,0 +1,133 @@
+import { Controller, Inject } from '@nestjs/common';
+import {
+  controlAgent,
+  getAgent,
+  listAgents,
+  readAgentHistory,
+  readAgentMetrics,
+  spawnAgent,
+  type AgentView,
+} from '@antiphon/contracts/agent';
+import {
+  AgentControlParams,
+  AgentListParams,
+  AgentParams,
+  AgentSpawnParams,
+} from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
+import { AGENT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { notFound } from '@antiphon/kernel';
+import { REQUESTS } from '@antiphon/service-host';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { createStaleCache, type Cached } from '../http/stale-cache.js';
+import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { actorOf } from './agent-actor.js';
+
+type Routes = typeof AGENT_ROUTES;
+type ListRequest = z.input<typeof listAgents.request>;
+type ListReply = z.output<typeof listAgents.reply>;
+
+/** Serves agents. Reads come from the cache while the agent service cannot be reached. */
+@Controller()
+export class AgentsController {
+  private readonly readPage: (request: ListRequest) => Promise<Cached<ListReply>>;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.readPage = createStaleCache((request: ListRequest) => requests.request(listAgents, request));
+  }
+
+  @HandleRoute(AGENT_ROUTES.listAgents)
+  async list(
+    { query }: RouteInput<Routes['listAgents']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<ListReply & { stale?: true }> {
+    const { value, stale } = await this.readPage({ workspace, ...query });
+    return { ...value, ...(stale ? { stale } : {}) };
+  }
+
+  @HandleRoute(AGENT_ROUTES.spawnAgent)
+  async spawn(
+    { body: spec, idempotencyKey }: RouteInput<Routes['spawnAgent']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<AgentView> {
+    const { workspace } = principal;
+    const command = { workspace, spec, actor: actorOf(principal), idempotencyKey };
+    return (await this.requests.request(spawnAgent, command)).agent;
+  }
+
+  @HandleRoute(AGENT_ROUTES.getAgent)
+  async get(
+    { params }: RouteInput<Routes['getAgent']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<AgentView> {
+    const { value } = await this.readPage({ workspace });
+    const agent = value.agents.find(({ id }) => id === params.id);
+    if (!agent) throw notFound('GATEWAY.AGENT_NOT_FOUND', 'there is no agent with this id');
+    return agent;
+  }
+
+  @HandleRoute(AGENT_ROUTES.controlAgent)
+  control(
+    { params, body }: RouteInput<Routes['controlAgent']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<AgentView> {
+    return changeState(this.requests, principal, { agentId: params.id, ...body });
+  }
+
+  @HandleRoute(AGENT_ROUTES.terminateAgent)
+  terminate(
+    { params, query }: RouteInput<Routes['terminateAgent']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<AgentView> {
+    return changeState(this.requests, principal, { agentId: params.id, action: 'terminate', ...query });
+  }
+
+  @HandleRoute(AGENT_ROUTES.readHistory)
+  history(
+    { params, query }: RouteInput<Routes['readHistory']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof readAgentHistory.reply>> {
+    return this.requests.request(readAgentHistory, { workspace, agentId: params.id, ...query });
+  }
+
+  @HandleRoute(AGENT_ROUTES.readMetrics)
+  metrics(
+    { params, query }: RouteInput<Routes['readMetrics']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof readAgentMetrics.reply>> {
+    return this.requests.request(readAgentMetrics, { workspace, agentId: params.id, ...query });
+  }
+}
+
+const changeState = async (
+  requests: GatewayRequests,
+  principal: Principal,
+  change: z.output<typeof AgentControlParams>,
+): Promise<AgentView> => {
+  const { workspace } = principal;
+  const { agent } = await requests.request(controlAgent, { workspace, ...change, actor: actorOf(principal) });
+  return agent;
+};
+
+/** Returns `agent.spawn`, `agent.list`, `agent.status` and `agent.control` of the WebSocket. */
+export const agentMethods = (requests: GatewayRequests): RpcMethod[] => [
+  defineMethod('agent.spawn', AgentSpawnParams, async ({ params, principal }) => {
+    const { idempotencyKey, ...spec } = params;
+    const command = { workspace: principal.workspace, spec, actor: actorOf(principal), idempotencyKey };
+    return (await requests.request(spawnAgent, command)).agent;
+  }),
+  defineMethod('agent.list', AgentListParams, ({ params, workspace }) =>
+    requests.request(listAgents, { workspace, ...params }),
+  ),
+  defineMethod(
+    'agent.status',
+    AgentParams,
+    async ({ params, workspace }) => (await requests.request(getAgent, { workspace, ...params })).agent,
+  ),
+  defineMethod('agent.control', AgentControlParams, ({ params, principal }) =>
+    changeState(requests, principal, params),
+  ),
+];

@@ -1,0 +1,96 @@
+import { Controller, Inject } from '@nestjs/common';
+import {
+  listAgentMessages,
+  sendAgentMessage,
+  subscribeAgent,
+  type MessageSpec,
+} from '@antiphon/contracts/agent';
+import { MessageSendParams } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
+import { MESSAGE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { REQUESTS } from '@antiphon/service-host';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { actorOf } from './agent-actor.js';
+
+type Routes = typeof MESSAGE_ROUTES;
+type Sent = z.output<typeof sendAgentMessage.reply>;
+type Subscribed = z.output<typeof subscribeAgent.reply>;
+
+const send = (
+  requests: GatewayRequests,
+  principal: Principal,
+  message: z.input<typeof MessageSpec>,
+  idempotencyKey: string | undefined,
+): Promise<Sent> => {
+  const { workspace } = principal;
+  const command = { workspace, message, actor: actorOf(principal), idempotencyKey };
+  return requests.request(sendAgentMessage, command);
+};
+
+/** Serves messages between agents and the topics of agents. */
+@Controller()
+export class MessagesController {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleRoute(MESSAGE_ROUTES.sendMessage)
+  send(
+    { body, idempotencyKey }: RouteInput<Routes['sendMessage']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Sent> {
+    return send(this.requests, principal, body, idempotencyKey);
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.sendAgentMessage)
+  sendToAgent(
+    { params, body, idempotencyKey }: RouteInput<Routes['sendAgentMessage']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Sent> {
+    return send(this.requests, principal, { ...body, to: { agent: params.id } }, idempotencyKey);
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.listMessages)
+  list(
+    { params, query }: RouteInput<Routes['listMessages']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listAgentMessages.reply>> {
+    return this.requests.request(listAgentMessages, { workspace, agentId: params.id, ...query });
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.subscribe)
+  subscribe(
+    { params }: RouteInput<Routes['subscribe']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Subscribed> {
+    return this.setSubscription(principal, params, true);
+  }
+
+  @HandleRoute(MESSAGE_ROUTES.unsubscribe)
+  unsubscribe(
+    { params }: RouteInput<Routes['unsubscribe']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Subscribed> {
+    return this.setSubscription(principal, params, false);
+  }
+
+  private setSubscription(
+    principal: Principal,
+    { id: agentId, topic }: { readonly id: string; readonly topic: string },
+    subscribed: boolean,
+  ): Promise<Subscribed> {
+    const { workspace } = principal;
+    const command = { workspace, agentId, topic, subscribed, actor: actorOf(principal) };
+    return this.requests.request(subscribeAgent, command);
+  }
+}
+
+/** Returns `message.send` of the WebSocket. */
+export const messageMethods = (requests: GatewayRequests): RpcMethod[] => [
+  defineMethod('message.send', MessageSendParams, ({ params, principal }) => {
+    const { idempotencyKey, ...message } = params;
+    return send(requests, principal, message, idempotencyKey);
+  }),
+];

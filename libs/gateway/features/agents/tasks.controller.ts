@@ -1,0 +1,110 @@
+import { Controller, Inject } from '@nestjs/common';
+import {
+  cancelTask,
+  claimTask,
+  createTask,
+  finishTask,
+  getTask,
+  listTasks,
+  renewTask,
+  type TaskItem,
+} from '@antiphon/contracts/agent';
+import { TaskCancelParams, TaskCreateParams, TaskParams } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
+import { TASK_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { REQUESTS } from '@antiphon/service-host';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+import { actorOf } from './agent-actor.js';
+
+type Routes = typeof TASK_ROUTES;
+
+/** Returns the fields of a principal that every command carries. */
+const commonOf = (principal: Principal) => ({ workspace: principal.workspace, actor: actorOf(principal) });
+
+/** Serves tasks, for their clients and for external workers. */
+@Controller()
+export class TasksController {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleRoute(TASK_ROUTES.listTasks)
+  list(
+    { query }: RouteInput<Routes['listTasks']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listTasks.reply>> {
+    return this.requests.request(listTasks, { workspace, ...query });
+  }
+
+  @HandleRoute(TASK_ROUTES.createTask)
+  async create(
+    { body: spec, idempotencyKey }: RouteInput<Routes['createTask']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<TaskItem> {
+    const command = { ...commonOf(principal), spec, idempotencyKey };
+    return (await this.requests.request(createTask, command)).task;
+  }
+
+  @HandleRoute(TASK_ROUTES.claimTask)
+  claim(
+    { body }: RouteInput<Routes['claimTask']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof claimTask.reply>> {
+    return this.requests.request(claimTask, { ...commonOf(principal), ...body });
+  }
+
+  @HandleRoute(TASK_ROUTES.getTask)
+  async get(
+    { params }: RouteInput<Routes['getTask']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<TaskItem> {
+    return (await this.requests.request(getTask, { workspace, taskId: params.id })).task;
+  }
+
+  @HandleRoute(TASK_ROUTES.cancelTask)
+  async cancel(
+    { params, body: { reason } }: RouteInput<Routes['cancelTask']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<TaskItem> {
+    const command = { ...commonOf(principal), taskId: params.id, reason };
+    return (await this.requests.request(cancelTask, command)).task;
+  }
+
+  @HandleRoute(TASK_ROUTES.renewTask)
+  renew(
+    { params, body }: RouteInput<Routes['renewTask']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof renewTask.reply>> {
+    return this.requests.request(renewTask, { ...commonOf(principal), taskId: params.id, ...body });
+  }
+
+  @HandleRoute(TASK_ROUTES.finishTask)
+  async finish(
+    { params, body }: RouteInput<Routes['finishTask']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<TaskItem> {
+    const command = { ...commonOf(principal), taskId: params.id, ...body };
+    return (await this.requests.request(finishTask, command)).task;
+  }
+}
+
+/** Returns `task.create`, `task.get` and `task.cancel` of the WebSocket. */
+export const taskMethods = (requests: GatewayRequests): RpcMethod[] => [
+  defineMethod('task.create', TaskCreateParams, async ({ params, principal }) => {
+    const { idempotencyKey, ...spec } = params;
+    return (await requests.request(createTask, { ...commonOf(principal), spec, idempotencyKey })).task;
+  }),
+  defineMethod(
+    'task.get',
+    TaskParams,
+    async ({ params, workspace }) => (await requests.request(getTask, { workspace, ...params })).task,
+  ),
+  defineMethod(
+    'task.cancel',
+    TaskCancelParams,
+    async ({ params, principal }) =>
+      (await requests.request(cancelTask, { ...commonOf(principal), ...params })).task,
+  ),
+];
