@@ -1,1 +1,23 @@
-export type { StreamFrameData } from '@antiphon/contracts/reference';
+export { createClient } from './client.js';
+export type { Approvals, Client, ClientOptions, Notification } from './client.js';
+export type { BufferLimits } from './buffered-stream.js';
+export { CLIENT_ERRORS, ClientError } from './errors.js';
+export type { EventFilter, EventItem, EventStream, EventStreamOptions } from './event-stream.js';
+export type {
+  AcceptedTurn,
+  CallName,
+  FrameKind,
+  HttpClient,
+  LogEvent,
+  MethodName,
+  MethodParams,
+  MethodResult,
+  PendingApproval,
+  RouteName,
+  RouteReply,
+  RouteRequest,
+  TurnFrame,
+} from './reference.js';
+export { AnswerText } from './turn-stream.js';
+export type { SessionStream, TurnOptions, TurnStream } from './turn-stream.js';
+export type { OpenWebSocket, Token, WebSocketLike } from './web-socket.js';

@@ -41,9 +41,9 @@ export const HTTP_ROUTES: readonly HttpRoute[] = ROUTE_GROUPS.flatMap((routes) =
   Object.values<HttpRoute>(routes),
 );
 
-type GroupMerge = {
-  [G in keyof typeof ROUTE_GROUPS]: (routes: (typeof ROUTE_GROUPS)[G]) => void;
-}[number];
+type Merge<G> = (G extends unknown ? (routes: G) => void : never) extends (routes: infer R) => void
+  ? R
+  : never;
 
 /** Type of all HTTP routes by name. Names are unique over all groups. */
-export type RouteTable = GroupMerge extends (routes: infer R) => void ? R : never;
+export type RouteTable = Merge<(typeof ROUTE_GROUPS)[number]>;

@@ -111,8 +111,9 @@ export class DriverSimulation {
         return step.calls.some(({ approval }) => approval !== null)
           ? this.commit(this.approvals.requestTools(step, this.context.toolRequest))
           : this.catchUp();
-      // The others end the turn; the simulated agent is never paused.
-      default:
+      case 'complete':
+      case 'cancel':
+      case 'fail':
         return this.catchUp();
     }
   }

@@ -1,0 +1,116 @@
+import { CLIENT_ERRORS, ClientError, errorOfResponse } from './errors.js';
+import type { HttpClient } from './reference.js';
+import { ROUTES } from './reference-table.js';
+import { readToken, type Token } from './web-socket.js';
+
+/** Facts about a route that a request needs. */
+export interface RouteFacts {
+  readonly method: string;
+  readonly path: string;
+  /** True for routes whose requests an `Idempotency-Key` joins. */
+  readonly idempotent?: boolean;
+  /** True for replies that are not JSON. */
+  readonly text?: boolean;
+}
+
+export interface HttpOptions {
+  readonly urls: readonly string[];
+  readonly token: Token | undefined;
+  readonly fetch: typeof fetch;
+  readonly timeoutMs: number;
+}
+
+interface AnyRequest {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Rounds over all gateways before a request that may be repeated fails. */
+const ROUNDS = 2;
+
+const pathOf = (path: string, params: AnyRequest['params'] = {}): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    if (params[name] === undefined)
+      throw new ClientError(CLIENT_ERRORS.refused, `the parameter ${name} is missing`);
+    return encodeURIComponent(String(params[name]));
+  });
+
+const queryOf = (query: AnyRequest['query'] = {}): string => {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null);
+  const text = new URLSearchParams(
+    given.map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+  return text === '' ? '' : `?${text}`;
+};
+
+class HttpCalls {
+  readonly #options: HttpOptions;
+  #urlIndex = 0;
+
+  constructor(options: HttpOptions) {
+    this.#options = options;
+  }
+
+  async call(route: RouteFacts, request: AnyRequest = {}): Promise<unknown> {
+    const { method, idempotent = false, text: isText = false } = route;
+    const path = pathOf(route.path, request.params) + queryOf(request.query);
+    const key = request.idempotencyKey ?? (idempotent ? crypto.randomUUID() : undefined);
+    const canRepeat = method === 'get' || key !== undefined;
+    const response = await this.#send(path, { method, key, request, canRepeat });
+    const text = await response.text();
+    if (!response.ok) throw errorOfResponse(response.status, text, response.headers.get('retry-after'));
+    if (isText) return text;
+    return text === '' ? null : (JSON.parse(text) as unknown);
+  }
+
+  /** Sends a request. One that may be repeated is sent to the next gateway when this one is gone. */
+  async #send(
+    path: string,
+    {
+      method,
+      key,
+      request,
+      canRepeat,
+    }: { method: string; key: string | undefined; request: AnyRequest; canRepeat: boolean },
+  ): Promise<Response> {
+    const { urls, fetch: send, timeoutMs } = this.#options;
+    const token = await readToken(this.#options.token);
+    const { body, signal } = request;
+    const headers = {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const init = {
+      method: method.toUpperCase(),
+      headers,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    };
+    for (let left = canRepeat ? urls.length * ROUNDS : 1; ;) {
+      const url = urls[this.#urlIndex % urls.length] ?? '';
+      try {
+        return await send(url + path, init);
+      } catch (cause) {
+        if (signal?.aborted) throw cause;
+        this.#urlIndex++;
+        if (--left === 0 || timeout.aborted)
+          throw new ClientError(CLIENT_ERRORS.unreachable, `no gateway answers at ${url}`, { cause });
+      }
+    }
+  }
+}
+
+/** Creates a function for each HTTP route. */
+export const createHttpClient = (options: HttpOptions): HttpClient => {
+  const calls = new HttpCalls(options);
+  const routes = Object.entries<RouteFacts>(ROUTES).map(([name, route]) => [
+    name,
+    (request?: AnyRequest) => calls.call(route, request),
+  ]);
+  return Object.fromEntries(routes) as unknown as HttpClient;
+};
