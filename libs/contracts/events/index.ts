@@ -13,7 +13,7 @@ import {
 import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
-import { BudgetEvent } from '../metering/index.js';
+import { BudgetEvent, BudgetLimitSet } from '../metering/index.js';
 
 /** One event type in its current schema version. */
 export interface EventContract {
@@ -26,7 +26,8 @@ export interface EventContract {
   readonly fields: readonly string[];
 }
 
-type EventSchema = typeof SessionKeyBound | (typeof SessionEvent.options)[number] | OtherSchema;
+type EventSchema =
+  typeof BudgetLimitSet | typeof SessionKeyBound | (typeof SessionEvent.options)[number] | OtherSchema;
 type OtherSchema = (
   | typeof AgentEvent
   | typeof AgentMessageEvent
@@ -58,7 +59,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('task', TaskEvent.options),
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
-  ...contractsOf('budget', BudgetEvent.options),
+  ...contractsOf('budget', [...BudgetEvent.options, BudgetLimitSet]),
   ...contractsOf('key', KeyEvent.options),
   ...contractsOf('workspace', WorkspaceEvent.options),
 ];

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { event } from '../log/stored-event.js';
 
-export const SCOPE_KINDS = ['session', 'day', 'month'] as const;
+export const SCOPE_KINDS = ['session', 'agent', 'day', 'month'] as const;
 export type ScopeKind = (typeof SCOPE_KINDS)[number];
 
 /** One budget that a reservation spends from. The UTC day or month is fixed at reservation. */
 export const BudgetScope = z.object({
   kind: z.enum(SCOPE_KINDS),
-  /** Row key: `session/<id>`, `day/2026-11-21`, `month/2026-11`. */
+  /** Row key: `session/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11`. */
   key: z.string(),
   /** Limits at admission; null for none. */
   limitTokens: z.int().nonnegative().nullable(),
@@ -105,5 +105,21 @@ export const BudgetEvent = z.discriminatedUnion('type', [
 ]);
 export type BudgetEvent = z.infer<typeof BudgetEvent>;
 export type BudgetEventOf<T extends BudgetEvent['type']> = Extract<BudgetEvent, { type: T }>;
+/**
+ * Sets what an agent and its descendants may spend together, from here on. Null for no limit.
+ * Stored in a `budget-limit-<id>` stream.
+ */
+export const BudgetLimitSet = event('BudgetLimitSet', {
+  /** `agent/<agentId>` */
+  scopeKey: z.string(),
+  limitTokens: z.int().nonnegative().nullable(),
+  limitMicroUsd: z.int().nonnegative().nullable(),
+  actor: z.string().min(1).max(200),
+  at: z.iso.datetime(),
+});
+export type BudgetLimitSet = z.infer<typeof BudgetLimitSet>;
+
+/** Returns the id of the event stream with the limits of a scope (`limitUuid`: a derived id). */
+export const budgetLimitStream = (limitUuid: string): string => `budget-limit-${limitUuid}`;
 /** Returns the id of a reservation's event stream. */
 export const budgetStream = (reservationId: string): string => `budget-${reservationId}`;

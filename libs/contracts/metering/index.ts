@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentId } from '../agent/requests.js';
+import { AgentId } from '../agent/agent-id.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { Price, SCOPE_KINDS } from './budget-events.js';
@@ -16,6 +16,11 @@ export const reserveBudget = defineRequest({
     turnId: z.uuid(),
     attempt: z.int().positive(),
     agentId: AgentId,
+    /**
+     * The agent and its ancestors, the root last. The call is also admitted by the limit of each
+     * that has one. Absent: only the agent.
+     */
+    agents: z.array(AgentId).max(32).optional(),
     sessionKey: z.string(),
     provider: z.string(),
     model: z.string(),
@@ -49,6 +54,8 @@ export const reserveBudget = defineRequest({
       granted: z.literal(false),
       /** Scope whose limit was reached. */
       scope: z.enum(SCOPE_KINDS),
+      /** Row key of that scope, such as `agent/<agentId>`. */
+      scopeKey: z.string().optional(),
       unit: z.enum(['tokens', 'usd']),
       /** Settled + reserved, in the unit (tokens, or dollars). */
       used: z.number().nonnegative(),
@@ -58,7 +65,7 @@ export const reserveBudget = defineRequest({
       reason: z.enum(['over_limit', 'frozen', 'unknown_price']).optional(),
       /** Part of `used` that calls in flight reserve. */
       reserved: z.number().nonnegative().optional(),
-      /** Time at which the scope resets, UTC; null for a session. */
+      /** Time at which the scope resets, UTC; null for a session and an agent. */
       resetsAt: z.iso.datetime().nullable().optional(),
     }),
   ]),
@@ -110,7 +117,7 @@ export const unfreezeBudget = defineRequest({
   subject: 'cmd.metering.budget.unfreeze',
   request: z.strictObject({
     workspace: WorkspaceId,
-    /** `session/<id>`, `day/2026-11-21`, `month/2026-11` */
+    /** `session/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11` */
     scopeKey: z.string().min(1).max(200),
     by: z.string().min(1).max(200),
     reason: z.string().min(1).max(500),
@@ -120,6 +127,50 @@ export const unfreezeBudget = defineRequest({
   timeoutMs: 5_000,
 });
 export type UnfreezeBudgetRequest = z.infer<typeof unfreezeBudget.request>;
+
+/**
+ * Sets the limits of an agent and its descendants together. Repeating it changes nothing. Call it
+ * before the agent is spawned: a first reservation then finds its limits. A change of limits
+ * reaches the other metering processes within a second.
+ */
+export const setBudgetLimit = defineRequest({
+  subject: 'cmd.metering.limit.set',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    agentId: AgentId,
+    limitTokens: z.int().nonnegative().nullable(),
+    limitMicroUsd: z.int().nonnegative().nullable(),
+    actor: z.string().min(1).max(200),
+  }),
+  /** False if the limits were in force already. */
+  reply: z.object({ changed: z.boolean() }),
+  timeoutMs: 5_000,
+});
+export type SetBudgetLimitRequest = z.infer<typeof setBudgetLimit.request>;
+
+/** Cost of the calls of one agent. Its descendants have rows of their own. */
+export const AgentUsage = z.object({
+  agentId: z.string(),
+  calls: z.int().nonnegative(),
+  /** Charged to ended calls. */
+  settledTokens: z.int().nonnegative(),
+  settledMicroUsd: z.int().nonnegative(),
+  /** Bounds of calls in flight. */
+  reservedTokens: z.int().nonnegative(),
+  reservedMicroUsd: z.int().nonnegative(),
+});
+export type AgentUsage = z.infer<typeof AgentUsage>;
+
+/**
+ * Returns the cost of each agent from the ledger, most expensive first, and their sum. Without
+ * `agents`: of every agent that ever called a model.
+ */
+export const readAgentUsage = defineRequest({
+  subject: 'cmd.metering.usage.read',
+  request: z.strictObject({ workspace: WorkspaceId, agents: z.array(AgentId).max(10_000).optional() }),
+  reply: z.object({ agents: z.array(AgentUsage), total: AgentUsage.omit({ agentId: true }) }),
+  timeoutMs: 10_000,
+});
 
 /** Limits and usage of one budget. */
 export const ScopeUsage = z.object({
@@ -140,7 +191,12 @@ export type ScopeUsage = z.infer<typeof ScopeUsage>;
 /** Returns the limits and usage of the budgets of a workspace. */
 export const readBudgets = defineRequest({
   subject: 'cmd.metering.budget.read',
-  request: z.strictObject({ workspace: WorkspaceId, sessionId: z.uuid().optional() }),
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    sessionId: z.uuid().optional(),
+    /** Adds the budget of this agent, if it has a limit. */
+    agentId: AgentId.optional(),
+  }),
   reply: z.object({ scopes: z.array(ScopeUsage) }),
   timeoutMs: 5_000,
 });

@@ -67,6 +67,7 @@ describe('admission', () => {
       refusal: {
         granted: false,
         scope: 'session',
+        scopeKey: 'session/s1',
         unit: 'tokens',
         used: 9_500,
         reserved: 500,
@@ -85,6 +86,7 @@ describe('admission', () => {
       refusal: {
         granted: false,
         scope: 'session',
+        scopeKey: 'session/s1',
         unit: 'usd',
         used: 0.9985,
         reserved: 0,

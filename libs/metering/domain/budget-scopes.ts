@@ -11,6 +11,7 @@ export interface BudgetLimits {
 }
 
 export const sessionScopeKey = (sessionId: string): string => `session/${sessionId}`;
+export const agentScopeKey = (agentId: string): string => `agent/${agentId}`;
 
 const utcDay = (now: string): string => now.slice(0, 10);
 const utcMonth = (now: string): string => now.slice(0, 7);
@@ -31,17 +32,37 @@ export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[]
   },
 ];
 
+/** Limits of one agent and its descendants together. */
+export interface AgentLimits {
+  readonly limitTokens: number | null;
+  readonly limitMicroUsd: number | null;
+}
+
+/** Returns the scope of an agent's budget. */
+export const agentScope = (agentId: string, limits: AgentLimits): BudgetScope => ({
+  kind: 'agent',
+  key: agentScopeKey(agentId),
+  ...limits,
+});
+
 /**
- * Returns every scope of a call, narrowest first. The time of the reservation fixes the periods: a
- * call that ends after midnight belongs to the day of its admission.
+ * Returns every scope of a call, narrowest first. `agents` has those of the agent and its ancestors
+ * that have a limit, the root last: the limits of a tree are nested. The time of the reservation
+ * fixes the periods: a call that ends after midnight belongs to the day of its admission.
  */
-export const scopesAt = (limits: BudgetLimits, sessionId: string, now: string): BudgetScope[] => [
+export const scopesAt = (
+  limits: BudgetLimits,
+  sessionId: string,
+  now: string,
+  agents: readonly BudgetScope[] = [],
+): BudgetScope[] => [
   {
     kind: 'session',
     key: sessionScopeKey(sessionId),
     limitTokens: limits.session,
     limitMicroUsd: limits.sessionMicroUsd,
   },
+  ...agents,
   ...periodScopesAt(limits, now),
 ];
 
@@ -52,9 +73,9 @@ const daysIn = (year: number, month: number): number =>
 const midnight = (year: number, month: number, day: number): string =>
   `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}T00:00:00.000Z`;
 
-/** Returns the time when a scope resets (ISO 8601, UTC), or null for a session. */
+/** Returns the time when a scope resets (ISO 8601, UTC), or null for a session and an agent. */
 export const resetsAt = (kind: ScopeKind, key: string): string | null => {
-  if (kind === 'session') return null;
+  if (kind === 'session' || kind === 'agent') return null;
   const [year = 0, month = 1, day = 1] = key
     .slice(key.indexOf('/') + 1)
     .split('-')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { resetsAt, scopesAt } from '@antiphon/metering-domain';
+import { agentScope, resetsAt, scopesAt } from '@antiphon/metering-domain';
 
 const limits = {
   session: 10,
@@ -25,6 +25,21 @@ describe('scopesAt', () => {
       'day/2026-12-01',
       'month/2026-12',
     ]));
+});
+
+describe('agentScope', () => {
+  it('stands between the session and the day, the agent before its ancestors', () => {
+    const scopes = ['child', 'root'].map((id) => agentScope(id, { limitTokens: 5, limitMicroUsd: null }));
+    const all = scopesAt(limits, 's1', '2026-11-30T23:59:59.999Z', scopes);
+    expect(all.map(({ kind, key }) => `${kind} ${key}`)).toEqual([
+      'session session/s1',
+      'agent agent/child',
+      'agent agent/root',
+      'day day/2026-11-30',
+      'month month/2026-11',
+    ]);
+    expect(resetsAt('agent', 'agent/child')).toBeNull();
+  });
 });
 
 describe('resetsAt', () => {

@@ -10,5 +10,12 @@ export { ledgerFrom } from './ledger.js';
 export type { Ledger, LedgerSnapshot } from './ledger.js';
 export { reservationDecider } from './reservation.decider.js';
 export type { Reservation, ReservationCommand } from './reservation.decider.js';
-export { periodScopesAt, resetsAt, scopesAt, sessionScopeKey } from './budget-scopes.js';
-export type { BudgetLimits } from './budget-scopes.js';
+export {
+  agentScope,
+  agentScopeKey,
+  periodScopesAt,
+  resetsAt,
+  scopesAt,
+  sessionScopeKey,
+} from './budget-scopes.js';
+export type { AgentLimits, BudgetLimits } from './budget-scopes.js';

@@ -20,7 +20,12 @@ import { freezes, ledgerFrom } from './ledger.js';
 import type { Ledger, LedgerSnapshot } from './ledger.js';
 
 export type LedgerCommand =
-  | { readonly type: 'Reserve'; readonly request: ReserveBudgetRequest }
+  | {
+      readonly type: 'Reserve';
+      readonly request: ReserveBudgetRequest;
+      /** Scopes of the agent and its ancestors that have a limit. */
+      readonly agentScopes?: readonly BudgetScope[];
+    }
   | { readonly type: 'Settle'; readonly reservationId: string; readonly outcome: CallOutcome }
   | { readonly type: 'Expire'; readonly reservationId: string }
   | { readonly type: 'Unfreeze'; readonly scopeKey: string; readonly by: string; readonly reason: string };
@@ -113,12 +118,16 @@ const reservedBy = (
   expiresAt: request.expiresAt,
 });
 
-const decideReserve = (ledger: Ledger, request: ReserveBudgetRequest, rules: LedgerRules): Decided => {
+const decideReserve = (
+  ledger: Ledger,
+  { request, agentScopes }: Extract<LedgerCommand, { type: 'Reserve' }>,
+  rules: LedgerRules,
+): Decided => {
   const known = ledger.reservation(request.reservationId);
   if (known.status !== 'none') return nothing(repeatGrant(request, known));
   if (request.inputBound > MAX_CALL_TOKENS || request.maxOutputTokens > MAX_CALL_TOKENS)
     throw invalid('METERING.BOUND_TOO_LARGE', `one call cannot use more than ${MAX_CALL_TOKENS} tokens`);
-  const scopes = scopesAt(rules.limits, request.sessionId, rules.now);
+  const scopes = scopesAt(rules.limits, request.sessionId, rules.now, agentScopes);
   const price = rules.priceOf(request.provider, request.model);
   const standings = scopes.map((scope) => ({ scope, balance: ledger.balance(scope.key) }));
   const admission = decideAdmission(request, standings, price);
@@ -163,7 +172,7 @@ const decideUnfreeze = (
 const decideOne = (ledger: Ledger, command: LedgerCommand, rules: LedgerRules): Decided => {
   switch (command.type) {
     case 'Reserve':
-      return decideReserve(ledger, command.request, rules);
+      return decideReserve(ledger, command, rules);
     case 'Settle':
     case 'Expire':
       return decideEnd(ledger, command, rules);

@@ -40,6 +40,7 @@ const refusal = (
   return {
     granted: false,
     scope: scope.kind,
+    scopeKey: scope.key,
     unit,
     used: inUnit(used),
     reserved: inUnit(reserved),

@@ -14,6 +14,8 @@ import { createTestDatabase } from '@antiphon/testing';
 import { createEndReservations } from './reservations/end-reservations.js';
 import { createLedger } from './ledger/ledger.js';
 import type { LedgerOptions } from './ledger/ledger.js';
+import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
+import { AgentLimitBook } from './budgets/agent-limits.js';
 import { ReadBudgets } from './budgets/read-budgets.handler.js';
 import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
 import { ReserveBudget } from './reservations/reserve-budget.handler.js';
@@ -68,15 +70,21 @@ export const openMetering = async () => {
       await store.close();
       await own.end();
     });
-    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limits);
+    const agentLimits = new AgentLimitBook({ pool, store, clock, ids: uuidIds, logger });
+    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, agentLimits);
     const settleBudget = new SettleBudget(endReservations);
-    const readBudgets = new ReadBudgets(pool, clock, limits);
+    const readBudgets = new ReadBudgets(pool, clock, limits, agentLimits);
     return {
       ledger,
       pool,
       store,
       endReservations,
       settleBudget,
+      agentLimits,
+      setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
+        agentLimits.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
+      usage: (agents?: readonly string[]) =>
+        new ReadAgentUsage(pool).handle({ workspace: WORKSPACE, agents }),
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
       /** Appends the event of an outcome, as the agent does first, and notifies metering of it. */
       settle: async (settlement: SettleBudgetRequest) => {

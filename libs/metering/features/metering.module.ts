@@ -10,12 +10,14 @@ import type { ConsumerHost, NatsLink } from '@antiphon/messaging';
 import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
+import { ReadAgentUsage, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
+import { AgentLimitBook } from './budgets/agent-limits.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
-import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
+import { AGENT_LIMITS, BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
 import { ReservationSweep } from './reservations/reservation-sweep.js';
@@ -61,6 +63,13 @@ const ledgerProvider: Provider = {
     createLedger({ pool, store, clock, ids, logger, limits: config.budgets, priceOf: pricesOf(config) }),
 };
 
+const agentLimitsProvider: Provider = {
+  provide: AGENT_LIMITS,
+  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER],
+  useFactory: (pool: pg.Pool, store: EventStorePg, clock: Clock, ids: Ids, logger: Logger) =>
+    new AgentLimitBook({ pool, store, clock, ids, logger }),
+};
+
 const endReservationsProvider: Provider = {
   provide: END_RESERVATIONS,
   inject: [DATABASE_POOL, EVENT_STORE, CLOCK, BUDGET_LEDGER],
@@ -74,11 +83,14 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   readonly #sweep: ReservationSweep;
   readonly #consumers: ConsumerHost;
   #stopObserving: () => void = () => undefined;
+  readonly #stopping = new AbortController();
+  #following: Promise<void> | undefined;
 
   constructor(
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(SettleBudget) private readonly settleBudget: SettleBudget,
     @Inject(ReadBudgets) private readonly readBudgets: ReadBudgets,
+    @Inject(AGENT_LIMITS) private readonly agentLimits: AgentLimitBook,
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
     @Inject(NATS) link: NatsLink,
     @Inject(LOGGER) logger: Logger,
@@ -90,12 +102,14 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   onApplicationBootstrap(): void {
     this.#consumers.run(settleCalls, this.settleBudget);
     this.#sweep.start();
+    this.#following = this.agentLimits.follow(this.#stopping.signal);
     this.#stopObserving = observeBudgets(this.readBudgets);
   }
 
   async onApplicationShutdown(): Promise<void> {
     this.#stopObserving();
-    await Promise.all([this.#consumers.stop(), this.#sweep.stop()]);
+    this.#stopping.abort();
+    await Promise.all([this.#consumers.stop(), this.#sweep.stop(), this.#following]);
     await this.ledger.close();
   }
 }
@@ -107,6 +121,8 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     SettleBudget,
     ReadBudgets,
     UnfreezeBudget,
+    SetBudgetLimit,
+    ReadAgentUsage,
     ExpireReservations,
     RollBudgetPeriods,
   ],
@@ -114,6 +130,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     clockProvider,
     limitsProvider,
     ledgerProvider,
+    agentLimitsProvider,
     endReservationsProvider,
     MeteringLifecycle,
     SettleBudget,

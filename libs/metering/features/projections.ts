@@ -14,6 +14,8 @@ export const budgetLedger: ProjectionDefinition = {
         and frozen_by is null`,
     },
     { name: 'budget_reservations' },
+    // A row without an event: a limit was set to none before the agent had one.
+    { name: 'budget_limits', ignoredRows: 'position = 0' },
   ],
   handle: applyBudgetEvents,
   writtenWithAppend: true,

@@ -64,7 +64,14 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   agent: {
     requests: {
       sandbox: [HEALTH, 'tool.list', 'tool.call', 'call.find'],
-      metering: ['budget.reserve', 'budget.settle', 'reservation.expire', 'period.roll'],
+      metering: [
+        'budget.reserve',
+        'budget.settle',
+        'limit.set',
+        'reservation.expire',
+        'period.roll',
+        'usage.read',
+      ],
       memory: ['context.assemble', 'fact.believed'],
     },
     owns: ['LIVE'],

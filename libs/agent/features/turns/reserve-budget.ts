@@ -15,6 +15,8 @@ export interface ReserveDeps {
   readonly requests: RequestClient;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Returns an agent and its ancestors, the root last. Default: the agent alone. */
+  readonly agentChain?: (workspace: string, agentId: string) => readonly string[];
   readonly times: {
     /** Hard deadline of one model attempt, ms. */
     readonly attemptMs: number;
@@ -59,7 +61,7 @@ const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
  * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
  */
 export const reserveForCall = async (
-  { models, requests, clock, times, logger }: ReserveDeps,
+  { models, requests, clock, times, logger, agentChain }: ReserveDeps,
   { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
   prompt: ModelPrompt,
 ): Promise<Reservation> => {
@@ -67,6 +69,7 @@ export const reserveForCall = async (
   const inputBound = models.inputBound(prompt);
   const maxOutputTokens = Math.min(MAX_OUTPUT_TOKENS, models.maxOutputTokens(provider, model));
   const { started } = state;
+  const agentId = started?.agentId ?? '';
   const epoch = currentEpoch();
   const toReserve = () => ({
     workspace,
@@ -74,7 +77,8 @@ export const reserveForCall = async (
     sessionId: started?.sessionId ?? '',
     turnId: call.turnId,
     attempt: call.attempt,
-    agentId: started?.agentId ?? '',
+    agentId,
+    agents: [...(agentChain?.(workspace, agentId) ?? [agentId])],
     sessionKey: started?.sessionKey ?? '',
     provider,
     model,

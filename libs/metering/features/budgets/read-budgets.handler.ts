@@ -11,17 +11,19 @@ import { emptyBalance, periodScopesAt, scopesAt } from '@antiphon/metering-domai
 import type { BudgetLimits } from '@antiphon/metering-domain';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
+import type { AgentLimitBook } from './agent-limits.js';
 import { readBalances } from '../ledger/ledger-rows.js';
-import { BUDGET_LIMITS } from '../metering.tokens.js';
+import { AGENT_LIMITS, BUDGET_LIMITS } from '../metering.tokens.js';
 
 export interface ReadBudgetsQuery {
   readonly workspace: string;
   readonly sessionId?: string | undefined;
+  readonly agentId?: string | undefined;
 }
 
 /**
- * Returns limits, reservations and spending of the current day and month, and of a session if one
- * is named.
+ * Returns limits, reservations and spending of the current day and month, and of a session and an
+ * agent if they are named.
  */
 @Controller()
 export class ReadBudgets {
@@ -29,15 +31,17 @@ export class ReadBudgets {
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
+    @Inject(AGENT_LIMITS) private readonly agentLimits: Pick<AgentLimitBook, 'scopesOf'>,
   ) {}
 
   @HandleRequest(readBudgets)
-  async handle({ workspace, sessionId }: ReadBudgetsQuery): Promise<{ scopes: ScopeUsage[] }> {
+  async handle({ workspace, sessionId, agentId }: ReadBudgetsQuery): Promise<{ scopes: ScopeUsage[] }> {
     const now = isoTime(this.clock);
+    const agents = agentId === undefined ? [] : await this.agentLimits.scopesOf(workspace, [agentId]);
     const scopes =
       sessionId === undefined
-        ? periodScopesAt(this.limits, now)
-        : scopesAt(this.limits, sessionId.toLowerCase(), now);
+        ? [...agents, ...periodScopesAt(this.limits, now)]
+        : scopesAt(this.limits, sessionId.toLowerCase(), now, agents);
     const keys = scopes.map(({ key }) => key);
     const balances = await readBalances(this.pool, workspace, keys).catch((error: unknown) => {
       throw translateDatabaseError(error);

@@ -29,7 +29,10 @@ export interface LookAgain {
 export const scopesOf = ({ workspace, command }: LedgerWork, { limits, now }: LedgerRules): ScopeName[] => {
   if (command.type === 'Unfreeze') return [{ workspace, key: command.scopeKey }];
   if (command.type !== 'Reserve') return [];
-  return scopesAt(limits, command.request.sessionId, now).map(({ key }) => ({ workspace, key }));
+  return scopesAt(limits, command.request.sessionId, now, command.agentScopes).map(({ key }) => ({
+    workspace,
+    key,
+  }));
 };
 
 /** Returns the reservation of a command, if it has one. */

@@ -1,11 +1,12 @@
 import { upcast } from '@antiphon/contracts/events';
-import { BudgetEvent } from '@antiphon/contracts/metering';
+import { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
 import { inTransaction } from '@antiphon/database';
 import { createLogReader } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
 import type pg from 'pg';
+import { WRITE_LIMIT_SQL } from '../budgets/agent-limits.js';
 import { lockLedger } from './ledger-rows.js';
 import type { ReservationName, ScopeName } from './ledger-rows.js';
 import { writeLedger } from './ledger-sql.js';
@@ -55,22 +56,37 @@ const factOf = (event: RecordedEvent): Fact => ({
   event: BudgetEvent.parse(upcast(event)),
 });
 
-/** Applies budget events to balances and reservations, in the caller's transaction. */
+const isLimit = ({ type }: RecordedEvent): boolean => type === 'BudgetLimitSet';
+
+const applyLimits = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
+  for (const event of events) {
+    const { scopeKey, limitTokens, limitMicroUsd } = BudgetLimitSet.parse(upcast(event)).data;
+    const values = [event.workspace, scopeKey, limitTokens, limitMicroUsd, event.position];
+    await client.query(WRITE_LIMIT_SQL, values);
+  }
+};
+
+/**
+ * Applies budget events to balances, reservations and limits, in the caller's transaction.
+ */
 export const applyBudgetEvents = async (
   client: pg.ClientBase,
   events: readonly RecordedEvent[],
 ): Promise<void> => {
-  if (events.length > 0) await applyPage(client, events.map(factOf));
+  await applyLimits(client, events.filter(isLimit));
+  const facts = events.filter((event) => !isLimit(event)).map(factOf);
+  if (facts.length > 0) await applyPage(client, facts);
 };
 
 /**
- * Rebuilds balances and reservations from the budget events, in one transaction with bounded
- * memory. Readers see the old rows until it commits. Admissions wait, or are refused as transient
- * after the lock timeout. Returns the number of events.
+ * Rebuilds balances, reservations and limits from the budget events, in one transaction with
+ * bounded memory. Readers see the old rows until it commits. Admissions wait, or are refused as
+ * transient after the lock timeout. Returns the number of events.
  */
 export const rebuildBalances = (pool: pg.Pool): Promise<number> =>
   inTransaction(pool, async (client) => {
-    await client.query('lock table budget_balances, budget_reservations in exclusive mode');
+    await client.query('lock table budget_balances, budget_reservations, budget_limits in exclusive mode');
+    await client.query('delete from budget_limits');
     await client.query('delete from budget_balances');
     await client.query('delete from budget_reservations');
     const log = createLogReader(client);

@@ -1,15 +1,13 @@
 import { Controller, Inject } from '@nestjs/common';
 import { reserveBudget } from '@antiphon/contracts/metering';
-import type { ReserveBudgetReply, ReserveBudgetRequest, ScopeKind } from '@antiphon/contracts/metering';
-import { isoTime } from '@antiphon/kernel';
+import type { ReserveBudgetReply, ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { scopesAt } from '@antiphon/metering-domain';
-import type { BudgetLimits } from '@antiphon/metering-domain';
 import { defineCounter } from '@antiphon/observability';
 import { CLOCK } from '@antiphon/service-host';
+import type { AgentLimitBook } from '../budgets/agent-limits.js';
 import type { BudgetLedger } from '../ledger/ledger.js';
-import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from '../metering.tokens.js';
+import { AGENT_LIMITS, BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
 
 const refusals = defineCounter(
@@ -38,7 +36,7 @@ export class ReserveBudget {
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(END_RESERVATIONS) private readonly endReservations: EndReservations,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
+    @Inject(AGENT_LIMITS) private readonly agentLimits: AgentLimitBook,
   ) {}
 
   /**
@@ -48,19 +46,17 @@ export class ReserveBudget {
   @HandleRequest(reserveBudget)
   async handle(received: ReserveBudgetRequest): Promise<ReserveBudgetReply> {
     const request = normalize(received, this.clock);
+    const { workspace, agents = [request.agentId] } = request;
     const checkedScopes = new Set<string>();
     for (;;) {
-      const { reply } = await this.ledger.submit(request.workspace, { type: 'Reserve', request });
+      const agentScopes = await this.agentLimits.scopesOf(workspace, agents);
+      const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, agentScopes });
       if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
-      const scopeKey = this.#scopeKeyOf(request, reply.scope);
+      const { scopeKey } = reply;
       // Each scope is checked once: reservations that remain open belong to running calls.
       if (scopeKey === undefined || checkedScopes.has(scopeKey)) return countRefusal(reply);
       checkedScopes.add(scopeKey);
-      if ((await this.endReservations.inScope(request.workspace, scopeKey)) === 0) return countRefusal(reply);
+      if ((await this.endReservations.inScope(workspace, scopeKey)) === 0) return countRefusal(reply);
     }
-  }
-
-  #scopeKeyOf({ sessionId }: ReserveBudgetRequest, kind: ScopeKind): string | undefined {
-    return scopesAt(this.limits, sessionId, isoTime(this.clock)).find((scope) => scope.kind === kind)?.key;
   }
 }

@@ -168,7 +168,9 @@ describe('reserving', () => {
       new Proxy(pool, {
         get: (target, key) => {
           if (key !== 'connect') return Reflect.get(target, key, target) as unknown;
-          return async () => {
+          return async (callback?: Parameters<pg.Pool['connect']>[0]) => {
+            // Reads of single statements are not lost.
+            if (callback) return target.connect(callback);
             const client = await target.connect();
             return new Proxy(client, {
               get: (inner, name) => {

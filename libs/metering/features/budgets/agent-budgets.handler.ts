@@ -1,0 +1,83 @@
+import { Controller, Inject } from '@nestjs/common';
+import type pg from 'pg';
+import { readAgentUsage, setBudgetLimit } from '@antiphon/contracts/metering';
+import type { AgentUsage, SetBudgetLimitRequest } from '@antiphon/contracts/metering';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { HandleRequest } from '@antiphon/messaging';
+import { DATABASE_POOL } from '@antiphon/service-host';
+import { AGENT_LIMITS } from '../metering.tokens.js';
+import type { AgentLimitBook } from './agent-limits.js';
+
+/** Sets what an agent and its descendants may spend together. */
+@Controller()
+export class SetBudgetLimit {
+  constructor(@Inject(AGENT_LIMITS) private readonly limits: AgentLimitBook) {}
+
+  @HandleRequest(setBudgetLimit)
+  async handle(request: SetBudgetLimitRequest): Promise<{ changed: boolean }> {
+    return { changed: await this.limits.set(request) };
+  }
+}
+
+/** Sums of the ledger's rows by agent. A row is read only for this request. */
+const USAGE_SQL = `select reserved ->> 'agentId' as agent_id, count(*) as calls,
+    coalesce(sum(charged_tokens), 0) as settled_tokens, coalesce(sum(charged_micro_usd), 0) as settled_micro_usd,
+    coalesce(sum((reserved ->> 'tokens')::bigint) filter (where open_until is not null), 0) as reserved_tokens,
+    coalesce(sum((reserved ->> 'microUsd')::bigint) filter (where open_until is not null), 0) as reserved_micro_usd
+  from budget_reservations
+  where workspace = $1 and ($2::text[] is null or reserved ->> 'agentId' = any ($2))
+  group by 1 order by settled_micro_usd desc, settled_tokens desc, agent_id`;
+
+interface UsageRow extends Readonly<Record<string, string>> {
+  readonly agent_id: string;
+}
+
+const toUsage = (row: UsageRow): AgentUsage => ({
+  agentId: row.agent_id,
+  calls: Number(row['calls']),
+  settledTokens: Number(row['settled_tokens']),
+  settledMicroUsd: Number(row['settled_micro_usd']),
+  reservedTokens: Number(row['reserved_tokens']),
+  reservedMicroUsd: Number(row['reserved_micro_usd']),
+});
+
+type Total = Omit<AgentUsage, 'agentId'>;
+
+const addUsage = (sum: Total, one: Total): Total => ({
+  calls: sum.calls + one.calls,
+  settledTokens: sum.settledTokens + one.settledTokens,
+  settledMicroUsd: sum.settledMicroUsd + one.settledMicroUsd,
+  reservedTokens: sum.reservedTokens + one.reservedTokens,
+  reservedMicroUsd: sum.reservedMicroUsd + one.reservedMicroUsd,
+});
+
+const NOTHING: Total = {
+  calls: 0,
+  settledTokens: 0,
+  settledMicroUsd: 0,
+  reservedTokens: 0,
+  reservedMicroUsd: 0,
+};
+
+export interface AgentUsageQuery {
+  readonly workspace: string;
+  readonly agents?: readonly string[] | undefined;
+}
+
+/** Returns the cost of each agent, from the same rows as the balances. */
+@Controller()
+export class ReadAgentUsage {
+  constructor(@Inject(DATABASE_POOL) private readonly pool: pg.Pool) {}
+
+  @HandleRequest(readAgentUsage)
+  async handle({ workspace, agents }: AgentUsageQuery): Promise<{ agents: AgentUsage[]; total: Total }> {
+    const values = [workspace, agents ?? null];
+    const { rows } = await inWorkspace(this.pool, workspace)
+      .query<UsageRow>({ name: 'budget_agent_usage', text: USAGE_SQL, values })
+      .catch((error: unknown) => {
+        throw translateDatabaseError(error);
+      });
+    const usage = rows.map(toUsage);
+    return { agents: usage, total: usage.reduce<Total>(addUsage, NOTHING) };
+  }
+}
