@@ -227,7 +227,8 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
     case 'request_approvals':
     case 'await_approvals':
     case 'await_tools':
-      throw new Error('the simulation has no approvals and defers no call');
+    case 'await_resume':
+      throw new Error('the simulation has no approvals, pauses no agent and defers no call');
     case 'request_tools':
     case 'complete':
     case 'cancel':

@@ -59,7 +59,7 @@ export { nextStep } from './turn/next-step.js';
 export { MAX_CALLS_PER_STEP, NOTHING_IN_FLIGHT } from './turn/step.js';
 export { MAX_BACKOFF_MS, backoffMs, maxRetryDelay, retryDelay, retryPolicyOf } from './turn/retry-policy.js';
 export type { DeferralReason } from './turn/retry-policy.js';
-export type { AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
+export type { AgentHalt, AgentPolicy, BeginCall, InFlight, ModelChoice, Step } from './turn/step.js';
 export { runDecider } from './run/run.decider.js';
 export type { RunCommand } from './run/run.decider.js';
 export { isOpenRun, openTasks } from './run/run-state.js';
@@ -78,3 +78,7 @@ export type { ValidationResult, WorkflowCommand, WorkflowState } from './workflo
 export { replaySession } from './replay/replay-session.js';
 export type { ReplayedEvent, ReplayOverrides } from './replay/replay-session.js';
 export type { ReplayNames } from './replay/replay-input.js';
+export { agentDecider, agentStateOf, initialAgent } from './agents/agent.decider.js';
+export type { AgentCommand, AgentRecord, AgentStatus } from './agents/agent.decider.js';
+export { agentTreeDecider, initialTree, subtreeOf, treeQueue } from './agents/agent-tree.decider.js';
+export type { AgentTree, AgentTreeCommand, TreeMember } from './agents/agent-tree.decider.js';

@@ -117,7 +117,7 @@ export class AgentRuntime {
 
   /** Resolves when recovered turns have ended, or have had a second for themselves. */
   async start(): Promise<void> {
-    const { registry, breakers, times } = this.services;
+    const { registry, breakers, agents, times } = this.services;
     const { signal: drained } = this.drained;
     const swept = Promise.withResolvers<void>();
     this.projection = this.projectSessions();
@@ -127,6 +127,7 @@ export class AgentRuntime {
       repeatEvery(() => registry.runUpkeep(), UPKEEP_MS, drained),
       repeatEvery(() => publishClock(this.services), CLOCK_HINT_MS, drained),
       breakers.follow(drained),
+      agents.follow(drained),
     ]);
     await swept.promise;
     await registry.waitUntilIdle(RESUME_FIRST_MS);

@@ -6,6 +6,7 @@ import { createBoundedMap, failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import { AgentDirectory } from './agents/agent-directory.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
 import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
@@ -120,6 +121,7 @@ const createSharedServices = (
   return {
     ...options,
     ...hooks,
+    agents: new AgentDirectory({ config, store, nats, logger }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),

@@ -14,6 +14,10 @@ export const callIdOf = (sessionId: string, attempt: number, index: number): str
 export const keyIdOf = (workspace: string, sessionKey: string): string =>
   v5(`${workspace}\n${sessionKey}`, NAMESPACE);
 
+/** Returns the UUID of an agent, which the ids of its event streams take. */
+export const agentUuidOf = (workspace: string, agentId: string): string =>
+  v5(`agent/${workspace}\n${agentId}`, NAMESPACE);
+
 /** Returns the id of a call's approval: a call has at most one. */
 export const approvalIdOf = (callId: string): string => v5('approval', callId);
 

@@ -32,7 +32,11 @@ export const AgentReady = event('AgentReady', change);
 /** The definition of a configured agent changed with the configuration. */
 export const AgentRedefined = event('AgentRedefined', { ...change, definition: AgentDefinition });
 /** Turns stop at the next step boundary until the agent is resumed. New turns and tasks wait. */
-export const AgentPaused = event('AgentPaused', change);
+export const AgentPaused = event('AgentPaused', {
+  ...change,
+  /** Ancestor whose pause reached the agent; absent for a pause of its own. */
+  with: z.string().optional(),
+});
 /** Ends a pause or an error. */
 export const AgentResumed = event('AgentResumed', change);
 /** The agent cannot work: its process crashed again and again, or its definition is unusable. */

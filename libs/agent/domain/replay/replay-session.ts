@@ -1,5 +1,6 @@
 import type { SessionEvent, TurnPolicy } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
+import { NO_OPEN_CIRCUITS } from '../circuit-breaker.js';
 import { sessionDecider } from '../session/session.decider.js';
 import type { SessionState } from '../session/session-state.js';
 import { beginCommand, commandFor } from '../turn/follow-up.js';
@@ -91,6 +92,17 @@ interface RecordedDecision {
   readonly place: number;
 }
 
+/** The end of an agent is an input of its turns. */
+const isEndOfAgent = ({ type, data }: SessionEvent): boolean =>
+  type === 'TurnFailed' && data.code === 'AGENT.TERMINATED';
+
+const ENDED_AGENT = {
+  ...{ provider: '', model: '', fallback: null, maxIterations: 1 },
+  openCircuits: NO_OPEN_CIRCUITS,
+  guarded: NO_GUARDED_TOOLS,
+  halt: 'terminated' as const,
+};
+
 /** Returns the event that the rules produce here, under the open circuits that match the record. */
 const decisionFor = (
   { recorded, state, place }: RecordedDecision,
@@ -98,13 +110,15 @@ const decisionFor = (
   policy: TurnPolicy | null,
   names: ReplayNames,
 ): SessionEvent | null => {
-  const policies = policy
-    ? possibleCircuits(recorded, policy).map((openCircuits) => ({
-        ...policy,
-        openCircuits,
-        guarded: NO_GUARDED_TOOLS,
-      }))
-    : [null];
+  const policies = isEndOfAgent(recorded)
+    ? [ENDED_AGENT]
+    : policy
+      ? possibleCircuits(recorded, policy).map((openCircuits) => ({
+          ...policy,
+          openCircuits,
+          guarded: NO_GUARDED_TOOLS,
+        }))
+      : [null];
   const produced = policies.map((under) => {
     const event = decideNext(state, contextOf(recorded, decider, under, names))[place];
     return event ? alignToRecorded(recorded, event) : null;

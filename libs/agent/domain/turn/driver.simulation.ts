@@ -111,9 +111,8 @@ export class DriverSimulation {
         return step.calls.some(({ approval }) => approval !== null)
           ? this.commit(this.approvals.requestTools(step, this.context.toolRequest))
           : this.catchUp();
-      case 'complete':
-      case 'cancel':
-      case 'fail':
+      // The others end the turn; the simulated agent is never paused.
+      default:
         return this.catchUp();
     }
   }

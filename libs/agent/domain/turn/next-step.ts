@@ -48,6 +48,19 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   return { kind: 'fail', turnId, code: 'TURN.MAX_ITERATIONS', message };
 };
 
+/** Returns the step of a turn whose agent ended or is not known here; null for any other. */
+const whenHalted = (turn: OpenTurn, { halt }: AgentPolicy): Step | null => {
+  const { turnId } = turn;
+  if (halt === 'unknown') return { kind: 'await_resume', turnId };
+  const isAnswered = turn.steps.at(-1)?.calls.length === 0;
+  if (halt !== 'terminated' || isAnswered) return null;
+  return { kind: 'fail', turnId, code: 'AGENT.TERMINATED', message: 'the agent of this turn has ended' };
+};
+
+/** Starts the next model call, which is a step boundary: a paused agent waits here. */
+const startNext = (turn: OpenTurn, policy: AgentPolicy): Step =>
+  policy.halt === 'paused' ? { kind: 'await_resume', turnId: turn.turnId } : nextTry(turn, policy);
+
 /**
  * Returns the next action of a session's driver. A pure function of the folded state: a driver
  * after a crash decides the same from the same log. The `policy` is null if the session's agent is
@@ -65,5 +78,5 @@ export const nextStep = (state: SessionState, policy: AgentPolicy | null, inFlig
     const message = `the agent "${state.started?.agentId ?? ''}" is not configured any more`;
     return { kind: 'fail', turnId, code: 'AGENT.NOT_FOUND', message };
   }
-  return afterStep(turn, policy) ?? nextTry(turn, policy);
+  return whenHalted(turn, policy) ?? afterStep(turn, policy) ?? startNext(turn, policy);
 };

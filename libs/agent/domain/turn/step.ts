@@ -17,7 +17,15 @@ export interface AgentPolicy extends ModelChoice {
   readonly openCircuits: OpenCircuits;
   /** Names of the tools whose calls need an approval. */
   readonly guarded: ReadonlySet<string>;
+  /** Why the agent may not go on. Absent for an agent that may. */
+  readonly halt?: AgentHalt;
 }
+
+/**
+ * Reason for holding the turns of an agent: it is paused (or in an error), it has ended, or this
+ * process has not read its facts yet.
+ */
+export type AgentHalt = 'paused' | 'terminated' | 'unknown';
 
 /** Calls that this driver started under its own epoch. Empty after it took a session over. */
 export interface InFlight {
@@ -68,6 +76,8 @@ export type Step =
   | ToolsStep<'abandon_tools'>
   /** Waits for the scheduled retry of tool calls. The driver has nothing to do until then. */
   | ToolsStep<'await_tools'>
+  /** Waits until the agent is resumed. No process has to drive the session until then. */
+  | { readonly kind: 'await_resume'; readonly turnId: string }
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

@@ -18,7 +18,7 @@ import { toNewEvents } from './session-events.js';
 import { chooseCut, foldAt, scanOrigin } from './fork-origin.js';
 import type { CutAt, Origin } from './fork-origin.js';
 import { emptyFold } from './session-fold.js';
-import { bindKey, readBinding, requireAgent } from './session-keys.js';
+import { bindKey, readBinding } from './session-keys.js';
 import type { StartSessionDeps } from './start-session.handler.js';
 
 export type ForkSessionRequest = z.output<typeof forkSession.request>;
@@ -82,14 +82,14 @@ export class ForkSession {
 
   /** Plans the fork: where it is cut, the turns that it runs again, and the response. */
   private async plan(request: ForkSessionRequest): Promise<ForkPlan> {
-    const { store, log, ids, config } = this.deps;
+    const { store, log, ids, agents } = this.deps;
     const { workspace, sessionId: originId, atVersion, whatIf, agent } = request;
     const origin = await scanOrigin(store, log, workspace, originId);
     const version = chooseCut(origin, atVersion, whatIf?.turns ?? 0);
     const cut = await foldAt(store, log, workspace, originId, version);
     const remade = this.turnsToRemake(origin, version, request);
     const sessionId = ids.next();
-    const agentId = requireAgent(config, workspace, agent ?? cut.fold.state.started?.agentId ?? '').id;
+    const agentId = (await agents.require(workspace, agent ?? cut.fold.state.started?.agentId ?? '')).id;
     const address = { agentId, channel: 'fork', account: originId, peer: sessionId };
     const response: ForkSessionReply = {
       ...{ sessionId, sessionKey: sessionKeyOf(address), agentId, origin: { sessionId: originId, version } },
@@ -112,11 +112,11 @@ export class ForkSession {
     request: ForkSessionRequest,
     { cut, remade, response }: ForkPlan,
   ): Promise<SessionCommand[]> {
-    const { clock, config } = this.deps;
+    const { clock, agents } = this.deps;
     const now = isoTime(clock);
     const { sessionId, sessionKey, agentId, purpose, remakes } = response;
     const origin = { ...response.origin, hash: cut.event.hash };
-    const choice = this.chooseModel(request, requireAgent(config, request.workspace, agentId));
+    const choice = this.chooseModel(request, await agents.require(request.workspace, agentId));
     const taken = {
       recent: cut.fold.state.recent.map(toRecalled),
       facts: await this.readFacts(cut),

@@ -1,10 +1,8 @@
 import { SessionKeyBound, sessionKeyOf, sessionKeyStream } from '@antiphon/contracts/agent';
 import type { SessionAddress } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { workspaceConfig } from '@antiphon/config';
-import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { EventStore, StreamAppend } from '@antiphon/event-store';
-import { notFound, toStorable } from '@antiphon/kernel';
+import { toStorable } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { keyIdOf } from '../derived-ids.js';
 
@@ -55,14 +53,4 @@ export const bindKey = (
   const data: JsonObject = { sessionKey, sessionId };
   const event = { eventId: ids.next(), type: 'SessionKeyBound', schemaVersion: 1, data, metadata };
   return { streamId, expectedVersion: version, events: [event] };
-};
-
-/** Returns an agent that a workspace sees. Throws `AGENT.NOT_FOUND`. */
-export const requireAgent = (config: AntiphonConfig, workspace: string, agentId: string): AgentConfig => {
-  const { agents } = workspaceConfig(config, workspace);
-  if (agents.length === 0)
-    throw notFound('AGENT.NOT_FOUND', `no agent is configured for the workspace ${workspace}`);
-  const agent = agents.find(({ id }) => id === agentId);
-  if (!agent) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
-  return agent;
 };

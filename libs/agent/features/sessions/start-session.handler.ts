@@ -8,9 +8,10 @@ import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
+import type { AgentDirectory } from '../agents/agent-directory.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
-import { bindKey, keyOf, readBinding, requireAgent } from './session-keys.js';
+import { bindKey, keyOf, readBinding } from './session-keys.js';
 import type { SessionLog } from './session-log.js';
 import type { SessionRegistry } from './session-registry.js';
 
@@ -20,6 +21,7 @@ export type StartSessionReply = z.output<typeof newSession.reply>;
 export interface StartSessionDeps {
   readonly registry: SessionRegistry;
   readonly config: AntiphonConfig;
+  readonly agents: AgentDirectory;
   readonly store: EventStore;
   readonly log: SessionLog;
   readonly clock: Clock;
@@ -59,10 +61,10 @@ export class StartSession {
   }
 
   private async start(request: StartSessionRequest): Promise<StartSessionReply> {
-    const { config, store, ids, clock } = this.deps;
+    const { agents, store, ids, clock } = this.deps;
     const { workspace } = request;
     const { agentId, sessionKey } = await this.resolveTarget(request);
-    requireAgent(config, workspace, agentId);
+    await agents.require(workspace, agentId);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };

@@ -5,6 +5,7 @@ import { prepareModelCall } from './prepare-call.js';
 import type { CallToPrepare, PreparedCall, PrepareDeps, TurnContext } from './prepare-call.js';
 import { retryTransient } from './step-context.js';
 import { findAgent } from './turn-policy.js';
+import type { PolicyDeps } from './turn-policy.js';
 
 /** Maximum age of a prefetched call, ms: the reservation of an older one may be about to expire. */
 const MAX_AGE_MS = 30_000;
@@ -30,7 +31,7 @@ export class CallPrefetch {
   private prefetched: Prefetched | null = null;
 
   constructor(
-    private readonly deps: PrepareDeps,
+    private readonly deps: PrepareDeps & Pick<PolicyDeps, 'agents'>,
     private readonly workspace: string,
     /** Returns the context of the fold's open turn. It is requested once per turn. */
     private readonly contextOf: (fold: SessionFold) => Promise<TurnContext>,
@@ -67,7 +68,7 @@ export class CallPrefetch {
   private start(fold: SessionFold, call: OpenCall): Prefetched {
     const { deps, workspace, epoch } = this;
     const { state } = fold;
-    const agent = findAgent(deps, state.started?.agentId);
+    const agent = findAgent(deps, workspace, state.started?.agentId);
     const context = (): Promise<TurnContext> => this.contextOf(fold);
     // Never aborted: only metering's response says whether the budget was reserved.
     const { signal } = new AbortController();

@@ -14,7 +14,7 @@ import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import { emptyFold } from '../sessions/session-fold.js';
 import type { SessionFold } from '../sessions/session-fold.js';
-import { bindKey, keyOf, readBinding, requireAgent } from '../sessions/session-keys.js';
+import { bindKey, keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
 import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
 import type { Decision } from '../sessions/session-stream.js';
@@ -139,10 +139,13 @@ export class SubmitTurn {
 
   /** Returns the existing session of the target, or a new one for an address without a session. */
   private async resolve({ workspace, target }: SubmitTurnRequest): Promise<Destination> {
-    const { registry, config, store, boundSessions, ids } = this.deps;
-    if ('sessionId' in target)
-      return { ...(await registry.requireSession(workspace, target.sessionId)), created: null };
-    const agentId = requireAgent(config, workspace, target.address.agentId).id;
+    const { registry, agents, store, boundSessions, ids } = this.deps;
+    if ('sessionId' in target) {
+      const existing = await registry.requireSession(workspace, target.sessionId);
+      await agents.require(workspace, existing.actor.fold().state.started?.agentId ?? '');
+      return { ...existing, created: null };
+    }
+    const agentId = (await agents.require(workspace, target.address.agentId)).id;
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
     const { sessionId: boundId } = binding;
@@ -158,10 +161,6 @@ export class SubmitTurn {
     return { ...session, claim, created: { sessionId, sessionKey, agentId, binding, ...previous } };
   }
 
-  private agentOf(workspace: string, { state }: SessionFold): string {
-    return requireAgent(this.deps.config, workspace, state.started?.agentId ?? '').id;
-  }
-
   private decide(
     request: SubmitTurnRequest,
     turn: Turn,
@@ -172,7 +171,7 @@ export class SubmitTurn {
     const answer: Accepted = {
       sessionId: actor.sessionId,
       turnId: turn.turnId,
-      agentId: created?.agentId ?? this.agentOf(request.workspace, fold),
+      agentId: created?.agentId ?? fold.state.started?.agentId ?? '',
       version: fold.version + events.length,
       acceptedOffset: acceptedOffset(turn.turnId, events),
     };

@@ -97,8 +97,25 @@ export class TurnDriver implements SessionDriver {
       this.isWoken = false;
       this.recording = new AbortController();
       if (!this.actor.lease.held()) return;
+      // The agent of a turn that is driven stays in the cache.
+      const unpin = this.pinAgent();
       await this.drive().catch((error: unknown) => this.releaseAfterFailure(error));
+      unpin();
     } while (this.isWoken && !this.isStopped);
+  }
+
+  private pinAgent(): () => void {
+    const { workspace } = this.actor;
+    return this.deps.agents.pin(workspace, this.actor.known()?.state.started?.agentId ?? '');
+  }
+
+  /** Reads the facts of the turn's agent if this process does not have them. Returns true then. */
+  private async loadAgent(agentId = ''): Promise<boolean> {
+    const { deps, actor } = this;
+    if (deps.agents.find(actor.workspace, agentId) !== undefined) return false;
+    const load = () => deps.agents.load(actor.workspace, agentId);
+    await retryTransient(load, this.recording.signal, deps.logger);
+    return true;
   }
 
   private async drive(): Promise<void> {
@@ -109,8 +126,12 @@ export class TurnDriver implements SessionDriver {
       const step = nextStep(state, policyOf(deps, actor.workspace, state), actor.inFlight());
       const turn = state.open;
       if (!actor.lease.held() || !turn || step.kind === 'idle') return;
-      // The answer to the approval wakes the driver.
+      // The answer to the approval, or the agent's resume, wakes the driver.
       if (step.kind === 'await_approvals') return;
+      if (step.kind === 'await_resume') {
+        if (await this.loadAgent(state.started?.agentId)) continue;
+        return;
+      }
       if (this.isStopped || (step.kind === 'begin_call' && !canBegin(step, this.allowedCalls()))) return;
       const { workspace, sessionId } = actor;
       const { turnId } = turn;
@@ -153,7 +174,7 @@ export class TurnDriver implements SessionDriver {
     const turn = { turnId, content, agentId, sessionKey };
     return {
       actor,
-      agent: findAgent(deps, agentId),
+      agent: findAgent(deps, actor.workspace, agentId),
       signal,
       context: () => this.requestContext(turn),
       takePrefetched: (call) => this.prefetch.take(call),
@@ -197,7 +218,7 @@ export class TurnDriver implements SessionDriver {
   private requestContext(turn: UpcomingTurn): Promise<TurnContext> {
     const { deps, actor } = this;
     if (this.context?.turnId === turn.turnId) return this.context.requested;
-    const agent = findAgent(deps, turn.agentId);
+    const agent = findAgent(deps, actor.workspace, turn.agentId);
     if (!agent) return Promise.reject(rejected('AGENT.NOT_FOUND', `there is no agent "${turn.agentId}"`));
     const { workspace, sessionId } = actor;
     const requested = requestContext(deps, { workspace, sessionId, fold: actor.fold() }, agent, turn);

@@ -1,7 +1,14 @@
-import type { AgentPolicy, FollowUpContext, SessionState, TurnToolCall } from '@antiphon/agent-domain';
-import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import { NO_OPEN_CIRCUITS } from '@antiphon/agent-domain';
+import type {
+  AgentHalt,
+  AgentPolicy,
+  FollowUpContext,
+  SessionState,
+  TurnToolCall,
+} from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
+import type { AgentDirectory, DirectoryAgent } from '../agents/agent-directory.js';
 import { guardedTools } from '../approvals/approval-rules.js';
 import type { CircuitBreakers } from '../providers/circuit-breaker.js';
 import { toolDigestOf } from '../derived-ids.js';
@@ -10,7 +17,7 @@ import { callPolicy } from './tool-catalog.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
 export interface PolicyDeps {
-  readonly config: AntiphonConfig;
+  readonly agents: Pick<AgentDirectory, 'find' | 'load' | 'require' | 'pin'>;
   readonly tools: ToolCatalog;
   readonly breakers: CircuitBreakers;
   readonly log: SessionLog;
@@ -20,25 +27,42 @@ export interface PolicyDeps {
   readonly takesTurns: () => boolean;
 }
 
+/** Returns an agent from the cache; null for one that does not exist or is not loaded. */
 export const findAgent = (
-  { config }: Pick<PolicyDeps, 'config'>,
+  { agents }: Pick<PolicyDeps, 'agents'>,
+  workspace: string,
   agentId: string | undefined,
-): AgentConfig | null => config.agents.find(({ id }) => id === agentId) ?? null;
+): DirectoryAgent | null => agents.find(workspace, agentId ?? '') ?? null;
+
+/** Policy of an agent whose facts this process has not read. */
+const UNKNOWN: AgentPolicy = {
+  ...{ provider: '', model: '', fallback: null, maxIterations: 1 },
+  openCircuits: NO_OPEN_CIRCUITS,
+  guarded: new Set(),
+  halt: 'unknown',
+};
+
+const haltOf = ({ status }: DirectoryAgent): { halt?: AgentHalt } => {
+  if (status === 'none' || status === 'ready') return {};
+  return { halt: status === 'terminated' ? 'terminated' : 'paused' };
+};
 
 /**
- * Returns the parts of the agent's configuration, and of its providers' state, that a turn depends
- * on now.
+ * Returns the parts of the agent's definition, and of its providers' state, that a turn depends on
+ * now. Null for an agent that does not exist.
  */
 export const policyOf = (
   deps: PolicyDeps,
   workspace: string,
   { started, fork }: Pick<SessionState, 'started' | 'fork'>,
 ): AgentPolicy | null => {
-  const agent = findAgent(deps, started?.agentId);
+  const agent = deps.agents.find(workspace, started?.agentId ?? '');
+  if (agent === undefined) return UNKNOWN;
   if (!agent) return null;
   const { provider, model } = fork?.choice ?? agent;
   const isWhatIf = fork?.purpose === 'whatif';
   return {
+    ...haltOf(agent),
     provider,
     model,
     // A what-if compares one model with the record, so it uses no fallback.
@@ -60,7 +84,7 @@ const toToolRequest = (
 ): ToolRequest => {
   // An unknown tool is not run at all; a tool that is not declared idempotent is not repeated.
   const known = deps.tools.known(workspace, name) ?? { idempotent: false };
-  const policy = callPolicy(findAgent(deps, agentId), name, known);
+  const policy = callPolicy(findAgent(deps, workspace, agentId), name, known);
   const digest = toolDigestOf(name, input);
   return { callId, digest, idempotencyKey: callId, idempotent: known.idempotent, ...policy };
 };

@@ -20,7 +20,7 @@ export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, Pol
 }
 
 /** A step that needs this process to act. */
-export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' }>;
+export type ActiveStep = Exclude<Step, { kind: 'idle' | 'await_approvals' | 'await_resume' }>;
 
 const DRIVER_LOST = 'the process that drove this turn was lost';
 

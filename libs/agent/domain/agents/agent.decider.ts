@@ -1,0 +1,228 @@
+import type { AgentDefinition, AgentEvent, AgentResult, AgentState } from '@antiphon/contracts/agent';
+import { assertNever, rejected } from '@antiphon/kernel';
+import type { Decider } from '@antiphon/kernel';
+
+const schemaVersion = 1;
+
+/** States that the facts of an agent have. `ready` is `idle` or `working`, by its open turns. */
+export const AGENT_STATUSES = ['none', 'spawning', 'ready', 'paused', 'error', 'terminated'] as const;
+export type AgentStatus = (typeof AGENT_STATUSES)[number];
+
+/** Lifecycle of one agent. */
+export interface AgentRecord {
+  readonly status: AgentStatus;
+  readonly definition: AgentDefinition | null;
+  readonly origin: 'configuration' | 'request';
+  readonly parentId: string | null;
+  readonly rootId: string;
+  readonly depth: number;
+  readonly spawnedAt: string;
+  readonly spawnedBy: string;
+  /** Actor and reason of the last change of state. */
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly changedAt: string;
+  /** Ancestor whose pause reached the agent; null for a pause of its own. */
+  readonly pausedWith: string | null;
+  /** True between `AgentUnresponsive` and `AgentResponsive`. */
+  readonly isUnresponsive: boolean;
+  readonly result: AgentResult | null;
+}
+
+export const initialAgent = (): AgentRecord => ({
+  status: 'none',
+  definition: null,
+  origin: 'request',
+  parentId: null,
+  rootId: '',
+  depth: 0,
+  spawnedAt: '',
+  spawnedBy: '',
+  actor: '',
+  reason: null,
+  changedAt: '',
+  pausedWith: null,
+  isUnresponsive: false,
+  result: null,
+});
+
+/** Returns the state of an agent that clients see, or null for one that does not exist. */
+export const agentStateOf = (status: AgentStatus, isWorking: boolean): AgentState | null => {
+  if (status === 'none') return null;
+  if (status === 'ready') return isWorking ? 'working' : 'idle';
+  return status;
+};
+
+interface Change<T extends string, Data = Record<never, never>> {
+  readonly type: T;
+  readonly agentId: string;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly now: string;
+  readonly data: Data;
+}
+
+export type SpawnAgent = Change<
+  'Spawn',
+  Pick<AgentRecord, 'origin' | 'parentId' | 'rootId' | 'depth'> & { readonly definition: AgentDefinition }
+>;
+export type RedefineAgent = Change<'Redefine', { readonly definition: AgentDefinition }>;
+export type PauseAgent = Change<'Pause', { readonly with?: string }>;
+export type FailAgent = Change<'Fail', { readonly code: string }>;
+export type MarkUnresponsive = Change<'MarkUnresponsive', { readonly lastSeenAt: string }>;
+export type BlockAgent = Change<
+  'Block',
+  {
+    readonly code: string;
+    readonly sessionId: string;
+    readonly turnId: string;
+    readonly chain: readonly string[];
+  }
+>;
+export type TerminateAgent = Change<'Terminate', { readonly result: AgentResult | null }>;
+export type AgentCommand =
+  | SpawnAgent
+  | Change<'MarkReady'>
+  | RedefineAgent
+  | PauseAgent
+  | Change<'Resume'>
+  | FailAgent
+  | MarkUnresponsive
+  | Change<'MarkResponsive'>
+  | BlockAgent
+  | TerminateAgent;
+
+type Target = 'spawning' | 'idle' | 'paused' | 'error' | 'terminated';
+
+/** Statuses from which a command changes an agent, where it changes nothing, and its target. */
+interface Rule {
+  readonly from: readonly AgentStatus[];
+  readonly repeats: readonly AgentStatus[];
+  readonly to: Target | null;
+}
+const LIVING = ['spawning', 'ready', 'paused', 'error'] as const;
+
+/** The machine: every other pair of status and command is refused. */
+export const AGENT_RULES: Readonly<Record<AgentCommand['type'], Rule>> = {
+  Spawn: { from: ['none'], repeats: [], to: 'spawning' },
+  MarkReady: { from: ['spawning'], repeats: ['ready'], to: 'idle' },
+  Redefine: { from: LIVING, repeats: [], to: null },
+  Pause: { from: ['ready'], repeats: ['paused'], to: 'paused' },
+  Resume: { from: ['paused', 'error'], repeats: ['ready'], to: 'idle' },
+  Fail: { from: ['spawning', 'ready', 'paused'], repeats: ['error'], to: 'error' },
+  MarkUnresponsive: { from: ['ready', 'paused'], repeats: ['spawning', 'error', 'terminated'], to: null },
+  MarkResponsive: { from: ['ready', 'paused'], repeats: ['spawning', 'error', 'terminated'], to: null },
+  Block: { from: LIVING, repeats: ['terminated'], to: null },
+  Terminate: { from: LIVING, repeats: ['terminated'], to: 'terminated' },
+};
+
+const publicName = (status: AgentStatus): string => agentStateOf(status, false) ?? 'none';
+
+/** Returns true if the command changes an agent with this status; false where it changes nothing. */
+const isChange = ({ type, agentId }: AgentCommand, { status }: AgentRecord): boolean => {
+  const { from, repeats, to } = AGENT_RULES[type];
+  if (from.includes(status)) return true;
+  if (repeats.includes(status)) return false;
+  const target = to ?? publicName(status);
+  const message = `agent "${agentId}" cannot go from ${publicName(status)} to ${target} (${type})`;
+  throw rejected('AGENT.STATE_CONFLICT', message, {
+    data: { from: publicName(status), to: target, agentId },
+  });
+};
+
+const toEvent = (command: AgentCommand): AgentEvent => {
+  const { agentId, actor, reason, now: at } = command;
+  const change = { agentId, actor, reason, at };
+  switch (command.type) {
+    case 'Spawn':
+      return { type: 'AgentSpawned', schemaVersion, data: { ...change, ...command.data } };
+    case 'MarkReady':
+      return { type: 'AgentReady', schemaVersion, data: change };
+    case 'Redefine':
+      return { type: 'AgentRedefined', schemaVersion, data: { ...change, ...command.data } };
+    case 'Pause':
+      return { type: 'AgentPaused', schemaVersion, data: { ...change, ...command.data } };
+    case 'Resume':
+      return { type: 'AgentResumed', schemaVersion, data: change };
+    case 'Fail':
+      return { type: 'AgentFailed', schemaVersion, data: { ...change, ...command.data } };
+    case 'MarkUnresponsive':
+      return { type: 'AgentUnresponsive', schemaVersion, data: { ...change, ...command.data } };
+    case 'MarkResponsive':
+      return { type: 'AgentResponsive', schemaVersion, data: change };
+    case 'Block':
+      return {
+        type: 'AgentBlocked',
+        schemaVersion,
+        data: { ...change, ...command.data, chain: [...command.data.chain] },
+      };
+    case 'Terminate':
+      return { type: 'AgentTerminated', schemaVersion, data: { ...change, ...command.data } };
+    default:
+      return assertNever(command);
+  }
+};
+
+const decide = (command: AgentCommand, agent: AgentRecord): AgentEvent[] => {
+  if (!isChange(command, agent)) return [];
+  if (command.type === 'MarkUnresponsive' && agent.isUnresponsive) return [];
+  if (command.type === 'MarkResponsive' && !agent.isUnresponsive) return [];
+  return [toEvent(command)];
+};
+
+const NEXT: Readonly<
+  Partial<Record<AgentEvent['type'], readonly [from: readonly AgentStatus[], to: AgentStatus]>>
+> = {
+  AgentSpawned: [['none'], 'spawning'],
+  AgentReady: [['spawning'], 'ready'],
+  AgentPaused: [['ready'], 'paused'],
+  AgentResumed: [['paused', 'error'], 'ready'],
+  AgentFailed: [['spawning', 'ready', 'paused'], 'error'],
+  AgentTerminated: [LIVING, 'terminated'],
+};
+
+const spawnedFields = ({ data }: Extract<AgentEvent, { type: 'AgentSpawned' }>): Partial<AgentRecord> => {
+  const { definition, origin, parentId, rootId, depth, actor, at } = data;
+  return { definition, origin, parentId, rootId, depth, spawnedAt: at, spawnedBy: actor };
+};
+
+/** Returns the fields of an event that are not common to all changes of state. */
+const ownFields = (event: AgentEvent): Partial<AgentRecord> => {
+  switch (event.type) {
+    case 'AgentSpawned':
+      return spawnedFields(event);
+    case 'AgentPaused':
+      return { pausedWith: event.data.with ?? null };
+    case 'AgentResumed':
+      return { pausedWith: null, isUnresponsive: false };
+    case 'AgentTerminated':
+      return { result: event.data.result, isUnresponsive: false };
+    default:
+      return {};
+  }
+};
+
+const evolve = (agent: AgentRecord, event: AgentEvent): AgentRecord => {
+  const next = NEXT[event.type];
+  if (next) {
+    const [from, status] = next;
+    // A fact that does not fit changes nothing: no fold reaches a state that is not declared.
+    if (!from.includes(agent.status)) return agent;
+    const { actor, reason, at: changedAt } = event.data;
+    return { ...agent, status, actor, reason, changedAt, ...ownFields(event) };
+  }
+  if (agent.status === 'none' || agent.status === 'terminated') return agent;
+  if (event.type === 'AgentRedefined') return { ...agent, definition: event.data.definition };
+  if (event.type === 'AgentUnresponsive') return { ...agent, isUnresponsive: true };
+  return event.type === 'AgentResponsive' ? { ...agent, isUnresponsive: false } : agent;
+};
+
+/**
+ * Decides changes of an agent's lifecycle. A repeated change adds no fact. An illegal one throws
+ * `AGENT.STATE_CONFLICT` with both states.
+ */
+export const agentDecider: Decider<AgentRecord, AgentCommand, AgentEvent> = {
+  initialState: initialAgent,
+  decide,
+  evolve,
+};

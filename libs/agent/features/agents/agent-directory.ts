@@ -1,0 +1,275 @@
+import { AGENT_CHANGE_SUBJECT, AgentEvent, agentStream } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import { agentDecider } from '@antiphon/agent-domain';
+import type { AgentRecord, AgentStatus } from '@antiphon/agent-domain';
+import { workspaceConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import type { EventStore } from '@antiphon/event-store';
+import { notFound, rejected, repeatEvery } from '@antiphon/kernel';
+import type { NatsLink } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import { z } from 'zod';
+import { agentUuidOf } from '../derived-ids.js';
+
+/** An agent as turns see it: the configuration of `base` with the definition of its facts. */
+export interface DirectoryAgent extends AgentConfig {
+  /** Configured agent whose approval rules and tool limits apply; its own id for a configured one. */
+  readonly base: string;
+  /** Texts of the identity files of a spawned agent; null: the files of `base`. */
+  readonly identity: NonNullable<AgentRecord['definition']>['identity'];
+  /** `none`: a configured agent whose facts are not recorded yet. It works as `ready` does. */
+  readonly status: AgentStatus;
+  readonly rootId: string;
+  readonly parentId: string | null;
+  readonly depth: number;
+}
+
+/** Facts of an agent, folded from its event stream. */
+export interface AgentFacts {
+  readonly record: AgentRecord;
+  /** Version of the event stream; 0 without one. */
+  readonly version: number;
+}
+
+interface Entry extends AgentFacts {
+  readonly agent: DirectoryAgent | null;
+}
+
+/** A changed agent, as the change subject carries it. */
+export const AgentChange = z.object({ workspace: z.string(), agentIds: z.array(z.string()) });
+export type AgentChange = z.infer<typeof AgentChange>;
+
+/** Reads the agents that changed after a mark, and the next mark. */
+export type ReadAgentChanges = (
+  mark: number,
+) => Promise<{ readonly changes: readonly AgentChange[]; readonly mark: number }>;
+
+export interface AgentDirectoryDeps {
+  readonly config: AntiphonConfig;
+  readonly store: Pick<EventStore, 'readStream'>;
+  readonly nats: NatsLink;
+  readonly logger: Logger;
+  /** Absent: changes arrive by notification only. */
+  readonly readChanges?: ReadAgentChanges;
+}
+
+/** Interval between reads of changes, ms: a lost notification costs this much. */
+const POLL_MS = 500;
+/** Maximum number of cached agents, and of UTF-16 units of their texts. */
+const MAX_ENTRIES = 10_000;
+const MAX_CHARS = 32 * 1024 * 1024;
+
+const keyOf = (workspace: string, agentId: string): string => `${workspace}\n${agentId}`;
+
+const charsOf = ({ record: { definition } }: AgentFacts): number => {
+  const { systemPrompt = null, identity = null } = definition ?? {};
+  const texts = [systemPrompt, identity?.soul, identity?.agent, identity?.identity, identity?.user];
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 500);
+};
+
+/** Folds the events of an agent. Ignores events of a newer version. */
+export const foldAgent = (events: Parameters<typeof upcast>[0][]): AgentRecord =>
+  events.reduce((record, event) => {
+    const parsed = AgentEvent.safeParse(upcast(event));
+    return parsed.success ? agentDecider.evolve(record, parsed.data) : record;
+  }, agentDecider.initialState());
+
+/**
+ * Returns an agent of facts as turns see it; null for an agent without facts, and for one whose
+ * base is not configured.
+ */
+const toSpawned = (
+  agentId: string,
+  record: AgentRecord,
+  agents: readonly AgentConfig[],
+): DirectoryAgent | null => {
+  const { definition, status, rootId, parentId, depth } = record;
+  const base = agents.find(({ id }) => id === definition?.base);
+  if (!definition || !base) return null;
+  const { name, role, provider, model, systemPrompt, tools, capabilities, position } = definition;
+  const { maxIterations, fallback, identity } = definition;
+  const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
+  const tree = { status, rootId, parentId, depth };
+  return { ...base, ...own, id: agentId, maxIterations, fallback, identity, base: base.id, ...tree };
+};
+
+const toConfigured = (
+  agent: AgentConfig,
+  { status, rootId, parentId, depth }: AgentRecord,
+): DirectoryAgent => ({
+  ...agent,
+  base: agent.id,
+  identity: null,
+  ...{ status, rootId: rootId || agent.id, parentId, depth },
+});
+
+/**
+ * Agents of all workspaces, configured and spawned ones: a bounded cache of the folds of their event
+ * streams. Another process's change arrives by notification, or at the next poll.
+ */
+export class AgentDirectory {
+  /** Least recently used first. */
+  private readonly entries = new Map<string, Entry>();
+  private readonly loading = new Map<string, Promise<Entry>>();
+  private readonly pins = new Map<string, number>();
+  private chars = 0;
+  private mark = 0;
+
+  constructor(private readonly deps: AgentDirectoryDeps) {}
+
+  /** Returns an agent from the cache. Null: it does not exist. Undefined: `load` it first. */
+  find(workspace: string, agentId: string): DirectoryAgent | null | undefined {
+    return this.entry(workspace, agentId)?.agent;
+  }
+
+  /** Returns an agent, from the cache or from the log; null if it does not exist. */
+  async load(workspace: string, agentId: string): Promise<DirectoryAgent | null> {
+    return (await this.loadEntry(workspace, agentId)).agent;
+  }
+
+  /**
+   * Returns an agent that can get work. Throws `AGENT.NOT_FOUND`, and `AGENT.TERMINATED` for one
+   * that has ended.
+   */
+  async require(workspace: string, agentId: string): Promise<DirectoryAgent> {
+    const agent = await this.load(workspace, agentId);
+    if (agent) return checkLiving(agent);
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    throw notFound(
+      'AGENT.NOT_FOUND',
+      agents.length === 0
+        ? `no agent is configured for the workspace ${workspace}`
+        : `there is no agent "${agentId}"`,
+    );
+  }
+
+  /** Reads the facts of an agent from the log, and caches them. */
+  async readFacts(workspace: string, agentId: string): Promise<AgentFacts> {
+    return this.read(workspace, agentId);
+  }
+
+  /** Keeps an agent in the cache until the returned function is called. */
+  pin(workspace: string, agentId: string): () => void {
+    const key = keyOf(workspace, agentId);
+    this.pins.set(key, (this.pins.get(key) ?? 0) + 1);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      const left = (this.pins.get(key) ?? 1) - 1;
+      if (left > 0) this.pins.set(key, left);
+      else this.pins.delete(key);
+    };
+  }
+
+  /** Reads changed agents again if they are cached, and tells the other processes. */
+  async announce(change: AgentChange): Promise<void> {
+    const { nats } = this.deps;
+    // A lost notification costs the other processes one poll.
+    if (nats.isConnected()) nats.connection.publish(AGENT_CHANGE_SUBJECT, JSON.stringify(change));
+    await this.refresh(change);
+  }
+
+  /** Follows changes of other processes until the signal aborts. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { nats, logger } = this.deps;
+    let isFailing = false;
+    const subscription = nats.connection.subscribe(AGENT_CHANGE_SUBJECT, {
+      callback: (_error, message) => {
+        Promise.resolve()
+          .then(() => this.refresh(AgentChange.parse(message.json())))
+          .catch((error: unknown) => logger.warn({ err: error }, 'agent notification failed'));
+      },
+    });
+    const poll = async (): Promise<void> => {
+      try {
+        await this.poll();
+        isFailing = false;
+      } catch (error) {
+        // Once an outage, not at each poll.
+        if (!isFailing) logger.warn({ err: error }, 'agent directory refresh failed');
+        isFailing = true;
+      }
+    };
+    await repeatEvery(poll, POLL_MS, signal);
+    subscription.unsubscribe();
+  }
+
+  private async poll(): Promise<void> {
+    if (!this.deps.readChanges) return;
+    const { changes, mark } = await this.deps.readChanges(this.mark);
+    this.mark = mark;
+    for (const change of changes) await this.refresh(change);
+  }
+
+  private async refresh({ workspace, agentIds }: AgentChange): Promise<void> {
+    const used = agentIds.filter((agentId) => {
+      const key = keyOf(workspace, agentId);
+      return this.entries.has(key) || this.loading.has(key);
+    });
+    await Promise.all(used.map((agentId) => this.read(workspace, agentId)));
+  }
+
+  private entry(workspace: string, agentId: string): Entry | undefined {
+    const key = keyOf(workspace, agentId);
+    const entry = this.entries.get(key);
+    if (!entry) return undefined;
+    this.entries.delete(key);
+    this.entries.set(key, entry);
+    return entry;
+  }
+
+  private async loadEntry(workspace: string, agentId: string): Promise<Entry> {
+    const cached = this.entry(workspace, agentId);
+    if (cached) return cached;
+    const key = keyOf(workspace, agentId);
+    const running = this.loading.get(key);
+    if (running) return running;
+    const loading = this.read(workspace, agentId).finally(() => this.loading.delete(key));
+    this.loading.set(key, loading);
+    return loading;
+  }
+
+  private async read(workspace: string, agentId: string): Promise<Entry> {
+    const { store, config } = this.deps;
+    const events = await store.readStream(workspace, agentStream(agentUuidOf(workspace, agentId)));
+    const record = foldAgent(events);
+    const { agents } = workspaceConfig(config, workspace);
+    const configured = agents.find(({ id }) => id === agentId);
+    const agent = configured ? toConfigured(configured, record) : toSpawned(agentId, record, agents);
+    return this.put(keyOf(workspace, agentId), { agent, record, version: events.length });
+  }
+
+  /** Caches an entry unless a newer one is cached. Unknown agents are not cached. */
+  private put(key: string, entry: Entry): Entry {
+    const cached = this.entries.get(key);
+    if (cached && cached.version > entry.version) return cached;
+    this.remove(key);
+    if (!entry.agent && entry.version === 0) return entry;
+    this.entries.set(key, entry);
+    this.chars += charsOf(entry);
+    this.evict();
+    return entry;
+  }
+
+  private evict(): void {
+    for (const key of this.entries.keys()) {
+      if (this.entries.size <= MAX_ENTRIES && this.chars <= MAX_CHARS) return;
+      if (!this.pins.has(key)) this.remove(key);
+    }
+  }
+
+  private remove(key: string): void {
+    const entry = this.entries.get(key);
+    if (!entry) return;
+    this.entries.delete(key);
+    this.chars -= charsOf(entry);
+  }
+}
+
+const checkLiving = (agent: DirectoryAgent): DirectoryAgent => {
+  if (agent.status !== 'terminated') return agent;
+  throw rejected('AGENT.TERMINATED', `agent "${agent.id}" has ended. What to do: spawn another one`, {
+    data: { agentId: agent.id },
+  });
+};
