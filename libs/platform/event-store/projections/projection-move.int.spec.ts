@@ -221,4 +221,29 @@ describe('the move of a checkpoint', () => {
     await until(async () => (await checkpoint()) === lastPosition);
     await Promise.all(both.map((one) => one.stop()));
   });
+
+  it('reads the end of a grown log by its index, with plans from when it was empty', async () => {
+    const one = createPool({
+      url: database.urlFor('agent'),
+      applicationName: 'spec',
+      max: 1,
+      workspace: ALL_WORKSPACES,
+    });
+    const source = { ...sourceOf(record), pool: one };
+    for (let read = 0; read < 8; read++) await readSnapshot(source, AT_START);
+    await Promise.all(Array.from({ length: 300 }, () => append()));
+    const rowsScanned = async (): Promise<number> => {
+      await one.query('select pg_stat_force_next_flush()');
+      const { rows } = await admin.query<{ scanned: string }>(
+        `select seq_tup_read as scanned from pg_stat_user_tables where relname = 'events'`,
+      );
+      return Number(rows[0]?.scanned);
+    };
+    const before = await rowsScanned();
+    const head = (await readSnapshot(source, AT_START)).head;
+    await readSnapshot(source, { from: 0, to: head });
+    expect(head).toBeGreaterThan(300);
+    expect(await rowsScanned()).toBe(before);
+    await one.end();
+  });
 });

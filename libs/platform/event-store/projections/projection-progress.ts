@@ -29,7 +29,7 @@ interface ProgressRow {
 }
 
 const PROGRESS_SQL = `select c.position, c.epoch, c.updated_at, h.epoch as log_epoch,
-    greatest(h.base_position, coalesce((select max(position) from events), 0)) as head,
+    public.antiphon_head_position() as head,
     (select count(*) from public.projection_parked where projection = $1) as parked
   from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1`;
 

@@ -36,7 +36,7 @@ const MAX_RANGE = 20_000;
  */
 const SNAPSHOT_SQL = `with at as materialized (
     select coalesce(c.position, 0) as checkpoint, coalesce(c.epoch, h.epoch) as epoch, h.epoch as log_epoch,
-      h.base_position as base, greatest(h.base_position, coalesce((select max(position) from events), 0)) as head,
+      h.base_position as base, antiphon_head_position() as head,
       exists (select from projection_parked where projection = $1) as parked,
       case when c.position = $2 then $3::bigint else coalesce(c.position, 0) end as after
     from log_head h left join projection_checkpoints c on c.name = $1 where h.id = 1)

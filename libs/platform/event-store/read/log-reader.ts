@@ -110,8 +110,7 @@ const requireNotArchived = <Row extends EventRow>(rows: Row[]): Row[] => {
 };
 
 const VERSION_SQL = 'select version as value from stream_heads where workspace = $1 and stream_id = $2';
-const HEAD_SQL = `select greatest(h.base_position, coalesce((select max(position) from events), 0)) as value
-  from log_head h where h.id = 1`;
+const HEAD_SQL = 'select antiphon_head_position() as value';
 const BASE_SQL = 'select base_position as value from log_head where id = 1';
 const EPOCH_SQL = 'select epoch as value from log_head where id = 1';
 
