@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
 import { MemoryModule } from '@antiphon/memory-features';
-import { LogRootsModule, RelayModule, runService } from '@antiphon/service-host';
+import { ArchiverModule, LogRootsModule, RelayModule, runService } from '@antiphon/service-host';
 
-/** The memory service, which also relays the log to JetStream and signs its roots. */
-@Module({ imports: [MemoryModule, RelayModule, LogRootsModule] })
+/** The memory service, which also relays the log to JetStream, signs its roots and archives it. */
+@Module({ imports: [MemoryModule, RelayModule, LogRootsModule, ArchiverModule] })
 class AppModule {}
 
 await runService({ service: 'memory', module: AppModule, env: process.env });

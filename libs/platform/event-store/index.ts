@@ -2,8 +2,19 @@ export { appendSql } from './append/append-batch.js';
 export type { AppendOutcome } from './append/append-outcome.js';
 export { APPEND_LIMITS } from './append/prepare-append.js';
 export { checkArchiveFile } from './archive/archive-file.js';
-export { archiveEvents, checkArchiveName, listArchives, restoreArchive } from './archive/archive-log.js';
-export type { Archived, ArchiveOptions, KnownArchive } from './archive/archive-log.js';
+export { archiveEvents } from './archive/archive-events.js';
+export {
+  checkArchiveName,
+  listArchives,
+  proposeArchive,
+  restoreArchive,
+  withdrawArchive,
+} from './archive/archive-log.js';
+export type { Archived, ArchiveOptions, KnownArchive, ProposedArchive } from './archive/archive-log.js';
+export { listArchiveRequests } from './archive/archive-requests.js';
+export type { ArchiveRequest } from './archive/archive-requests.js';
+export { settleArchiveRequest, settleArchiveRequests } from './archive/execute-archive.js';
+export type { ArchiveOutcome } from './archive/execute-archive.js';
 export type {
   AppendRequest,
   AppendResult,

@@ -18,7 +18,7 @@ const poolOf = (role: DatabaseRole): pg.Pool => pools.get(role) as pg.Pool;
 beforeAll(async () => {
   database = await createTestDatabase();
   admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
-  for (const role of ['gateway', 'agent', 'sandbox', 'metering', 'memory'] as const)
+  for (const role of ['gateway', 'agent', 'sandbox', 'metering', 'memory', 'archiver'] as const)
     pools.set(role, createPool({ url: database.urlFor(role), applicationName: 'spec', max: 2 }));
 }, 60_000);
 afterAll(async () => {
@@ -122,8 +122,13 @@ describe('an archive', () => {
       [streamId],
     );
     const { version = '0', hash, last } = rows[0] ?? {};
-    return poolOf('agent').query('select antiphon_archive($1, $2, $3, $4, $5, $6, $7, $8, $9)', [
-      ...[randomUUID(), file, Buffer.alloc(32), last, [workspace], [streamId], [1], [version], [hash]],
+    const request = [randomUUID(), file, Buffer.alloc(32), last];
+    await poolOf('agent').query(
+      'insert into archive_requests (archive_id, file, sha256, cut_position) values ($1, $2, $3, $4)',
+      request,
+    );
+    return poolOf('archiver').query('select antiphon_archive($1, $2, $3, $4, $5, $6, $7, $8, $9)', [
+      ...[...request, [workspace], [streamId], [1], [version], [hash]],
     ]);
   };
   const CHECK = { code: '23514' };
@@ -145,6 +150,33 @@ describe('an archive', () => {
     await propose(ended);
   });
 
+  it('needs a request, which only the agent makes and no role alters', async () => {
+    const archive = (id: string, file: string) =>
+      poolOf('archiver').query('select antiphon_archive($1, $2, $3, 0, $4, $4, $5, $5, $6)', [
+        ...[id, file, Buffer.alloc(32), [], [], []],
+      ]);
+    await expect(archive(randomUUID(), 'f')).rejects.toThrow('no request for the archive');
+    const id = randomUUID();
+    const insert = (role: DatabaseRole) =>
+      poolOf(role).query(
+        `insert into archive_requests (archive_id, file, sha256, cut_position) values ($1, 'f', $2, 0)`,
+        [id, Buffer.alloc(32)],
+      );
+    for (const role of ['gateway', 'sandbox', 'metering', 'memory', 'archiver'] as const)
+      await expect(insert(role)).rejects.toMatchObject(FORBIDDEN);
+    await insert('agent');
+    await expect(archive(id, 'other')).rejects.toThrow('no request for the archive');
+    for (const [role, text] of [
+      ['agent', `update archive_requests set refusal = null`],
+      ['agent', `update archive_requests set sha256 = '\\x01'`],
+      ['archiver', `update archive_requests set file = 'x'`],
+      ['archiver', `delete from archive_requests`],
+      ['archiver', `delete from events`],
+    ] as const)
+      await expect(poolOf(role).query(text)).rejects.toMatchObject(FORBIDDEN);
+    await admin.query('delete from archive_requests');
+  });
+
   it('is refused beyond the newest signed root', async () => {
     const streamId = freshStream();
     await append('agent', streamId);
@@ -154,8 +186,8 @@ describe('an archive', () => {
     await admin.query('delete from log_roots');
   });
 
-  it('is refused to every other role', async () => {
-    for (const role of ['gateway', 'sandbox', 'metering', 'memory'] as const)
+  it('is refused to every other role, the agent that writes its file included', async () => {
+    for (const role of ['gateway', 'agent', 'sandbox', 'metering', 'memory'] as const)
       await expect(
         poolOf(role).query(
           `select antiphon_archive(gen_random_uuid(), 'f', '', 0, '{}', '{}', '{}', '{}', '{}')`,

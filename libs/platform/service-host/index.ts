@@ -13,6 +13,7 @@ export {
   statusOf,
 } from './problem.filter.js';
 export type { ProblemDocument } from './problem.filter.js';
+export { Archiver, ArchiverModule } from './archiver.module.js';
 export { LogRootsModule } from './log-roots.module.js';
 export { RelayModule } from './relay.module.js';
 export { runService } from './run-service.js';

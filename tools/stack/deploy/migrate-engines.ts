@@ -7,7 +7,7 @@ import { readTemporalServer } from '@antiphon/temporal/server';
 import type { TemporalServer } from '@antiphon/temporal/server';
 import { z } from 'zod';
 import { ensureNamespace } from '../engines/temporal.js';
-import { setServicePasswords } from '../supervisor/database.js';
+import { setPasswords } from '../supervisor/database.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -16,7 +16,7 @@ export interface MigrateSettings {
   /** URL of the owner of the tables, who may migrate, create roles and grant. */
   readonly databaseUrl: string;
   /** Null creates roles without a login; services connect with `options=-c role=…` then. */
-  readonly passwords: Readonly<Record<ServiceName, string>> | null;
+  readonly passwords: (Readonly<Record<ServiceName, string>> & { readonly archiver?: string }) | null;
   /** Temporal; null skips it. */
   readonly temporal: TemporalServer | null;
 }
@@ -24,6 +24,9 @@ export interface MigrateSettings {
 const MIN_PASSWORD = 16;
 const passwordVariable = (service: ServiceName): string =>
   `ANTIPHON_${service.toUpperCase()}_DATABASE_PASSWORD`;
+
+/** Optional: without it the archiver has no login, and nothing leaves the log. */
+const ARCHIVER_PASSWORD = 'ANTIPHON_ARCHIVER_DATABASE_PASSWORD';
 
 const emptyToUndefined = (value: string | undefined): string | undefined =>
   value === '' ? undefined : value;
@@ -44,7 +47,11 @@ const readPasswords = (env: Environment): MigrateSettings['passwords'] => {
       `each service needs a password of at least ${MIN_PASSWORD} characters, or none does; check ` +
         wrong.map(([service]) => passwordVariable(service)).join(', '),
     );
-  return Object.fromEntries(given) as Record<ServiceName, string>;
+  const archiver = emptyToUndefined(env[ARCHIVER_PASSWORD]);
+  if (archiver !== undefined && archiver.length < MIN_PASSWORD)
+    refuse(`${ARCHIVER_PASSWORD} needs at least ${MIN_PASSWORD} characters`);
+  const passwords = Object.fromEntries(given) as Record<ServiceName, string>;
+  return archiver === undefined ? passwords : { ...passwords, archiver };
 };
 
 /** Reads the job's variables. Throws a UserError that names the wrong ones, never their values. */
@@ -88,7 +95,7 @@ const prepareDatabase = async (settings: MigrateSettings, options: MigrateOption
   const applied = await migrate(databaseUrl, migrationsDir);
   note(applied.length === 0 ? 'database: up to date' : `database: applied ${applied.join(', ')}`);
   if (passwords === null) return note('roles: created by the migrations, without a login');
-  await setServicePasswords(databaseUrl, (service) => passwords[service]);
+  await setPasswords(databaseUrl, (role) => passwords[role]);
   note('roles: each service has its own login');
 };
 

@@ -58,6 +58,7 @@ export const connectionsFor = (engines: Engines, service: ServiceName): ServiceC
   const nats = engines.nats.accessFor(service);
   return {
     databaseUrl: engines.postgres.serviceUrl(service),
+    ...(service === 'memory' && { archiverUrl: engines.postgres.archiverUrl() }),
     natsUrl: nats.url,
     natsUser: nats.user,
     natsPassword: nats.password,

@@ -11,7 +11,8 @@ import { refuseEmptyDatabase } from '../home/lost-log.js';
 import { StickyPort } from '../home/ports.js';
 import { SupervisedProcess } from '../process/supervised-process.js';
 import type { Incarnation } from '../process/supervised-process.js';
-import { ensureDatabase, migrateDatabase, setServicePasswords } from '../supervisor/database.js';
+import { ensureDatabase, migrateDatabase, setPasswords } from '../supervisor/database.js';
+import type { LoginRole } from '../supervisor/database.js';
 import { addressOfUrl, checkExternal, externalEntry, managedEntry, retryUntilReady } from './engine.js';
 import type { EngineContext, EngineOptions, EngineProcess, EngineSource, StackEngine } from './engine.js';
 import { DATABASE_OWNER, ensureData } from './postgres-data.js';
@@ -147,6 +148,8 @@ export interface DatabaseEngine extends StackEngine {
   ownerUrl(): string;
   /** Returns the URL of a service's role. */
   serviceUrl(service: ServiceName): string;
+  /** Address for the role that takes archived events out of the log. */
+  archiverUrl(): string;
   /** True when no other stack can use it. */
   readonly isOurs: boolean;
 }
@@ -160,7 +163,7 @@ const writeUrl = ({ context }: EngineOptions, url: string): void =>
 
 const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): DatabaseEngine => {
   const { context, hooks, progress, root } = options;
-  const { databaseOwner, services } = context.credentials;
+  const { archiver, databaseOwner, services } = context.credentials;
   const { spec, version } = postgresProcess(context, program);
   const process = new SupervisedProcess(spec, hooks);
   const urlFor = (user: string, password: string, database?: string): string =>
@@ -171,6 +174,7 @@ const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): Data
     isOurs: true,
     ownerUrl,
     serviceUrl: (service) => urlFor(`antiphon_${service}`, services[service].database),
+    archiverUrl: () => urlFor('antiphon_archiver', archiver),
     entry: () => managedEntry(process, version, ''),
     start: async () => {
       await progress.step('PostgreSQL: starting it', () => process.start());
@@ -180,7 +184,8 @@ const manageDatabase = (options: DatabaseOptions, program: ResolvedEngine): Data
         if (context.duringRestore) return;
         await refuseEmptyDatabase(context.paths, ownerUrl(), context.paths.postgres);
         await migrateDatabase(ownerUrl(), root);
-        await setServicePasswords(ownerUrl(), (service) => services[service].database);
+        const passwordOf = (role: LoginRole) => (role === 'archiver' ? archiver : services[role].database);
+        await setPasswords(ownerUrl(), passwordOf);
       });
     },
   };
@@ -193,6 +198,7 @@ const useExternalDatabase = (options: DatabaseOptions, url: string): DatabaseEng
     isOurs: false,
     ownerUrl: () => url,
     serviceUrl: (service) => withRole(url, `antiphon_${service}`),
+    archiverUrl: () => withRole(url, 'antiphon_archiver'),
     entry: () => externalEntry(address()),
     start: async () => {
       await checkExternal('ANTIPHON_DATABASE_URL', address, () => checkConnection(url, 5_000));

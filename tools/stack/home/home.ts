@@ -61,6 +61,8 @@ export interface Credentials {
   readonly databaseOwner: string;
   /** Passwords of each service at PostgreSQL and NATS. */
   readonly services: Readonly<Record<ServiceName, { readonly database: string; readonly nats: string }>>;
+  /** Password of the role that takes archived events out of the log. */
+  readonly archiver: string;
   /** Password of the NATS user without restrictions, for operators and this supervisor. */
   readonly natsOperator: string;
 }
@@ -73,6 +75,7 @@ const generateCredentials = (): Credentials => ({
   services: Object.fromEntries(
     SERVICES.map((name) => [name, { database: createSecret(), nats: createSecret() }]),
   ) as Credentials['services'],
+  archiver: createSecret(),
   natsOperator: createSecret(),
 });
 
@@ -97,9 +100,10 @@ export const ensureCredentials = (paths: HomeLayout): Credentials => {
   // Never replaced: it encrypts the credentials in the database.
   if (!existsSync(paths.masterKeyFile))
     writeFileAtomic(paths.masterKeyFile, `${randomBytes(32).toString('base64url')}\n`);
-  const known = readJson(paths.secretsFile) as Credentials | null;
-  if (known !== null) return known;
-  const credentials = generateCredentials();
+  const known = readJson(paths.secretsFile) as Partial<Credentials> | null;
+  // A home of an older version lacks later credentials.
+  const credentials = { ...generateCredentials(), ...known };
+  if (known?.archiver !== undefined) return credentials;
   writeJsonAtomic(paths.secretsFile, credentials);
   return credentials;
 };

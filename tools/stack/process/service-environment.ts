@@ -6,6 +6,8 @@ import type { ServiceConfiguration } from '../supervisor/configuration.js';
 /** Addresses of the engines for one service, with its own credentials. */
 export interface ServiceConnections {
   readonly databaseUrl: string;
+  /** Address for the archiver; only the memory service has it. */
+  readonly archiverUrl?: string;
   readonly natsUrl: string;
   readonly natsUser?: string | undefined;
   readonly natsPassword?: string | undefined;
@@ -43,7 +45,7 @@ const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
     /^(ANTIPHON_(ARCHIVE_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
   sandbox: /^$/,
   metering: /^$/,
-  memory: /^ANTIPHON_LOG_[A-Z_]+$/,
+  memory: /^ANTIPHON_(ARCHIVE_FOLDER|LOG_[A-Z_]+)$/,
 };
 
 /** Returns the variables of this process that a service may have. */
@@ -89,6 +91,9 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   ANTIPHON_SERVICE_HTTP_HOST: settings.host,
   ANTIPHON_SERVICE_HTTP_PORT: String(settings.port),
   ANTIPHON_SERVICE_DATABASE_URL: settings.connections.databaseUrl,
+  ...(settings.connections.archiverUrl === undefined
+    ? {}
+    : { ANTIPHON_ARCHIVER_DATABASE_URL: settings.connections.archiverUrl }),
   ANTIPHON_SERVICE_NATS_URL: settings.connections.natsUrl,
   ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
   ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,

@@ -25,15 +25,22 @@ export const ensureDatabase = (maintenanceUrl: string): Promise<void> =>
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
   });
 
-/** Gives each service's role a login password. `url` is the owner's. */
-export const setServicePasswords = (
+/** Roles that log in: one for each service, and the archiver. */
+export type LoginRole = ServiceName | 'archiver';
+
+/**
+ * Gives each service's role, and the archiver's, a login password. `url` is the owner's. Without a
+ * password (`undefined`) a role keeps its login.
+ */
+export const setPasswords = (
   url: string,
-  passwordOf: (service: ServiceName) => string,
+  passwordOf: (role: LoginRole) => string | undefined,
 ): Promise<void> =>
   withClient(url, async (client) => {
-    for (const service of SERVICES) {
-      const password = client.escapeLiteral(passwordOf(service));
-      await client.query(`alter role antiphon_${service} with login password ${password}`);
+    for (const role of [...SERVICES, 'archiver'] as const) {
+      const password = passwordOf(role);
+      if (password === undefined) continue;
+      await client.query(`alter role antiphon_${role} with login password ${client.escapeLiteral(password)}`);
     }
   });
 

@@ -1,5 +1,13 @@
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { REST_RULES } from '@antiphon/contracts/events';
-import { archiveEvents, listArchives, restoreArchive } from '@antiphon/event-store';
+import {
+  archiveEvents,
+  listArchiveRequests,
+  listArchives,
+  restoreArchive,
+  settleArchiveRequest,
+} from '@antiphon/event-store';
 import type { Archived, ArchiveOptions } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
 import type pg from 'pg';
@@ -19,8 +27,19 @@ export interface RestoreCommandOptions extends FolderOption {
   readonly all?: boolean;
 }
 
+const OPTIONS = { applicationName: 'antiphon-archive', max: 2 };
 const onDatabase = (context: CommandContext, work: (pool: pg.Pool) => Promise<void>): Promise<void> =>
-  withDatabase(context, { applicationName: 'antiphon-archive', max: 2 }, work);
+  withDatabase(context, OPTIONS, work);
+/** Only the archiver's role takes events out of the log. */
+const asArchiver = <T>(context: CommandContext, work: (pool: pg.Pool) => Promise<T>): Promise<T> =>
+  withDatabase(context, { ...OPTIONS, role: 'antiphon_archiver' }, work);
+
+/** Settles requests of a command that was killed, whose files are in this folder. */
+const settleOwn = async (archiver: pg.Pool, folder: string): Promise<void> => {
+  for (const request of await listArchiveRequests(archiver))
+    if (request.refusal === null && existsSync(join(folder, basename(request.file))))
+      await settleArchiveRequest(archiver, folder, request);
+};
 
 const POSITION = /^\d{1,15}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/;
@@ -46,12 +65,15 @@ export const archive = (context: CommandContext, options: ArchiveCommandOptions)
     const folder = archiveFolder(options.folder, context);
     const selection = { rules: REST_RULES, before, workspace: options.workspace };
     const archives: Archived[] = [];
-    for (;;) {
-      const archived = await archiveEvents({ pool, folder, ...selection });
-      if (archived === null) break;
-      archives.push(archived);
-      if (!context.output.json) process.stderr.write(`${renderArchived(archived)}\n`);
-    }
+    await asArchiver(context, async (archiver) => {
+      await settleOwn(archiver, folder);
+      for (;;) {
+        const archived = await archiveEvents({ pool, archiver, folder, ...selection });
+        if (archived === null) break;
+        archives.push(archived);
+        if (!context.output.json) process.stderr.write(`${renderArchived(archived)}\n`);
+      }
+    });
     const events = archives.reduce((sum, archived) => sum + archived.events, 0);
     const text =
       events === 0

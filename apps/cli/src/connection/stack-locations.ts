@@ -38,6 +38,8 @@ export const findDatabase = ({ env, cwd }: Location): string => {
 
 interface DatabaseOptions {
   readonly applicationName: string;
+  /** Role that each connection sets, of which the user is a member; by default the user's own. */
+  readonly role?: string;
   readonly max?: number;
   readonly idleInTransactionMs?: number;
 }

@@ -9,9 +9,10 @@ import { fileURLToPath } from 'node:url';
 import protocol from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
 import type pg from 'pg';
-import { createPool } from '@antiphon/database';
-import { listArchives, restoreArchive, verifyChain } from '@antiphon/event-store';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
+import { listArchiveRequests, listArchives, restoreArchive, verifyChain } from '@antiphon/event-store';
 import { renderMetrics, silentLogger, systemClock } from '@antiphon/observability';
+import { Archiver } from '@antiphon/service-host';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { newAddress, submitTo, until } from '../testing/agent-world.js';
@@ -31,12 +32,18 @@ const { History } = protocol.temporal.api.history.v1;
 let database: TestDatabase;
 let world: RunsWorld;
 let admin: pg.Pool;
+let archiverPool: pg.Pool;
+let archiver: Archiver;
 let folder: string;
 let agent: RunsProcess;
 
 beforeAll(async () => {
   database = await createTestDatabase();
   admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
+  archiverPool = createPool({
+    ...{ url: database.urlFor('archiver'), applicationName: 'spec', max: 2 },
+    workspace: ALL_WORKSPACES,
+  });
   world = await createRunsWorld(
     database,
     process.env['ANTIPHON_TEST_NATS_URL'] ?? '',
@@ -46,16 +53,22 @@ beforeAll(async () => {
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'antiphon-retention-'));
   agent = world.process({ retention: { folder, days: DAYS } });
+  archiver = startArchiver();
 });
 afterEach(async () => {
-  await agent.stop();
+  await Promise.all([agent.stop(), archiver.stop()]);
+  await admin.query('delete from archive_requests');
   for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
   await rm(folder, { recursive: true });
 });
 afterAll(async () => {
+  await archiverPool?.end();
   await admin?.end();
   await world?.close();
 });
+
+const startArchiver = (): Archiver =>
+  new Archiver({ pool: archiverPool, folder, logger: silentLogger, pollMs: 50 });
 
 /** Makes all events older. Hashes do not cover their times. */
 const age = (days: number): Promise<unknown> =>
@@ -109,8 +122,9 @@ const keep = async (name: string, workflowId: string): Promise<void> => {
   const history = History.toObject(History.fromObject(fetched as object), as);
   await writeFile(`${HISTORIES}${name}.${record}.json`, `${JSON.stringify(history, anonymous, 1)}\n`);
 };
-const sweepHere = () =>
+const sweepHere = (waitMs = 30_000) =>
   createArchiveOldEvents({
+    waitMs,
     ...{ pool: world.agents.pool, clock: systemClock, logger: silentLogger },
     retention: { folder, days: DAYS },
   })(new AbortController().signal);
@@ -160,36 +174,97 @@ describe('retention', () => {
     expect(started).toMatchObject({ type: 'SessionStarted', data: { previousSessionId: first } });
   });
 
-  it('reaches the same state after a kill between the file and the log', async () => {
-    const [old, open] = [await talk(), await talk()];
+  describe('after a kill', () => {
+    let old: string;
+    let open: string;
+    beforeEach(async () => {
+      [old, open] = [await talk(), await talk()];
+      await age(DAYS + 2);
+      await talk();
+      await projected();
+    });
+    const hasAny = () => Promise.all([old, open].map(hasLeft));
+    const time = () => new Date(systemClock.now() - DAYS * 86_400_000).toISOString();
+    /** Kills a process that does a step of the archive while `lock` stops it. */
+    const killAt = async (step: string, lock: string, hasBegun: () => Promise<boolean>): Promise<void> => {
+      const holder = await admin.connect();
+      await holder.query(`begin; set local idle_in_transaction_session_timeout = 0; ${lock}`);
+      const url = database.urlFor(step === 'propose' ? 'agent' : 'archiver');
+      const dying = spawn(process.execPath, [DYING, step, url, folder, time()], { stdio: 'inherit' });
+      await until(hasBegun, 30_000);
+      dying.kill('SIGKILL');
+      await once(dying, 'exit');
+      await holder.query('rollback');
+      holder.release();
+    };
+    const isWaitingForLock = async (): Promise<boolean> => {
+      const { rowCount } = await admin.query(
+        `select from pg_stat_activity where application_name = 'archive-and-die' and wait_event_type = 'Lock'`,
+      );
+      return rowCount !== 0;
+    };
+    /** Ends what the dead process left, and compares the log with the one before. */
+    const finish = async (files: number): Promise<void> => {
+      const before = await world.agents.store.readLog({ after: 0, limit: 1_000 });
+      // Statements of the dead process may still hold their locks.
+      const left = await until(() => sweepHere().catch(() => 0), 30_000);
+      expect(await hasAny()).toEqual([true, true]);
+      expect(await sweepHere()).toBe(0);
+      const archives = await listArchives(admin);
+      expect(archives.map(({ events }) => events)).toEqual([left]);
+      expect(await listArchiveRequests(admin)).toEqual([]);
+      expect(await readdir(folder)).toHaveLength(files);
+      await restoreArchive(admin, folder, archives[0]!.archiveId);
+      expect(await world.agents.store.readLog({ after: 0, limit: 1_000 })).toEqual(before);
+      for (const sessionId of [old, open])
+        expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ isIntact: true });
+    };
+
+    it('between the file and its request, the sweep makes another file', async () => {
+      await killAt('propose', 'lock table archive_requests', isWaitingForLock);
+      expect(await hasAny()).toEqual([false, false]);
+      expect(await listArchiveRequests(admin)).toEqual([]);
+      await finish(2);
+    });
+
+    it('between the request and the log, the archiver executes the same request', async () => {
+      await archiver.stop();
+      expect(await sweepHere(0)).toBe(0);
+      const [request] = await listArchiveRequests(admin);
+      expect(await hasAny()).toEqual([false, false]);
+      expect(await sweepHere(0)).toBe(0);
+      expect(await listArchiveRequests(admin)).toEqual([request]);
+      archiver = startArchiver();
+      await finish(1);
+    });
+
+    it('of the archiver inside its transaction, the next one executes the request', async () => {
+      await archiver.stop();
+      await sweepHere(0);
+      await killAt(
+        'settle',
+        `select from stream_heads where stream_id = 'session-${old}' for update`,
+        isWaitingForLock,
+      );
+      expect(await hasAny()).toEqual([false, false]);
+      archiver = startArchiver();
+      await finish(1);
+    });
+  });
+
+  it('withdraws a request that the archiver refused, and archives at its next run', async () => {
+    const old = await talk();
     await age(DAYS + 2);
     await talk();
     await projected();
-    const before = await world.agents.store.readLog({ after: 0, limit: 1_000 });
-    const holder = await admin.connect();
-    await holder.query('begin; set local idle_in_transaction_session_timeout = 0');
-    await holder.query('select from stream_heads where stream_id = $1 for update', [`session-${old}`]);
-    const time = new Date(systemClock.now() - DAYS * 86_400_000).toISOString();
-    const dying = spawn(process.execPath, [DYING, database.urlFor('agent'), folder, time], {
-      stdio: 'inherit',
-    });
-    await until(async () => (await readdir(folder)).some((name) => name.endsWith('.gz')), 30_000);
-    dying.kill('SIGKILL');
-    await once(dying, 'exit');
-    await holder.query('rollback');
-    holder.release();
-    expect([await hasLeft(old), await hasLeft(open)]).toEqual([false, false]);
-    // Statements of the dead process may still hold their locks.
-    const left = await until(() => sweepHere().catch(() => 0), 30_000);
-    expect([await hasLeft(old), await hasLeft(open)]).toEqual([true, true]);
-    expect(await sweepHere()).toBe(0);
-    const archives = await listArchives(admin);
-    expect(archives.map(({ events }) => events)).toEqual([left]);
-    expect(await readdir(folder)).toHaveLength(2);
-    await restoreArchive(admin, folder, archives[0]!.archiveId);
-    expect(await world.agents.store.readLog({ after: 0, limit: 1_000 })).toEqual(before);
-    for (const sessionId of [old, open])
-      expect(verifyChain(await world.agents.events(sessionId))).toMatchObject({ isIntact: true });
+    await archiver.stop();
+    await sweepHere(0);
+    await admin.query(`update archive_requests set sha256 = '\\x00'`);
+    archiver = startArchiver();
+    await until(async () => (await listArchiveRequests(admin))[0]?.refusal, 30_000);
+    expect(await sweepHere()).toBeGreaterThan(0);
+    expect(await hasLeft(old)).toBe(true);
+    expect(await readdir(folder)).toHaveLength(1);
   });
 
   it('stops at the shutdown of its process without archiving', async () => {

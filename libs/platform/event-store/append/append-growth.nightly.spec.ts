@@ -8,7 +8,7 @@ import { createPool } from '@antiphon/database';
 import { createTestDatabase, newEvent } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { checkFigure, noiseAllowance, percentile, report, summarizeRatios } from '@antiphon/testing/load';
-import { archiveEvents } from '../archive/archive-log.js';
+import { archiveEvents } from '../archive/archive-events.js';
 import type { EventStore } from '../event-store.port.js';
 import { createPostgresEventStore } from '../postgres-event-store.js';
 
@@ -157,6 +157,7 @@ describe('the log as it grows', () => {
   });
 
   it('archives a tenth of its events to files while others append', async () => {
+    const archiver = createPool({ url: large.database.url, applicationName: 'spec-archiver', max: 1 });
     let events = 0;
     let bytes = 0;
     let isArchiving = true;
@@ -167,13 +168,14 @@ describe('the log as it grows', () => {
     const took = await timeOf(async () => {
       while (events < ARCHIVED) {
         const before = { position: ARCHIVED };
-        const made = await archiveEvents({ pool: large.pool, folder, rules: RULES, before });
+        const made = await archiveEvents({ pool: large.pool, archiver, folder, rules: RULES, before });
         if (made === null) break;
         events += made.events;
         bytes += (await stat(join(folder, made.file))).size;
       }
     });
     isArchiving = false;
+    await archiver.end();
     await appending;
     const each = `${Math.round(bytes / events)} bytes each`;
     report(

@@ -4,6 +4,8 @@ import type pg from 'pg';
 import { inTransaction, isConnectionLost } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 import { checkArchiveFile, readArchiveFile, writeArchiveFile } from './archive-file.js';
+import { deleteRefusedRequest, insertArchiveRequest } from './archive-requests.js';
+import type { ArchiveRequest } from './archive-requests.js';
 import { findStreamsAtRest, type LeavingStream, type RestRule } from './streams-at-rest.js';
 
 export interface ArchiveOptions {
@@ -18,7 +20,8 @@ export interface ArchiveOptions {
   /** Maximum number of events in one file. */
   readonly maxEvents?: number;
   /**
-   * Stops the writing of the file: no event leaves, and the call rejects with the signal's reason.
+   * Stops the writing of the file. Nothing is requested, and the call rejects with the signal's
+   * reason.
    */
   readonly signal?: AbortSignal;
 }
@@ -84,12 +87,12 @@ async function* readLines(
   }
 }
 
-interface WrittenArchive extends Archived {
-  readonly leaving: readonly LeavingStream[];
+/** A written archive file, and the request for it. */
+export interface ProposedArchive extends Archived {
   readonly sha256: Buffer;
 }
 
-const writeArchive = (options: ArchiveOptions): Promise<WrittenArchive | null> =>
+const writeArchive = (options: ArchiveOptions): Promise<ProposedArchive | null> =>
   inTransaction(options.pool, async (client) => {
     const { rules, before, workspace, maxEvents = MAX_EVENTS, folder, signal } = options;
     await client.query('set transaction isolation level repeatable read, read only');
@@ -105,41 +108,42 @@ const writeArchive = (options: ArchiveOptions): Promise<WrittenArchive | null> =
     const lines = readLines(client, leaving, cutPosition, signal);
     const sha256 = await writeArchiveFile(join(folder, file), header, lines);
     const events = leaving.reduce((sum, stream) => sum + stream.events, 0);
-    return { archiveId, file, cutPosition, streams: leaving.length, events, leaving, sha256 };
-  });
-
-const removeFromLog = (
-  pool: pg.Pool,
-  { archiveId, file, sha256, cutPosition, leaving }: WrittenArchive,
-): Promise<void> =>
-  inTransaction(pool, async (client) => {
-    await client.query(LONG_TIMEOUTS);
-    const hashes = leaving.map(({ hash }) => hash);
-    await client.query('select antiphon_archive($1, $2, $3, $4, $5, $6, $7, $8, $9)', [
-      ...[archiveId, file, sha256, cutPosition, ...toColumns(leaving), hashes],
-    ]);
+    return { archiveId, file, cutPosition, streams: leaving.length, events, sha256 };
   });
 
 /**
- * Writes the oldest event streams at rest to one file, then removes them from the log. Returns null
- * when there is nothing to archive. Appends and reads continue during the call. Rejects with
- * `DATABASE.…` or `LOG.UNAVAILABLE`, and then no event has left; a stream that has grown since the
- * selection is such a failure (transient). Only after a lost connection the events may have left,
- * so the file stays.
+ * Writes the oldest event streams at rest to one file, and requests that the archiver takes them
+ * out of the log. Returns null when there is nothing to archive. Appends and reads continue during
+ * the call. Rejects with `DATABASE.…` or `LOG.UNAVAILABLE`. After a lost connection the request may
+ * exist, so the file stays.
  */
-export const archiveEvents = async (options: ArchiveOptions): Promise<Archived | null> => {
+export const proposeArchive = async (options: ArchiveOptions): Promise<ProposedArchive | null> => {
   const written = await writeArchive(options);
   if (written === null) return null;
   try {
-    await removeFromLog(options.pool, written);
+    await insertArchiveRequest(options.pool, written);
   } catch (error) {
-    // After a lost connection the commit is uncertain: the file may be the only copy of the events.
+    // After a lost connection the commit is uncertain: the archiver may read the file.
     if (!isConnectionLost((error as Error).cause))
       await rm(join(options.folder, written.file), { force: true });
     throw error;
   }
-  const { archiveId, file, cutPosition, streams, events } = written;
-  return { archiveId, file, cutPosition, streams, events };
+  return written;
+};
+
+/**
+ * Deletes a refused request, and then its file. Returns false for a request that waits: its file
+ * may be the only copy of its events at any moment.
+ */
+export const withdrawArchive = async (
+  pool: pg.Pool,
+  folder: string,
+  { archiveId, file }: Pick<ArchiveRequest, 'archiveId' | 'file'>,
+): Promise<boolean> => {
+  checkArchiveName(file);
+  if (!(await deleteRefusedRequest(pool, archiveId))) return false;
+  await rm(join(folder, file), { force: true });
+  return true;
 };
 
 interface ArchiveRow {

@@ -1,78 +1,37 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { describe, expect, it } from '@jest/globals';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type pg from 'pg';
-import { createPool } from '@antiphon/database';
-import { createTestDatabase, freshStream, newEvent, toStream } from '@antiphon/testing';
-import type { TestDatabase } from '@antiphon/testing';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
+import { freshStream, toStream } from '@antiphon/testing';
 import { verifyChain } from '../integrity/event-hash.js';
-import type { EventStore } from '../event-store.port.js';
-import { createPostgresEventStore } from '../postgres-event-store.js';
-import { archiveEvents, listArchives, restoreArchive } from './archive-log.js';
+import { archiveEvents } from './archive-events.js';
+import { listArchives, restoreArchive } from './archive-log.js';
+import {
+  admin,
+  agent,
+  append,
+  archiver,
+  database,
+  everything,
+  fill,
+  folder,
+  inArchiveWorld,
+  RULES,
+  store,
+  W,
+} from './archive-world.spec.js';
 
-const RULES = [
-  { category: 'session', retainedPrefix: 'session-key-', pairs: [{ begins: ['Asked'], ends: ['Answered'] }] },
-];
-const W = 'default';
-
-let database: TestDatabase;
-let admin: pg.Pool;
-let agent: pg.Pool;
-let store: EventStore & { close(): Promise<void> };
-let folder: string;
-
-beforeEach(async () => {
-  database = await createTestDatabase();
-  admin = createPool({ url: database.url, applicationName: 'spec', max: 2 });
-  agent = createPool({ url: database.urlFor('agent'), applicationName: 'spec-agent', max: 3 });
-  store = createPostgresEventStore(agent);
-  folder = await mkdtemp(join(tmpdir(), 'antiphon-archive-'));
-});
-afterEach(async () => {
-  await store.close();
-  await Promise.all([admin.end(), agent.end()]);
-  await database.drop();
-  await rm(folder, { recursive: true });
-});
+inArchiveWorld();
 
 const archive = (position: number, maxEvents?: number) =>
   archiveEvents({
     pool: agent,
+    archiver,
     folder,
     rules: RULES,
     before: { position },
     ...(maxEvents ? { maxEvents } : {}),
   });
-const everything = async () =>
-  (
-    await admin.query<{ text: string }>(`select to_jsonb(e)::text as text from events e order by position`)
-  ).rows.map(({ text }) => text);
-const append = (streamId: string, count: number, expected: number | 'any' = 'any') =>
-  store.append({ workspace: W, streams: [toStream(streamId, expected, count)] });
-const say = (streamId: string, type: string) =>
-  store.append({
-    workspace: W,
-    streams: [{ streamId, expectedVersion: 'any', events: [newEvent({}, { type })] }],
-  });
-/**
- * Appends three old streams, one that is not at rest, one that grows later, and the newest event.
- */
-const fill = async () => {
-  const [old, older, open, growing] = [freshStream(), freshStream(), freshStream(), freshStream()];
-  const binding = `session-key-${old.slice(8)}`;
-  for (const [stream, count] of [
-    [older, 2],
-    [old, 5],
-    [binding, 1],
-    [growing, 3],
-  ] as const)
-    await append(stream, count);
-  await say(open, 'Asked');
-  const cut = await store.headPosition();
-  await append(growing, 1);
-  return { old, older, open, growing, binding, cut };
-};
 
 describe('an archive', () => {
   it('archives only event streams at rest and restores them bit for bit', async () => {
@@ -135,7 +94,7 @@ describe('an archive', () => {
     await append(here, 2);
     await store.append({ workspace: 'other', streams: [toStream(there, 0, 3)] });
     await append(freshStream(), 1);
-    const what = { pool: agent, folder, rules: RULES, before: { position: 5 } };
+    const what = { pool: agent, archiver, folder, rules: RULES, before: { position: 5 } };
     expect(await archiveEvents({ ...what, workspace: 'empty' })).toBeNull();
     expect(await archiveEvents({ ...what, workspace: 'other' })).toMatchObject({ streams: 1, events: 3 });
     expect(await store.readStream(W, here)).toHaveLength(2);
@@ -146,7 +105,8 @@ describe('an archive', () => {
     const { old, cut } = await fill();
     const before = await everything();
     // The commit succeeds, but its response never arrives.
-    const cutOff = createPool({ url: database.urlFor('agent'), applicationName: 'cut-off', max: 1 });
+    const url = database.urlFor('archiver');
+    const cutOff = createPool({ url, workspace: ALL_WORKSPACES, applicationName: 'cut-off', max: 1 });
     cutOff.on('connect', (client) => {
       const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
       const losing = async (...given: unknown[]): Promise<unknown> => {
@@ -159,7 +119,7 @@ describe('an archive', () => {
       client.query = losing as never;
     });
     await expect(
-      archiveEvents({ pool: cutOff, folder, rules: RULES, before: { position: cut } }),
+      archiveEvents({ pool: agent, archiver: cutOff, folder, rules: RULES, before: { position: cut } }),
     ).rejects.toMatchObject({ code: 'LOG.UNAVAILABLE' });
     await cutOff.end();
     await expect(store.readStream(W, old)).rejects.toMatchObject({ code: 'LOG.ARCHIVED' });
@@ -215,11 +175,17 @@ describe('the protection of archived events', () => {
 
   it('rejects a checkpoint that is not the head of its stream, and the newest event', async () => {
     const { old, cut } = await fill();
-    const take = (position: number, version: number, hash: string) =>
-      agent.query(
-        `select antiphon_archive(gen_random_uuid(), 'f', '\\x00', $1, array[$2], array[$3], array[1::bigint], array[$4::bigint], array[$5::bytea])`,
-        [position, W, old, version, hash],
+    const take = async (position: number, version: number, hash: string) => {
+      const { rows } = await agent.query<{ id: string }>(
+        `insert into archive_requests (archive_id, file, sha256, cut_position)
+         values (gen_random_uuid(), 'f', '\\x00', $1) returning archive_id as id`,
+        [position],
       );
+      return archiver.query(
+        `select antiphon_archive($6, 'f', '\\x00', $1, array[$2], array[$3], array[1::bigint], array[$4::bigint], array[$5::bytea])`,
+        [position, W, old, version, hash, rows[0]?.id],
+      );
+    };
     await expect(take(cut, 5, '\\x00')).rejects.toThrow('has grown');
     await expect(take(cut, 4, '\\x00')).rejects.toThrow('has grown');
     await expect(take(cut + 1, 5, '\\x00')).rejects.toThrow('newest event');

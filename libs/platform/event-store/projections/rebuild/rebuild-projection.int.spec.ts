@@ -220,7 +220,9 @@ describe('a rebuild', () => {
     beforeEach(async () => {
       archives = await mkdtemp(join(tmpdir(), 'antiphon-rebuild-'));
       for (const position of [100, 900])
-        expect(await archiveEvents({ pool, folder: archives, rules, before: { position } })).not.toBeNull();
+        expect(
+          await archiveEvents({ pool, archiver: admin, folder: archives, rules, before: { position } }),
+        ).not.toBeNull();
     });
     afterEach(async () => {
       for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, archives, archiveId);
@@ -275,7 +277,7 @@ describe('a rebuild', () => {
         await count(client, events);
         if (left) return;
         left = true;
-        await archiveEvents({ pool, folder: archives, rules, before: { position: 1_100 } });
+        await archiveEvents({ pool, archiver: admin, folder: archives, rules, before: { position: 1_100 } });
       };
       const during = { ...counts, handle: leaving };
       await expect(rebuildProjection(admin, during, { archives })).rejects.toMatchObject({
