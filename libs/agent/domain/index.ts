@@ -82,3 +82,14 @@ export { agentDecider, agentStateOf, initialAgent } from './agents/agent.decider
 export type { AgentCommand, AgentRecord, AgentStatus } from './agents/agent.decider.js';
 export { agentTreeDecider, initialTree, subtreeOf, treeQueue } from './agents/agent-tree.decider.js';
 export type { AgentTree, AgentTreeCommand, TreeMember } from './agents/agent-tree.decider.js';
+export {
+  HANDOVER_LOOP,
+  HAND_OVER,
+  HOP_LIMIT,
+  MAX_HOPS,
+  checkHop,
+  factsOf,
+  recipientOf,
+} from './messages/hand-over.js';
+export type { HopVerdict } from './messages/hand-over.js';
+export { renderReceived } from './messages/render-received.js';

@@ -9,6 +9,7 @@ import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
 import type { Approvals } from './approvals/approvals.js';
 import { agentSessions } from './projections.js';
 import type { CircuitBreakers } from './providers/circuit-breaker.js';
+import { Messages } from './messages/messages.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
 import type { ForkSessionReply, ForkSessionRequest } from './sessions/fork-session.handler.js';
 import { ListAgents } from './sessions/list-agents.handler.js';
@@ -72,6 +73,12 @@ export class AgentRuntime {
     this.approvals = createApprovals(this.services, approvalEvents);
     this.retryTool = new ToolRetry(this.services);
     this.scheduler.delegateTo(new LocalRetries(this.retryTool, this.stopping.signal, options.logger));
+    const submit = new SubmitTurn(this.services);
+    this.services.nativeTools.connect({
+      submit: (request, chain) => submit.handle(request, chain),
+      cancel: (request) => this.cancelTurn(request),
+      sendMessage: (request) => new Messages(this.services).send(request),
+    });
     this.recovery = new SessionRecovery({ ...options, registry: this.services.registry });
   }
 
@@ -117,7 +124,7 @@ export class AgentRuntime {
 
   /** Resolves when recovered turns have ended, or have had a second for themselves. */
   async start(): Promise<void> {
-    const { registry, breakers, agents, times } = this.services;
+    const { registry, breakers, agents, inboxSignals, times } = this.services;
     const { signal: drained } = this.drained;
     const swept = Promise.withResolvers<void>();
     this.projection = this.projectSessions();
@@ -128,6 +135,7 @@ export class AgentRuntime {
       repeatEvery(() => publishClock(this.services), CLOCK_HINT_MS, drained),
       breakers.follow(drained),
       agents.follow(drained),
+      inboxSignals.follow(drained),
     ]);
     await swept.promise;
     await registry.waitUntilIdle(RESUME_FIRST_MS);
@@ -139,11 +147,12 @@ export class AgentRuntime {
   }
 
   private async drain(): Promise<void> {
-    const { registry, times } = this.services;
+    const { registry, times, turnEnds } = this.services;
     this.stopping.abort();
     this.stopObserving();
     await registry.drain(times.drainMs);
     this.drained.abort();
+    turnEnds.close();
     await Promise.all([this.running, this.projection?.stop()]);
   }
 

@@ -8,6 +8,9 @@ import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { AgentDirectory } from './agents/agent-directory.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
+import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
+import type { MessagesDeps } from './messages/messages.handler.js';
+import { InboxStore } from './messages/inbox-store.js';
 import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
 import { createCircuitStore } from './providers/circuit-breaker.store.js';
@@ -15,6 +18,8 @@ import type { ForkSessionDeps } from './sessions/fork-session.handler.js';
 import type { ListAgentsDeps } from './sessions/list-agents.handler.js';
 import { createPublishFrames } from './sessions/live-frames.js';
 import type { PublishFrames } from './sessions/live-frames.js';
+import { NativeTools } from './native-tools/run-native-tool.js';
+import { TurnEndWatcher } from './runs/turn-ends.js';
 import { SessionActor } from './sessions/session-actor.js';
 import type { ActorDeps } from './sessions/session-actor.js';
 import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
@@ -87,15 +92,22 @@ export interface AgentRuntimeOptions {
   readonly failpoint?: Failpoint;
   /** Called for each circuit that this process opens or closes. */
   readonly onCircuitChange?: CircuitBreakerDeps['onChange'];
-  /** Called for each turn that ends in this process, after the commit. */
-  readonly turnEnded?: (sessionId: string) => void;
+  /** Default: one of this runtime's own. */
+  readonly turnEnds?: TurnEndWatcher;
 }
 
-type HandlerDeps = SubmitTurnDeps & CancelTurnDeps & ForkSessionDeps & ListAgentsDeps & AnswerApprovalDeps;
+type HandlerDeps = SubmitTurnDeps &
+  CancelTurnDeps &
+  ForkSessionDeps &
+  ListAgentsDeps &
+  AnswerApprovalDeps &
+  MessagesDeps;
 type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
 
 /** Dependencies of one process's use cases. Each module declares those that it uses. */
-export type AgentServices = HandlerDeps & SessionDeps & ToolRetryDeps & { readonly times: DriveTimes };
+export type AgentServices = HandlerDeps &
+  SessionDeps &
+  ToolRetryDeps & { readonly times: DriveTimes; readonly turnEnds: TurnEndWatcher };
 
 /**
  * Reports ended turns. Frames are published after the commit, and `done` is the last frame of a
@@ -117,11 +129,19 @@ const createSharedServices = (
 ): Omit<AgentServices, 'registry'> => {
   const { config, pool, store, nats, logger, requests, clock } = options;
   const { episodicWindow, contextTokens } = config.memory;
+  const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
+  const inboxes = new InboxStore(pool);
+  const inboxSignals = new InboxSignals({ nats, logger, inboxes });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
     ...hooks,
     agents: new AgentDirectory({ config, store, nats, logger }),
+    store: announceMessages(store, inboxSignals),
+    inboxes,
+    inboxSignals,
+    turnEnds,
+    nativeTools: new NativeTools({ store, clock, logger, turnEnds }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),
@@ -130,7 +150,7 @@ const createSharedServices = (
       store: createCircuitStore(pool),
       onChange: options.onCircuitChange,
     }),
-    publish: publishAndReport(createPublishFrames(nats, logger), options.turnEnded ?? (() => undefined)),
+    publish: publishAndReport(createPublishFrames(nats, logger), (sessionId) => turnEnds.notify(sessionId)),
     onAppended: (events, { workspace, sessionId }, { state }) => {
       const agentId = state.started?.agentId ?? '';
       reportEndedTurns(events, { workspace, sessionId, agentId }, clock.now());

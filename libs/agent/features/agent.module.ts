@@ -8,6 +8,7 @@ import { AgentRuntime } from './agent-runtime.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
+import { Messages } from './messages/messages.handler.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
 import { RunQueries } from './runs/run-queries.handler.js';
 import { RUN_SERVICES, TURN_COMMANDS, createRunServices } from './runs/run-streams.js';
@@ -33,8 +34,7 @@ const MODELS = Symbol('MODELS');
 const createRuntime = (platform: AgentPlatform, models: Models, turnEnds: TurnEndWatcher): AgentRuntime => {
   const { config, store, leases, pool, nats, requests, logger, clock, ids, identity } = platform;
   const shared = { config, store, leases, pool, nats, requests, logger, clock, ids };
-  const turnEnded = (sessionId: string) => turnEnds.notify(sessionId);
-  return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnded });
+  return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnds });
 };
 
 const createRunWorker = (
@@ -94,6 +94,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     StartSession,
     ForkSession,
     ListAgents,
+    Messages,
     Workflows,
     StartRun,
     CancelRun,

@@ -27,3 +27,11 @@ export const digestOf = (value: JsonObject): string =>
 
 /** Returns the digest of a tool call's name and arguments. */
 export const toolDigestOf = (name: string, input: JsonValue): string => digestOf({ name, input });
+
+/** Returns the UUID of a topic in the id of its event stream. */
+export const topicUuidOf = (workspace: string, topic: string): string =>
+  v5(`${workspace}\ntopic/${topic}`, NAMESPACE);
+
+/** Returns the id of the message that reports the end of a child or a task: each has at most one. */
+export const endMessageIdOf = (workspace: string, kind: 'child' | 'task', id: string): string =>
+  v5(`${workspace}\n${kind}-ended/${id}`, NAMESPACE);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
 import { SessionForkedData } from './fork-events.js';
+import { AgentMessage } from './message-events.js';
 import { event } from '../log/stored-event.js';
 import { ToolRetry } from '../sandbox/index.js';
 
@@ -52,10 +53,26 @@ export const SessionStarted = event('SessionStarted', {
 export const SessionForked = event('SessionForked', SessionForkedData);
 /** Stored in the stream of the key: binds the key to a session. */
 export const SessionKeyBound = event('SessionKeyBound', { sessionKey: z.string(), sessionId: z.uuid() });
+/** One step of a request from agent to agent. A turn carries the steps that led to it. */
+export const AgentHop = z.object({
+  kind: z.enum(['ask', 'hand_over']),
+  from: z.string(),
+  to: z.string(),
+  /** SHA-256 (hex) of the open request: the question, or the message of the person. */
+  digest: z.string(),
+  /** Number of new facts (tool results, messages) of the whole chain before this step. */
+  facts: z.int().nonnegative(),
+  sessionId: z.uuid(),
+  turnId: z.uuid(),
+  callId: z.uuid(),
+});
+export type AgentHop = z.infer<typeof AgentHop>;
 /** The turn is accepted. Exactly one terminal event (`TURN_ENDS`) follows. */
 export const TurnRequested = event('TurnRequested', {
   turnId: z.uuid(),
   content: z.string(),
+  /** Absent unless another agent asked for the turn. Oldest first. */
+  chain: z.array(AgentHop).optional(),
   requestedAt: z.iso.datetime(),
 });
 export const TurnCancelRequested = event('TurnCancelRequested', {
@@ -210,6 +227,29 @@ export const ToolCallUnknown = event('ToolCallUnknown', {
   callId: z.uuid(),
   message: z.string(),
 });
+/**
+ * Messages of the agent's inbox are in the context of this turn from here on. Committed with the
+ * `InboxRead` of the inbox.
+ */
+export const MessagesReceived = event('MessagesReceived', {
+  turnId: z.uuid(),
+  messages: z.array(AgentMessage).min(1).max(100),
+  /** Position of the log up to which the inbox was read. */
+  upTo: z.int().nonnegative(),
+  receivedAt: z.iso.datetime(),
+});
+/**
+ * The answer of the agent that got the turn by `hand_over`, word for word. It is the answer of this
+ * turn, and `TurnCompleted` follows.
+ */
+export const AnswerForwarded = event('AnswerForwarded', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /** Agent that gave the answer. */
+  agentId: z.string(),
+  text: z.string(),
+  forwardedAt: z.iso.datetime(),
+});
 export const TurnCompleted = event('TurnCompleted', { turnId: z.uuid(), completedAt: z.iso.datetime() });
 export const TurnFailed = event('TurnFailed', {
   turnId: z.uuid(),
@@ -235,6 +275,8 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ToolCallCompleted,
   ToolCallFailed,
   ToolCallUnknown,
+  MessagesReceived,
+  AnswerForwarded,
   TurnCompleted,
   TurnFailed,
   TurnCancelled,

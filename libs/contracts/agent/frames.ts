@@ -159,6 +159,22 @@ const toolResult = (
 ): Fold =>
   appendFrames({ cursor, frames: [] }, turnId, [['tool_result', { id, content, is_error: isError }]]);
 
+/** Length of one text frame of a forwarded answer, UTF-16 units. */
+const FORWARDED_FRAME = 16_384;
+
+/** Cuts a text into frames; a surrogate pair stays whole. */
+const textContents = (text: string): FrameContent[] => {
+  const contents: FrameContent[] = [];
+  for (let from = 0; from < text.length;) {
+    const end = Math.min(from + FORWARDED_FRAME, text.length);
+    const last = text.charCodeAt(end - 1);
+    const to = end < text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
+    contents.push(['text', text.slice(from, to)]);
+    from = to;
+  }
+  return contents;
+};
+
 const approvalFrame = (cursor: FrameCursor, event: ApprovalEvent): Fold =>
   appendFrames(unchanged(cursor), event.data.turnId, approvalFrames(event));
 
@@ -216,6 +232,9 @@ const FOLDS: Folds = {
     toolResult(cursor, data.turnId, data.callId, data.content, data.isError),
   ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
   ToolCallUnknown: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
+  MessagesReceived: unchanged,
+  AnswerForwarded: (cursor, { data }) =>
+    appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
   TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),
   TurnFailed: (cursor, { data: { turnId, code, message } }) =>
     turnEnded(cursor, turnId, 'failed', { code, message }),

@@ -3,7 +3,7 @@ import { dirname, sep } from 'node:path';
 import type { AntiphonConfig, PluginConfig } from './antiphon-config.js';
 import { configError } from './config-problem.js';
 import type { ConfigProblem } from './config-problem.js';
-import { BUNDLED_PLUGINS } from './build-config.js';
+import { BUNDLED_PLUGINS, NATIVE_TOOLS } from './build-config.js';
 import { errorCode, isMissing } from './config-problem.js';
 import { findNearest } from './find-nearest.js';
 
@@ -77,11 +77,12 @@ export const fileWarnings = (config: AntiphonConfig): readonly string[] => {
  */
 export const toolWarnings = ({ agents, plugins }: AntiphonConfig): readonly string[] => {
   if (plugins.length > 0) return [];
+  const known = [...BUNDLED_PLUGINS, ...NATIVE_TOOLS];
   return agents.flatMap(({ id, tools }) =>
     tools
-      .filter((tool) => !BUNDLED_PLUGINS.includes(tool))
+      .filter((tool) => !known.includes(tool))
       .map((tool) => {
-        const nearest = findNearest(tool, BUNDLED_PLUGINS);
+        const nearest = findNearest(tool, known);
         const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
         return `agent ${id} may call the tool ${tool}, which no plug-in has${hint}`;
       }),

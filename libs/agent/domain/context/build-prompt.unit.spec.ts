@@ -17,6 +17,8 @@ const parts: PromptParts = {
 const open = (content: string, steps: OpenTurn['steps'] = []): OpenTurn => ({
   turnId: 'open',
   content,
+  chain: [],
+  received: [],
   cancelRequested: false,
   steps,
   call: null,
@@ -25,6 +27,7 @@ const open = (content: string, steps: OpenTurn['steps'] = []): OpenTurn => ({
 const past = (content: string, text: string, more: Partial<PastTurn> = {}): PastTurn => ({
   turnId: content,
   content,
+  received: [],
   steps: [{ text, provider: 'p', model: 'm', calls: [] }],
   ending: 'completed',
   note: '',

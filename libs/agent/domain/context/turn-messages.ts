@@ -1,3 +1,4 @@
+import { renderReceived } from '../messages/render-received.js';
 import type { ModelMessage, ModelToolResult } from '../model-port.js';
 import type { OpenTurn, PastTurn, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { clipToTokens } from './estimate-tokens.js';
@@ -69,16 +70,34 @@ const joinConsecutive = (messages: readonly ModelMessage[]): ModelMessage[] => {
   return joined;
 };
 
+/**
+ * Renders a turn's text, steps and the messages of other agents at their places. Those before the
+ * first step join the turn's text.
+ */
+const turnMessages = (
+  { content, received, steps }: Pick<PastTurn, 'content' | 'received' | 'steps'>,
+  render: (step: TurnStep) => readonly ModelMessage[],
+): ModelMessage[] => {
+  const messagesAt = (index: number): string | null => {
+    const messages = received.flatMap((batch) => (batch.afterSteps === index ? batch.messages : []));
+    return messages.length > 0 ? renderReceived(messages) : null;
+  };
+  const opening = [content, messagesAt(0)].filter((part) => part !== null).join('\n\n');
+  return [
+    { role: 'user', text: opening },
+    ...steps.flatMap((step, index) => {
+      const text = messagesAt(index + 1);
+      return [...render(step), ...(text === null ? [] : [{ role: 'user' as const, text }])];
+    }),
+  ];
+};
+
 /** Renders the open turn. Clips each tool result to `resultTokens`. */
 export const openTurnMessages = (
   turn: OpenTurn,
   callIds: RequestCallIds,
   resultTokens = Infinity,
-): ModelMessage[] =>
-  joinConsecutive([
-    { role: 'user', text: turn.content },
-    ...turn.steps.flatMap((step) => stepMessages(step, callIds, resultTokens)),
-  ]);
+): ModelMessage[] => joinConsecutive(turnMessages(turn, (step) => stepMessages(step, callIds, resultTokens)));
 
 /** Returns a last text for a turn without an answer, so that it does not end with tool results. */
 const closingText = ({ ending, note, steps }: PastTurn): string | null => {
@@ -92,8 +111,7 @@ const closingText = ({ ending, note, steps }: PastTurn): string | null => {
 export const pastTurnMessages = (turn: PastTurn, callIds: RequestCallIds): ModelMessage[] => {
   const closing = closingText(turn);
   return joinConsecutive([
-    { role: 'user', text: turn.content },
-    ...turn.steps.flatMap((step) => stepMessages(step, callIds, Infinity)),
+    ...turnMessages(turn, (step) => stepMessages(step, callIds, Infinity)),
     ...(closing === null ? [] : [{ role: 'assistant' as const, text: closing, toolCalls: [] }]),
   ]);
 };

@@ -120,6 +120,10 @@ export const toCommand = (
       return toRecordAnswer(event.data, sessionId, names);
     case 'ModelCallAborted':
       return toRecordFailure(event.data);
+    case 'MessagesReceived': {
+      const { receivedAt: now, ...data } = event.data;
+      return { type: 'ReceiveMessages', data, now };
+    }
     case 'ToolCallClaimed':
       return toClaimTools(event.data);
     case 'ToolCallDeferred':

@@ -46,7 +46,9 @@ const contextOf = (
   names: ReplayNames,
 ): FollowUpContext => {
   const data = recorded.data as Readonly<Record<string, unknown>>;
-  const times = ['startedAt', 'completedAt', 'failedAt', 'cancelledAt'].flatMap((name) => data[name] ?? []);
+  const times = ['startedAt', 'completedAt', 'failedAt', 'cancelledAt', 'forwardedAt'].flatMap(
+    (name) => data[name] ?? [],
+  );
   return {
     ...{ decider, policy, begins: 'any', now: String(times[0] ?? '') },
     reservationId: () => String(data['reservationId']),

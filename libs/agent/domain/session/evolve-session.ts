@@ -18,9 +18,11 @@ const updateOpen = (
 
 const requestTurn = (
   state: SessionState,
-  { turnId, content }: { turnId: string; content: string },
+  { turnId, content, chain = [] }: SessionEventOf<'TurnRequested'>['data'],
 ): SessionState => {
-  const turn: OpenTurn = { turnId, content, cancelRequested: false, steps: [], call: null, tries: [] };
+  const turn: OpenTurn = {
+    ...{ turnId, content, chain, received: [], cancelRequested: false, steps: [], call: null, tries: [] },
+  };
   return state.open ? { ...state, queue: [...state.queue, turn] } : { ...state, open: turn };
 };
 
@@ -127,6 +129,25 @@ const refuseCall = (
   data: { turnId: string; callId: string; message: string },
 ): SessionState => updateCall(state, data, { status: 'failed', content: data.message, isError: true });
 
+const receiveMessages = (
+  state: SessionState,
+  { turnId, messages }: SessionEventOf<'MessagesReceived'>['data'],
+): SessionState =>
+  updateOpen(state, turnId, (turn) => ({
+    ...turn,
+    received: [...turn.received, { afterSteps: turn.steps.length, messages }],
+  }));
+
+/** The answer of the other agent is the last step of the turn. */
+const forwardAnswer = (
+  state: SessionState,
+  { turnId, text }: SessionEventOf<'AnswerForwarded'>['data'],
+): SessionState =>
+  updateOpen(state, turnId, (turn) => ({
+    ...turn,
+    steps: [...turn.steps, { text, provider: '', model: '', calls: [] }],
+  }));
+
 type Folds = {
   readonly [T in SessionEvent['type']]: (
     state: SessionState,
@@ -181,6 +202,8 @@ const folds: Folds = {
     updateCall(state, data, { status: 'failed', content: data.message, isError: true, code: data.code }),
   ToolCallUnknown: (state, data) =>
     updateCall(state, data, { status: 'unknown', content: data.message, isError: true }),
+  MessagesReceived: receiveMessages,
+  AnswerForwarded: forwardAnswer,
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
   TurnFailed: (state, { turnId, message }, window) => closeTurn(state, turnId, 'failed', message, window),
   TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),

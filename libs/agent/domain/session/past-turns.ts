@@ -23,6 +23,7 @@ const clipStep = (step: TurnStep, max: number): TurnStep => ({
 const toPast = (turn: OpenTurn, ending: TurnEndStatus, failure: string, window: RecentWindow): PastTurn => ({
   turnId: turn.turnId,
   content: clipText(turn.content, window.chars),
+  received: turn.received,
   steps: turn.steps.map((step) => clipStep(step, window.chars)),
   ending,
   note: clipText(ending === 'cancelled' ? textWhenCancelled(turn) : failure, window.chars),
@@ -43,7 +44,7 @@ const sizeOf = (turn: PastTurn): number =>
       sum +
       text.length +
       calls.reduce((all, { content, input }) => all + content.length + jsonLength(input), 0),
-    turn.content.length + turn.note.length,
+    turn.content.length + turn.note.length + (turn.received.length > 0 ? jsonLength(turn.received) : 0),
   );
 
 const jsonLength = (value: unknown): number => JSON.stringify(value)?.length ?? 0;
@@ -109,6 +110,7 @@ export const toRecalled = ({ turnId, content, steps, ending, note }: PastTurn): 
 
 const fromRecalled = (turn: RecalledTurn): PastTurn => ({
   ...turn,
+  received: [],
   steps: turn.steps.map((step) => ({
     ...step,
     calls: step.calls.map((call) => ({

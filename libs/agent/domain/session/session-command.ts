@@ -1,4 +1,4 @@
-import type { SessionEventOf } from '@antiphon/contracts/agent';
+import type { AgentHop, SessionEventOf } from '@antiphon/contracts/agent';
 import type { ApprovalCommand } from './approval.decider.js';
 
 interface Command<Type extends string, Data> {
@@ -25,7 +25,20 @@ export type StartSession = Command<
   'StartSession',
   Omit<SessionEventOf<'SessionStarted'>['data'], 'startedAt'>
 >;
-export type RequestTurn = Command<'RequestTurn', { readonly turnId: string; readonly content: string }>;
+export type RequestTurn = Command<
+  'RequestTurn',
+  { readonly turnId: string; readonly content: string; readonly chain?: AgentHop[] | undefined }
+>;
+/** Puts messages of the agent's inbox into the context of the open turn, between two model calls. */
+export type ReceiveMessages = Command<
+  'ReceiveMessages',
+  Omit<SessionEventOf<'MessagesReceived'>['data'], 'receivedAt'>
+>;
+/** Makes the result of a `hand_over` call the answer of the open turn. */
+export type ForwardAnswer = Command<
+  'ForwardAnswer',
+  Omit<SessionEventOf<'AnswerForwarded'>['data'], 'forwardedAt'>
+>;
 /** Cancels one turn. Without a `turnId`, cancels the open one and every queued one. */
 export type CancelTurns = Command<'CancelTurns', { readonly turnId?: string }>;
 export type BeginModelCall = Command<
@@ -70,6 +83,8 @@ export type SessionCommand =
   | ForkSession
   | RequestTurn
   | CancelTurns
+  | ReceiveMessages
+  | ForwardAnswer
   | BeginModelCall
   | RecordAnswer
   | RecordFailure

@@ -1,4 +1,6 @@
 import type {
+  AgentHop,
+  AgentMessage,
   ApproverRole,
   SessionEventOf,
   ToolCall,
@@ -90,10 +92,19 @@ export interface FailedTry {
   readonly text: string;
 }
 
+/** Messages of other agents, and the number of steps of the turn before them. */
+export interface ReceivedMessages {
+  readonly afterSteps: number;
+  readonly messages: readonly AgentMessage[];
+}
+
 /** A turn between its request and its terminal event. */
 export interface OpenTurn {
   readonly turnId: string;
   readonly content: string;
+  /** Requests from agent to agent that led to this turn, oldest first. */
+  readonly chain: readonly AgentHop[];
+  readonly received: readonly ReceivedMessages[];
   readonly cancelRequested: boolean;
   readonly steps: readonly TurnStep[];
   readonly call: OpenCall | null;
@@ -105,6 +116,7 @@ export interface OpenTurn {
 export interface PastTurn {
   readonly turnId: string;
   readonly content: string;
+  readonly received: readonly ReceivedMessages[];
   readonly steps: readonly TurnStep[];
   readonly ending: TurnEndStatus;
   /** Failure message, or the partial text of a cancelled call. */

@@ -9,6 +9,8 @@ import type {
   ClaimTools,
   EndTurn,
   ForkSession,
+  ForwardAnswer,
+  ReceiveMessages,
   RecordAnswer,
   RecordFailure,
   RecordToolOutcomes,
@@ -41,7 +43,9 @@ const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEv
   if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
   if (state.queue.length >= MAX_QUEUED_TURNS)
     throw exhausted('SESSION.QUEUE_FULL', `${MAX_QUEUED_TURNS} turns of this session are waiting already`);
-  return [{ type: 'TurnRequested', schemaVersion, data: { ...data, requestedAt: now } }];
+  const { chain, ...turn } = data;
+  const led = chain && chain.length > 0 ? { chain } : {};
+  return [{ type: 'TurnRequested', schemaVersion, data: { ...turn, ...led, requestedAt: now } }];
 };
 
 const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState): SessionEvent[] =>
@@ -55,6 +59,18 @@ const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState):
 
 const openTurn = (state: SessionState, turnId: string): OpenTurn | null =>
   state.open?.turnId === turnId ? state.open : null;
+
+const receiveMessages = ({ data, now }: ReceiveMessages, state: SessionState): SessionEvent[] => {
+  const turn = openTurn(state, data.turnId);
+  // A model call that has begun does not see them, and a turn that ends reads none.
+  if (!turn || turn.call || turn.cancelRequested) return [];
+  return [{ type: 'MessagesReceived', schemaVersion, data: { ...data, receivedAt: now } }];
+};
+
+const forwardAnswer = ({ data, now }: ForwardAnswer, state: SessionState): SessionEvent[] => {
+  if (!openTurn(state, data.turnId)) return [];
+  return [{ type: 'AnswerForwarded', schemaVersion, data: { ...data, forwardedAt: now } }];
+};
 
 const beginCall = ({ data, now }: BeginModelCall, state: SessionState): SessionEvent[] => {
   const turn = openTurn(state, data.turnId);
@@ -182,6 +198,10 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
       return requestTurn(command, state);
     case 'CancelTurns':
       return cancelTurns(command, state);
+    case 'ReceiveMessages':
+      return receiveMessages(command, state);
+    case 'ForwardAnswer':
+      return forwardAnswer(command, state);
     case 'BeginModelCall':
       return beginCall(command, state);
     case 'RecordAnswer':

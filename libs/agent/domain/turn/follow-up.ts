@@ -3,6 +3,7 @@ import type { ToolRetry } from '@antiphon/contracts/sandbox';
 import type { SessionCommand } from '../session/session-command.js';
 import type { SessionDecider } from '../session/session.decider.js';
 import type { SessionState, TurnToolCall } from '../session/session-state.js';
+import { recipientOf } from '../messages/hand-over.js';
 import { nextStep } from './next-step.js';
 import { NOTHING_IN_FLIGHT } from './step.js';
 import type { AgentPolicy, BeginCall, ModelChoice, Step } from './step.js';
@@ -79,6 +80,11 @@ const endCommand = (step: StepOf<'complete' | 'cancel' | 'fail'>, now: string): 
   return { type: 'EndTurn', data: { turnId, ending: 'failed', code, message }, now };
 };
 
+const forwardCommand = ({ turnId, call }: StepOf<'forward'>, now: string): SessionCommand => {
+  const { callId, content: text } = call;
+  return { type: 'ForwardAnswer', data: { turnId, callId, agentId: recipientOf(call.input), text }, now };
+};
+
 /** Returns the command of a step that needs no I/O; null for all other steps. */
 export const commandFor = (
   step: Step,
@@ -94,6 +100,8 @@ export const commandFor = (
         : null;
     case 'request_tools':
       return requestCommand(step, context);
+    case 'forward':
+      return forwardCommand(step, now);
     case 'complete':
     case 'cancel':
     case 'fail':

@@ -1,3 +1,4 @@
+import { HANDOVER_LOOP, HAND_OVER } from '../messages/hand-over.js';
 import { NOT_RECORDED } from '../session/past-turns.js';
 import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
@@ -32,6 +33,19 @@ const kindFor = (
   return calls.some(({ approval }) => approval?.status === 'pending') ? 'await_approvals' : 'request_tools';
 };
 
+/**
+ * Returns the end of a turn that was handed over: the answer of the other agent, or the failure of
+ * a chain that repeats. Null for any other turn.
+ */
+const endOfHandOver = (turnId: string, calls: readonly TurnToolCall[]): Step | null => {
+  const loop = calls.find(({ code }) => code === HANDOVER_LOOP);
+  if (loop) return { kind: 'fail', turnId, code: HANDOVER_LOOP, message: loop.content };
+  const call = calls.find(
+    ({ name, status, isError }) => name === HAND_OVER && status === 'completed' && !isError,
+  );
+  return call ? { kind: 'forward', turnId, call } : null;
+};
+
 const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   const { turnId } = turn;
   const last = turn.steps.at(-1);
@@ -40,6 +54,8 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   const unrecorded = last.calls.find(({ code }) => code === NOT_RECORDED);
   // A what-if cannot continue from an outcome that the origin does not have.
   if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, message: unrecorded.content };
+  const ended = endOfHandOver(turn.turnId, last.calls);
+  if (ended) return ended;
   const calls = last.calls.filter((call) => call.status === 'asked');
   if (calls.length === 0) return null;
   if (turn.steps.length < policy.maxIterations) return { kind: kindFor(calls, policy), turnId, calls };

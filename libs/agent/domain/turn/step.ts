@@ -78,6 +78,8 @@ export type Step =
   | ToolsStep<'await_tools'>
   /** Waits until the agent is resumed. No process has to drive the session until then. */
   | { readonly kind: 'await_resume'; readonly turnId: string }
+  /** Makes the answer of another agent, the result of `call`, the answer of the turn. */
+  | { readonly kind: 'forward'; readonly turnId: string; readonly call: TurnToolCall }
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

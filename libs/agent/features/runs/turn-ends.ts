@@ -33,7 +33,7 @@ export const readOutcome = async (
   const recorded = await store.readStream(workspace, sessionStream(sessionId));
   const events = recorded.map(upcast).filter(({ data }) => data['turnId'] === turnId);
   const end = events.findLast(({ type }) => isTurnEnd(type));
-  const answer = events.findLast(({ type }) => type === 'ModelCallCompleted');
+  const answer = events.findLast(({ type }) => type === 'ModelCallCompleted' || type === 'AnswerForwarded');
   switch (end?.type) {
     case 'TurnCompleted':
       return { kind: 'completed', text: answer ? textOf(answer, 'text') : '' };
@@ -136,7 +136,7 @@ export class TurnEndWatcher {
     this.timer = setTimeout(() => {
       this.dueAt = Infinity;
       void this.poll();
-    }, ms);
+    }, ms).unref();
   }
 
   private async poll(): Promise<void> {

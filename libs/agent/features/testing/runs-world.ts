@@ -73,8 +73,7 @@ export class RunsWorld {
       ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
     };
     const turnEnds = new TurnEndWatcher(platform);
-    const turnEnded = (sessionId: string): void => turnEnds.notify(sessionId);
-    const process = this.agents.process({ ...runtime, config, turnEnded });
+    const process = this.agents.process({ ...runtime, config, turnEnds });
     const services = createRunServices(platform);
     const worker = new RunWorker({
       services,

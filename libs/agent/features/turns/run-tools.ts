@@ -1,5 +1,7 @@
 import type { ToolDeferral, ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import { createBatcher, isoTime } from '@antiphon/kernel';
+import type { NativeTools } from '../native-tools/run-native-tool.js';
+import { isNativeTool } from '../native-tools/tool-schemas.js';
 import { recordedOutcome } from './recorded-tools.js';
 import type { RecordedToolsDeps } from './recorded-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
@@ -13,7 +15,9 @@ const PARALLEL_CALLS = 8;
 /** Result of one attempt of a call. */
 export type ToolResult = ToolOutcome | ToolDeferral;
 
-export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {}
+export interface RunToolsDeps extends ToolCallDeps, RecordedToolsDeps {
+  readonly nativeTools: NativeTools;
+}
 
 /** Refuses a tool that the agent was not given. */
 const refusalOf = (
@@ -77,7 +81,11 @@ export class ToolRunner {
     const callContext: ToolCallContext = { actor, signal, confirmClaim: confirmLease, epoch };
     return (
       refusalOf(context, turnId, call) ??
-      observeTool(call, () => this.caller.call(callContext, turnId, call, claim))
+      observeTool(call, () =>
+        isNativeTool(call.name)
+          ? this.deps.nativeTools.run(context, call)
+          : this.caller.call(callContext, turnId, call, claim),
+      )
     );
   }
 

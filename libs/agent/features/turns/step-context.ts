@@ -1,5 +1,6 @@
 import type { AgentConfig } from '@antiphon/config';
 import type { OpenCall, SessionCommand, Step } from '@antiphon/agent-domain';
+import type { StreamAppend } from '@antiphon/event-store';
 import { isAppError, retry } from '@antiphon/kernel';
 import type { TurnFailpoint } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -30,6 +31,13 @@ export const stopReasonOf = (signal: AbortSignal): StopReason | null =>
 /** The step of a turn with this kind. */
 export type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
+export interface RecordOptions {
+  /** Appends of the same transaction. Left out if the command yields no event. */
+  readonly also?: readonly StreamAppend[];
+  /** Lets a model call begin although the agent has unread messages. */
+  readonly ignoresInbox?: boolean;
+}
+
 /** One step of a turn that is being driven. */
 export interface StepContext {
   readonly actor: SessionActor;
@@ -46,7 +54,7 @@ export interface StepContext {
    */
   readonly confirmLease: () => Promise<void>;
   /** Records a command and its follow-ups. Retries while the log is unavailable. */
-  readonly record: (command: SessionCommand | null) => Promise<void>;
+  readonly record: (command: SessionCommand | null, options?: RecordOptions) => Promise<void>;
 }
 
 const BACKOFF = { firstMs: 50, maxMs: 1_000 };

@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
-import type { SessionEvent } from '@antiphon/contracts/agent';
+import type { AgentHop, SessionEvent } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
@@ -9,6 +9,8 @@ import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { BoundedMap, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { runWithContextFields } from '@antiphon/observability';
+import { MessageReceiver } from '../messages/receive-messages.js';
+import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
@@ -25,7 +27,7 @@ import type { PolicyDeps } from './turn-policy.js';
 export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
 export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
 
-export interface SubmitTurnDeps extends PolicyDeps {
+export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps {
   readonly registry: SessionRegistry;
   readonly store: EventStore;
   readonly failpoint: Failpoint;
@@ -62,6 +64,8 @@ type Accepted = Omit<SubmitTurnReply, 'joined'>;
 interface Turn {
   readonly turnId: string;
   readonly content: string;
+  /** Requests from agent to agent that led to the turn. */
+  readonly chain: AgentHop[];
 }
 
 const isLostRace = (error: unknown): boolean =>
@@ -102,8 +106,8 @@ export class SubmitTurn {
   constructor(@Inject(AGENT_SERVICES) private readonly deps: SubmitTurnDeps) {}
 
   @HandleRequest(submitTurn)
-  async handle(request: SubmitTurnRequest): Promise<SubmitTurnReply> {
-    const turn: Turn = { turnId: this.deps.ids.next(), content: toStorable(request.content) };
+  async handle(request: SubmitTurnRequest, chain: AgentHop[] = []): Promise<SubmitTurnReply> {
+    const turn: Turn = { turnId: this.deps.ids.next(), content: toStorable(request.content), chain };
     this.prefetchEarly(request, turn);
     for (let round = 1; ; round++) {
       const destination = await this.resolve(request);
@@ -128,6 +132,7 @@ export class SubmitTurn {
     const { actor } = destination;
     this.prefetch(destination, turn, destination.created);
     await failpoint('agent.turn.claimed', actor.sessionId);
+    await this.checkInbox(request.workspace, destination);
     const commit = await actor.commit((fold) => this.decide(request, turn, destination, fold));
     await failpoint('agent.turn.accepted', actor.sessionId);
     registry.wakeDriver(destination);
@@ -135,6 +140,13 @@ export class SubmitTurn {
     if (commit.outcome === 'joined')
       return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
     throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
+  }
+
+  /** A failure leaves the check to the driver, which begins the call after the commit then. */
+  private async checkInbox(workspace: string, { created, actor }: Destination): Promise<void> {
+    const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
+    if (agentId !== undefined)
+      await new MessageReceiver(this.deps).check(workspace, agentId).catch(() => undefined);
   }
 
   /** Returns the existing session of the target, or a new one for an address without a session. */

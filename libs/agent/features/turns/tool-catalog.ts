@@ -3,9 +3,13 @@ import { DEFAULT_TOOL_RETRY, listTools, narrowRetry } from '@antiphon/contracts/
 import type { ToolDescription, ToolRetry } from '@antiphon/contracts/sandbox';
 import type { RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import { NATIVE_DESCRIPTIONS, isNativeTool } from '../native-tools/tool-schemas.js';
 
 /** Age after which the list of tools is refreshed in the background, ms. */
 const FRESH_MS = 5_000;
+
+const nativeTools = (names: readonly string[]): ToolDescription[] =>
+  names.flatMap((name) => NATIVE_DESCRIPTIONS.get(name) ?? []);
 
 interface Entry {
   readonly byName: ReadonlyMap<string, ToolDescription>;
@@ -29,10 +33,10 @@ export class ToolCatalog {
 
   /** Returns the tools that an agent may call, in the order of its configuration. */
   async toolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]> {
-    if (names.length === 0) return [];
+    if (names.every(isNativeTool)) return nativeTools(names);
     const { byName } = await this.currentEntry(workspace);
     return names.flatMap((name) => {
-      const tool = byName.get(name);
+      const tool = NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name);
       if (!tool) this.warnOnce(name);
       return tool ? [tool] : [];
     });
@@ -43,13 +47,14 @@ export class ToolCatalog {
    * now.
    */
   async freshToolsOf(workspace: string, names: readonly string[]): Promise<readonly ToolDescription[]> {
+    if (names.every(isNativeTool)) return nativeTools(names);
     const { byName } = await this.fetch(workspace);
-    return names.flatMap((name) => byName.get(name) ?? []);
+    return names.flatMap((name) => NATIVE_DESCRIPTIONS.get(name) ?? byName.get(name) ?? []);
   }
 
   /** Returns the cached description of a tool. */
   known(workspace: string, name: string): ToolDescription | undefined {
-    return this.entries.get(workspace)?.byName.get(name);
+    return NATIVE_DESCRIPTIONS.get(name) ?? this.entries.get(workspace)?.byName.get(name);
   }
 
   private async currentEntry(workspace: string): Promise<Entry> {

@@ -10,7 +10,7 @@ import { requestContext } from './prepare-call.js';
 import type { ContextDeps, TurnContext } from './prepare-call.js';
 import { settleCalls } from './reserve-budget.js';
 import { Stopped, retryTransient } from './step-context.js';
-import type { StepContext, StopReason } from './step-context.js';
+import type { RecordOptions, StepContext, StopReason } from './step-context.js';
 import { findAgent, followUpContext, policyOf } from './turn-policy.js';
 import type { ActiveStep, StepDeps, TurnSteps } from './turn-steps.js';
 import { turnContext } from './turn-telemetry.js';
@@ -183,11 +183,14 @@ export class TurnDriver implements SessionDriver {
         const isHeld = await retryTransient(() => actor.lease.confirm(), signal, deps.logger);
         if (!isHeld) throw new Stopped('lost');
       },
-      record: (command) => this.record(command),
+      record: (command, options) => this.record(command, options),
     };
   }
 
-  private async record(command: SessionCommand | null): Promise<void> {
+  private async record(
+    command: SessionCommand | null,
+    { also = [], ignoresInbox = false }: RecordOptions = {},
+  ): Promise<void> {
     const { actor, deps } = this;
     const { decider } = deps.log;
     const commit = () =>
@@ -196,8 +199,10 @@ export class TurnDriver implements SessionDriver {
         if (!actor.lease.held()) throw new Stopped('lost');
         const decided = command ? decider.decide(command, state) : [];
         const next = decided.reduce(decider.evolve, state);
-        const context = followUpContext(deps, actor, next, this.allowedCalls());
-        return { events: [...decided, ...followUps(next, context)] };
+        const begins = this.allowedCalls();
+        const context = followUpContext(deps, actor, next, { begins, ignoresInbox });
+        const events = [...decided, ...followUps(next, context)];
+        return { events, also: decided.length > 0 ? also : [] };
       });
     const committed = await retryTransient(commit, this.recording.signal, deps.logger);
     if (committed.outcome === 'appended') settleCalls(deps, actor.workspace, committed.decision.events);

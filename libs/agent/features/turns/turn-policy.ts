@@ -10,6 +10,8 @@ import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { AgentDirectory, DirectoryAgent } from '../agents/agent-directory.js';
 import { guardedTools } from '../approvals/approval-rules.js';
+import type { InboxSignals } from '../messages/inbox-signals.js';
+import { mustReadInbox } from '../messages/receive-messages.js';
 import type { CircuitBreakers } from '../providers/circuit-breaker.js';
 import { toolDigestOf } from '../derived-ids.js';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -18,6 +20,7 @@ import type { ToolCatalog } from './tool-catalog.js';
 
 export interface PolicyDeps {
   readonly agents: Pick<AgentDirectory, 'find' | 'load' | 'require' | 'pin'>;
+  readonly inboxSignals: InboxSignals;
   readonly tools: ToolCatalog;
   readonly breakers: CircuitBreakers;
   readonly log: SessionLog;
@@ -94,12 +97,16 @@ export const followUpContext = (
   deps: PolicyDeps,
   actor: { readonly workspace: string; readonly sessionId: string },
   state: Pick<SessionState, 'started' | 'fork'>,
-  begins: FollowUpContext['begins'] = deps.takesTurns() ? 'any' : 'running_turns',
+  {
+    begins = deps.takesTurns() ? 'any' : 'running_turns',
+    ignoresInbox = false,
+  }: { readonly begins?: FollowUpContext['begins']; readonly ignoresInbox?: boolean } = {},
 ): FollowUpContext => ({
   decider: deps.log.decider,
   policy: policyOf(deps, actor.workspace, state),
   now: isoTime(deps.clock),
-  begins,
+  // The driver reads the inbox before the call then.
+  begins: ignoresInbox || !mustReadInbox(deps, actor.workspace, state) ? begins : 'none',
   // A new id for each decision: the reservation of a decision that was not committed is not reused.
   reservationId: () => deps.ids.next(),
   toolRequest: (call) => toToolRequest(deps, actor.workspace, state.started?.agentId, call),

@@ -1,8 +1,11 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
 import type { BeginCall, Step } from '@antiphon/agent-domain';
 import { isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { MessageReceiver } from '../messages/receive-messages.js';
+import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
 import { ApprovalsInTurn } from './approvals-in-turn.js';
 import type { ApprovalDeps } from './approvals-in-turn.js';
+import { isNativeTool } from '../native-tools/tool-schemas.js';
 import { ModelCall } from './model-call.js';
 import type { CallResult, ModelCallDeps } from './model-call.js';
 import { toFailure } from './model-outcome.js';
@@ -15,7 +18,7 @@ import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
 
 /** Dependencies of the steps of a turn: each step's own, and the scheduler of tool retries. */
-export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, PolicyDeps {
+export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, PolicyDeps, ReceiveMessagesDeps {
   readonly retries: ToolRetries;
 }
 
@@ -28,8 +31,10 @@ const DRIVER_LOST = 'the process that drove this turn was lost';
 export class TurnSteps {
   private readonly tools: ToolRunner;
   private readonly approvals: ApprovalsInTurn;
+  private readonly receiver: MessageReceiver;
 
   constructor(private readonly deps: StepDeps) {
+    this.receiver = new MessageReceiver(deps);
     this.tools = new ToolRunner(deps);
     this.approvals = new ApprovalsInTurn(deps);
   }
@@ -64,6 +69,7 @@ export class TurnSteps {
         return this.approvals.requestApprovals(context, step);
       case 'request_tools':
         return this.approvals.requestTools(context, step);
+      case 'forward':
       case 'complete':
       case 'cancel':
       case 'fail':
@@ -74,6 +80,8 @@ export class TurnSteps {
   private async beginCall(context: StepContext, step: BeginCall, retryAfterMs: number): Promise<void> {
     const { random } = this.deps;
     const { actor, signal, record } = context;
+    // Recorded with the start of the call, unless that waits for its backoff.
+    if (await this.receiver.receive(context, step.turnId)) return;
     if (step.failures > 0) await sleep(backoffMs(step.failures, random(), retryAfterMs), signal);
     const { state } = actor.fold();
     await record(beginCommand(step, state, followUpContext(this.deps, actor, state)));
@@ -125,8 +133,12 @@ export class TurnSteps {
    * Records unknown outcomes. Calls that another process may still have in flight are cancelled in
    * the sandbox.
    */
-  private abandonTools(context: StepContext, { turnId, calls }: StepOf<'abandon_tools'>): Promise<void> {
+  private async abandonTools(
+    context: StepContext,
+    { turnId, calls }: StepOf<'abandon_tools'>,
+  ): Promise<void> {
     for (const { callId, deferred } of calls) if (deferred) this.tools.caller.cancel(context, callId);
+    for (const call of calls) if (isNativeTool(call.name)) await this.deps.nativeTools.abandon(context, call);
     const outcomes = calls.map(({ callId }) => unknownOutcome(turnId, callId, DRIVER_LOST));
     return context.record({ type: 'RecordToolOutcomes', data: { outcomes }, now: isoTime(this.deps.clock) });
   }

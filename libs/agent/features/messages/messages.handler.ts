@@ -1,0 +1,168 @@
+import { Controller, Inject } from '@nestjs/common';
+import {
+  MAX_MESSAGE_BYTES,
+  MESSAGE_CONTENT,
+  agentInboxStream,
+  agentTopicStream,
+  listAgentMessages,
+  sendAgentMessage,
+  subscribeAgent,
+} from '@antiphon/contracts/agent';
+import type { AgentMessage } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import type { z } from 'zod';
+import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
+import { exhausted, forbidden, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+import { agentUuidOf, digestOf, topicUuidOf } from '../derived-ids.js';
+import { eventMetadata, toNewEvent } from '../event-envelope.js';
+import { EVERYONE } from './inbox-store.js';
+import type { InboxState, InboxStore } from './inbox-store.js';
+
+export interface MessagesDeps {
+  readonly agents: Pick<AgentDirectory, 'load' | 'require'>;
+  readonly store: EventStore;
+  readonly inboxes: InboxStore;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+export type SendRequest = z.output<typeof sendAgentMessage.request>;
+type SendReply = z.output<typeof sendAgentMessage.reply>;
+type ListQuery = z.output<typeof listAgentMessages.request>;
+type ListReply = z.output<typeof listAgentMessages.reply>;
+type SubscribeRequest = z.output<typeof subscribeAgent.request>;
+
+/** Maximum number of topics that one agent follows. */
+const MAX_TOPICS = 100;
+/** Maximum number of attempts: another message may come before the append. */
+const MAX_ROUNDS = 20;
+
+/** Throws `MESSAGE.INVALID` unless the content matches its type and is small enough. */
+const checkContent = ({ type, content }: SendRequest['message']): void => {
+  const checked = MESSAGE_CONTENT[type].safeParse(content);
+  if (!checked.success) {
+    const [issue] = checked.error.issues;
+    const place = issue && issue.path.length > 0 ? ` at ${issue.path.join('.')}` : '';
+    throw invalid('MESSAGE.INVALID', `the content is no ${type}: ${issue?.message ?? 'invalid'}${place}`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(content));
+  if (bytes > MAX_MESSAGE_BYTES)
+    throw invalid('MESSAGE.INVALID', `the content has ${bytes} bytes, more than ${MAX_MESSAGE_BYTES}`);
+};
+
+const toRecipient = ({ to }: SendRequest['message']): AgentMessage['to'] => {
+  if ('agent' in to) return { kind: 'agent', agentId: to.agent };
+  // The topic `everyone` is the one of the messages to every agent.
+  return 'topic' in to && to.topic !== EVERYONE ? { kind: 'topic', topic: to.topic } : { kind: 'everyone' };
+};
+
+const streamOf = (workspace: string, to: AgentMessage['to']): string => {
+  if (to.kind === 'agent') return agentInboxStream(agentUuidOf(workspace, to.agentId));
+  return agentTopicStream(topicUuidOf(workspace, to.kind === 'topic' ? to.topic : EVERYONE));
+};
+
+const claimOf = (
+  { actor, message, idempotencyKey: key }: SendRequest,
+  response: SendReply,
+): { idempotency?: IdempotencyClaim } => {
+  if (key === undefined) return {};
+  const digest = digestOf({ message: message as unknown as JsonObject });
+  return { idempotency: { scope: `${actor.caller}/agent.message`, key, digest, response } };
+};
+
+/** Handles messages between agents: sends, lists, and follows topics. */
+@Controller()
+export class Messages {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: MessagesDeps) {}
+
+  /** Stores a message: one event, for any number of recipients. */
+  @HandleRequest(sendAgentMessage)
+  async send(request: SendRequest): Promise<SendReply> {
+    const { store, ids, clock, agents } = this.deps;
+    const { workspace, message, actor } = request;
+    checkContent(message);
+    const to = toRecipient(message);
+    if (to.kind === 'agent') await agents.require(workspace, to.agentId);
+    const messageId = ids.next();
+    const sent: AgentMessage = {
+      ...{ messageId, type: message.type, to },
+      from: actor.agentId === null ? actor.caller : `agent/${actor.agentId}`,
+      content: toStorableJson(message.content) as AgentMessage['content'],
+      causeId: message.cause ?? null,
+      sentAt: isoTime(clock),
+    };
+    const data = sent as unknown as JsonObject;
+    const event: NewEvent = {
+      ...{ eventId: messageId, type: 'AgentMessageSent', schemaVersion: 1, data },
+      metadata: eventMetadata(),
+    };
+    const result = await store.append({
+      workspace,
+      streams: [{ streamId: streamOf(workspace, to), expectedVersion: 'any', events: [event] }],
+      ...claimOf(request, { messageId }),
+    });
+    return result.outcome === 'joined' ? sendAgentMessage.reply.parse(result.response) : { messageId };
+  }
+
+  /** Lists the messages of an agent, newest first. */
+  @HandleRequest(listAgentMessages)
+  async list({ workspace, agentId, limit, cursor }: ListQuery): Promise<ListReply> {
+    const { inboxes, agents } = this.deps;
+    // The messages of an agent that has ended stay readable.
+    if (!(await agents.load(workspace, agentId))) await agents.require(workspace, agentId);
+    const before = cursor === undefined ? null : decodeCursor(cursor);
+    if (before === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
+    const state = await inboxes.readState(workspace, agentId);
+    const found = await inboxes.readNewest(workspace, state, limit + 1, before);
+    const shown = found.slice(0, limit);
+    const last = shown.at(-1);
+    return {
+      messages: shown.map(({ position, message }) => {
+        return { ...message, logPosition: position, isRead: position <= state.upTo };
+      }),
+      nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
+    };
+  }
+
+  /** Subscribes an agent to a topic, or ends the subscription. */
+  @HandleRequest(subscribeAgent)
+  async subscribe(request: SubscribeRequest): Promise<{ topics: string[] }> {
+    const { workspace, agentId, actor } = request;
+    await this.deps.agents.require(workspace, agentId);
+    if (actor.agentId !== null && actor.agentId !== agentId)
+      throw forbidden('AGENT.NOT_ALLOWED', 'an agent may subscribe only itself');
+    if (request.topic === EVERYONE)
+      throw invalid('MESSAGE.INVALID', 'every agent gets the messages of the topic everyone');
+    for (let round = 1; ; round++) {
+      const state = await this.deps.inboxes.readState(workspace, agentId);
+      try {
+        return { topics: await this.changeTopics(request, state) };
+      } catch (error) {
+        const isLostRace = isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
+        if (!isLostRace || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
+
+  private async changeTopics(
+    { workspace, agentId, topic, subscribed, actor }: SubscribeRequest,
+    { streamId, version, topics }: InboxState,
+  ): Promise<string[]> {
+    const followed = [...topics.keys()];
+    if (topics.has(topic) === subscribed) return followed.sort();
+    if (subscribed && followed.length >= MAX_TOPICS)
+      throw exhausted('MESSAGE.TOO_MANY_TOPICS', `the agent follows ${MAX_TOPICS} topics already`);
+    const type = subscribed ? 'TopicSubscribed' : 'TopicUnsubscribed';
+    const data = { agentId, topic, actor: actor.caller, at: isoTime(this.deps.clock) };
+    const event = toNewEvent({ type, schemaVersion: 1, data }, this.deps.ids);
+    await this.deps.store.append({
+      workspace,
+      streams: [{ streamId, expectedVersion: version, events: [event] }],
+    });
+    return (subscribed ? [...followed, topic] : followed.filter((other) => other !== topic)).sort();
+  }
+}

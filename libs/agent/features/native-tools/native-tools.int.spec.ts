@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { agentStream } from '@antiphon/contracts/agent';
+import type { ModelAnswer, ModelRequest } from '@antiphon/agent-domain';
+import { createTestDatabase } from '@antiphon/testing';
+import { agentUuidOf } from '../derived-ids.js';
+import { readBinding } from '../sessions/session-keys.js';
+import {
+  WORKSPACE,
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  until,
+} from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { asksFor, says } from '../testing/test-model.js';
+
+const AGENTS = ['a', 'b', 'c'];
+const config = (() => {
+  const base = testConfig();
+  const [main] = base.agents;
+  if (!main) throw new Error('no agent');
+  const tools = ['send_message', 'ask_agent', 'hand_over', 'echo'];
+  return {
+    ...base,
+    agents: AGENTS.map((id) => ({ ...main, id, name: id, systemPrompt: `you are ${id}`, tools })),
+  };
+})();
+
+type Script = Readonly<
+  Record<string, (request: ModelRequest, call: number) => Promise<ModelAnswer> | ModelAnswer>
+>;
+
+describe('Native tools', () => {
+  let world: AgentWorld;
+  let agent: TestProcess;
+  let calls: Record<string, number> = {};
+  const play = (script: Script): void => {
+    calls = {};
+    world.model.reply = async (request) => {
+      const who = AGENTS.find((id) => request.system.includes(`you are ${id}`)) ?? '';
+      calls[who] = (calls[who] ?? 0) + 1;
+      return (script[who] ?? (() => says(`answer of ${who}`)))(request, calls[who]);
+    };
+  };
+  const begin = (agentId = 'a', content = 'hello') =>
+    submitTo(agent, { address: newAddress(agentId) }, content);
+  const toolOf = (request: ModelRequest): string => JSON.stringify(request.messages.at(-1));
+
+  beforeAll(async () => {
+    world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  }, 60_000);
+  beforeEach(() => {
+    agent = world.process({ config });
+  });
+  afterAll(() => world.close(), 30_000);
+
+  it('are offered to the model with a schema', async () => {
+    play({});
+    const { sessionId } = await begin();
+    await world.ended(sessionId);
+    const tools = world.model.requests.at(-1)?.tools.map(({ name }) => name);
+    expect(tools).toEqual(['send_message', 'ask_agent', 'hand_over', 'echo']);
+    expect(world.model.requests.at(-1)?.tools[1]?.inputSchema).toMatchObject({
+      type: 'object',
+      required: ['agent', 'question'],
+    });
+  });
+
+  it('ask another agent, whose answer is the result of the call', async () => {
+    play({
+      a: (request, call) =>
+        call === 1
+          ? asksFor({ name: 'ask_agent', input: { agent: 'b', question: 'what is 6 × 7?' } })
+          : says(`b said ${toolOf(request)}`),
+      b: () => says('42'),
+    });
+    const { sessionId } = await begin();
+    const events = await world.ended(sessionId);
+    expect(events.find(({ type }) => type === 'ToolCallCompleted')?.data).toMatchObject({ content: '42' });
+    expect(world.model.requests.some(({ messages }) => JSON.stringify(messages).includes('6 × 7'))).toBe(
+      true,
+    );
+  });
+
+  it('hand the turn over, and forward the answer word for word without a further model call', async () => {
+    play({
+      a: () => asksFor({ name: 'hand_over', input: { agent: 'b', note: 'be brief' } }),
+      b: () => says('the answer\nof b'),
+    });
+    const { sessionId } = await begin('a', 'where is my invoice?');
+    const events = await world.ended(sessionId);
+    expect(calls).toEqual({ a: 1, b: 1 });
+    expect(events.slice(-2).map(({ type, data }) => [type, data['text']])).toEqual([
+      ['AnswerForwarded', 'the answer\nof b'],
+      ['TurnCompleted', undefined],
+    ]);
+    expect(JSON.stringify(world.model.requests.at(-1)?.messages)).toContain('where is my invoice?');
+  });
+
+  it.each([
+    ['A↔B', { a: 'b', b: 'a' }, 2],
+    ['A→B→C→A', { a: 'b', b: 'c', c: 'a' }, 3],
+    ['self', { a: 'a' }, 1],
+  ])('stop the circle %s by rule, without a model call afterwards', async (_name, to, length) => {
+    const target = to as Record<string, string>;
+    const pass = (id: string) => () => asksFor({ name: 'hand_over', input: { agent: target[id] ?? '' } });
+    play(Object.fromEntries(AGENTS.map((id) => [id, pass(id)])));
+    const before = (await blocked('a')).length;
+    const { sessionId } = await begin('a', `circle ${_name}`);
+    const events = await world.ended(sessionId);
+    expect(events.at(-1)).toMatchObject({ type: 'TurnFailed', data: { code: 'AGENT.HANDOVER_LOOP' } });
+    const made = Object.values(calls).reduce((sum, count) => sum + count, 0);
+    expect(made).toBeLessThanOrEqual(length + 1);
+    const after = await blocked('a');
+    expect(after).toHaveLength(before + 1);
+    expect(after.at(-1)?.data['chain']).toHaveLength(Math.min(made, length + 1) + 1);
+  });
+  const blocked = async (agentId: string) =>
+    (await world.store.readStream(WORKSPACE, agentStream(agentUuidOf(WORKSPACE, agentId)))).filter(
+      ({ type }) => type === 'AgentBlocked',
+    );
+
+  it('send a message once, although its driver dies after the send', async () => {
+    play({
+      a: (_request, call) =>
+        call === 1 ? asksFor({ name: 'send_message', input: { agent: 'c', text: 'from a' } }) : says('sent'),
+    });
+    const { sessionId } = await begin();
+    await world.ended(sessionId);
+    const next = await begin('c');
+    const events = await world.ended(next.sessionId);
+    const received = events.filter(({ type }) => type === 'MessagesReceived');
+    expect(received.map(({ data }) => data['messages'])).toMatchObject([
+      [{ from: 'agent/a', content: { text: 'from a' } }],
+    ]);
+  });
+
+  it('are joined by the next driver after kill -9 of the process that asked', async () => {
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    play({
+      a: (_request, call) =>
+        call === 1 ? asksFor({ name: 'ask_agent', input: { agent: 'b', question: 'slow?' } }) : says('done'),
+      b: async () => {
+        asked.resolve();
+        await answered.promise;
+        return says('slow answer');
+      },
+    });
+    const { sessionId } = await begin();
+    await asked.promise;
+    agent.kill();
+    await world.handleExit(agent);
+    answered.resolve();
+    const second = world.process({ config });
+    await second.runtime.takeOver();
+    const events = await world.ended(sessionId);
+    expect(events.at(-1)?.type).toBe('TurnCompleted');
+    expect(
+      events.filter(({ type }) => type === 'ToolCallCompleted').map(({ data }) => data['content']),
+    ).toEqual(['slow answer']);
+  });
+
+  it('cancel the asked turn with the turn of the asker', async () => {
+    const asked = Promise.withResolvers<void>();
+    play({
+      a: () => asksFor({ name: 'ask_agent', input: { agent: 'b', question: 'for ever?' } }),
+      b: (request) => {
+        asked.resolve();
+        return new Promise((_resolve, reject) =>
+          request.signal.addEventListener('abort', () => reject(request.signal.reason as Error)),
+        );
+      },
+    });
+    const { sessionId, turnId } = await begin();
+    await asked.promise;
+    const call = (await world.events(sessionId)).find(({ type }) => type === 'ToolCallRequested');
+    await agent.runtime.cancelTurn({ workspace: WORKSPACE, sessionId, turnId, caller: 'spec' });
+    await world.ended(sessionId);
+    const key = `b:agent:a:${String(call?.data['callId'])}`;
+    const { sessionId: other } = await readBinding(world.store, WORKSPACE, key);
+    await until(async () => (await world.types(other ?? '')).includes('TurnCancelled'));
+  });
+
+  it('fail as a tool does for an unknown agent and for invalid arguments', async () => {
+    play({
+      a: (_request, call) =>
+        call === 1
+          ? asksFor({ name: 'ask_agent', input: { agent: 'zz', question: 'q' } }, { name: 'send_message' })
+          : says('ok'),
+    });
+    const { sessionId } = await begin();
+    const events = await world.ended(sessionId);
+    expect(
+      events
+        .filter(({ type }) => type === 'ToolCallFailed')
+        .map(({ data }) => data['code'])
+        .sort(),
+    ).toEqual(['AGENT.NOT_FOUND', 'TOOL.INVALID_INPUT']);
+  });
+});

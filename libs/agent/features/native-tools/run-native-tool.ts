@@ -1,0 +1,122 @@
+import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
+import type { NativeToolName } from '@antiphon/config';
+import type { sendAgentMessage } from '@antiphon/contracts/agent';
+import { clipText } from '@antiphon/agent-domain';
+import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import type { z } from 'zod';
+import { Stopped, retryTransient } from '../turns/step-context.js';
+import type { StepContext } from '../turns/step-context.js';
+import { AskAgent, actorOf } from './ask-agent.js';
+import type { AgentTurns, AskAgentDeps, NativeCall } from './ask-agent.js';
+import { NATIVE_INPUT, NATIVE_MODULE } from './tool-schemas.js';
+
+/** Requests that native tools make in this process. */
+export interface NativeRequests extends AgentTurns {
+  sendMessage(
+    request: z.output<typeof sendAgentMessage.request>,
+  ): Promise<z.output<typeof sendAgentMessage.reply>>;
+}
+
+export interface NativeToolsDeps extends AskAgentDeps {
+  readonly logger: Logger;
+}
+
+type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N]> };
+type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
+
+/** Maximum length of a result, UTF-16 units, so that its event fits. */
+const MAX_CONTENT = 200_000;
+
+/**
+ * Runs the native tools in this process. A repeated call has the same effect and result: the id of
+ * the call is the idempotency key.
+ */
+export class NativeTools {
+  private requests: NativeRequests | null = null;
+  private readonly asking: AskAgent;
+  private readonly runs: Runs;
+
+  constructor(private readonly deps: NativeToolsDeps) {
+    this.asking = new AskAgent(deps, () => this.connected());
+    this.runs = {
+      send_message: (call, input) => this.sendMessage(call, input),
+      ask_agent: (call, input) => this.asking.ask(call, input),
+      hand_over: (call, input) => this.asking.handOver(call, input),
+    };
+  }
+
+  /** Sets the handlers of this process. Called once, when they exist. */
+  connect(requests: NativeRequests): void {
+    this.requests = requests;
+  }
+
+  /** Runs a call and returns its outcome. Throws `Stopped` if this process no longer drives it. */
+  async run(context: Pick<StepContext, 'actor' | 'signal'>, call: TurnToolCall): Promise<ToolOutcome> {
+    const { actor, signal } = context;
+    const { open, started } = actor.fold().state;
+    const turnId = open?.turnId ?? '';
+    const { callId } = call;
+    const startedAt = performance.now();
+    const failed = (code: string, message: string): ToolOutcome => ({
+      type: 'ToolCallFailed',
+      data: { turnId, callId, code, message: clipText(toStorable(message), MAX_CONTENT) },
+    });
+    if (!open || !started) throw new Stopped('lost');
+    const native: NativeCall = {
+      ...{ workspace: actor.workspace, sessionId: actor.sessionId, agentId: started.agentId },
+      ...{ turn: open, callId, signal, timeoutMs: call.timeoutMs },
+    };
+    try {
+      const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
+      const durationMs = performance.now() - startedAt;
+      const data = { turnId, callId, content: clipText(toStorable(content), MAX_CONTENT), isError: false };
+      return { type: 'ToolCallCompleted', data: { ...data, moduleDigest: NATIVE_MODULE, durationMs } };
+    } catch (error) {
+      if (error instanceof Stopped && error.reason === 'cancelled')
+        return failed('TOOL.CANCELLED', 'the turn was cancelled while the tool ran');
+      if (!isAppError(error)) throw error;
+      return failed(error.code, error.message);
+    }
+  }
+
+  /** Cancels the turn of another agent that a lost call began. A failure is logged. */
+  async abandon({ actor }: Pick<StepContext, 'actor'>, call: TurnToolCall): Promise<void> {
+    const agentId = actor.fold().state.started?.agentId;
+    if (agentId !== undefined) await this.asking.abandon({ workspace: actor.workspace, agentId }, call);
+  }
+
+  private perform(native: NativeCall, { name, input }: TurnToolCall): Promise<string> {
+    const tool = name as NativeToolName;
+    const parsed = NATIVE_INPUT[tool].safeParse(input);
+    if (!parsed.success) {
+      const issues = parsed.error.issues.map(({ path, message }) =>
+        [path.join('.'), message].join(' ').trim(),
+      );
+      return Promise.reject(invalid('TOOL.INVALID_INPUT', issues.slice(0, 5).join('; ')));
+    }
+    // The table's type binds each tool to its input; indexing by a union loses that.
+    const run = this.runs[tool] as ((call: NativeCall, input: unknown) => Promise<string>) | undefined;
+    return run
+      ? run(native, parsed.data)
+      : Promise.reject(rejected('TOOL.UNKNOWN', `there is no tool "${tool}"`));
+  }
+
+  private async sendMessage(call: NativeCall, input: Inputs['send_message']): Promise<string> {
+    const { agent, topic, text } = input;
+    const to =
+      agent === undefined ? (topic === undefined ? { everyone: true as const } : { topic }) : { agent };
+    const { messageId } = await this.connected().sendMessage({
+      workspace: call.workspace,
+      message: { type: 'AgentSpoke', to, content: { text }, cause: call.callId },
+      actor: actorOf(call),
+      idempotencyKey: call.callId,
+    });
+    return JSON.stringify({ messageId });
+  }
+
+  private connected(): NativeRequests {
+    if (!this.requests) throw bug('TOOL.UNAVAILABLE', 'the native tools are not connected');
+    return this.requests;
+  }
+}

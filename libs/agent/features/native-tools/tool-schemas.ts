@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { NATIVE_TOOLS } from '@antiphon/config';
+import type { NativeToolName } from '@antiphon/config';
+import { AgentBudget, AgentId, MAX_IDENTITY_LENGTH, Topic } from '@antiphon/contracts/agent';
+import type { ToolDescription } from '@antiphon/contracts/sandbox';
+
+const Text = z.string().min(1).max(60_000);
+const Names = z.array(z.string().min(1).max(64)).max(64);
+
+/** Arguments of each native tool. */
+export const NATIVE_INPUT = {
+  send_message: z
+    .strictObject({
+      agent: AgentId.optional().describe('Agent that gets the message.'),
+      topic: Topic.optional().describe('Topic whose followers get it.'),
+      everyone: z.literal(true).optional().describe('Every agent gets it.'),
+      text: Text.max(15_000),
+    })
+    .refine(
+      ({ agent, topic, everyone }) => [agent, topic, everyone].filter(Boolean).length === 1,
+      'give exactly one of agent, topic and everyone',
+    ),
+  ask_agent: z.strictObject({
+    agent: AgentId.describe('Agent that answers.'),
+    question: Text.describe('Complete question: the agent does not see this conversation.'),
+  }),
+  hand_over: z.strictObject({
+    agent: AgentId.describe('Agent that answers the user instead of you.'),
+    note: Text.max(15_000).optional().describe('What that agent has to know besides the message.'),
+  }),
+  spawn_agent: z.strictObject({
+    name: z.string().min(1).max(200),
+    role: z.string().min(1).max(200).optional(),
+    instructions: z.string().min(1).max(MAX_IDENTITY_LENGTH).optional().describe('System prompt.'),
+    capabilities: Names.optional(),
+    tools: Names.optional().describe('Tools that it may call, of those that you may call.'),
+    budget: AgentBudget.optional(),
+    when_full: z.enum(['refuse', 'queue']).default('refuse'),
+  }),
+  delegate_task: z.strictObject({
+    prompt: Text.describe('Complete task: the agent does not see this conversation.'),
+    title: z.string().min(1).max(500).optional(),
+    agent: AgentId.optional().describe('Agent that does it. Default: any idle one with the capabilities.'),
+    capabilities: Names.optional(),
+    priority: z.int().min(0).max(9).optional().describe('0 is the most urgent.'),
+  }),
+} as const satisfies Record<NativeToolName, z.ZodType>;
+
+const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
+  send_message: 'Sends a message to an agent, to a topic, or to every agent. Does not wait for an answer.',
+  ask_agent: 'Asks another agent a question, waits for its answer and returns it.',
+  hand_over: 'Gives the message of the user to another agent. Its answer ends your turn as your answer.',
+  spawn_agent: 'Creates an agent below you. Returns its id, for delegate_task, ask_agent and send_message.',
+  delegate_task: 'Gives a task to another agent and returns its id. Its end comes to you as a message.',
+};
+
+/** `moduleDigest` of tools that no plug-in has. */
+export const NATIVE_MODULE = 'native';
+
+const toDescription = (name: NativeToolName): ToolDescription => {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(NATIVE_INPUT[name], { io: 'input' });
+  return {
+    name,
+    description: DESCRIPTIONS[name],
+    inputSchema: inputSchema as ToolDescription['inputSchema'],
+    // Each has the id of its call as idempotency key.
+    idempotent: true,
+    moduleDigest: NATIVE_MODULE,
+    grants: [],
+  };
+};
+
+/** Descriptions of the native tools for models, by name. They come before tools of plug-ins. */
+export const NATIVE_DESCRIPTIONS: ReadonlyMap<string, ToolDescription> = new Map(
+  NATIVE_TOOLS.map((name) => [name, toDescription(name)]),
+);
+
+export const isNativeTool = (name: string): name is NativeToolName => NATIVE_DESCRIPTIONS.has(name);
