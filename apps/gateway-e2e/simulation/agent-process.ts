@@ -229,11 +229,7 @@ function* perform(driver: Driver, step: Exclude<Step, { kind: 'idle' }>): Fiber<
     case 'await_tools':
     case 'await_resume':
       throw new Error('the simulation has no approvals, pauses no agent and defers no call');
-    case 'request_tools':
-    case 'forward':
-    case 'complete':
-    case 'cancel':
-    case 'fail':
+    default:
       return yield* commit(driver, null);
   }
 }
