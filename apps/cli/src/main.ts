@@ -2,13 +2,16 @@ import { Command, CommanderError } from 'commander';
 import { addAudit } from './audit/audit.command.js';
 import { addBackup } from './backup/backup.command.js';
 import { findGateway, type AddressOptions } from './connection/gateway-address.js';
+import { addAgent } from './gateway/agent.command.js';
 import { addApprovals } from './gateway/approvals.command.js';
 import { addChat } from './gateway/chat.command.js';
 import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
+import { addMessage } from './gateway/message.command.js';
 import { addRun } from './gateway/run.command.js';
 import { addStatus } from './gateway/status.command.js';
+import { addTask } from './gateway/task.command.js';
 import { addWorkflow } from './gateway/workflow.command.js';
 import { addWorkspace } from './gateway/workspace.command.js';
 import { EXIT, createOutput, exitCodeOf, exitOnClosedPipe, type ContextOf } from './output.js';
@@ -38,6 +41,9 @@ const COMMANDS = [
   addStack,
   addStatus,
   addChat,
+  addAgent,
+  addTask,
+  addMessage,
   addWorkflow,
   addRun,
   addApprovals,

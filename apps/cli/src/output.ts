@@ -78,6 +78,16 @@ const describe = (error: unknown): { code: string; message: string; data: unknow
  * Actions for failures whose message cannot know the command line; docs/errors.md has all codes.
  */
 const ACTIONS: Readonly<Record<string, string>> = {
+  'AGENT.NOT_FOUND':
+    '`antiphon agent list` shows the agents; add `--state terminated` for those that have ended',
+  'AGENT.STATE_CONFLICT': '`antiphon agent history ID` shows how the agent came into its state',
+  'AGENT.LIMIT_REACHED':
+    'terminate an agent of the tree, or spawn with `--queue` to wait for a place; `--max-agents` sets the limit of a new tree',
+  'AGENT.EXISTS': 'choose another `--id`; the id of an ended agent is never used again',
+  'TASK.NOT_FOUND': '`antiphon task list` shows the tasks',
+  'TASK.QUEUE_FULL':
+    'wait until tasks have ended, or spawn more agents; `antiphon task list` shows the queue',
+  'MESSAGE.INVALID': 'send content of the message type; `/docs` on the gateway shows the schema of each',
   'PROVIDER.UNREACHABLE':
     "check that the provider runs and that `base_url` in antiphon.toml is right; `antiphon status` shows the provider's name",
   'PROVIDER.TIMEOUT': "check the network and the provider's status page, then send the message again",

@@ -40,7 +40,7 @@ const problemOf = (status: number, text: string): AppError => {
 };
 
 interface RequestOptions {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
   /** The gateway treats requests with the same key as one request. */
   readonly idempotencyKey?: string;

@@ -17,7 +17,8 @@ interface ChatOptions {
 /** Maximum size of a message, bytes; the gateway refuses larger frames. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
-const readInput = async (): Promise<string> => {
+/** Reads a text from standard input. Throws `CLI.USAGE` if it is too long. */
+export const readInput = async (): Promise<string> => {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {

@@ -13,14 +13,14 @@ const parseDuration = (text: string): number | null => {
   return count === undefined || unit === undefined ? null : Number(count) * (UNIT_SECONDS[unit] ?? 1);
 };
 
-/** Parses `--expires`: a duration from now, or a time. Throws `CLI.USAGE`. */
-const parseExpiry = (text: string): string => {
+/** Parses a time of an option: a duration from now, or a time. Throws `CLI.USAGE`. */
+export const parseTime = (option: string, text: string): string => {
   const seconds = parseDuration(text);
   const time = seconds === null ? Date.parse(text) : Date.now() + seconds * 1_000;
   if (Number.isNaN(time))
     throw invalid(
       'CLI.USAGE',
-      `--expires ${text}: expected a duration such as 30d or 12h, or an ISO 8601 time`,
+      `${option} ${text}: expected a duration such as 30d or 12h, or an ISO 8601 time`,
     );
   return new Date(time).toISOString();
 };
@@ -68,7 +68,7 @@ const create = async (
     role,
     scopes: scopes?.split(',').map((scope) => scope.trim()),
     agentId,
-    expiresAt: expires === undefined ? undefined : parseExpiry(expires),
+    expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
     workspace,
   };
   const key = await requestJson<IssuedKey>(await gateway(), '/api/v1/keys', {

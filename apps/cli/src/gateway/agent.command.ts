@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto';
+import type { AgentStateChange, AgentView } from '@antiphon/contracts/agent';
+import { invalid } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+import {
+  parseBudget,
+  parseWhole,
+  renderAgent,
+  renderAgents,
+  renderChange,
+  splitNames,
+  withProgress,
+} from './agent-views.js';
+
+const pathOf = (id: string): string => `/api/v1/agents/${encodeURIComponent(id)}`;
+
+/** Options of `agent spawn`. Those that are absent come from the file, or from the base. */
+export interface SpawnOptions {
+  readonly file?: string;
+  readonly id?: string;
+  readonly base?: string;
+  readonly role?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly systemPrompt?: string;
+  readonly capabilities?: string;
+  readonly tools?: string;
+  readonly project?: string;
+  readonly position?: string;
+  readonly maxIterations?: string;
+  readonly parent?: string;
+  readonly queue?: boolean;
+  readonly budgetTokens?: string;
+  readonly budgetUsd?: string;
+  readonly maxDepth?: string;
+  readonly maxChildren?: string;
+  readonly maxAgents?: string;
+}
+
+const limitsOf = ({ maxDepth, maxChildren, maxAgents }: SpawnOptions) => {
+  const limits = {
+    ...(maxDepth === undefined ? {} : { depth: parseWhole('--max-depth', maxDepth) }),
+    ...(maxChildren === undefined ? {} : { children: parseWhole('--max-children', maxChildren) }),
+    ...(maxAgents === undefined ? {} : { size: parseWhole('--max-agents', maxAgents) }),
+  };
+  return Object.keys(limits).length === 0 ? undefined : limits;
+};
+
+const withoutAbsent = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
+/** Returns the definition of a new agent: the file's, with the options over it. */
+export const agentSpecOf = (
+  fromFile: Record<string, unknown>,
+  name: string | undefined,
+  options: SpawnOptions,
+): Record<string, unknown> => {
+  const { id, base, role, provider, model, systemPrompt, project, position, parent } = options;
+  const spec: Record<string, unknown> = {
+    ...fromFile,
+    ...withoutAbsent({
+      ...{ name, id, base, role, provider, model, systemPrompt, project, position, parent },
+      capabilities: options.capabilities === undefined ? undefined : splitNames(options.capabilities),
+      tools: options.tools === undefined ? undefined : splitNames(options.tools),
+      maxIterations:
+        options.maxIterations === undefined
+          ? undefined
+          : parseWhole('--max-iterations', options.maxIterations),
+      whenFull: options.queue === true ? 'queue' : undefined,
+      budget: parseBudget(options),
+      limits: limitsOf(options),
+    }),
+  };
+  if (spec['name'] === undefined)
+    throw invalid('CLI.USAGE', 'the agent needs a name: `antiphon agent spawn NAME`, or `name` in its file');
+  return spec;
+};
+
+const spawn = async (
+  { output, gateway, cwd }: CommandContext,
+  name: string | undefined,
+  options: SpawnOptions,
+): Promise<void> => {
+  const { file } = options;
+  const fromFile = file === undefined ? {} : await (await import('./agent-file.js')).readAgentFile(cwd, file);
+  const body = agentSpecOf(fromFile, name, options);
+  const request = { method: 'POST', body, idempotencyKey: randomUUID() } as const;
+  const spawned = requestJson<AgentView>(await gateway(), '/api/v1/agents', request);
+  const agent = await withProgress(output, 'spawning the agent', spawned);
+  output.result(agent, renderAgent(agent));
+};
+
+interface ListOptions {
+  readonly state?: string;
+  readonly project?: string;
+  readonly parent?: string;
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface AgentPage {
+  readonly agents: readonly AgentView[];
+  readonly nextCursor: string | null;
+  readonly stale?: true;
+}
+
+const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const query = new URLSearchParams(Object.entries(options));
+  const page = await getJson<AgentPage>(await gateway(), `/api/v1/agents?${query}`);
+  const stale = page.stale ? ['an engine is down: this list comes from a cache'] : [];
+  const table = page.agents.length === 0 ? 'no agents' : renderAgents(page.agents);
+  output.result(page, [table, ...stale, ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+const get = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
+  const agent = await getJson<AgentView>(await gateway(), pathOf(id));
+  output.result(agent, renderAgent(agent));
+};
+
+type Action = 'pause' | 'resume' | 'terminate';
+interface ReasonOption {
+  readonly reason?: string;
+}
+
+const IN_PROGRESS: Readonly<Record<Action, string>> = {
+  pause: 'pausing the agent and its descendants',
+  resume: 'resuming the agent',
+  terminate: 'terminating the agent and its descendants',
+};
+
+const control = async (
+  { output, gateway }: CommandContext,
+  id: string,
+  action: Action,
+  { reason }: ReasonOption,
+): Promise<void> => {
+  const address = await gateway();
+  const query = reason === undefined ? '' : `?${new URLSearchParams({ reason })}`;
+  const request =
+    action === 'terminate'
+      ? requestJson<AgentView>(address, `${pathOf(id)}${query}`, { method: 'DELETE' })
+      : requestJson<AgentView>(address, pathOf(id), { method: 'PATCH', body: { action, reason } });
+  const agent = await withProgress(output, IN_PROGRESS[action], request);
+  output.result(agent, `${id}: ${agent.state}`);
+};
+
+interface PageOptions {
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface HistoryPage {
+  readonly changes: readonly AgentStateChange[];
+  readonly nextCursor: string | null;
+}
+
+const history = async (
+  { output, gateway }: CommandContext,
+  id: string,
+  options: PageOptions,
+): Promise<void> => {
+  const query = new URLSearchParams(Object.entries(options));
+  const page = await getJson<HistoryPage>(await gateway(), `${pathOf(id)}/history?${query}`);
+  output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+const EXAMPLES = `
+Examples:
+  antiphon agent spawn Researcher --capabilities research --project website
+  antiphon agent spawn --file researcher.toml --budget-usd 0.50
+  antiphon agent list --state idle --project website
+  antiphon agent pause researcher-7f3a --reason "waits for the customer"
+  antiphon agent history researcher-7f3a`;
+
+const addSpawn = (agent: Command, context: ContextOf): void => {
+  agent
+    .command('spawn [name]')
+    .description('spawn an agent, from options or from a file')
+    .option('--file <file>', 'a definition as .toml, .json or .yaml; options win over it')
+    .option('--id <id>', 'id of the agent (default: a new one from the name)')
+    .option('--base <id>', 'configured agent to start from (default: the default agent)')
+    .option('--role <role>', 'its role')
+    .option('--provider <name>', 'a configured provider')
+    .option('--model <model>', 'a model of the provider')
+    .option('--system-prompt <text>', 'its system prompt')
+    .option('--capabilities <list>', 'what tasks it can do, separated by commas')
+    .option('--tools <list>', 'tools that it may call, separated by commas')
+    .option('--project <name>', 'its project')
+    .option('--position <name>', 'its position in the organisation')
+    .option('--max-iterations <n>', 'model calls of one turn, 1 to 100')
+    .option('--parent <id>', 'living agent whose child it becomes')
+    .option('--queue', 'wait for a place if the tree is full, instead of failing')
+    .option('--budget-tokens <n>', 'tokens that it and its descendants may spend')
+    .option('--budget-usd <usd>', 'US dollars that it and its descendants may spend, such as 0.50')
+    .option('--max-depth <n>', 'limit of a new tree: generations below the agent')
+    .option('--max-children <n>', 'limit of a new tree: living children of one agent')
+    .option('--max-agents <n>', 'limit of a new tree: living agents')
+    .addHelpText('after', EXAMPLES)
+    .action((name: string | undefined, options: SpawnOptions, command: Command) =>
+      spawn(context(command), name, options),
+    );
+};
+
+const addControl = (agent: Command, context: ContextOf): void => {
+  const descriptions: Readonly<Record<Action, string>> = {
+    pause: 'pause an agent and its descendants at the next step of their turns',
+    resume: 'resume a paused agent, or one in the state error',
+    terminate: 'end an agent and its descendants for good; their history stays readable',
+  };
+  for (const action of ['pause', 'resume', 'terminate'] as const)
+    agent
+      .command(`${action} <id>`)
+      .description(descriptions[action])
+      .option('--reason <text>', 'why; the history shows it')
+      .addHelpText('after', `\nExample:\n  antiphon agent ${action} researcher-7f3a --reason "a reason"`)
+      .action((id: string, options: ReasonOption, command: Command) =>
+        control(context(command), id, action, options),
+      );
+};
+
+/** Adds `antiphon agent spawn|list|get|pause|resume|terminate|history`. */
+export const addAgent = (program: Command, context: ContextOf): void => {
+  const agent = program
+    .command('agent')
+    .description('spawn, list, pause, resume and terminate agents')
+    .addHelpText('after', EXAMPLES);
+  addSpawn(agent, context);
+  agent
+    .command('list')
+    .description('list agents, configured and spawned')
+    .option('--state <state>', 'spawning, idle, working, paused, error or terminated')
+    .option('--project <name>', 'only agents of this project')
+    .option('--parent <id>', 'only children of this agent')
+    .option('--limit <n>', 'agents per page, 1 to 1000', '100')
+    .option('--cursor <cursor>', 'start after this page')
+    .addHelpText('after', '\nExample:\n  antiphon agent list --state working --project website')
+    .action((options: ListOptions, command: Command) => list(context(command), options));
+  agent
+    .command('get <id>')
+    .description('show one agent: its state, its definition and its result')
+    .addHelpText('after', '\nExample:\n  antiphon agent get researcher-7f3a')
+    .action((id: string, _: unknown, command: Command) => get(context(command), id));
+  addControl(agent, context);
+  agent
+    .command('history <id>')
+    .description("show the changes of an agent's state, newest first")
+    .option('--limit <n>', 'changes per page, 1 to 1000', '100')
+    .option('--cursor <cursor>', 'start after this page')
+    .addHelpText('after', '\nExample:\n  antiphon agent history researcher-7f3a --limit 20')
+    .action((id: string, options: PageOptions, command: Command) => history(context(command), id, options));
+};

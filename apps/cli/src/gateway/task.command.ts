@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import type { TaskEvent, TaskItem } from '@antiphon/contracts/agent';
+import { invalid, rejected, sleep } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import type { GatewayAddress } from '../connection/gateway-address.js';
+import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf, Output } from '../output.js';
+import { parseBudget, parseWhole, renderTask, renderTasks, splitNames, withProgress } from './agent-views.js';
+import { readInput } from './chat.command.js';
+import { parseTime } from './key.command.js';
+
+const POLL_MS = 300;
+/** Time without a new event after which a watch says that it waits, ms. */
+const SILENCE_MS = 2_000;
+const RUN_NODE = /^([^/]+)\/(.+)$/;
+
+const pathOf = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)}`;
+
+/** Options of `task create`. */
+export interface CreateOptions {
+  readonly title?: string;
+  readonly agent?: string;
+  readonly capabilities?: string;
+  readonly priority?: string;
+  readonly project?: string;
+  readonly parent?: string;
+  readonly deadline?: string;
+  readonly strikes?: string;
+  readonly backoff?: string;
+  readonly budgetTokens?: string;
+  readonly budgetUsd?: string;
+  readonly external?: boolean;
+  readonly watch?: boolean;
+}
+
+/** Returns the body that creates a task. Throws `CLI.USAGE`. */
+export const taskSpecOf = (prompt: string, options: CreateOptions): Record<string, unknown> => {
+  const { title, agent, capabilities, priority, project, parent, deadline, strikes, backoff } = options;
+  const retry = {
+    ...(strikes === undefined ? {} : { strikes: parseWhole('--strikes', strikes) }),
+    ...(backoff === undefined ? {} : { backoffMs: parseWhole('--backoff', backoff) }),
+  };
+  return {
+    ...{ prompt, title, agent, project },
+    capabilities: capabilities === undefined ? undefined : splitNames(capabilities),
+    priority: priority === undefined ? undefined : parseWhole('--priority', priority),
+    parentTask: parent,
+    deadline: deadline === undefined ? undefined : parseTime('--deadline', deadline),
+    retry: Object.keys(retry).length === 0 ? undefined : retry,
+    budget: parseBudget(options),
+    worker: options.external === true ? 'external' : undefined,
+  };
+};
+
+type LoggedTaskEvent = TaskEvent & { readonly recordedAt: string; readonly position: number };
+interface TaskEventPage {
+  readonly events: readonly LoggedTaskEvent[];
+}
+
+const renderEvent = (event: LoggedTaskEvent): string => {
+  switch (event.type) {
+    case 'TaskQueued':
+      return `queued with priority ${event.data.priority}`;
+    case 'TaskAssigned':
+      return `assigned to ${event.data.worker}, claim ${event.data.epoch}`;
+    case 'TaskBegun':
+      return `running${event.data.sessionId === null ? '' : ` in session ${event.data.sessionId}`}`;
+    case 'TaskRequeued':
+      return `queued again, ${event.data.reason}${event.data.message === null ? '' : `: ${event.data.message}`}`;
+    case 'TaskResultRefused':
+      return `late result of ${event.data.worker} refused, claim ${event.data.epoch}`;
+    case 'TaskCancelRequested':
+      return `cancelling${event.data.reason === null ? '' : `: ${event.data.reason}`}`;
+    case 'TaskEnded':
+      return event.data.status;
+    default:
+      // An event of a newer version.
+      return (event as { type: string }).type;
+  }
+};
+
+/** Prints the task's events, from its first, until the task has ended. */
+const watchEvents = async (gateway: GatewayAddress, taskId: string, output: Output): Promise<void> => {
+  const { encodeCursor } = await import('@antiphon/contracts/log');
+  let position = 0;
+  let quietSince = performance.now();
+  for (;;) {
+    const query = new URLSearchParams({ stream: `task-${taskId}`, cursor: encodeCursor(position) });
+    const { events } = await getJson<TaskEventPage>(gateway, `/api/v1/events?${query}`);
+    for (const event of events) output.line(event, `${event.recordedAt}  ${renderEvent(event)}`);
+    if (events.some(({ type }) => type === 'TaskEnded')) return;
+    position = events.at(-1)?.position ?? position;
+    if (events.length > 0) quietSince = performance.now();
+    else if (performance.now() - quietSince > SILENCE_MS) {
+      output.note('no change yet; Ctrl-C ends the watch, and the task continues');
+      quietSince = Infinity;
+    }
+    if (events.length === 0) await sleep(POLL_MS);
+  }
+};
+
+/** Throws unless the task completed: a watched task that failed sets exit code 1. */
+const assertCompleted = ({ id, state, result }: TaskItem): void => {
+  if (state === 'failed')
+    throw rejected(
+      result?.code ?? 'TASK.FAILED',
+      `task ${id} failed; \`antiphon task show ${id}\` tells why`,
+    );
+  if (state === 'cancelled') throw rejected('TASK.CANCELLED', `task ${id} was cancelled`);
+};
+
+const watch = async (gateway: GatewayAddress, id: string, output: Output): Promise<void> => {
+  const [, runId] = RUN_NODE.exec(id) ?? [];
+  if (runId !== undefined)
+    throw invalid(
+      'CLI.USAGE',
+      `${id} is a node of a run. What to do: see its run with \`antiphon run show ${runId}\``,
+    );
+  // A wrong id is an error instead of an endless wait.
+  await getJson<TaskItem>(gateway, pathOf(id));
+  await watchEvents(gateway, id, output);
+  const ended = await getJson<TaskItem>(gateway, pathOf(id));
+  if (!output.json) output.result(ended, renderTask(ended));
+  assertCompleted(ended);
+};
+
+const create = async (
+  { output, gateway }: CommandContext,
+  text: string,
+  options: CreateOptions,
+): Promise<void> => {
+  const body = taskSpecOf(text === '-' ? await readInput() : text, options);
+  const address = await gateway();
+  const request = { method: 'POST', body, idempotencyKey: randomUUID() } as const;
+  const created = requestJson<TaskItem>(address, '/api/v1/tasks', request);
+  const task = await withProgress(output, 'creating the task', created);
+  if (options.watch !== true) return output.result(task, task.id);
+  await watch(address, task.id, output);
+};
+
+interface ListOptions {
+  readonly state?: string;
+  readonly agent?: string;
+  readonly project?: string;
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+interface TaskPage {
+  readonly tasks: readonly TaskItem[];
+  readonly nextCursor: string | null;
+}
+
+const list = async ({ output, gateway }: CommandContext, options: ListOptions): Promise<void> => {
+  const query = new URLSearchParams(Object.entries(options));
+  const page = await getJson<TaskPage>(await gateway(), `/api/v1/tasks?${query}`);
+  const table = page.tasks.length === 0 ? 'no tasks' : renderTasks(page.tasks);
+  output.result(page, [table, ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
+  const task = await getJson<TaskItem>(await gateway(), pathOf(id));
+  output.result(task, renderTask(task));
+};
+
+const cancel = async (
+  { output, gateway }: CommandContext,
+  id: string,
+  { reason }: { readonly reason?: string },
+): Promise<void> => {
+  const body = { action: 'cancel', reason };
+  const cancelled = requestJson<TaskItem>(await gateway(), pathOf(id), { method: 'PATCH', body });
+  const task = await withProgress(output, 'cancelling the task', cancelled);
+  output.result(task, `${id}: ${task.endedAt === null ? `${task.state}, cancelling` : task.state}`);
+};
+
+const EXAMPLES = `
+Examples:
+  antiphon task create "Collect facts about tide tables." --capabilities research --watch
+  antiphon task create - --agent researcher-7f3a --priority 2 < prompt.txt
+  antiphon task list --state running --project website
+  antiphon task cancel 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5 --reason "not needed"`;
+
+const addCreate = (task: Command, context: ContextOf): void => {
+  task
+    .command('create')
+    .description('create a task; it waits until an agent with its capabilities is idle')
+    .argument('<prompt>', 'the text of the task, or - to read it from standard input')
+    .option('--title <text>', 'short title (default: the beginning of the prompt)')
+    .option('--agent <id>', 'agent that must do it (default: any with the capabilities)')
+    .option('--capabilities <list>', 'what its agent must be able to do, separated by commas')
+    .option('--priority <n>', '0 is the most urgent, 9 the least (default: 5)')
+    .option('--project <name>', 'its project')
+    .option('--parent <id>', 'task that it is part of')
+    .option('--deadline <when>', 'a duration such as 2h, or an ISO 8601 time; it fails after it')
+    .option('--strikes <n>', 'failed attempts after which it fails, 1 to 10 (default: 3)')
+    .option('--backoff <ms>', 'delay before the second attempt; it doubles (default: 1000)')
+    .option('--budget-tokens <n>', 'tokens that it may spend')
+    .option('--budget-usd <usd>', 'US dollars that it may spend, such as 0.50')
+    .option('--external', 'a program does it, by POST /api/v1/tasks/claim')
+    .option('--watch', "print the task's events until it ends; exit code 1 unless it completed")
+    .addHelpText('after', EXAMPLES)
+    .action((prompt: string, options: CreateOptions, command: Command) =>
+      create(context(command), prompt, options),
+    );
+};
+
+/** Adds `antiphon task create|list|show|cancel|watch`. */
+export const addTask = (program: Command, context: ContextOf): void => {
+  const task = program
+    .command('task')
+    .description('create, list, watch and cancel tasks')
+    .addHelpText('after', EXAMPLES);
+  addCreate(task, context);
+  task
+    .command('list')
+    .description('list tasks and nodes of runs, newest first')
+    .option('--state <state>', 'queued, assigned, running, completed, failed or cancelled')
+    .option('--agent <id>', 'only tasks that this agent has or must do')
+    .option('--project <name>', 'only tasks of this project')
+    .option('--limit <n>', 'tasks per page, 1 to 500', '100')
+    .option('--cursor <cursor>', 'start after this page')
+    .addHelpText('after', '\nExample:\n  antiphon task list --state queued')
+    .action((options: ListOptions, command: Command) => list(context(command), options));
+  task
+    .command('show <id>')
+    .description('show one task: its state, its failed attempts and its result')
+    .addHelpText('after', '\nExample:\n  antiphon task show 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')
+    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+  task
+    .command('cancel <id>')
+    .description('cancel a task and the turn that works on it')
+    .option('--reason <text>', 'why; the log shows it')
+    .addHelpText('after', '\nExample:\n  antiphon task cancel 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')
+    .action((id: string, options: { reason?: string }, command: Command) =>
+      cancel(context(command), id, options),
+    );
+  task
+    .command('watch <id>')
+    .description("print a task's events until it ends; exit code 1 unless it completed")
+    .addHelpText('after', '\nExample:\n  antiphon task watch 01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')
+    .action(async (id: string, _: unknown, command: Command) => {
+      const { output, gateway } = context(command);
+      await watch(await gateway(), id, output);
+    });
+};
