@@ -100,6 +100,7 @@ export const WORKSPACE_ROUTES = {
       'It needs `workspaces:manage` in the workspace `default`.',
     access: 'workspaces:manage',
     body: CreateWorkspaceBody,
+    idempotent: true,
     reply: { schema: IssuedWorkspace, status: 201 },
     example: {
       body: { id: WORKSPACE.id, name: WORKSPACE.name },
@@ -107,7 +108,7 @@ export const WORKSPACE_ROUTES = {
     },
     problems: {
       403: 'the caller is not of the workspace `default`',
-      409: 'a workspace with this id exists',
+      409: 'a workspace with this id exists, or the `Idempotency-Key` was used for another one',
     },
   }),
   listWorkspaces: defineRoute({

@@ -182,4 +182,48 @@ describe('the routes of workspaces', () => {
       'GATEWAY.WORKSPACE_EXISTS',
     );
   });
+
+  it('create one workspace for one idempotency key, and show the secret of its key once', async () => {
+    const create = (body: object, idempotencyKey: string, gateway = 0) =>
+      call(BOOTSTRAP, 'POST', '/workspaces', body, { gateway, idempotencyKey });
+    const first = await create({ id: 'once', name: 'Once' }, 'w1');
+    expect(first).toMatchObject({ status: 201, body: { id: 'once', key: { token: expect.any(String) } } });
+    const again = await create({ id: 'once', name: 'Once' }, 'w1', 1);
+    expect(again).toEqual({ status: 201, body: { ...first.body, key: { ...first.body.key, token: null } } });
+    for (const body of [{ id: 'twice' }, { id: 'once', name: 'Other' }])
+      expect((await create(body, 'w1')).body.code).toBe('LOG.IDEMPOTENCY_CONFLICT');
+    expect((await create({ id: 'once', name: 'Once' }, 'w2')).body.code).toBe('GATEWAY.WORKSPACE_EXISTS');
+    const { token } = first.body.key;
+    expect((await call(token, 'GET', '/keys')).body.keys).toHaveLength(1);
+    const { body } = await call(BOOTSTRAP, 'GET', '/workspaces');
+    expect(body.workspaces.map(({ id }: { id: string }) => id)).not.toContain('twice');
+  });
+});
+
+describe('an API key in the connect frame of a loopback gateway without a token', () => {
+  const connectWith = async (token: string) => {
+    const client = await connectClient(`ws://127.0.0.1:${gateways[0]!.port}/ws`);
+    client.sendRaw(JSON.stringify({ id: 'c', method: 'connect', params: { token } }));
+    return client;
+  };
+
+  it('decides what the connection may do, and its revocation closes the socket', async () => {
+    const { body } = await call(BOOTSTRAP, 'POST', '/keys', { name: 'frame', role: 'viewer' });
+    const client = await connectWith(body.token);
+    client.sendRaw(JSON.stringify({ id: 2, method: 'agent.spawn', params: { name: 'Ada' } }));
+    const refused = await client.waitFor('the refusal', ({ id }) => id === 2);
+    expect(refused.error).toMatchObject({ code: -32003, data: { permission: 'agents:write' } });
+    expect(client.received.filter(({ type }) => type === 'session.ack')).toHaveLength(1);
+    expect(client.received.find(({ id }) => id === 'c')?.result).toEqual({ connectionId: expect.any(String) });
+    await call(BOOTSTRAP, 'DELETE', `/keys/${body.id}`);
+    expect(await client.closed).toBe(4403);
+  });
+
+  it('closes the connection with 4401 if it is wrong, and other credentials are ignored', async () => {
+    const wrong = await connectWith(`ak_${'a'.repeat(16)}_${'b'.repeat(43)}`);
+    expect(await wrong.closed).toBe(4401);
+    const other = await connectWith('sk-some-key');
+    expect(await other.call('ping')).toBe('pong');
+    await other.close();
+  });
 });

@@ -52,10 +52,10 @@ export class WorkspacesController {
 
   @HandleRoute(WORKSPACE_ROUTES.createWorkspace)
   create(
-    { body }: RouteInput<Workspaces['createWorkspace']>,
+    { body, idempotencyKey }: RouteInput<Workspaces['createWorkspace']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<IssuedWorkspace> {
-    return this.workspaces.create(principal, body.id, body.name ?? body.id);
+    return this.workspaces.create(principal, body.id, body.name ?? body.id, idempotencyKey);
   }
 
   @HandleRoute(WORKSPACE_ROUTES.listWorkspaces)

@@ -2,7 +2,9 @@ import type { Principal } from '@antiphon/contracts/identity';
 import type { IssuedWorkspace, WorkspaceView } from '@antiphon/contracts/keys';
 import { conflict, type Clock } from '@antiphon/kernel';
 import { inWorkspace, type OperationalClient, type WorkspaceRow } from '@antiphon/prisma-client';
+import { keyIdForRequest } from './api-key-text.js';
 import type { IdentityLog } from './identity-log.js';
+import { createKeyLookup } from './key-lookup.js';
 import { UNFINISHED_MS, type KeyRegistry } from './key-registry.js';
 import { assertAdministersInstallation } from './key-rights.js';
 
@@ -25,25 +27,38 @@ const viewOf = ({ workspace, name, createdBy, createdAt }: WorkspaceRow): Worksp
   createdAt: createdAt.toISOString(),
 });
 
+const reused = () =>
+  conflict('LOG.IDEMPOTENCY_CONFLICT', 'this idempotency key was used for another workspace');
+
 /** Creates and lists workspaces. Only callers of the workspace `default` see others. */
 export class WorkspaceRegistry {
   constructor(private readonly options: WorkspaceRegistryOptions) {}
 
   /**
-   * Creates a workspace and its first admin key. Throws `GATEWAY.FORBIDDEN`,
-   * `GATEWAY.WORKSPACE_EXISTS`.
+   * Creates a workspace and its first admin key. With an idempotency key, a repeat returns the same
+   * workspace and key, without the key's secret. Throws `GATEWAY.FORBIDDEN`,
+   * `GATEWAY.WORKSPACE_EXISTS`, `LOG.IDEMPOTENCY_CONFLICT`.
    */
-  async create(caller: Principal, id: string, name: string): Promise<IssuedWorkspace> {
+  async create(
+    caller: Principal,
+    id: string,
+    name: string,
+    idempotencyKey?: string,
+  ): Promise<IssuedWorkspace> {
     assertAdministersInstallation(caller, 'workspaces:manage');
-    const row = await this.#insert(caller, id, name);
+    // A header has no line break, so that no request for a key has the same text.
+    const keyRequest = idempotencyKey === undefined ? undefined : `workspace\n${idempotencyKey}`;
+    const row = await this.#insert(caller, id, name, keyRequest);
     const view = viewOf(row);
-    const { name: stored, createdBy, createdAt } = view;
-    await this.options.log.appendWorkspace(id, { workspaceId: id, name: stored, createdBy, createdAt });
-    await inWorkspace(this.options.prisma, id, ({ workspace }) =>
-      workspace.update({ where: { workspace: id }, data: { status: 'active' } }),
-    );
-    const key = await this.options.keys.create(caller, { name: 'first admin', role: 'admin', workspace: id });
-    return { ...view, key };
+    if (row.status === 'pending') {
+      const { name: stored, createdBy, createdAt } = view;
+      await this.options.log.appendWorkspace(id, { workspaceId: id, name: stored, createdBy, createdAt });
+      await inWorkspace(this.options.prisma, id, ({ workspace }) =>
+        workspace.update({ where: { workspace: id }, data: { status: 'active' } }),
+      );
+    }
+    const first = { name: 'first admin', role: 'admin', workspace: id } as const;
+    return { ...view, key: await this.options.keys.create(caller, first, keyRequest) };
   }
 
   /** Returns a page of the workspaces that the caller may see, by id. */
@@ -65,17 +80,41 @@ export class WorkspaceRegistry {
     });
   }
 
-  #insert({ caller, workspace: own }: Principal, id: string, name: string): Promise<WorkspaceRow> {
+  async #insert(
+    caller: Principal,
+    id: string,
+    name: string,
+    keyRequest: string | undefined,
+  ): Promise<WorkspaceRow> {
     const now = new Date(this.options.clock.now());
-    const data = { workspace: id, name, status: 'pending', createdBy: caller, createdAt: now };
-    return inWorkspace(this.options.prisma, own, async ({ workspace }) => {
+    const isRepeat = keyRequest !== undefined && (await this.#isRepeat(caller, id, keyRequest));
+    const data = { workspace: id, name, status: 'pending', createdBy: caller.caller, createdAt: now };
+    return inWorkspace(this.options.prisma, caller.workspace, async ({ workspace }) => {
       const known = await workspace.findUnique({ where: { workspace: id } });
       if (known === null) return workspace.create({ data });
+      if (isRepeat && known.name === name) return known;
+      if (isRepeat) throw reused();
       const isUnfinished =
         known.status === 'pending' && now.getTime() - known.createdAt.getTime() > UNFINISHED_MS;
       if (!isUnfinished) throw conflict('GATEWAY.WORKSPACE_EXISTS', `there is a workspace ${id} already`);
       // Its fact may be in the log, so the row keeps what the fact says.
       return known;
+    });
+  }
+
+  /**
+   * Returns true if an earlier request of the idempotency key created the workspace, or created it
+   * without its key before a crash. Throws if the request created another workspace.
+   */
+  async #isRepeat({ workspace, caller }: Principal, id: string, keyRequest: string): Promise<boolean> {
+    const { prisma } = this.options;
+    const [key] = await createKeyLookup(prisma)([keyIdForRequest(workspace, caller, keyRequest)]);
+    if (key !== undefined && key.workspace !== id) throw reused();
+    if (key !== undefined) return true;
+    return inWorkspace(prisma, id, async (tables) => {
+      const where = { workspace: id, status: 'active', createdBy: caller };
+      if ((await tables.workspace.count({ where })) === 0) return false;
+      return (await tables.apiKey.count({ where: { workspace: id } })) === 0;
     });
   }
 }

@@ -6,6 +6,7 @@ import type { Logger } from '@antiphon/observability';
 import type { RawData, WebSocket } from 'ws';
 import { z } from 'zod';
 import type { Authenticator } from '../access/authenticator.js';
+import { isApiKey } from '../identity/api-key-text.js';
 import type { ClientConnection } from './client-connection.js';
 
 /** First frame of a client that has to authenticate. Extra fields are ignored and grant nothing. */
@@ -29,9 +30,11 @@ export interface AuthenticationOptions {
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
   /** Principal of the upgrade; null if the client has to authenticate by its first frame. */
   readonly principal: Principal | null;
+  /** True if the principal needed no credential, so that an API key of the first frame replaces it. */
+  readonly isLocal?: boolean;
   readonly capabilities: readonly string[];
   readonly logger: Logger;
-  /** Called once after authentication. Returns the receiver of all further messages. */
+  /** Called after authentication, and again for an API key of a local client. Returns the receiver of all further messages. */
   readonly onReady: (principal: Principal) => Receive;
 }
 
@@ -54,10 +57,14 @@ class SocketAuthentication {
   #receive: Receive | null = null;
   /** Messages that arrived while the credential is checked; null before. */
   #held: Buffer[] | null = null;
+  #isAcknowledged = false;
+  /** True until the first message of a client that needed no credential. */
+  #mayNameKey: boolean;
 
   constructor(options: AuthenticationOptions) {
-    const { socket, principal } = options;
+    const { socket, principal, isLocal = false } = options;
     this.#options = options;
+    this.#mayNameKey = isLocal;
     this.#deadline = setTimeout(() => this.#refuse('no connect frame came in time'), LIMITS.connectMs);
     socket.once('close', () => clearTimeout(this.#deadline));
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
@@ -70,9 +77,18 @@ class SocketAuthentication {
     if (socket.readyState !== socket.OPEN) return;
     if (isBinary) return connection.close(1003, 'text frames only');
     const bytes = toBuffer(data);
+    if (this.#mayNameKey && this.#namesKey(bytes)) this.#receive = null;
+    this.#mayNameKey = false;
     if (this.#receive) this.#receive(bytes.toString('utf8'), bytes.length);
     else if (this.#held) this.#held.push(bytes);
     else void this.#connect(bytes.toString('utf8'));
+  }
+
+  /** Returns true for a first frame with an API key, whose rights replace those of a local client. */
+  #namesKey(bytes: Buffer): boolean {
+    if (bytes.length > LIMITS.connectBytes) return false;
+    const token = parseConnect(bytes.toString('utf8'))?.params.token;
+    return token !== undefined && isApiKey(token);
   }
 
   async #connect(text: string): Promise<void> {
@@ -113,12 +129,14 @@ class SocketAuthentication {
   #accept(principal: Principal): void {
     const { connection, capabilities, onReady } = this.#options;
     clearTimeout(this.#deadline);
-    connection.send({
-      type: 'session.ack',
-      protocol: PROTOCOL_VERSION,
-      capabilities: [...capabilities],
-      connectionId: connection.connectionId,
-    });
+    if (!this.#isAcknowledged)
+      connection.send({
+        type: 'session.ack',
+        protocol: PROTOCOL_VERSION,
+        capabilities: [...capabilities],
+        connectionId: connection.connectionId,
+      });
+    this.#isAcknowledged = true;
     this.#receive = onReady(principal);
   }
 

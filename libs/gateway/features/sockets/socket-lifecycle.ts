@@ -80,7 +80,9 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
       this.engineStatus.subscribe(connection);
       return (text: string, bytes: number) => session.receive(text, bytes);
     };
-    authenticateSocket({ socket, connection, authenticator, principal, capabilities, logger, onReady });
+    const isLocal = principal !== null && principal === authenticator.local;
+    const options = { socket, connection, authenticator, principal, isLocal, capabilities, logger };
+    authenticateSocket({ ...options, onReady });
   }
 
   /** Closes the socket once its key is revoked or expires. A peer that does not answer is cut off. */
