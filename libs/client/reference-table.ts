@@ -55,7 +55,7 @@ export const ROUTES: Readonly<Record<RouteName, RouteFacts>> = {
   listKeys: { method: 'get', path: '/api/v1/keys' },
   revokeKey: { method: 'delete', path: '/api/v1/keys/{id}' },
   rotateKey: { method: 'post', path: '/api/v1/keys/{id}/rotate' },
-  createWorkspace: { method: 'post', path: '/api/v1/workspaces' },
+  createWorkspace: { method: 'post', path: '/api/v1/workspaces', idempotent: true },
   listWorkspaces: { method: 'get', path: '/api/v1/workspaces' },
   listCredentials: { method: 'get', path: '/api/v1/credentials' },
   setCredential: { method: 'put', path: '/api/v1/credentials/{provider}' },

@@ -214,7 +214,9 @@ describe('an API key in the connect frame of a loopback gateway without a token'
     const refused = await client.waitFor('the refusal', ({ id }) => id === 2);
     expect(refused.error).toMatchObject({ code: -32003, data: { permission: 'agents:write' } });
     expect(client.received.filter(({ type }) => type === 'session.ack')).toHaveLength(1);
-    expect(client.received.find(({ id }) => id === 'c')?.result).toEqual({ connectionId: expect.any(String) });
+    expect(client.received.find(({ id }) => id === 'c')?.result).toEqual({
+      connectionId: expect.any(String),
+    });
     await call(BOOTSTRAP, 'DELETE', `/keys/${body.id}`);
     expect(await client.closed).toBe(4403);
   });
