@@ -77,6 +77,8 @@ export const METHODS: Readonly<Record<MethodName, MethodFacts>> = {
   'approval.answer': {},
   'approval.list': { reads: true },
   'approval.get': { reads: true },
+  'events.subscribe': { reads: true },
+  'events.unsubscribe': { reads: true },
   'agent.spawn': { keyed: true },
   'agent.list': { reads: true },
   'agent.status': { reads: true },

@@ -27,27 +27,40 @@ const PageLimit = z.coerce.number().int().min(1).max(200).default(50).describe('
 /** Query of every list that pages by a cursor. */
 export const PageQuery = z.strictObject({ limit: PageLimit, cursor: Cursor });
 
-/** Query of `GET /api/v1/events`. */
-export const EventsQuery = z.strictObject({
+const Stream = z
+  .string()
+  .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
+  .describe('Event stream, such as `session-<id>` or `run-<id>`.');
+
+/** Filters of events. They combine with AND. */
+export const EventFilter = z.strictObject({
   type: z
     .string()
     .regex(/^[A-Za-z]{1,100}$/, 'must be the name of an event type')
     .optional()
     .describe('Event type, such as `TurnFailed`.'),
-  agent: AgentId.optional().describe(
-    'Only events of sessions of this agent, and of runs with a task of this agent.',
-  ),
-  stream: z
+  category: z
     .string()
-    .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
+    .regex(/^[a-z]{1,20}$/, 'must be a category of events')
     .optional()
-    .describe('Event stream, such as `session-<id>` or `run-<id>`.'),
+    .describe('Category of the event stream, such as `session` or `agent`.'),
+  agent: AgentId.optional().describe(
+    'Only events of this agent and its sessions, and of runs and queued tasks that it works on.',
+  ),
+  run: z.uuid().optional().describe('Only events of this run.'),
+  session: z.uuid().optional().describe('Only events of this session.'),
+  stream: Stream.optional(),
   severity: z
     .enum(['info', 'warning', 'error'])
     .optional()
     .describe(
       '`error`: failures of turns, tool calls, tasks and runs. `warning`: aborts, cancellations, corrections.',
     ),
+});
+export type EventFilter = z.infer<typeof EventFilter>;
+
+/** Query of `GET /api/v1/events`. */
+export const EventsQuery = EventFilter.extend({
   since: z.iso.datetime({ offset: true }).optional().describe('Only events recorded at this time or later.'),
   until: z.iso.datetime({ offset: true }).optional().describe('Only events recorded before this time.'),
   limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Maximum number of events.'),

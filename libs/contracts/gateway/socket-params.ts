@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EventFilter } from './http-bodies.js';
 import { AgentId, IdempotencyKey, MessageContent, forkSession } from '../agent/requests.js';
 
 /** Version of the WebSocket protocol, sent in `session.ack`. */
@@ -113,6 +114,22 @@ export const SessionResumeParams = z.strictObject({
 export const SessionCancelParams = z.strictObject({
   sessionId: SessionId,
   turnId: z.uuid().optional().describe('Turn to cancel. Default: the open turn and every queued one.'),
+});
+
+/** Position from which a subscription begins. */
+const From = z
+  .string()
+  .max(200)
+  .optional()
+  .describe(
+    'Cursor of the last frame that the client has, or `start` for the beginning of the log. Default: only new events.',
+  );
+export const EventsSubscribeParams = z.strictObject({ filter: EventFilter.optional(), from: From });
+export type EventsSubscribeParams = z.infer<typeof EventsSubscribeParams>;
+/** Query of the upgrade of `/ws/events`. */
+export const EventsSocketQuery = EventFilter.extend({ from: From });
+export const EventsUnsubscribeParams = z.strictObject({
+  subscription: z.union([z.string().max(200), NumericId]).describe('Id of the request `events.subscribe`.'),
 });
 
 /**

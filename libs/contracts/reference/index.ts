@@ -16,7 +16,7 @@ export { MESSAGE_ROUTES } from './message-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
-export { STREAM_FRAMES } from './stream-frames.js';
+export { EVENT_FRAMES, STREAM_FRAMES } from './stream-frames.js';
 export type { StreamFrameData, StreamFrameKind } from './stream-frames.js';
 export { TASK_ROUTES } from './task-routes.js';
 export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';

@@ -9,6 +9,8 @@ import {
   ApprovalsQuery,
   ChatSendParams,
   ConnectParams,
+  EventsSubscribeParams,
+  EventsUnsubscribeParams,
   SessionCancelParams,
   SessionForkParams,
   SessionNewParams,
@@ -33,9 +35,9 @@ export interface SocketMethod {
   readonly params: z.ZodType;
   /**
    * Schema of the result. `stream`: the request gets stream frames up to `done` instead of a
-   * result.
+   * result. `events`: it gets `EVENT_FRAMES` until the subscription ends.
    */
-  readonly answer: z.ZodType | 'stream';
+  readonly answer: z.ZodType | 'stream' | 'events';
   /** Values that the reference shows. `result` is absent for a stream. */
   readonly example: { readonly params: unknown; readonly result?: unknown };
 }
@@ -153,6 +155,31 @@ const APPROVALS = [
   },
 ] as const satisfies readonly SocketMethod[];
 
+const EVENTS = [
+  {
+    name: 'events.subscribe',
+    access: 'events:read',
+    summary: 'Subscribe to events',
+    description:
+      'Streams the events of the workspace under the id of the request, each once and in the order of the log: first those ' +
+      'after `from`, then new ones as they are appended. It works on any gateway. A client that passes the cursor of its last ' +
+      'frame misses none. Archived events are left out. A connection has at most 100 subscriptions. Errors: -32602 for an invalid ' +
+      'cursor, -32009 if the log was restored since the cursor was issued, -32029 over 100 subscriptions.',
+    params: EventsSubscribeParams,
+    answer: 'events',
+    example: { params: { filter: { severity: 'error' }, from: 'cDEwMjRlMQ' } },
+  },
+  {
+    name: 'events.unsubscribe',
+    access: 'events:read',
+    summary: 'End a subscription',
+    description: 'Ends a subscription of this connection. No frame of it follows the response.',
+    params: EventsUnsubscribeParams,
+    answer: z.object({ unsubscribed: z.boolean().describe('False if there is no such subscription.') }),
+    example: { params: { subscription: 1 }, result: { unsubscribed: true } },
+  },
+] as const satisfies readonly SocketMethod[];
+
 const CONNECTION = [
   {
     name: 'connect',
@@ -185,7 +212,14 @@ const CONNECTION = [
   },
 ] as const satisfies readonly SocketMethod[];
 
-const METHODS = [...CONNECTION, ...CONVERSATION, ...APPROVALS, ...AGENT_METHODS, ...TASK_METHODS] as const;
+const METHODS = [
+  ...CONNECTION,
+  ...CONVERSATION,
+  ...APPROVALS,
+  ...EVENTS,
+  ...AGENT_METHODS,
+  ...TASK_METHODS,
+] as const;
 
 /** Name of a method of `/ws`. */
 export type SocketMethodName = (typeof METHODS)[number]['name'];

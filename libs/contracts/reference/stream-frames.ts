@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ApproverRole } from '../agent/approval-events.js';
 import type { FrameEvent } from '../agent/frames.js';
-import { APPROVAL, IDS } from './examples.js';
+import { APPROVAL, EVENT, IDS } from './examples.js';
+import { EventView } from './gateway-routes.js';
 
 /** One kind of stream frame: `{"id":1,"event":E,"data":…,"offset":N}`. */
 export interface StreamFrameKind {
@@ -110,3 +111,18 @@ export const STREAM_FRAMES: Readonly<Record<FrameEvent, StreamFrameKind>> &
 export type StreamFrameData = {
   readonly [E in FrameEvent]: z.output<(typeof FRAMES)[E]['data']>;
 };
+
+/** Kinds of frames of a subscription to events: `{"id":1,"event":E,"data":…,"cursor":"…"}`. */
+export const EVENT_FRAMES = {
+  subscribed: {
+    summary: 'First frame of a subscription. `cursor` is where it begins.',
+    data: z.object({}),
+    example: {},
+  },
+  log: { summary: 'One event of the log. `cursor` resumes after it.', data: EventView, example: EVENT },
+  live: {
+    summary: 'Every event of the past is delivered. Sent once.',
+    data: z.object({}),
+    example: {},
+  },
+} as const satisfies Readonly<Record<string, StreamFrameKind>>;

@@ -4,8 +4,8 @@ import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { createRouter, type Router } from '@antiphon/gateway-domain';
 import type { Clock, JsonValue } from '@antiphon/kernel';
-import type { NatsLink, RequestClient } from '@antiphon/messaging';
-import type { Logger } from '@antiphon/observability';
+import { onLogNotification, type NatsLink, type RequestClient } from '@antiphon/messaging';
+import { countError, type Logger } from '@antiphon/observability';
 import {
   CLOCK,
   CONFIG,
@@ -28,13 +28,23 @@ import type { Identities } from './access/identities.port.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
+import { eventMethods } from './events/event-methods.js';
+import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
 import { createVersionReader } from './frames/log-poller.js';
 import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
-import { AUTHENTICATOR, FRAME_LOG, IDENTITIES, METHODS, SESSION_FEEDS, STATUS } from './gateway.ports.js';
+import {
+  AUTHENTICATOR,
+  FRAME_LOG,
+  IDENTITIES,
+  LOG_TAIL,
+  METHODS,
+  SESSION_FEEDS,
+  STATUS,
+} from './gateway.ports.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
-import { EventsController } from './http/events.controller.js';
+import { EventsController } from './events/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
 import { CredentialsController } from './identity/credentials.controller.js';
@@ -49,6 +59,9 @@ import { ClientGateway, GatewayClients } from './sockets/client-gateway.js';
 import { EngineStatusBroadcaster } from './sockets/engine-status-broadcaster.js';
 import { connectionMethods, createMethodTable, type MethodTable } from './sockets/rpc-method.js';
 import { SocketLifecycle } from './sockets/socket-lifecycle.js';
+
+/** Time within which notifications of appends wake the readers of events once, ms. */
+const EVENT_WAKE_MS = 10;
 
 const statusProvider: Provider = {
   provide: STATUS,
@@ -86,7 +99,7 @@ const createRouters = (config: AntiphonConfig): RouterOf => {
 
 const methodsProvider: Provider = {
   provide: METHODS,
-  inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER],
+  inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER, LOG_TAIL],
   useFactory: (
     requests: RequestClient,
     feeds: SessionFeeds,
@@ -94,6 +107,7 @@ const methodsProvider: Provider = {
     readStatus: StatusReader,
     config: AntiphonConfig,
     logger: Logger,
+    log: LogTail,
   ): MethodTable => {
     const routerOf = createRouters(config);
     const sending = { requests, feeds, routerOf, logger };
@@ -107,6 +121,7 @@ const methodsProvider: Provider = {
       ...messageMethods(requests),
       ...taskMethods(requests),
       sessionResume({ feeds, frameLog, logger }),
+      ...eventMethods({ log, logger }),
     ]);
   },
 };
@@ -150,6 +165,16 @@ const methodsProvider: Provider = {
       inject: [NATS, FRAME_LOG, CLOCK],
       useFactory: (nats: NatsLink, log: FrameLog, clock: Clock) =>
         new SessionFeeds(createNatsFrameBus(nats), log, () => clock.now()),
+    },
+    {
+      provide: LOG_TAIL,
+      inject: [DATABASE_POOL, NATS],
+      useFactory: (pool: Pool, nats: NatsLink) =>
+        new LogTail({
+          pool,
+          onAppend: (wake) => onLogNotification(nats, wake, EVENT_WAKE_MS),
+          onError: (error) => countError('frame', error),
+        }),
     },
     statusProvider,
     methodsProvider,

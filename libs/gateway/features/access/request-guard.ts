@@ -11,12 +11,16 @@ import { AUTHENTICATOR } from '../gateway.ports.js';
 import { GatewayClients, SocketAdapter } from '../sockets/client-gateway.js';
 import { accessOfRequest, missingCredential } from './access-guard.js';
 import { bearerToken, type Authenticator } from './authenticator.js';
+import { EVENTS_PATH } from '../events/events-socket.js';
 
 /** Decision on a WebSocket upgrade. */
 export type Admission =
   /** `principal` is null if the client has to authenticate by its first frame. */
   | { readonly status: 101; readonly principal: Principal | null }
   | { readonly status: 401 | 403 | 404 | 429 | 503; readonly reason: string; readonly retryAfter?: number };
+
+/** `/ws/events` is `/ws` with one subscription to events from the beginning. */
+const SOCKET_PATHS: ReadonlySet<string> = new Set(['/ws', EVENTS_PATH]);
 
 const YAML = ['application/yaml', 'application/x-yaml', 'text/yaml'];
 
@@ -38,7 +42,7 @@ export const admitUpgrade = async (
   { url = '', headers, socket }: IncomingMessage,
   authenticator: Authenticator,
 ): Promise<Admission> => {
-  if (url.split('?', 1)[0] !== '/ws')
+  if (!SOCKET_PATHS.has(url.split('?', 1)[0] ?? ''))
     return { status: 404, reason: `no WebSocket at this path; connect to /ws` };
   const verdict = judgeHeaders(headers, authenticator);
   if (!verdict.allowed) return { status: 403, reason: verdict.reason };

@@ -1,5 +1,5 @@
 import { EngineStatusChange } from '@antiphon/contracts/gateway';
-import { SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
+import { EVENT_FRAMES, SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
 import type { SocketMethod } from '@antiphon/contracts/reference';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import { jsonSchemaOf } from './json-schema.js';
@@ -43,6 +43,31 @@ const frameExamples = (): JsonObject[] =>
     payload: { id: 1, event, data: example as JsonValue, offset: 2 ** 20 + i },
   }));
 
+const CURSOR = 'cDEwMjRlMQ';
+
+const eventExamples = (): JsonObject[] =>
+  Object.entries(EVENT_FRAMES).map(([event, { summary, example }]) => ({
+    name: event,
+    summary,
+    payload: { id: 1, event, data: example as JsonValue, cursor: CURSOR },
+  }));
+
+const eventFrame = (): JsonObject => ({
+  description: 'A frame of a subscription to events. `data` depends on `event`.',
+  oneOf: Object.entries(EVENT_FRAMES).map(([event, { summary, data }]) => ({
+    type: 'object',
+    title: event,
+    description: summary,
+    required: ['id', 'event', 'data', 'cursor'],
+    properties: {
+      id: ID,
+      event: { const: event },
+      data: jsonSchemaOf(data, 'output'),
+      cursor: { type: 'string', description: 'Pass the last one as `from` to resume.' },
+    },
+  })),
+});
+
 const responseMessage = ({ name, answer, example }: SocketMethod): JsonObject => {
   const title = `${name} response`;
   if (answer === 'stream')
@@ -52,6 +77,14 @@ const responseMessage = ({ name, answer, example }: SocketMethod): JsonObject =>
       summary: 'Stream frames, up to `done`.',
       payload: ref('#/components/schemas/StreamFrame'),
       examples: frameExamples(),
+    };
+  if (answer === 'events')
+    return {
+      name: title,
+      title,
+      summary: 'Frames of events, until the subscription ends.',
+      payload: ref('#/components/schemas/EventFrame'),
+      examples: eventExamples(),
     };
   return {
     name: title,
@@ -188,5 +221,5 @@ export const asyncApiDocument = (version: string, host = '127.0.0.1'): JsonObjec
       messages: [messageRef('engine_news')],
     },
   },
-  components: { schemas: { StreamFrame: streamFrame(), Error: ERROR } },
+  components: { schemas: { StreamFrame: streamFrame(), EventFrame: eventFrame(), Error: ERROR } },
 });

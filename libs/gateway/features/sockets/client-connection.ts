@@ -61,6 +61,11 @@ export class ClientConnection {
     );
   }
 
+  /** Sends a text. `resumeFrom` tells a client that is closed for being slow where to go on. */
+  sendText(text: () => string, resumeFrom: () => string): void {
+    this.#outbox.send(text, resumeFrom);
+  }
+
   /** Sends the result of a request. */
   respond(id: RequestId, result: JsonValue): void {
     this.send({ id: id ?? null, result });
@@ -154,6 +159,11 @@ export class ClientConnection {
    */
   waitForRoom(sessionId: string): Promise<void> | undefined {
     return this.#outbox.waitForRoom(() => `session ${sessionId} after ${this.#offsets.get(sessionId) ?? 0}`);
+  }
+
+  /** Returns the same as `waitForRoom`, with the text of the close reason. */
+  waitForRoomToSend(resumeFrom: () => string): Promise<void> | undefined {
+    return this.#outbox.waitForRoom(resumeFrom);
   }
 
   close(code: number, reason: string): void {

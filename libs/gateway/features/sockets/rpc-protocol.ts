@@ -1,4 +1,5 @@
 import { LIMITS, RPC, RpcRequest } from '@antiphon/contracts/gateway';
+import { fromTyped } from './typed-frames.js';
 import {
   FORBIDDEN_KEYS,
   isAppError,
@@ -19,6 +20,8 @@ export interface RpcFault {
   readonly code: number;
   readonly message: string;
   readonly id: RpcRequest['id'];
+  /** True for the answer to a typed frame, which has the type `error`. */
+  readonly isTyped?: boolean;
 }
 export type ParsedFrame =
   | {
@@ -57,7 +60,12 @@ const toRequest = (value: JsonValue): RpcRequest | RpcFault => {
   const id = idOf(value);
   if (hasForbiddenKey(value))
     return { code: RPC.invalidParams, message: 'the key "__proto__" is not allowed', id };
-  const parsed = RpcRequest.safeParse(value);
+  const request = fromTyped(value);
+  if (request === undefined) {
+    const message = 'no method of this type: the reference lists the methods';
+    return { code: RPC.methodNotFound, message, id, isTyped: true };
+  }
+  const parsed = RpcRequest.safeParse(request);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const where = issue?.path.join('.') || 'the request';

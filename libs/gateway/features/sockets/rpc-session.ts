@@ -120,13 +120,13 @@ export class RpcSession {
     this.#refuse({ code: RPC.invalidRequest, message, id: null }, requestId);
   }
 
-  #refuse({ code, message, id }: RpcFault, requestId: string): void {
+  #refuse({ code, message, id, isTyped = false }: RpcFault, requestId: string): void {
     const { connection, logger } = this.#options;
     const { connectionId } = connection;
     countFailure('frame', 'invalid', String(code));
     logger.info({ requestId, connectionId, code, reason: message }, 'frame refused');
     const error: JsonValue = { code, message, data: { requestId } };
-    connection.send({ id: id ?? null, error });
+    connection.send({ ...(isTyped ? { type: 'error' } : {}), id: id ?? null, error });
   }
 
   #fail({ id, method }: RpcRequest, error: unknown, requestId: string): void {

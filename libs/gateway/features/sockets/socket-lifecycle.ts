@@ -8,6 +8,7 @@ import { IDS, LOGGER } from '@antiphon/service-host';
 import type { WebSocket } from 'ws';
 import type { Authenticator } from '../access/authenticator.js';
 import type { Identities } from '../access/identities.port.js';
+import { subscribeRequest } from '../events/events-socket.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
 import { AUTHENTICATOR, IDENTITIES, SESSION_FEEDS } from '../gateway.ports.js';
 import { authenticateSocket } from './authenticate-socket.js';
@@ -78,6 +79,8 @@ export class SocketLifecycle implements OnApplicationBootstrap, OnModuleDestroy 
       });
       this.closeWithCredential(socket, connection, authenticated);
       this.engineStatus.subscribe(connection);
+      const first = subscribeRequest(peer.url);
+      if (first !== undefined) session.receive(first, Buffer.byteLength(first));
       return (text: string, bytes: number) => session.receive(text, bytes);
     };
     const isLocal = principal !== null && principal === authenticator.local;

@@ -32,6 +32,8 @@ export interface SocketPeer {
   readonly principal: Principal | null;
   /** Lifts the limits of an unauthenticated socket. Called once the client is authenticated. */
   readonly onAuthenticated: () => void;
+  /** Path and query of the upgrade. */
+  readonly url: string;
   /** W3C trace context of the upgrade. */
   readonly traceparent: string | undefined;
 }
@@ -204,6 +206,7 @@ class SocketServer {
     onSocket(accepted, {
       address,
       principal,
+      url: request.url ?? '',
       onAuthenticated: principal
         ? () => undefined
         : limitUntilAuthenticated(accepted, wire, this.#slots.add(addressGroup(address))),

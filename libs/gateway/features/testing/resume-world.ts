@@ -12,11 +12,20 @@ import { createPool } from '@antiphon/database';
 import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { connectNats, ensureStream, openJetStreamManager, STREAMS } from '@antiphon/messaging';
+import {
+  connectNats,
+  createLogNotifier,
+  ensureStream,
+  onLogNotification,
+  openJetStreamManager,
+  STREAMS,
+} from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
+import { eventMethods } from '../events/event-methods.js';
+import { LogTail } from '../events/log-tail.js';
 import { FrameLog } from '../frames/frame-log.js';
 import { createNatsFrameBus } from '../frames/nats-frame-bus.js';
 import { SessionFeeds } from '../frames/session-feeds.js';
@@ -24,13 +33,13 @@ import { sessionResume } from '../sessions/resume-session.js';
 import { authenticateSocket } from '../sockets/authenticate-socket.js';
 import { ClientConnection, createSharedOutput } from '../sockets/client-connection.js';
 import type { SendLimits } from '../sockets/outbox.js';
-import { createMethodTable } from '../sockets/rpc-method.js';
+import { createMethodTable, type RpcMethod } from '../sockets/rpc-method.js';
 import { RpcSession } from '../sockets/rpc-session.js';
 import { attachSocketServer } from '../sockets/socket-server.js';
 
 const WORKSPACE = 'default';
 
-/** Sockets of one gateway that serves only `session.resume`. */
+/** Sockets of one gateway that serves `session.resume` and the subscriptions to events. */
 export interface ResumeGateway {
   readonly wsUrl: string;
   /** Returns the number of reads of event streams so far. */
@@ -73,9 +82,9 @@ const newEvent = ({ type, schemaVersion, data }: SessionEvent) => ({
  */
 export const createResumeWorld = async (database: WorldDatabase, natsUrl: string): Promise<ResumeWorld> => {
   const ends: (() => unknown)[] = [() => database.drop()];
-  const storeFor = (role: 'agent' | 'gateway') => {
+  const storeFor = (role: 'agent' | 'gateway', onAppended?: () => void) => {
     const pool = createPool({ url: database.urlFor(role), applicationName: 'resume-spec', max: 6 });
-    const store = createPostgresEventStore(pool, {});
+    const store = createPostgresEventStore(pool, onAppended ? { onAppended } : {});
     ends.push(async () => (await store.close(), await pool.end()));
     return { store, pool };
   };
@@ -84,13 +93,13 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     ends.push(() => connected.drain());
     return connected;
   };
-  const { store: log, pool } = storeFor('agent');
   const nats = await link('agent');
+  const { store: log, pool } = storeFor('agent', createLogNotifier(nats));
   const manager = await openJetStreamManager(nats.connection);
   await ensureStream(manager, STREAMS.LIVE);
   let sent = 0;
 
-  const listen = async (resumed: ReturnType<typeof sessionResume>, limits?: SendLimits) => {
+  const listen = async (served: readonly RpcMethod[], limits?: SendLimits) => {
     const http = createServer();
     const shared = createSharedOutput(limits);
     const authenticator = new Authenticator({
@@ -107,7 +116,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         const identity = { connectionId: randomUUID(), address };
         const connection = new ClientConnection(socket, identity, shared, silentLogger);
         const who = { principal: LOCAL_OPERATOR, limits: authenticator.limits, traceparent: undefined };
-        const methods = createMethodTable([resumed]);
+        const methods = createMethodTable(served);
         const session = new RpcSession({ connection, methods, ...who, ...common });
         const onReady = () => (text: string, bytes: number) => session.receive(text, bytes);
         const logger = silentLogger;
@@ -153,7 +162,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     },
     purgeLive: async () => void (await manager.streams.purge('LIVE')),
     startGateway: async (limits, url) => {
-      const { store } = storeFor('gateway');
+      const { store, pool: gatewayPool } = storeFor('gateway');
       let reads = 0;
       const counted: Pick<EventStore, 'readStreamPage' | 'streamVersion'> = {
         readStreamPage: (...args) => (reads++, store.readStreamPage(...args)),
@@ -163,8 +172,15 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       const bus = createNatsFrameBus(await link('gateway', url));
       const feeds = new SessionFeeds(bus, frameLog, () => systemClock.now());
       ends.push(() => feeds.close());
+      const log = new LogTail({
+        pool: gatewayPool,
+        onAppend: (wake) => onLogNotification(nats, wake, 10),
+        onError: () => undefined,
+      });
+      ends.push(() => log.close());
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger });
-      return { ...(await listen(resumed, limits)), reads: () => reads };
+      const methods = [resumed, ...eventMethods({ log, logger: silentLogger })];
+      return { ...(await listen(methods, limits)), reads: () => reads };
     },
     close: async () => {
       for (const end of ends.reverse()) await end();

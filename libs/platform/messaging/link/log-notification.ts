@@ -46,16 +46,20 @@ const subscribe = (connection: NatsConnection, onNotification: () => void): (() 
 };
 
 /**
- * Calls `wake` soon after a notification, once for several close together. Returns an unsubscribe
- * function.
+ * Calls `wake` soon after a notification, once for several within `debounceMs`. Returns an
+ * unsubscribe function.
  */
-export const onLogNotification = (link: NatsLink, wake: () => void): (() => void) => {
+export const onLogNotification = (
+  link: NatsLink,
+  wake: () => void,
+  debounceMs = WAKE_DEBOUNCE_MS,
+): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   const fire = (): void => {
     timer = undefined;
     wake();
   };
-  const unsubscribe = subscribe(link.connection, () => void (timer ??= setTimeout(fire, WAKE_DEBOUNCE_MS)));
+  const unsubscribe = subscribe(link.connection, () => void (timer ??= setTimeout(fire, debounceMs)));
   return () => {
     clearTimeout(timer);
     unsubscribe();

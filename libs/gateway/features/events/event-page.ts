@@ -1,9 +1,9 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
 import { decodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
-import { TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
 import { invalid } from '@antiphon/kernel';
 import type { Pool } from 'pg';
+import { addEventFilter, createConditions, namedStreams } from './event-filter.js';
 
 /** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
 const PAGE_BYTES = 4 * 1024 * 1024;
@@ -42,6 +42,14 @@ export interface EventPageRow {
   readonly bytes: number;
 }
 
+/** Bounds of a page. */
+export interface EventPageBounds {
+  /** Last position to search. Default: the end of the log. */
+  readonly upTo?: number;
+  /** Maximum size of the data and metadata of the page as JSON, bytes. */
+  readonly maxBytes?: number;
+}
+
 export interface EventRows {
   readonly rows: readonly EventPageRow[];
   /** Position after which the next page begins; null if no event follows. */
@@ -65,27 +73,6 @@ interface Statement {
   readonly values: unknown[];
 }
 
-/** Collects the conditions of a statement. Every value is a bound parameter. */
-const createFilter = () => {
-  const conditions: string[] = [];
-  const values: unknown[] = [];
-  return {
-    conditions,
-    values,
-    add: (condition: (parameter: string) => string, value: unknown) => {
-      values.push(value);
-      conditions.push(condition(`$${values.length}`));
-    },
-  };
-};
-type Filter = ReturnType<typeof createFilter>;
-
-const addSeverity = ({ add }: Filter, severity: EventsQuery['severity']): void => {
-  const { error, warning } = TYPES_BY_SEVERITY;
-  if (severity === 'info') add((p) => `type <> all(${p})`, [...error, ...warning]);
-  else if (severity !== undefined) add((p) => `type = any(${p})`, [...TYPES_BY_SEVERITY[severity]]);
-};
-
 /**
  * Returns the statement of matching positions, in order. A compressed value counts as the largest
  * that it may be; its exact size would need all of it.
@@ -97,17 +84,14 @@ export const positionsSql = (
   limit: number,
   streams: readonly string[] | null = null,
 ): Statement => {
-  const filter = createFilter();
-  const { add, conditions, values } = filter;
+  const target = createConditions();
+  const { add, conditions, values } = target;
   add((p) => `workspace = ${p}`, workspace);
-  if (query.type !== undefined) add((p) => `type = ${p}`, query.type);
-  if (query.stream !== undefined) add((p) => `stream_id = ${p}`, query.stream);
-  if (streams) add((p) => `stream_id = any(${p})`, streams);
+  addEventFilter(target, query, streams);
   if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
   if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
   add((p) => `position > ${p}`, after);
   if (upTo !== null) add((p) => `position <= ${p}`, upTo);
-  addSeverity(filter, query.severity);
   const size = (column: string): string =>
     `case when pg_column_compression(${column}) is null then 1 else ${MAX_RATIO} end * pg_column_size(${column})`;
   return {
@@ -123,17 +107,20 @@ export const FIRST_AT_SQL = `select min(position) as position from
 const NEXT_SQL = `select position, recorded_at from events where workspace = $1 and position > $2 order by position limit 1`;
 const STREAMS_SQL = `select distinct stream_id from events where workspace = $1 and position > $2 and position <= $3`;
 // The first event of a session names its agent. A run names the agent of each task that starts.
+// A queued task names its agent when it is queued for one, and when one claims it.
 const OF_AGENT_SQL = `select stream_id from events where workspace = $1 and stream_id = any ($2) and stream_version = 1
     and type = 'SessionStarted' and data->>'agentId' = $4
   union select stream_id from events where workspace = $1 and stream_id = any ($3)
-    and type = 'TaskStarted' and data->>'agentId' = $4`;
+    and type in ('TaskStarted', 'TaskQueued', 'TaskAssigned') and data->>'agentId' = $4`;
 const ROWS_SQL = `select position, category, stream_id, stream_version, event_id, type, schema_version, data, metadata,
     recorded_at, hash, octet_length(data::text) + octet_length(metadata::text) as bytes
   from events where position = any ($1) order by position`;
 
 /** Returns true if an index finds the events of a query in the order of the log. */
-const hasIndex = ({ type, stream, severity, agent }: EventsQuery): boolean => {
-  if (stream !== undefined || agent !== undefined) return stream !== undefined;
+const hasIndex = (query: EventsQuery): boolean => {
+  const { type, severity, agent } = query;
+  if (namedStreams(query).length > 0) return true;
+  if (agent !== undefined) return false;
   const isRare = severity === 'error' || severity === 'warning';
   return isRare || (type !== undefined && !FREQUENT_TYPES.has(type));
 };
@@ -151,12 +138,16 @@ class EventSearch {
   readonly #workspace: string;
   readonly #query: EventsQuery;
   readonly #endsAt: number;
+  readonly #upTo: number | null;
+  readonly #maxBytes: number;
 
-  constructor(pool: Pool, workspace: string, query: EventsQuery, now: number) {
+  constructor(pool: Pool, workspace: string, query: EventsQuery, now: number, bounds: EventPageBounds) {
     this.#db = inWorkspace(pool, workspace);
     this.#workspace = workspace;
     this.#query = query;
     this.#endsAt = now + SEARCH_MS;
+    this.#upTo = bounds.upTo ?? null;
+    this.#maxBytes = bounds.maxBytes ?? PAGE_BYTES;
   }
 
   async read(now: () => number): Promise<EventRows> {
@@ -174,10 +165,11 @@ class EventSearch {
     const found: Found[] = [];
     let after = await this.#start();
     for (;;) {
-      const range = hasIndex(this.#query) ? { after, upTo: null } : await this.#nextWindow(after);
+      const range = hasIndex(this.#query) ? { after, upTo: this.#upTo } : await this.#nextWindow(after);
       if (!range) return { found, next: null };
       found.push(...(await this.#findIn(range, limit - found.length)));
-      if (range.upTo === null || found.length >= limit) return { found, next: null };
+      if (range.upTo === null || range.upTo === this.#upTo || found.length >= limit)
+        return { found, next: null };
       after = range.upTo;
       // A page by offset counts from the beginning, so that its search cannot go on later.
       if (now() >= this.#endsAt && this.#query.offset === undefined) return { found, next: after };
@@ -217,13 +209,13 @@ class EventSearch {
     if (!next || (until !== undefined && next.recorded_at.getTime() > Date.parse(until) + SKEW_MS))
       return null;
     const begin = Number(next.position) - 1;
-    return { after: begin, upTo: begin + WINDOW };
+    if (begin >= (this.#upTo ?? Infinity)) return null;
+    return { after: begin, upTo: Math.min(begin + WINDOW, this.#upTo ?? Infinity) };
   }
 
   async #findIn(range: Range, limit: number): Promise<Found[]> {
     const { agent } = this.#query;
     const streams = agent === undefined ? null : await this.#streamsOfAgent(agent, range);
-    if (streams?.length === 0) return [];
     const { text, values } = positionsSql(this.#workspace, this.#query, range, limit, streams);
     const { rows } = await this.#db.query<{ position: string; bytes: string }>(text, values);
     return rows.map(({ position, bytes }) => ({ position: Number(position), bytes: Number(bytes) }));
@@ -231,10 +223,11 @@ class EventSearch {
 
   /** Returns the event streams of an agent that have events in a range. */
   async #streamsOfAgent(agent: string, { after, upTo }: Range): Promise<string[]> {
-    const all = this.#query.stream === undefined ? await this.#streamsIn(after, upTo) : [this.#query.stream];
+    const named = namedStreams(this.#query);
+    const all = named.length === 0 ? await this.#streamsIn(after, upTo) : named;
     const sessions = all.filter((stream) => stream.startsWith('session-'));
-    const runs = all.filter((stream) => stream.startsWith('run-'));
-    const values = [this.#workspace, sessions, runs, agent];
+    const others = all.filter((stream) => /^(run|task)-/.test(stream));
+    const values = [this.#workspace, sessions, others, agent];
     const { rows } = await this.#db.query<{ stream_id: string }>(OF_AGENT_SQL, values);
     return rows.map(({ stream_id: stream }) => stream);
   }
@@ -255,7 +248,7 @@ class EventSearch {
       const read = await this.#db.query<EventPageRow>(ROWS_SQL, [chunk]);
       for (const row of read.rows) {
         bytes += row.bytes;
-        if (rows.length > 0 && bytes > PAGE_BYTES) return rows;
+        if (rows.length > 0 && bytes > this.#maxBytes) return rows;
         rows.push(row);
       }
     }
@@ -279,5 +272,10 @@ const takeChunk = (page: readonly Found[], from: number): number[] => {
  * Reads the rows of a page of a workspace's log, oldest first, bounded in number, bytes and search
  * time. Throws `GATEWAY.INVALID_CURSOR`.
  */
-export const readEventRows = (pool: Pool, workspace: string, query: EventsQuery): Promise<EventRows> =>
-  new EventSearch(pool, workspace, query, performance.now()).read(() => performance.now());
+export const readEventRows = (
+  pool: Pool,
+  workspace: string,
+  query: EventsQuery,
+  bounds: EventPageBounds = {},
+): Promise<EventRows> =>
+  new EventSearch(pool, workspace, query, performance.now(), bounds).read(() => performance.now());

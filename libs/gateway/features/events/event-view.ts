@@ -1,19 +1,15 @@
-import { Controller, Inject } from '@nestjs/common';
 import type { EventsQuery } from '@antiphon/contracts/gateway';
-import type { Principal } from '@antiphon/contracts/identity';
 import { encodeCursor, epochOfCursor } from '@antiphon/contracts/log';
-import { GATEWAY_ROUTES, type EventView, type RouteInput } from '@antiphon/contracts/reference';
+import type { EventView } from '@antiphon/contracts/reference';
 import { translateDatabaseError } from '@antiphon/database';
 import { severityOf } from '@antiphon/gateway-domain';
 import { conflict } from '@antiphon/kernel';
-import { DATABASE_POOL } from '@antiphon/service-host';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { CurrentPrincipal } from '../access/access-guard.js';
 import { readEventRows, type EventPageRow } from './event-page.js';
-import { HandleRoute } from './handle-route.js';
 
-type LoggedEvent = z.output<typeof EventView>;
+/** An event as clients get it. */
+export type LoggedEvent = z.output<typeof EventView>;
 
 export interface EventPage {
   readonly events: LoggedEvent[];
@@ -21,7 +17,8 @@ export interface EventPage {
   readonly nextCursor: string | null;
 }
 
-const toView = (row: EventPageRow): LoggedEvent => ({
+/** Returns a row as clients get it. */
+export const toView = (row: EventPageRow): LoggedEvent => ({
   position: Number(row.position),
   category: row.category,
   streamId: row.stream_id,
@@ -40,7 +37,7 @@ const toView = (row: EventPageRow): LoggedEvent => ({
  * Throws if the log was restored since the cursor was issued: the same position is then another
  * event.
  */
-const checkEpoch = (cursor: string | undefined, epoch: number): void => {
+export const checkEpoch = (cursor: string | undefined, epoch: number): void => {
   const given = cursor === undefined ? undefined : epochOfCursor(cursor);
   if (given === undefined || given === epoch) return;
   const message = `the log was restored since this cursor was issued (epoch ${given}, now ${epoch}): begin without one`;
@@ -68,17 +65,3 @@ export const readEventPage = async (
   const { rows, next } = await readEventRows(pool, workspace, query).catch(failTranslated);
   return { events: rows.map(toView), nextCursor: next === null ? null : encodeCursor(next, epoch) };
 };
-
-/** Serves the event log of the caller's workspace. */
-@Controller()
-export class EventsController {
-  constructor(@Inject(DATABASE_POOL) private readonly pool: Pool) {}
-
-  @HandleRoute(GATEWAY_ROUTES.readEvents)
-  read(
-    { query }: RouteInput<typeof GATEWAY_ROUTES.readEvents>,
-    @CurrentPrincipal() { workspace }: Principal,
-  ): Promise<EventPage> {
-    return readEventPage(this.pool, workspace, query);
-  }
-}

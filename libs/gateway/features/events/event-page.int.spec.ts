@@ -8,7 +8,7 @@ import { createPool, inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
 import { FIRST_AT_SQL, positionsSql } from './event-page.js';
-import { readEventPage } from './events.controller.js';
+import { readEventPage } from './event-view.js';
 
 const EVENTS = 60_000;
 /** Inserted directly, because appending 60,000 events takes long and only the plans are tested. */

@@ -1,0 +1,81 @@
+import { runStream, sessionStream } from '@antiphon/contracts/agent';
+import type { EventFilter } from '@antiphon/contracts/gateway';
+import { severityOf, TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
+
+/** Conditions of a statement. Every value is a bound parameter. */
+export interface Conditions {
+  readonly conditions: string[];
+  readonly values: unknown[];
+  add(condition: (parameter: string) => string, value: unknown): void;
+}
+
+export const createConditions = (): Conditions => {
+  const conditions: string[] = [];
+  const values: unknown[] = [];
+  return {
+    conditions,
+    values,
+    add: (condition, value) => {
+      values.push(value);
+      conditions.push(condition(`$${values.length}`));
+    },
+  };
+};
+
+/** Returns the event streams that a filter names. An event must be of all of them. */
+export const namedStreams = ({ run, session, stream }: EventFilter): readonly string[] => [
+  ...(run === undefined ? [] : [runStream(run)]),
+  ...(session === undefined ? [] : [sessionStream(session)]),
+  ...(stream === undefined ? [] : [stream]),
+];
+
+const addSeverity = ({ add }: Conditions, severity: EventFilter['severity']): void => {
+  const { error, warning } = TYPES_BY_SEVERITY;
+  if (severity === 'info') add((p) => `type <> all(${p})`, [...error, ...warning]);
+  else if (severity !== undefined) add((p) => `type = any(${p})`, [...TYPES_BY_SEVERITY[severity]]);
+};
+
+/** SQL that is true for an event that names an agent itself, as those of agents and messages do. */
+const namesAgent = (parameter: string): string =>
+  `(category = 'agent' and (data ->> 'agentId' = ${parameter} or data #>> '{to,agentId}' = ${parameter}))`;
+
+/**
+ * Adds a filter to the conditions of a statement. `streams` are those of the agent that the filter
+ * names.
+ */
+export const addEventFilter = (
+  target: Conditions,
+  filter: EventFilter,
+  streams: readonly string[] | null,
+): void => {
+  const { add } = target;
+  const { type, category, agent } = filter;
+  if (type !== undefined) add((p) => `type = ${p}`, type);
+  if (category !== undefined) add((p) => `category = ${p}`, category);
+  for (const stream of namedStreams(filter)) add((p) => `stream_id = ${p}`, stream);
+  if (agent !== undefined) {
+    target.values.push(streams ?? []);
+    const isOfStream = `stream_id = any($${target.values.length})`;
+    add((p) => `(${isOfStream} or ${namesAgent(p)})`, agent);
+  }
+  addSeverity(target, filter.severity);
+};
+
+/** The part of an event that filters examine. */
+export interface FilteredEvent {
+  readonly type: string;
+  readonly category: string;
+  readonly streamId: string;
+  /** Agents that the event is about. */
+  readonly agents: ReadonlySet<string>;
+}
+
+/** Returns true for an event that a filter selects, as `addEventFilter` does in SQL. */
+export const matchesFilter = (filter: EventFilter, event: FilteredEvent): boolean => {
+  const { type, category, agent, severity } = filter;
+  if (type !== undefined && type !== event.type) return false;
+  if (category !== undefined && category !== event.category) return false;
+  if (severity !== undefined && severity !== severityOf(event.type)) return false;
+  if (agent !== undefined && !event.agents.has(agent)) return false;
+  return namedStreams(filter).every((stream) => stream === event.streamId);
+};

@@ -1,0 +1,113 @@
+import {
+  EventsSubscribeParams,
+  EventsUnsubscribeParams,
+  type EventFilter,
+} from '@antiphon/contracts/gateway';
+import { decodeCursor } from '@antiphon/contracts/log';
+import { exhausted, invalid, isAppError } from '@antiphon/kernel';
+import { countError, type Logger } from '@antiphon/observability';
+import type { ClientConnection } from '../sockets/client-connection.js';
+import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
+import { EventSubscription } from './event-subscription.js';
+import { checkEpoch } from './event-view.js';
+import type { LogTail } from './log-tail.js';
+import type { WorkspaceTail } from './workspace-tail.js';
+
+/** Maximum number of subscriptions of one connection. */
+export const MAX_SUBSCRIPTIONS = 100;
+/** Value of `from` for the beginning of the log. */
+const START = 'start';
+
+export interface EventMethodsDeps {
+  readonly log: LogTail;
+  readonly logger: Logger;
+}
+
+/** Subscriptions of each connection, by the JSON of their request's id. */
+const subscriptions = new WeakMap<ClientConnection, Map<string, () => void>>();
+
+const subscriptionsOf = (connection: ClientConnection): Map<string, () => void> => {
+  const known = subscriptions.get(connection) ?? new Map<string, () => void>();
+  subscriptions.set(connection, known);
+  return known;
+};
+
+const requireRoom = (connection: ClientConnection): void => {
+  connection.requireStreamRoom();
+  if (subscriptionsOf(connection).size < MAX_SUBSCRIPTIONS) return;
+  const message = `this connection has ${MAX_SUBSCRIPTIONS} subscriptions: end one with events.unsubscribe`;
+  throw exhausted('GATEWAY.TOO_MANY_STREAMS', message);
+};
+
+/** Returns the position of a cursor. Throws for one of another log. */
+const positionOf = (from: string | undefined, tail: WorkspaceTail): number => {
+  if (from === undefined) return tail.position;
+  if (from === START) return 0;
+  const position = decodeCursor(from);
+  checkEpoch(from, tail.epoch);
+  if (position !== undefined && position <= tail.position) return position;
+  throw invalid('GATEWAY.INVALID_CURSOR', 'this cursor was not issued by this log: subscribe without one');
+};
+
+interface Opened {
+  readonly tail: WorkspaceTail;
+  readonly release: () => void;
+  readonly after: number;
+  readonly filter: EventFilter;
+}
+
+const stream = (deps: EventMethodsDeps, call: RpcCall<EventsSubscribeParams>, opened: Opened): void => {
+  const { connection, id, requestId } = call;
+  const { tail, release, after, filter } = opened;
+  const head = `{"id":${JSON.stringify(id)},"event":`;
+  const resumeFrom = (): string => `events after ${subscription.cursor}`;
+  const send = (event: string, json: string, cursor: string): void =>
+    connection.sendText(() => `${head}"${event}","data":${json},"cursor":"${cursor}"}`, resumeFrom);
+  const subscription = new EventSubscription({
+    ...{ log: deps.log, tail, filter, after },
+    deliver: ({ json, cursor }) => send('log', json, cursor),
+    onLive: (cursor) => send('live', '{}', cursor),
+    waitForRoom: () => connection.waitForRoomToSend(resumeFrom),
+    onRetry: (error) => countError('frame', error),
+  });
+  const key = JSON.stringify(id);
+  const own = subscriptionsOf(connection);
+  const end = connection.openStream(id, () => {
+    own.delete(key);
+    subscription.close();
+    release();
+  });
+  own.set(key, end);
+  send('subscribed', '{}', tail.cursorAt(after));
+  void subscription.run().catch((error: unknown) => {
+    if (!isAppError(error)) deps.logger.error({ err: error, requestId }, 'event subscription failed');
+    end();
+    connection.fail(id, error, requestId);
+  });
+};
+
+/** Returns `events.subscribe` and `events.unsubscribe`. */
+export const eventMethods = (deps: EventMethodsDeps): RpcMethod[] => [
+  defineMethod('events.subscribe', EventsSubscribeParams, async (call) => {
+    const { connection, id, params, workspace } = call;
+    if (id === undefined || id === null)
+      throw invalid('GATEWAY.INVALID_PARAMS', 'events.subscribe needs an id, which its frames carry');
+    requireRoom(connection);
+    const { tail, release } = await deps.log.open(workspace);
+    try {
+      // Requests are concurrent: others may have been accepted since.
+      requireRoom(connection);
+      const after = positionOf(params.from, tail);
+      stream(deps, call, { tail, release, after, filter: params.filter ?? {} });
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return undefined;
+  }),
+  defineMethod('events.unsubscribe', EventsUnsubscribeParams, ({ connection, params }) => {
+    const end = subscriptionsOf(connection).get(JSON.stringify(params.subscription));
+    end?.();
+    return Promise.resolve({ unsubscribed: end !== undefined });
+  }),
+];
