@@ -5,6 +5,8 @@ import { onLogNotification } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import { createAgentServices } from './agent-services.js';
 import type { AgentRuntimeOptions, AgentServices } from './agent-services.js';
+import { SpawnAgent } from './agents/spawn-agent.handler.js';
+import type { SpawnAgentReply, SpawnAgentRequest } from './agents/spawn-agent.handler.js';
 import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
 import type { Approvals } from './approvals/approvals.js';
 import { agentSessions } from './projections.js';
@@ -96,6 +98,10 @@ export class AgentRuntime {
 
   forkSession(request: ForkSessionRequest): Promise<ForkSessionReply> {
     return new ForkSession(this.services).handle(request);
+  }
+
+  spawnAgent(request: SpawnAgentRequest): Promise<SpawnAgentReply> {
+    return new SpawnAgent(this.services).handle(request);
   }
 
   listAgents(workspace: string): Promise<ListAgentsReply> {

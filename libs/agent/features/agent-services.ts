@@ -7,6 +7,9 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { AgentDirectory } from './agents/agent-directory.js';
+import { AgentTrees } from './agents/agent-trees.js';
+import { ConfiguredAgents } from './agents/configured-agents.js';
+import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
@@ -100,6 +103,7 @@ type HandlerDeps = SubmitTurnDeps &
   CancelTurnDeps &
   ForkSessionDeps &
   ListAgentsDeps &
+  SpawnAgentDeps &
   AnswerApprovalDeps &
   MessagesDeps;
 type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
@@ -127,17 +131,22 @@ const createSharedServices = (
   options: AgentRuntimeOptions,
   hooks: ProcessHooks,
 ): Omit<AgentServices, 'registry'> => {
-  const { config, pool, store, nats, logger, requests, clock } = options;
+  const { config, pool, store, nats, logger, requests, clock, ids } = options;
+  const agents = new AgentDirectory({ config, store, nats, logger });
   const { episodicWindow, contextTokens } = config.memory;
   const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
   const inboxes = new InboxStore(pool);
   const inboxSignals = new InboxSignals({ nats, logger, inboxes });
+  const announced = announceMessages(store, inboxSignals);
+  const trees = new AgentTrees({ store: announced, ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
     ...hooks,
-    agents: new AgentDirectory({ config, store, nats, logger }),
-    store: announceMessages(store, inboxSignals),
+    agents,
+    trees,
+    configuredAgents: new ConfiguredAgents({ config, store, agents, trees, clock, ids }),
+    store: announced,
     inboxes,
     inboxSignals,
     turnEnds,

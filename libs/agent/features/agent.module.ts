@@ -5,6 +5,7 @@ import { readTemporalServer } from '@antiphon/temporal';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
 import { AgentRuntime } from './agent-runtime.js';
+import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
@@ -95,6 +96,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     ForkSession,
     ListAgents,
     Messages,
+    SpawnAgent,
     Workflows,
     StartRun,
     CancelRun,

@@ -16,7 +16,7 @@ export const keyIdOf = (workspace: string, sessionKey: string): string =>
 
 /** Returns the UUID of an agent, which the ids of its event streams take. */
 export const agentUuidOf = (workspace: string, agentId: string): string =>
-  v5(`agent/${workspace}\n${agentId}`, NAMESPACE);
+  v5(`${workspace}\nagent/${agentId}`, NAMESPACE);
 
 /** Returns the id of a call's approval: a call has at most one. */
 export const approvalIdOf = (callId: string): string => v5('approval', callId);

@@ -143,6 +143,16 @@ export class AgentDirectory {
     );
   }
 
+  /** Returns the facts of an agent, from the cache or from the log. */
+  async facts(workspace: string, agentId: string): Promise<AgentFacts> {
+    return this.loadEntry(workspace, agentId);
+  }
+
+  /** Caches the facts of an agent that this process has just appended. */
+  remember(workspace: string, agentId: string, facts: AgentFacts): void {
+    this.put(keyOf(workspace, agentId), this.toEntry(workspace, agentId, facts));
+  }
+
   /** Reads the facts of an agent from the log, and caches them. */
   async readFacts(workspace: string, agentId: string): Promise<AgentFacts> {
     return this.read(workspace, agentId);
@@ -231,13 +241,17 @@ export class AgentDirectory {
   }
 
   private async read(workspace: string, agentId: string): Promise<Entry> {
-    const { store, config } = this.deps;
+    const { store } = this.deps;
     const events = await store.readStream(workspace, agentStream(agentUuidOf(workspace, agentId)));
-    const record = foldAgent(events);
-    const { agents } = workspaceConfig(config, workspace);
+    const facts = { record: foldAgent(events), version: events.length };
+    return this.put(keyOf(workspace, agentId), this.toEntry(workspace, agentId, facts));
+  }
+
+  private toEntry(workspace: string, agentId: string, { record, version }: AgentFacts): Entry {
+    const { agents } = workspaceConfig(this.deps.config, workspace);
     const configured = agents.find(({ id }) => id === agentId);
     const agent = configured ? toConfigured(configured, record) : toSpawned(agentId, record, agents);
-    return this.put(keyOf(workspace, agentId), { agent, record, version: events.length });
+    return { agent, record, version };
   }
 
   /** Caches an entry unless a newer one is cached. Unknown agents are not cached. */

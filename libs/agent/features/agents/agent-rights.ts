@@ -1,0 +1,37 @@
+import type { AgentActor } from '@antiphon/contracts/agent';
+import { forbidden } from '@antiphon/kernel';
+import type { AgentDirectory } from './agent-directory.js';
+
+/** Returns the actor of a change, as facts record it. */
+export const actorName = ({ caller, agentId }: AgentActor): string =>
+  agentId === null ? caller : `agent/${agentId}`;
+
+/** Returns true if `agentId` is the agent itself or one of its descendants. */
+export const isInSubtree = async (
+  agents: Pick<AgentDirectory, 'load'>,
+  workspace: string,
+  agentId: string,
+  ancestor: string,
+): Promise<boolean> => {
+  for (let id: string | null = agentId; id !== null;) {
+    if (id === ancestor) return true;
+    id = (await agents.load(workspace, id))?.parentId ?? null;
+  }
+  return false;
+};
+
+/**
+ * Checks that the actor may change this agent, or give it a child. Throws `AGENT.NOT_ALLOWED`: a
+ * viewer changes nothing, and an agent changes only itself and its descendants.
+ */
+export const requireRights = async (
+  agents: Pick<AgentDirectory, 'load'>,
+  workspace: string,
+  { role, agentId: own }: AgentActor,
+  agentId: string | null,
+): Promise<void> => {
+  if (role === 'viewer') throw forbidden('AGENT.NOT_ALLOWED', 'a viewer may not change agents');
+  if (own === null) return;
+  if (agentId !== null && (await isInSubtree(agents, workspace, agentId, own))) return;
+  throw forbidden('AGENT.NOT_ALLOWED', `agent "${own}" may change only itself and its descendants`);
+};

@@ -1,0 +1,174 @@
+import { DEFAULT_TREE_LIMITS, agentStream } from '@antiphon/contracts/agent';
+import type { AgentEvent } from '@antiphon/contracts/agent';
+import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
+import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
+import { workspaceConfig } from '@antiphon/config';
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import { canonicalJson } from '@antiphon/event-store';
+import type { EventStore } from '@antiphon/event-store';
+import { isAppError, isoTime } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { agentUuidOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import type { AgentDirectory, AgentFacts } from './agent-directory.js';
+import type { AgentTrees } from './agent-trees.js';
+import { configuredDefinition } from './agent-view.js';
+
+export interface ConfiguredAgentsDeps {
+  readonly config: AntiphonConfig;
+  readonly store: Pick<EventStore, 'append'>;
+  readonly agents: AgentDirectory;
+  readonly trees: AgentTrees;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+const ACTOR = 'configuration';
+/** Reason of the pause of an agent that the configuration no longer names. */
+export const NOT_CONFIGURED = 'not in the configuration';
+
+const isSame = (a: object, b: object): boolean =>
+  canonicalJson(a as JsonObject) === canonicalJson(b as JsonObject);
+
+const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
+
+/**
+ * Records the agents of the configuration as facts: spawned, redefined, paused when they are
+ * removed, and resumed when they are back. Several processes may do so at once.
+ */
+export class ConfiguredAgents {
+  private readonly recorded = new Map<string, Promise<void>>();
+
+  constructor(private readonly deps: ConfiguredAgentsDeps) {}
+
+  /** Records the agents of a workspace, once in this process. */
+  record(workspace: string): Promise<void> {
+    const known = this.recorded.get(workspace);
+    if (known) return known;
+    const recording = this.recordAll(workspace).catch((error: unknown) => {
+      this.recorded.delete(workspace);
+      throw error;
+    });
+    this.recorded.set(workspace, recording);
+    return recording;
+  }
+
+  /** Pauses agents of the configuration's past that it no longer names. */
+  async pauseRemoved(workspace: string, agentIds: readonly string[]): Promise<void> {
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    for (const agentId of agentIds.filter((id) => !agents.some((agent) => agent.id === id)))
+      await this.change(workspace, agentId, ({ status }) =>
+        status === 'ready' ? [this.command(agentId, 'Pause', NOT_CONFIGURED)] : [],
+      );
+  }
+
+  private async recordAll(workspace: string): Promise<void> {
+    // One after another: lists show agents in the order of the configuration.
+    for (const agent of workspaceConfig(this.deps.config, workspace).agents)
+      await this.recordOne(workspace, agent);
+  }
+
+  private async recordOne(workspace: string, agent: AgentConfig): Promise<void> {
+    const definition = configuredDefinition(agent);
+    const { version } = await this.deps.agents.readFacts(workspace, agent.id);
+    if (version === 0) return this.spawn(workspace, agent);
+    await this.change(workspace, agent.id, (record) => {
+      const redefine: AgentCommand = {
+        ...this.common(agent.id, null),
+        type: 'Redefine',
+        data: { definition },
+      };
+      const isBack = record.status === 'paused' && record.actor === ACTOR && record.reason === NOT_CONFIGURED;
+      const isChanged = record.status !== 'terminated' && record.definition !== null;
+      return [
+        ...(isChanged && !isSame(record.definition, definition) ? [redefine] : []),
+        ...(isBack ? [this.command(agent.id, 'Resume', 'in the configuration again')] : []),
+      ];
+    });
+  }
+
+  private async spawn(workspace: string, agent: AgentConfig): Promise<void> {
+    const { agents, trees, clock, ids } = this.deps;
+    const { id } = agent;
+    const data = { origin: 'configuration', parentId: null, rootId: id, depth: 0 } as const;
+    const commands: AgentCommand[] = [
+      {
+        ...this.common(id, null),
+        type: 'Spawn',
+        data: { ...data, definition: configuredDefinition(agent) },
+      },
+      this.command(id, 'MarkReady', null),
+    ];
+    const limits = DEFAULT_TREE_LIMITS;
+    try {
+      await trees.commit(workspace, id, (tree) => ({
+        events: agentTreeDecider.decide(
+          { type: 'Open', data: { rootId: id, limits }, now: isoTime(clock) },
+          tree,
+        ),
+        also: [
+          {
+            streamId: agentStream(agentUuidOf(workspace, id)),
+            expectedVersion: 0,
+            events: decideAll(commands, agentDecider.initialState()).map((event) => toNewEvent(event, ids)),
+          },
+        ],
+      }));
+    } catch (error) {
+      // Another process has recorded it.
+      if (!isConflict(error)) throw error;
+    }
+    await agents.announce({ workspace, agentIds: [id] });
+  }
+
+  private async change(
+    workspace: string,
+    agentId: string,
+    commandsFor: (record: AgentRecord) => AgentCommand[],
+  ): Promise<void> {
+    const { agents } = this.deps;
+    const facts = await agents.readFacts(workspace, agentId);
+    const events = decideAll(commandsFor(facts.record), facts.record);
+    if (events.length === 0) return;
+    try {
+      await this.append(workspace, agentId, facts, events);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    await agents.announce({ workspace, agentIds: [agentId] });
+  }
+
+  private async append(
+    workspace: string,
+    agentId: string,
+    { version }: AgentFacts,
+    events: readonly AgentEvent[],
+  ): Promise<void> {
+    const { store, ids } = this.deps;
+    const streamId = agentStream(agentUuidOf(workspace, agentId));
+    const added = events.map((event) => toNewEvent(event, ids));
+    await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: added }] });
+  }
+
+  private common(agentId: string, reason: string | null) {
+    return { agentId, actor: ACTOR, reason, now: isoTime(this.deps.clock) };
+  }
+
+  private command(
+    agentId: string,
+    type: 'MarkReady' | 'Pause' | 'Resume',
+    reason: string | null,
+  ): AgentCommand {
+    return { ...this.common(agentId, reason), type, data: {} };
+  }
+}
+
+/** Decides commands one after another. */
+export const decideAll = (commands: readonly AgentCommand[], record: AgentRecord): AgentEvent[] => {
+  let next = record;
+  return commands.flatMap((command) => {
+    const events = agentDecider.decide(command, next);
+    next = events.reduce(agentDecider.evolve, next);
+    return events;
+  });
+};

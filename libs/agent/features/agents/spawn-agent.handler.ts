@@ -1,0 +1,168 @@
+import { Controller, Inject } from '@nestjs/common';
+import { DEFAULT_TREE_LIMITS, agentStream, spawnAgent } from '@antiphon/contracts/agent';
+import type { AgentEvent, AgentView } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
+import type { AgentCommand, AgentTree } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import { conflict, isAppError, isoTime } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+import { agentUuidOf, digestOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import type { AgentDirectory, AgentFacts } from './agent-directory.js';
+import { actorName } from './agent-rights.js';
+import type { AgentTrees, TreeDecision } from './agent-trees.js';
+import { NO_ACTIVITY, agentView, queuePlace } from './agent-view.js';
+import { decideAll } from './configured-agents.js';
+import type { ConfiguredAgents } from './configured-agents.js';
+import { planSpawn } from './spawn-plan.js';
+import type { SpawnAgentRequest, SpawnPlan } from './spawn-plan.js';
+
+export type { SpawnAgentRequest } from './spawn-plan.js';
+export type SpawnAgentReply = z.input<typeof spawnAgent.reply>;
+
+export interface SpawnAgentDeps {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly agents: AgentDirectory;
+  readonly trees: AgentTrees;
+  readonly configuredAgents: ConfiguredAgents;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
+
+/** Handles `cmd.agent.agent.spawn`: one append with the agent and its place in the tree. */
+@Controller()
+export class SpawnAgent {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: SpawnAgentDeps) {}
+
+  @HandleRequest(spawnAgent)
+  async handle(request: SpawnAgentRequest): Promise<SpawnAgentReply> {
+    const { workspace } = request;
+    await this.deps.configuredAgents.record(workspace);
+    const plan = await planSpawn(this.deps, request);
+    const id = await this.spawn(request, plan);
+    return { agent: await this.view(workspace, id) };
+  }
+
+  /** Appends the agent. Returns its id, or that of the agent that a repeated request created. */
+  private async spawn(request: SpawnAgentRequest, plan: SpawnPlan): Promise<string> {
+    const { trees, agents } = this.deps;
+    const { workspace, idempotencyKey } = request;
+    const { id, rootId } = plan;
+    let made: AgentFacts | null = null;
+    try {
+      const result = await trees.commit(workspace, rootId, (tree) => {
+        const { facts, ...decision } = this.decide(request, plan, tree);
+        made = facts;
+        return decision;
+      });
+      const joined = result?.outcome === 'joined' ? result.response?.['agentId'] : undefined;
+      if (typeof joined === 'string') return joined;
+      if (made) agents.remember(workspace, id, made);
+      return id;
+    } catch (error) {
+      if (isAppError(error) && error.code === 'LOG.IDEMPOTENCY_CONFLICT') throw error;
+      // The first request with this key may have taken the last place, or the id.
+      const joined = idempotencyKey === undefined ? null : await this.findJoined(request, plan);
+      if (joined !== null) return joined;
+      if (!isConflict(error)) throw error;
+      throw conflict('AGENT.EXISTS', `there is or was an agent "${id}". What to do: choose another id`, {
+        data: { agentId: id },
+      });
+    }
+  }
+
+  private decide(
+    request: SpawnAgentRequest,
+    plan: SpawnPlan,
+    tree: AgentTree,
+  ): TreeDecision & { readonly facts: AgentFacts } {
+    const { id, rootId, parent } = plan;
+    const now = isoTime(this.deps.clock);
+    const { whenFull, limits } = request.spec;
+    const events = agentTreeDecider.decide(
+      parent
+        ? { type: 'Admit', data: { agentId: id, parentId: parent.id, whenFull }, now }
+        : { type: 'Open', data: { rootId, limits: { ...DEFAULT_TREE_LIMITS, ...limits } }, now },
+      tree,
+    );
+    // Another request with the same id is in the tree: the append of the agent would conflict.
+    if (events.length === 0) throw conflict('LOG.VERSION_CONFLICT', `agent "${id}" is in the tree`);
+    const isAdmitted = events.some(({ type }) => type === 'TreeMemberAdmitted');
+    const spawned = this.agentEvents(request, plan, isAdmitted, now);
+    const record = spawned.reduce(agentDecider.evolve, agentDecider.initialState());
+    return {
+      events,
+      also: [this.agentAppend(request, plan, spawned)],
+      ...this.claimOf(request, plan),
+      facts: { record, version: spawned.length },
+    };
+  }
+
+  private agentEvents(
+    { actor }: SpawnAgentRequest,
+    { id, definition, parent, rootId, depth }: SpawnPlan,
+    isAdmitted: boolean,
+    now: string,
+  ): AgentEvent[] {
+    const common = { agentId: id, actor: actorName(actor), reason: null, now };
+    const tree = { origin: 'request', parentId: parent?.id ?? null, rootId, depth } as const;
+    const commands: AgentCommand[] = [{ ...common, type: 'Spawn', data: { definition, ...tree } }];
+    if (isAdmitted) commands.push({ ...common, type: 'MarkReady', data: {} });
+    return decideAll(commands, agentDecider.initialState());
+  }
+
+  private agentAppend(
+    { workspace }: SpawnAgentRequest,
+    { id }: SpawnPlan,
+    events: readonly AgentEvent[],
+  ): StreamAppend {
+    return {
+      streamId: agentStream(agentUuidOf(workspace, id)),
+      expectedVersion: 0,
+      events: events.map((event) => toNewEvent(event, this.deps.ids)),
+    };
+  }
+
+  private claimOf(
+    { actor, idempotencyKey: key, spec }: SpawnAgentRequest,
+    { id }: SpawnPlan,
+  ): { idempotency?: IdempotencyClaim } {
+    if (key === undefined) return {};
+    const digest = digestOf({ spec: spec as unknown as JsonObject });
+    return { idempotency: { scope: `${actor.caller}/agent.spawn`, key, digest, response: { agentId: id } } };
+  }
+
+  /**
+   * Returns the agent that an earlier request with this key created; null if there was none. The
+   * append joins the earlier claim, or conflicts with the agent's event stream.
+   */
+  private async findJoined(request: SpawnAgentRequest, plan: SpawnPlan): Promise<string | null> {
+    const { agents, store, clock } = this.deps;
+    const { workspace } = request;
+    if ((await agents.readFacts(workspace, plan.id)).version === 0) return null;
+    const append = this.agentAppend(request, plan, this.agentEvents(request, plan, false, isoTime(clock)));
+    try {
+      const result = await store.append({ workspace, streams: [append], ...this.claimOf(request, plan) });
+      const agentId = result.outcome === 'joined' ? result.response?.['agentId'] : undefined;
+      return typeof agentId === 'string' ? agentId : null;
+    } catch (error) {
+      if (isConflict(error)) return null;
+      throw error;
+    }
+  }
+
+  private async view(workspace: string, id: string): Promise<AgentView> {
+    const { agents, trees } = this.deps;
+    const { record } = await agents.facts(workspace, id);
+    const queued =
+      record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), id) : null;
+    return agentView(id, record, { ...NO_ACTIVITY, queued }, false);
+  }
+}

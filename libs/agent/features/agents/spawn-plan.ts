@@ -1,0 +1,139 @@
+import type { AgentActor, AgentDefinition, AgentSpec, spawnAgent } from '@antiphon/contracts/agent';
+import { workspaceConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import { forbidden, notFound, rejected } from '@antiphon/kernel';
+import type { Ids } from '@antiphon/kernel';
+import type { z } from 'zod';
+import { digestOf } from '../derived-ids.js';
+import type { AgentDirectory, DirectoryAgent } from './agent-directory.js';
+import { requireRights } from './agent-rights.js';
+
+export type SpawnAgentRequest = z.output<typeof spawnAgent.request>;
+
+export interface SpawnPlanDeps {
+  readonly config: AntiphonConfig;
+  readonly agents: AgentDirectory;
+  readonly ids: Ids;
+}
+
+/** A request with all that it leaves open filled in. */
+export interface SpawnPlan {
+  readonly id: string;
+  readonly definition: AgentDefinition;
+  readonly parent: DirectoryAgent | null;
+  readonly rootId: string;
+  readonly depth: number;
+}
+
+const ROLES_WITH_ALL_TOOLS: ReadonlySet<AgentActor['role']> = new Set(['operator', 'admin']);
+/** Length of the part of a new id that comes from the name, and of its random part. */
+const SLUG_LENGTH = 40;
+const SUFFIX_LENGTH = 8;
+
+const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .replace(/[^A-Za-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .toLowerCase()
+    .slice(0, SLUG_LENGTH) || 'agent';
+
+const notAllowed = (message: string) => forbidden('AGENT.NOT_ALLOWED', message);
+
+/** Returns the model of a spawned agent. A provider other than that of the base needs a model. */
+const chooseModel = (
+  { providers }: AntiphonConfig,
+  { provider, model }: AgentSpec,
+  base: DirectoryAgent,
+): { provider: string; model: string } => {
+  const name = provider ?? base.provider;
+  if (![...providers.map((configured) => configured.name), base.provider].includes(name))
+    throw notFound(
+      'PROVIDER.NOT_FOUND',
+      `there is no provider "${name}". What to do: name one of antiphon.toml`,
+    );
+  if (model === undefined && name !== base.provider)
+    throw rejected('SESSION.NO_MODEL', `say which model of provider "${name}"`);
+  return { provider: name, model: model ?? base.model };
+};
+
+const chooseTools = (
+  { tools }: AgentSpec,
+  base: DirectoryAgent,
+  { role, agentId }: AgentActor,
+): readonly string[] => {
+  const wanted = tools ?? base.tools;
+  if (agentId === null && ROLES_WITH_ALL_TOOLS.has(role)) return wanted;
+  const extra = wanted.find((name) => !base.tools.includes(name));
+  if (extra === undefined) return wanted;
+  throw notAllowed(`the agent "${base.id}" has no tool "${extra}", so an agent based on it may not have it`);
+};
+
+const identityOf = ({ identity }: AgentSpec): AgentDefinition['identity'] =>
+  identity
+    ? {
+        soul: identity.soul ?? null,
+        agent: identity.agent ?? null,
+        identity: identity.identity ?? null,
+        user: identity.user ?? null,
+      }
+    : null;
+
+/** Returns the configured agent to start from. An agent starts from its own base only. */
+const requireBase = async (
+  { agents, config }: SpawnPlanDeps,
+  { workspace, spec: { base }, actor }: SpawnAgentRequest,
+): Promise<DirectoryAgent> => {
+  if (actor.agentId !== null) {
+    const own = (await agents.require(workspace, actor.agentId)).base;
+    if (base !== undefined && base !== own)
+      throw notAllowed(`agent "${actor.agentId}" may spawn agents with the base "${own}" only`);
+    return agents.require(workspace, own);
+  }
+  const configured = workspaceConfig(config, workspace).agents;
+  const id = base ?? configured[0]?.id ?? '';
+  if (!configured.some((agent) => agent.id === id))
+    throw notFound('AGENT.NOT_FOUND', `there is no configured agent "${id}" to start from`);
+  return agents.require(workspace, id);
+};
+
+const definitionOf = (
+  { config }: SpawnPlanDeps,
+  { spec, actor }: SpawnAgentRequest,
+  base: DirectoryAgent,
+): AgentDefinition => ({
+  ...{ name: spec.name, role: spec.role ?? base.role, ...chooseModel(config, spec, base) },
+  systemPrompt: spec.systemPrompt ?? base.systemPrompt,
+  capabilities: [...(spec.capabilities ?? base.capabilities)],
+  tools: [...chooseTools(spec, base, actor)],
+  project: spec.project ?? null,
+  position: spec.position ?? base.position,
+  maxIterations: spec.maxIterations ?? base.maxIterations,
+  fallback: base.fallback,
+  identity: identityOf(spec) ?? base.identity,
+  base: base.base,
+  budget: spec.budget ?? null,
+});
+
+/**
+ * Checks a request and fills in what it leaves open. Throws `AGENT.NOT_ALLOWED`, `AGENT.NOT_FOUND`
+ * (base or parent), `AGENT.TERMINATED`, `PROVIDER.NOT_FOUND`, `SESSION.NO_MODEL`.
+ */
+export const planSpawn = async (deps: SpawnPlanDeps, request: SpawnAgentRequest): Promise<SpawnPlan> => {
+  const { workspace, spec, actor, idempotencyKey } = request;
+  const { agents, ids } = deps;
+  const parentId = spec.parent ?? actor.agentId ?? null;
+  await requireRights(agents, workspace, actor, parentId);
+  if (parentId !== null && spec.limits)
+    throw rejected(
+      'AGENT.NOT_ALLOWED',
+      'limits belong to the root of a tree: leave `limits` or `parent` out',
+    );
+  const parent = parentId === null ? null : await agents.require(workspace, parentId);
+  const definition = definitionOf(deps, request, await requireBase(deps, request));
+  // A repeated request with a key derives the same id, so that it finds the first one's agent.
+  const seed = idempotencyKey === undefined ? ids.next() : `${actor.caller}\n${idempotencyKey}`;
+  const suffix = digestOf({ seed, workspace }).slice(0, SUFFIX_LENGTH);
+  const id = spec.id ?? `${slugOf(spec.name)}-${suffix}`;
+  return { id, definition, parent, rootId: parent?.rootId ?? id, depth: parent ? parent.depth + 1 : 0 };
+};
