@@ -1,5 +1,13 @@
-import type { RunEvent, SessionEvent, TurnEndType } from '@antiphon/contracts/agent';
-import type { BudgetEvent } from '@antiphon/contracts/metering';
+import type {
+  AgentEvent,
+  AgentMessageEvent,
+  AgentTreeEvent,
+  RunEvent,
+  SessionEvent,
+  TaskEvent,
+  TurnEndType,
+} from '@antiphon/contracts/agent';
+import type { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
 import type { StoredEvent } from '@antiphon/contracts/log';
 
 /** Place of an event, as a finding names it. */
@@ -52,8 +60,30 @@ export interface AuditCheck<Input> {
 export type SessionCheck = AuditCheck<Parsed<SessionEvent>>;
 export type RunCheck = AuditCheck<Parsed<RunEvent>>;
 export type ReservationCheck = AuditCheck<Parsed<BudgetEvent>>;
+export type LifecycleCheck = AuditCheck<Parsed<AgentEvent>>;
+export type TreeCheck = AuditCheck<Parsed<AgentTreeEvent>>;
+export type TaskCheck = AuditCheck<Parsed<TaskEvent>>;
+export type InboxCheck = AuditCheck<Parsed<AgentMessageEvent>>;
 /** Takes the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;
+
+/** Begin of a model call or a tool call. The audit reads no more of these events. */
+export interface StepStart {
+  readonly type: 'ModelCallStarted' | 'ToolCallRequested';
+  readonly data: { readonly turnId: string; readonly attempt: number };
+}
+/** Events that the checks of agents along the whole log take. */
+export type AgentFact =
+  | AgentEvent
+  | AgentTreeEvent
+  | AgentMessageEvent
+  | TaskEvent
+  | StepStart
+  | Extract<SessionEvent, { type: 'SessionStarted' | 'TurnRequested' | 'MessagesReceived' }>
+  | Extract<BudgetEvent, { type: 'BudgetReserved' }>
+  | BudgetLimitSet;
+/** Takes the events of the whole log by position. */
+export type AgentsCheck = AuditCheck<Parsed<AgentFact>>;
 
 const TURN_ENDS: Readonly<Record<TurnEndType, true>> = {
   TurnCompleted: true,

@@ -1,15 +1,28 @@
 export { open, violation } from './audit-check.js';
 export type {
+  AgentFact,
+  AgentsCheck,
   AuditCheck,
   CheckRun,
   EventPlace,
   Finding,
   MoneyCheck,
+  InboxCheck,
+  LifecycleCheck,
   Parsed,
   ReservationCheck,
   RunCheck,
   SessionCheck,
+  StepStart,
+  TaskCheck,
+  TreeCheck,
 } from './audit-check.js';
+export { agentsBeginAndEndInOrder } from './agent-checks/agents-in-order.js';
+export { messagesArriveOnce } from './agent-checks/ends-are-told-once.js';
+export { inboxesAreReadForward, messagesAreReceivedOnce } from './agent-checks/inbox-reads.js';
+export { agentsFollowTheirLifecycle, treesStayWithinLimits } from './agent-checks/lifecycle.js';
+export { tasksEndOnce } from './agent-checks/task-claims.js';
+export { treeBudgetsAreNested } from './budget-checks/tree-budgets.js';
 export { admissionsStayWithinLimits, reservationsEndOnce } from './budget-checks/admissions.js';
 export { BudgetBook, scopeName } from './budget-checks/budget-book.js';
 export type { SavedBook, ScopeBook } from './budget-checks/budget-book.js';

@@ -81,12 +81,21 @@ export const append = (streamId: string, events: readonly SessionEvent[], idempo
     ...(idempotency ? { idempotency } : {}),
   });
 
+/** Limits of an agent's calls, in tokens: its own and those of its ancestors. */
+export type AgentLimits = Readonly<Record<string, number>>;
+
 interface Booking {
+  readonly agentId: string;
+  readonly agentLimits: AgentLimits;
   readonly sessionId: string;
   readonly turnId: string;
   readonly reservationId: string;
 }
-const scopesOf = (sessionId: string): string[] => [`session/${sessionId}`, 'day/2026-11-21'];
+const scopesOf = ({ sessionId, agentLimits }: Booking): string[] => [
+  `session/${sessionId}`,
+  'day/2026-11-21',
+  ...Object.keys(agentLimits).map((id) => `agent/${id}`),
+];
 
 /** Appends an event and writes its rows in one transaction, as metering does. */
 const book = (
@@ -107,13 +116,16 @@ const book = (
     ]);
   });
 
-const reserve = ({ sessionId, turnId, reservationId }: Booking) => {
-  const keys = scopesOf(sessionId);
-  const scopes = keys.map((key, i) => ({
-    ...{ kind: i === 0 ? 'session' : 'day', key, limitTokens: i === 0 ? 1_000 : null, limitMicroUsd: null },
-  }));
+const reserve = (booking: Booking) => {
+  const { agentId, agentLimits, sessionId, turnId, reservationId } = booking;
+  const keys = scopesOf(booking);
+  const scopes = keys.map((key) => {
+    const [kind = '', id = ''] = key.split('/');
+    const limits: AgentLimits = { [sessionId]: 1_000, ...agentLimits };
+    return { kind, key, limitTokens: limits[id] ?? null, limitMicroUsd: null };
+  });
   const bound = { inputBound: 100, outputBound: 50, tokens: 150, microUsd: 0, price: null };
-  const call = { sessionId, turnId, attempt: 1, agentId: 'main', sessionKey: 'k', provider: 'p', model: 'm' };
+  const call = { sessionId, turnId, attempt: 1, agentId, sessionKey: 'k', provider: 'p', model: 'm' };
   const data = { ...call, scopes, ...bound, reservedAt: AT, expiresAt: AT };
   return book(reservationId, 0, 'BudgetReserved', data, [
     ...keys.map(
@@ -127,10 +139,11 @@ const reserve = ({ sessionId, turnId, reservationId }: Booking) => {
   ]);
 };
 
-const settle = ({ sessionId, reservationId }: Booking) => {
+const settle = (booking: Booking) => {
+  const { reservationId } = booking;
   const data = { inputTokens: 10, outputTokens: 5, microUsd: 0, estimated: false, settledAt: AT };
   return book(reservationId, 1, 'BudgetSettled', data, [
-    ...scopesOf(sessionId).map(
+    ...scopesOf(booking).map(
       (
         key,
       ) => `update budget_balances set reserved_tokens = reserved_tokens - 150, settled_tokens = settled_tokens + 15
@@ -141,15 +154,16 @@ const settle = ({ sessionId, reservationId }: Booking) => {
 };
 
 /** Appends a complete turn of a new session: accepted with a key, reserved, completed, settled. */
-export const playTurn = async () => {
-  const booking = { sessionId: randomUUID(), turnId: randomUUID(), reservationId: randomUUID() };
+export const playTurn = async (agentId = 'main', agentLimits: AgentLimits = {}) => {
+  const ids = { sessionId: randomUUID(), turnId: randomUUID(), reservationId: randomUUID() };
+  const booking = { ...ids, agentId, agentLimits };
   const { sessionId, turnId, reservationId } = booking;
   const call = { turnId, attempt: 1, step: 1, provider: 'p', model: 'm', reservationId };
   const claim = { scope: 'ws/turn.submit', key: randomUUID(), digest: 'd', response: { sessionId, turnId } };
   await append(
     `session-${sessionId}`,
     [
-      event('SessionStarted', { sessionId, sessionKey: 'k', agentId: 'main', startedAt: AT }),
+      event('SessionStarted', { sessionId, sessionKey: 'k', agentId, startedAt: AT }),
       event('TurnRequested', { turnId, content: 'hello', requestedAt: AT }),
       event('ModelCallStarted', { ...call, tryNumber: 1, startedAt: AT }),
     ],
@@ -167,6 +181,25 @@ export const playTurn = async () => {
   ]);
   await settle(booking);
   return { ...booking, stream: `session-${sessionId}` };
+};
+
+/** Appends to streams in one transaction, in this order. Returns the last position. */
+export const appendFacts = async (
+  ...streams: readonly (readonly [streamId: string, ...events: readonly (readonly [string, JsonObject])[]])[]
+): Promise<number> => {
+  const owner = streams.some(([streamId]) => streamId.startsWith('budget-')) ? metering : agent;
+  const metadata = { correlationId: 'spec', service: 'agent' };
+  const { lastPosition } = await owner.append({
+    workspace: 'default',
+    streams: streams.map(([streamId, ...events]) => ({
+      streamId,
+      expectedVersion: 'any',
+      events: events.map(([type, data]) => ({
+        ...{ eventId: randomUUID(), type, schemaVersion: 1, data, metadata },
+      })),
+    })),
+  });
+  return lastPosition;
 };
 
 /** Runs SQL as a superuser with disabled triggers. */

@@ -33,6 +33,9 @@ describe('an unchanged log', () => {
       'commands-happen-once': 3,
       'admissions-stay-within-limits': 3,
       'ledger-equals-usage': 3,
+      'agents-begin-and-end-in-order': 0,
+      'messages-arrive-once': 0,
+      'tree-budgets-are-nested': 0,
       'versions-are-contiguous': 21,
       'hash-chains-are-whole': 21,
       'stream-heads-match': 6,
@@ -44,8 +47,13 @@ describe('an unchanged log', () => {
       'tool-calls-have-one-outcome': 0,
       'model-attempts-are-numbered': 3,
       'lease-epochs-grow': 15,
+      'messages-are-received-once': 0,
       'runs-follow-their-graph': 0,
       'reservations-end-once': 3,
+      'agents-follow-their-lifecycle': 0,
+      'trees-stay-within-limits': 0,
+      'inboxes-are-read-forward': 0,
+      'tasks-end-once': 0,
       'balances-equal-the-log': 4,
     });
   });

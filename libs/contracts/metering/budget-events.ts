@@ -116,6 +116,8 @@ export const BudgetLimitSet = event('BudgetLimitSet', {
   limitMicroUsd: z.int().nonnegative().nullable(),
   actor: z.string().min(1).max(200),
   at: z.iso.datetime(),
+  /** Time from which no process admits by the former limits of an agent that it has seen. */
+  appliesBy: z.iso.datetime(),
 });
 export type BudgetLimitSet = z.infer<typeof BudgetLimitSet>;
 

@@ -21,17 +21,25 @@ import { type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import { isBudgetEvent, isSessionEvent, parseEvent } from '../read-log/parse-event.js';
 import { type EventRow, type LogBounds, readRows, toEvent, toPlace } from '../read-log/read-log.js';
 import type { RootsAudit } from '../signed-roots.js';
+import { AgentChecks } from './agent-facts.js';
+import type { SavedAgentChecks } from './agent-facts.js';
 import { ClaimReader, findRepeatedTurns } from './claims.js';
 
 /**
  * Reads data only where a check of this pass needs it: texts and tool results are most of a log.
  */
 const LOG_SQL = `select position, workspace, category, stream_id, stream_version, event_id, type, schema_version,
-  case when category = 'budget' or type in ('ModelCallCompleted', 'ModelCallAborted', 'TurnRequested', 'SessionStarted')
-    then data end as data, '{}'::jsonb as metadata, recorded_at, hash
+  case when category in ('budget', 'agent', 'task') or type in ('ModelCallCompleted', 'ModelCallAborted', 'TurnRequested',
+      'SessionStarted', 'MessagesReceived') then data
+    when type in ('ModelCallStarted', 'ToolCallRequested')
+      then jsonb_build_object('turnId', data -> 'turnId', 'attempt', data -> 'attempt') end as data, '{}'::jsonb as metadata, recorded_at, hash
   from events`;
 
 const hasData = ({ data }: RecordedEvent): boolean => (data as RecordedEvent['data'] | null) !== null;
+
+/** Returns true for events of which the pass reads a part. */
+const isStepStart = ({ type }: RecordedEvent): boolean =>
+  type === 'ModelCallStarted' || type === 'ToolCallRequested';
 
 const toFact = (event: RecordedEvent, place: EventPlace): CommandFact | undefined => {
   const { type, data } = event;
@@ -43,6 +51,8 @@ const toFact = (event: RecordedEvent, place: EventPlace): CommandFact | undefine
 export interface PassState {
   readonly book: SavedBook;
   readonly ledger: unknown;
+  /** Missing in checkpoints of older versions, whose logs have no agents. */
+  readonly agents?: SavedAgentChecks;
   /** Trees of the log at the position; missing in checkpoints of older versions. */
   readonly trees?: readonly SavedTree[];
 }
@@ -69,11 +79,12 @@ class PositionChecks {
   private readonly commandTally: Tally;
   private readonly admissions: CheckRunner<Parsed<SessionEvent | BudgetEvent>>;
   private readonly ledger: CheckRunner<Parsed<SessionEvent | BudgetEvent>>;
+  private readonly agents: AgentChecks;
 
   constructor(
     base: number,
     private readonly book: BudgetBook,
-    ledger: unknown,
+    { ledger, agents }: Partial<PassState>,
     strict: boolean,
   ) {
     const [gapless, admissions] = [positionsAreGapless(base), admissionsStayWithinLimits(book)];
@@ -86,6 +97,7 @@ class PositionChecks {
     this.commands = new CheckRunner(commandsHappenOnce, tallies[1]);
     this.admissions = new CheckRunner(admissions, tallies[2]);
     this.ledger = new CheckRunner(ledgerEqualsUsage, tallies[3], ledger);
+    this.agents = new AgentChecks(strict, agents);
   }
 
   see(event: RecordedEvent, claims: readonly CommandClaim[]): void {
@@ -94,7 +106,9 @@ class PositionChecks {
     this.seeClaims(claims);
     const fact = toFact(event, place);
     if (fact) this.commands.see({ kind: 'fact', fact });
-    if (hasData(event)) this.seeMoney(event, place);
+    if (!hasData(event)) return;
+    this.agents.see(event, place);
+    if (!isStepStart(event)) this.seeMoney(event, place);
   }
 
   seeClaims(claims: readonly CommandClaim[]): void {
@@ -102,13 +116,13 @@ class PositionChecks {
   }
 
   save(): PassState {
-    return { book: this.book.save(), ledger: this.ledger.save() };
+    return { book: this.book.save(), ledger: this.ledger.save(), agents: this.agents.save() };
   }
 
   async end(client: pg.ClientBase, base: number): Promise<CheckReport[]> {
     for (const check of [this.positions, this.commands, this.admissions, this.ledger]) check.end();
     this.commandTally.add(await findRepeatedTurns(client, base));
-    return this.tallies.map((tally) => tally.report());
+    return [...this.tallies.map((tally) => tally.report()), ...this.agents.end()];
   }
 
   private seeMoney(event: RecordedEvent, place: EventPlace): void {
@@ -132,7 +146,7 @@ export const passByPosition = async (
 ): Promise<PositionPass> => {
   const base = start?.position ?? bounds.base;
   const book = new BudgetBook(start?.state.book);
-  const checks = new PositionChecks(base, book, start?.state.ledger, strict);
+  const checks = new PositionChecks(base, book, start?.state ?? {}, strict);
   const claims = new ClaimReader(client, base);
   const sql = `${LOG_SQL} where position > ${base} order by position`;
   let events = 0;

@@ -1,26 +1,42 @@
 import type pg from 'pg';
 import {
+  agentsFollowTheirLifecycle,
   approvalsPrecedeCalls,
+  inboxesAreReadForward,
   leaseEpochsGrow,
+  messagesAreReceivedOnce,
   modelAttemptsAreNumbered,
   reservationsEndOnce,
   runsFollowTheirGraph,
   sessionsBeginOnce,
+  tasksEndOnce,
   toolCallsHaveOneOutcome,
+  treesStayWithinLimits,
   turnsEndOnce,
   versionsAreContiguous,
   violation,
 } from '@antiphon/audit-domain';
 import type { AuditCheck, EventPlace, Finding, Parsed } from '@antiphon/audit-domain';
-import type { RunEvent, SessionEvent } from '@antiphon/contracts/agent';
+import type {
+  AgentEvent,
+  AgentMessageEvent,
+  AgentTreeEvent,
+  RunEvent,
+  SessionEvent,
+  TaskEvent,
+} from '@antiphon/contracts/agent';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent, StreamHead } from '@antiphon/event-store';
 import { type About, type CheckReport, CheckRunner, Tally } from '../audit-report.js';
 import {
   eventsMatchContracts,
+  isAgentEvent,
   isBudgetEvent,
+  isMessageEvent,
   isRunEvent,
   isSessionEvent,
+  isTaskEvent,
+  isTreeEvent,
   parseEvent,
 } from '../read-log/parse-event.js';
 import { EVENT_COLUMNS, type EventRow, readRows, toEvent, toPlace } from '../read-log/read-log.js';
@@ -39,6 +55,7 @@ const SESSION_CHECKS = [
   toolCallsHaveOneOutcome,
   modelAttemptsAreNumbered,
   leaseEpochsGrow,
+  messagesAreReceivedOnce,
 ];
 
 const isSameStream = (a: RecordedEvent, b: RecordedEvent): boolean =>
@@ -54,6 +71,10 @@ class StreamChecks {
   private readonly sessions: readonly CheckRunner<Parsed<SessionEvent>>[];
   private readonly runs: CheckRunner<Parsed<RunEvent>>;
   private readonly reservations: CheckRunner<Parsed<BudgetEvent>>;
+  private readonly agents: CheckRunner<Parsed<AgentEvent>>;
+  private readonly trees: CheckRunner<Parsed<AgentTreeEvent>>;
+  private readonly inboxes: CheckRunner<Parsed<AgentMessageEvent>>;
+  private readonly tasks: CheckRunner<Parsed<TaskEvent>>;
 
   constructor(
     strict: boolean,
@@ -73,6 +94,10 @@ class StreamChecks {
     this.sessions = SESSION_CHECKS.map((check) => start(check));
     this.runs = start(runsFollowTheirGraph);
     this.reservations = start(reservationsEndOnce);
+    this.agents = start(agentsFollowTheirLifecycle);
+    this.trees = start(treesStayWithinLimits);
+    this.inboxes = start(inboxesAreReadForward);
+    this.tasks = start(tasksEndOnce);
   }
 
   see(event: RecordedEvent): void {
@@ -83,8 +108,9 @@ class StreamChecks {
   }
 
   endStream(): void {
-    for (const check of [this.versions, this.hashes, ...this.sessions, this.runs, this.reservations])
-      check.end();
+    const { versions, hashes, sessions, runs, reservations, agents, trees, inboxes, tasks } = this;
+    for (const check of [versions, hashes, ...sessions, runs, reservations]) check.end();
+    for (const check of [agents, trees, inboxes, tasks]) check.end();
     this.roots.endStream();
   }
 
@@ -106,6 +132,10 @@ class StreamChecks {
     if (isSessionEvent(content)) for (const check of this.sessions) check.see({ place, content, epoch });
     else if (isRunEvent(content)) this.runs.see({ place, content, epoch });
     else if (isBudgetEvent(content)) this.reservations.see({ place, content, epoch });
+    else if (isAgentEvent(content)) this.agents.see({ place, content, epoch });
+    else if (isTreeEvent(content)) this.trees.see({ place, content, epoch });
+    else if (isMessageEvent(content)) this.inboxes.see({ place, content, epoch });
+    else if (isTaskEvent(content)) this.tasks.see({ place, content, epoch });
   }
 }
 

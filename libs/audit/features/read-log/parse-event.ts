@@ -1,33 +1,71 @@
-import { RunEvent, SessionEvent, SessionKeyBound } from '@antiphon/contracts/agent';
+import {
+  AgentEvent,
+  AgentMessageEvent,
+  AgentTreeEvent,
+  RunEvent,
+  SessionEvent,
+  SessionKeyBound,
+  TaskEvent,
+} from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { BudgetEvent } from '@antiphon/contracts/metering';
+import { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { z } from 'zod';
 import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session, run and budget event of a known type matches its contract',
+  about: 'every session, run, budget, agent and task event of a known type matches its contract',
   counts: 'events',
 };
 
-type Known = SessionEvent | RunEvent | BudgetEvent | SessionKeyBound;
+type Known =
+  | SessionEvent
+  | RunEvent
+  | BudgetEvent
+  | BudgetLimitSet
+  | SessionKeyBound
+  | AgentEvent
+  | AgentTreeEvent
+  | AgentMessageEvent
+  | TaskEvent;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
+type Union =
+  | typeof SessionEvent
+  | typeof RunEvent
+  | typeof BudgetEvent
+  | typeof AgentEvent
+  | typeof AgentTreeEvent
+  | typeof AgentMessageEvent
+  | typeof TaskEvent;
 
-const listTypes = (schema: typeof SessionEvent | typeof RunEvent | typeof BudgetEvent): ReadonlySet<string> =>
+const listTypes = (schema: Union): ReadonlySet<string> =>
   new Set(schema.options.map((option) => option.shape.type.value));
 
-const SESSION_TYPES = listTypes(SessionEvent);
-const RUN_TYPES = listTypes(RunEvent);
-const BUDGET_TYPES = listTypes(BudgetEvent);
+/** Event types of one contract, and its schema. */
+const contract = (schema: Union) => ({ types: listTypes(schema), schema: schema as z.ZodType<Known> });
+const SESSION = contract(SessionEvent);
+const RUN = contract(RunEvent);
+const BUDGET = contract(BudgetEvent);
+const AGENT = contract(AgentEvent);
+const TREE = contract(AgentTreeEvent);
+const MESSAGE = contract(AgentMessageEvent);
+const TASK = contract(TaskEvent);
+const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
+const LIMIT = single('BudgetLimitSet', BudgetLimitSet);
+const KEY_BOUND = single('SessionKeyBound', SessionKeyBound);
 
-const findSchema = (event: RecordedEvent): z.ZodType<Known> | undefined => {
-  if (event.category === 'budget') return BUDGET_TYPES.has(event.type) ? BudgetEvent : undefined;
-  if (event.category === 'run') return RUN_TYPES.has(event.type) ? RunEvent : undefined;
-  if (event.category !== 'session') return undefined;
-  if (event.type === 'SessionKeyBound') return SessionKeyBound;
-  return SESSION_TYPES.has(event.type) ? SessionEvent : undefined;
+/** Contracts by category. Types are unique within one. */
+const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>> = {
+  session: [SESSION, KEY_BOUND],
+  run: [RUN],
+  budget: [BUDGET, LIMIT],
+  agent: [AGENT, TREE, MESSAGE],
+  task: [TASK],
 };
+
+const findSchema = ({ category, type }: RecordedEvent): z.ZodType<Known> | undefined =>
+  CONTRACTS[category]?.find(({ types }) => types.has(type))?.schema;
 
 export type ParseResult =
   | { readonly kind: 'known'; readonly content: Known }
@@ -49,6 +87,12 @@ export const parseEvent = (event: RecordedEvent): ParseResult => {
   };
 };
 
-export const isSessionEvent = (content: Known): content is SessionEvent => SESSION_TYPES.has(content.type);
-export const isRunEvent = (content: Known): content is RunEvent => RUN_TYPES.has(content.type);
-export const isBudgetEvent = (content: Known): content is BudgetEvent => BUDGET_TYPES.has(content.type);
+export const isSessionEvent = (content: Known): content is SessionEvent => SESSION.types.has(content.type);
+export const isRunEvent = (content: Known): content is RunEvent => RUN.types.has(content.type);
+export const isBudgetEvent = (content: Known): content is BudgetEvent => BUDGET.types.has(content.type);
+export const isLimitEvent = (content: Known): content is BudgetLimitSet => content.type === 'BudgetLimitSet';
+export const isAgentEvent = (content: Known): content is AgentEvent => AGENT.types.has(content.type);
+export const isTreeEvent = (content: Known): content is AgentTreeEvent => TREE.types.has(content.type);
+export const isMessageEvent = (content: Known): content is AgentMessageEvent =>
+  MESSAGE.types.has(content.type);
+export const isTaskEvent = (content: Known): content is TaskEvent => TASK.types.has(content.type);

@@ -15,6 +15,8 @@ import type { Logger } from '@antiphon/observability';
 const NAMESPACE = '5b0e0a0e-7a53-5f7e-9d0f-4f1a7c1f2b60';
 /** Time after which a process has read the changes of the others, ms. */
 const REFRESH_MS = 500;
+/** Time after which the audit finds a call that was admitted by the former limits, ms. */
+const APPLIES_MS = 5_000;
 /** Maximum agents in the cache, with and without a limit. */
 const MAX_AGENTS = 50_000;
 
@@ -39,6 +41,7 @@ export const WRITE_LIMIT_SQL = `insert into budget_limits as l (${COLUMNS}) valu
     limit_micro_usd = excluded.limit_micro_usd, position = excluded.position
   where l.position < excluded.position`;
 
+const isoAt = (time: number): string => isoTime({ now: () => time });
 const numberOf = (text: string | null): number | null => (text === null ? null : Number(text));
 const limitsOf = (row: LimitRow): AgentLimits => ({
   limitTokens: numberOf(row.limit_tokens),
@@ -170,7 +173,9 @@ export class AgentLimitBook {
     const before = rows[0] ? limitsOf(rows[0]) : NO_LIMITS;
     if (before.limitTokens === limitTokens && before.limitMicroUsd === limitMicroUsd) return false;
     const { clock, ids, store } = this.deps;
-    const data = { scopeKey, limitTokens, limitMicroUsd, actor, at: isoTime(clock) };
+    const now = clock.now();
+    const times = { at: isoAt(now), appliesBy: isoAt(now + APPLIES_MS) };
+    const data = { scopeKey, limitTokens, limitMicroUsd, actor, ...times };
     const context = currentContext();
     const metadata = {
       correlationId: context?.correlationId ?? ids.next(),

@@ -1,0 +1,127 @@
+import type { BudgetEventOf, BudgetLimitSet, BudgetScope } from '@antiphon/contracts/metering';
+import { type CheckRun, type EventPlace, type Finding, type Parsed, violation } from '../audit-check.js';
+import type { AgentFact, AgentsCheck } from '../audit-check.js';
+
+type Reserved = BudgetEventOf<'BudgetReserved'>['data'];
+
+interface Amounts {
+  readonly tokens: number | null;
+  readonly microUsd: number | null;
+}
+/** A limit in force, and the one before it. */
+interface Limit extends Amounts {
+  readonly appliesBy: string;
+  readonly position: number;
+  readonly former: Amounts;
+}
+interface Agent {
+  readonly parentId: string | null;
+  readonly position: number;
+}
+
+interface SavedTrees {
+  readonly limits: readonly (readonly [name: string, limit: Limit])[];
+  readonly agents: readonly (readonly [name: string, agent: Agent])[];
+}
+
+const NONE: Amounts = { tokens: null, microUsd: null };
+
+const nameOf = (at: EventPlace, id: string): string => `${at.workspace} ${id}`;
+const isSame = ({ limitTokens, limitMicroUsd }: BudgetScope, limit: Amounts): boolean =>
+  limitTokens === limit.tokens && limitMicroUsd === limit.microUsd;
+const isLimited = ({ tokens, microUsd }: Amounts): boolean => tokens !== null || microUsd !== null;
+
+class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
+  private readonly limits: Map<string, Limit>;
+  private readonly agents: Map<string, Agent>;
+  private checked = 0;
+
+  constructor(past: SavedTrees | undefined) {
+    const saved = structuredClone(past);
+    this.limits = new Map(saved?.limits);
+    this.agents = new Map(saved?.agents);
+  }
+
+  see({ place: at, content }: Parsed<AgentFact>): Finding[] {
+    if (content.type === 'BudgetLimitSet') return this.setLimit(content.data, at);
+    if (content.type === 'BudgetReserved') return this.checkScopes(content.data, at);
+    if (content.type !== 'AgentSpawned') return [];
+    const { agentId, parentId } = content.data;
+    this.agents.set(nameOf(at, agentId), { parentId, position: at.position });
+    return [];
+  }
+
+  end(): Finding[] {
+    return [];
+  }
+
+  count(): number {
+    return this.checked;
+  }
+
+  save(): SavedTrees {
+    return { limits: [...this.limits], agents: [...this.agents] };
+  }
+
+  private setLimit(data: BudgetLimitSet['data'], at: EventPlace): Finding[] {
+    const name = nameOf(at, data.scopeKey);
+    const before = this.limits.get(name);
+    const former = before ? { tokens: before.tokens, microUsd: before.microUsd } : NONE;
+    const own = { tokens: data.limitTokens, microUsd: data.limitMicroUsd };
+    this.limits.set(name, { ...own, appliesBy: data.appliesBy, position: at.position, former });
+    return [];
+  }
+
+  /** Returns the ids of the agent and its ancestors, as far as their facts are in the log. */
+  private chainOf(agentId: string, at: EventPlace): string[] {
+    const chain = [agentId];
+    for (let id: string | null | undefined = agentId; id;) {
+      id = this.agents.get(nameOf(at, id))?.parentId;
+      if (id && !chain.includes(id)) chain.push(id);
+      else break;
+    }
+    return chain;
+  }
+
+  private checkScopes(reserved: Reserved, at: EventPlace): Finding[] {
+    const chain = this.chainOf(reserved.agentId, at).map((id) => ({ id, key: `agent/${id}` }));
+    const scopes = reserved.scopes.filter(({ kind }) => kind === 'agent');
+    const foreign = scopes
+      .filter(({ key }) => !chain.some((one) => one.key === key))
+      .map(({ key }) => violation(at, `a call of ${reserved.agentId} was admitted by the limit of ${key}`));
+    return [...foreign, ...chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at))];
+  }
+
+  private checkScope(
+    key: string,
+    scopes: readonly BudgetScope[],
+    { agentId, reservedAt }: Reserved,
+    at: EventPlace,
+  ): Finding[] {
+    const limit = this.limits.get(nameOf(at, key));
+    if (!limit) return [];
+    this.checked++;
+    const scope = scopes.find((one) => one.key === key);
+    const told = scope ?? { kind: 'agent' as const, key, limitTokens: null, limitMicroUsd: null };
+    if (isSame(told, limit)) return [];
+    // A new agent was never seen without its limit; a change needs a moment to reach every process.
+    const isNew = (this.agents.get(nameOf(at, agentId))?.position ?? 0) > limit.position;
+    const isSpreading = reservedAt < limit.appliesBy;
+    if (!isNew && isSpreading && isSame(told, limit.former)) return [];
+    const given = scope ? `${scope.limitTokens} tokens, ${scope.limitMicroUsd} micro-USD` : 'no limit';
+    const due = isLimited(limit) ? `${limit.tokens} tokens, ${limit.microUsd} micro-USD` : 'no limit';
+    return [violation(at, `a call of ${agentId} was admitted with ${given} of ${key}; in force was ${due}`)];
+  }
+}
+
+/**
+ * Checks that each call was admitted by the limits in force of its agent and of every ancestor.
+ * `admissions-stay-within-limits` checks the amounts against these limits.
+ */
+export const treeBudgetsAreNested: AgentsCheck = {
+  name: 'tree-budgets-are-nested',
+  about:
+    'every model call is admitted by the limit in force of its agent and of each ancestor that has one, and by no other agent’s',
+  counts: 'limits of admissions',
+  start: (past) => new TreeBudgetRun(past as SavedTrees | undefined),
+};
