@@ -23,6 +23,9 @@ import { ListAgents } from './sessions/list-agents.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
+import { ExternalClaims } from './tasks/external-claims.handler.js';
+import { Tasks } from './tasks/tasks.handler.js';
+import { TASK_SERVICES, TasksRuntime } from './tasks/tasks-runtime.js';
 import { CredentialStore } from './credentials/credential-store.js';
 import { Credentials } from './credentials/credentials.handler.js';
 import { createMasterKeyReader } from './credentials/master-keys.js';
@@ -51,6 +54,16 @@ const createRunWorker = (
   return new RunWorker({ ...own, temporalAddress, retention, identity: identity.id });
 };
 
+const createTasks = (
+  platform: AgentPlatform,
+  turns: AgentRuntime,
+  turnEnds: TurnEndWatcher,
+): TasksRuntime => {
+  const { config, store, leases, pool, nats, logger, clock, ids, identity } = platform;
+  const shared = { config, store, leases, pool, nats, logger, clock, ids };
+  return new TasksRuntime({ ...shared, owner: identity.id, turns, turnEnds });
+};
+
 /**
  * Starts to drive sessions after the bootstrap, and drains or hands over running turns at the
  * shutdown.
@@ -60,6 +73,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     @Inject(AGENT_RUNTIME) private readonly runtime: AgentRuntime,
     @Inject(RunWorker) private readonly runs: RunWorker,
+    @Inject(TasksRuntime) private readonly tasks: TasksRuntime,
     @Inject(TurnEndWatcher) private readonly turnEnds: TurnEndWatcher,
     @Inject(MODELS) private readonly models: Models,
     @Inject(AgentPlatform) private readonly platform: AgentPlatform,
@@ -70,14 +84,17 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     health.addFact('providers', () => providersInUse(config, env));
     health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
     health.addFact('workingSessions', () => this.runtime.working());
+    health.addFact('assignsTasks', () => this.tasks.delegation.isLeader());
     health.addFact('temporalWorker', () => (this.runs.isPolling() ? 'polling' : 'waiting'));
     // Recovered turns first: loading Temporal's SDK occupies the processor for a while.
-    this.runs.start(this.runtime.start());
+    const resumed = this.runtime.start();
+    this.runs.start(resumed);
+    void resumed.then(() => this.tasks.start());
   }
 
   async onModuleDestroy(): Promise<void> {
-    // First: an activity that starts now would submit a turn that this process no longer starts.
-    await this.runs.stop();
+    // First: work that starts now would submit a turn that this process no longer starts.
+    await Promise.all([this.tasks.stop(), this.runs.stop()]);
     await this.runtime.stop();
     this.turnEnds.close();
     this.models.close();
@@ -101,6 +118,8 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     StartRun,
     CancelRun,
     RunQueries,
+    Tasks,
+    ExternalClaims,
   ],
   providers: [
     AgentPlatform,
@@ -141,6 +160,12 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform, RUN_SERVICES, AGENT_RUNTIME, TurnEndWatcher],
       useFactory: createRunWorker,
     },
+    {
+      provide: TasksRuntime,
+      inject: [AgentPlatform, AGENT_RUNTIME, TurnEndWatcher],
+      useFactory: createTasks,
+    },
+    { provide: TASK_SERVICES, inject: [TasksRuntime], useFactory: ({ services }: TasksRuntime) => services },
     AgentLifecycle,
   ],
 })

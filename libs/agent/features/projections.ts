@@ -1,6 +1,7 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { projectRuns } from './runs/agent-runs.projection.js';
+import { projectTasks } from './tasks/agent-tasks.projection.js';
 import { projectAgentSessions } from './sessions/agent-sessions.projection.js';
 
 export { compareSnapshots } from './sessions/compare-snapshots.js';
@@ -26,4 +27,13 @@ export const agentRuns: ProjectionDefinition = {
   handle: projectRuns,
 };
 
-export const agentProjections = [agentSessions, agentRuns] as const;
+/** Rows of tasks of the queue and of nodes of runs, for lists and the start of the delegation. */
+export const agentTasks: ProjectionDefinition = {
+  name: 'agent-tasks',
+  service: 'agent',
+  categories: ['task', 'run'],
+  tables: [{ name: 'agent_tasks' }],
+  handle: projectTasks,
+};
+
+export const agentProjections = [agentSessions, agentRuns, agentTasks] as const;

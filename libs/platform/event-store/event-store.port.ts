@@ -36,6 +36,8 @@ export interface StreamAppend {
 export interface Fence {
   readonly lease: string;
   readonly epoch: number;
+  /** Workspace of the lease; default: that of the append. */
+  readonly workspace?: string;
 }
 
 /**

@@ -177,7 +177,7 @@ class MemoryLog implements Omit<EventStore, 'append'> {
 
   private checkFence({ workspace, fence }: AppendRequest): Verdict | undefined {
     if (fence === undefined) return undefined;
-    const held = this.leases?.inspect(workspace, fence.lease);
+    const held = this.leases?.inspect(fence.workspace ?? workspace, fence.lease);
     return held?.owner !== null && held?.epoch === fence.epoch
       ? undefined
       : { outcome: 'fenced', detail: { actual: held?.epoch ?? 0 } };

@@ -150,7 +150,7 @@ const beginTask = ({ data, now }: BeginTask, state: TaskFold): TaskEvent[] =>
 /** Keeps a result of an older claim as evidence, once. The current claim may repeat its result. */
 const refuseResult = ({ data, now }: FinishTask, state: TaskFold): TaskEvent[] => {
   const { epoch, worker, outcome, text, code } = data;
-  const isRepeat = state.epoch === epoch && state.worker === worker && !isOpenTask(state);
+  const isRepeat = state.epoch === epoch && state.worker === worker && state.result?.status === outcome;
   if (state.status === 'new' || epoch > state.epoch || isRepeat || state.refusedEpochs.includes(epoch))
     return [];
   const status = outcome === 'released' ? 'failed' : outcome;
@@ -171,7 +171,7 @@ const failAttempt = ({ data, now }: FinishTask, state: TaskFold): TaskEvent => {
 
 const finishTask = (command: FinishTask, state: TaskFold): TaskEvent[] => {
   const { data, now } = command;
-  if (!hasClaim(state, data.epoch)) return refuseResult(command, state);
+  if (!hasClaim(state, data.epoch) || state.worker !== data.worker) return refuseResult(command, state);
   switch (data.outcome) {
     case 'completed':
       return [end(state, now, { status: 'completed', text: data.text })];

@@ -6,7 +6,7 @@ import { upcast } from '@antiphon/contracts/events';
 import { runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import type { EventStore, Fence, IdempotencyClaim, NewEvent, StreamAppend } from '@antiphon/event-store';
 import { bug, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Decider, Ids, JsonObject } from '@antiphon/kernel';
 import type { IncomingContext, Logger } from '@antiphon/observability';
@@ -24,8 +24,10 @@ export interface Folded<State> {
 /** Events to append to a stream, and appends to other streams in the same transaction. */
 export interface Decision<Event> {
   readonly events: readonly Event[];
-  readonly also?: readonly StreamAppend[];
+  /** Appends to other streams; a function gets the stored form of `events`. */
+  readonly also?: readonly StreamAppend[] | ((events: readonly NewEvent[]) => readonly StreamAppend[]);
   readonly idempotency?: IdempotencyClaim;
+  readonly fence?: Fence;
 }
 
 export type Committed<State> = Folded<State> & {
@@ -96,15 +98,18 @@ export class StreamStore<State, Command, Event extends AnyEvent> {
 
   /**
    * Reads a stream, decides, and appends. Decides again after a version conflict. Without events it
-   * appends nothing.
+   * appends nothing. A caller that knows the fold of the stream saves the first read.
    */
   commit(
     workspace: string,
     id: string,
     decide: (folded: Folded<State>) => Decision<Event> | Promise<Decision<Event>>,
+    known?: Pick<Folded<State>, 'state' | 'version'>,
   ): Promise<Committed<State>> {
+    let first = known;
     return retryConflicts(async () => {
-      const folded = await this.read(workspace, id);
+      const folded = first ? { ...first, origin: {} } : await this.read(workspace, id);
+      first = undefined;
       return this.append(workspace, id, folded, await decide(folded));
     }, MAX_ROUNDS);
   }
@@ -113,16 +118,15 @@ export class StreamStore<State, Command, Event extends AnyEvent> {
     workspace: string,
     id: string,
     folded: Folded<State>,
-    { events, also = [], idempotency }: Decision<Event>,
+    { events, also = [], idempotency, fence }: Decision<Event>,
   ): Promise<Committed<State>> {
     if (events.length === 0) return folded;
     const { store, ids, streamOf, decider } = this.options;
-    const own = {
-      streamId: streamOf(id),
-      expectedVersion: folded.version,
-      events: events.map((event) => toNewEvent(event, ids)),
-    };
-    const { outcome, response } = await store.append({ workspace, streams: [own, ...also], idempotency });
+    const stored = events.map((event) => toNewEvent(event, ids));
+    const own = { streamId: streamOf(id), expectedVersion: folded.version, events: stored };
+    const others = typeof also === 'function' ? also(stored) : also;
+    const request = { workspace, streams: [own, ...others], idempotency, ...(fence ? { fence } : {}) };
+    const { outcome, response } = await store.append(request);
     const state = events.reduce((before, event) => decider.evolve(before, event), folded.state);
     const version = folded.version + events.length;
     return { ...folded, state, version, joined: outcome === 'joined' ? response : undefined };

@@ -101,7 +101,7 @@ const sortForLocks = (streams: readonly BatchStream[]): readonly BatchStream[] =
 const toFences = (batch: readonly PreparedAppend[]): BatchFence[] =>
   batch
     .flatMap(({ request: { fence, workspace } }, index) =>
-      fence ? [{ ...fence, workspace, request: index + 1 }] : [],
+      fence ? [{ ...fence, workspace: fence.workspace ?? workspace, request: index + 1 }] : [],
     )
     .sort((a, b) => compare(a.workspace, b.workspace) || compare(a.lease, b.lease));
 

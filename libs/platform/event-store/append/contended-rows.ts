@@ -38,7 +38,9 @@ export const findContended = async (
   if (place === undefined || column === undefined) return new Set();
   const sql = `select workspace, ${column} as name from ${relation} where ctid = $1::tid`;
   const found = await Promise.all(
-    [...new Set(batch.map(({ request }) => request.workspace))].map((workspace) =>
+    [
+      ...new Set(batch.flatMap(({ request }) => [request.workspace, request.fence?.workspace ?? []].flat())),
+    ].map((workspace) =>
       // Without an answer the requests are written one by one.
       inWorkspace(pool, workspace)
         .query<LockedRow>(sql, [place])
@@ -50,10 +52,10 @@ export const findContended = async (
     batch.filter(
       ({ request, streams }) =>
         row !== undefined &&
-        request.workspace === row.workspace &&
         (relation === 'leases'
-          ? request.fence?.lease === row.name
-          : streams.some(({ streamId }) => streamId === row.name)),
+          ? request.fence?.lease === row.name &&
+            (request.fence.workspace ?? request.workspace) === row.workspace
+          : request.workspace === row.workspace && streams.some(({ streamId }) => streamId === row.name)),
     ),
   );
 };

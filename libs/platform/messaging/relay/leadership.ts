@@ -1,5 +1,5 @@
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
-import type { Lease, LeaseStore } from '@antiphon/event-store';
+import type { Fence, Lease, LeaseStore } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 
 export interface LeadershipOptions {
@@ -31,6 +31,13 @@ export class Leadership {
 
   isLeader(): boolean {
     return this.#lease !== null && performance.now() < this.#validUntil;
+  }
+
+  /** Returns the token that fences the leader's appends; null unless this process leads. */
+  fence(): Fence | null {
+    return this.#lease && this.isLeader()
+      ? { lease: this.#lease.name, epoch: this.#lease.epoch, workspace: this.#lease.workspace }
+      : null;
   }
 
   /** Tries to acquire the lease; returns whether this process leads now. */

@@ -1,0 +1,146 @@
+import type pg from 'pg';
+import { TaskItem } from '@antiphon/contracts/agent';
+import type { TaskState } from '@antiphon/contracts/agent';
+import type { TaskFold } from '@antiphon/agent-domain';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { invalid, notFound } from '@antiphon/kernel';
+
+/** Returns the error of an unknown task. */
+export const noSuchTask = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
+
+/** Returns the public view of a task of the queue. Throws `TASK.NOT_FOUND`. */
+export const taskItem = (state: TaskFold): TaskItem => {
+  const { queued, status } = state;
+  if (queued === null || status === 'new') throw noSuchTask();
+  return {
+    id: queued.taskId,
+    kind: 'task',
+    title: queued.title,
+    state: status,
+    priority: queued.priority,
+    capabilities: queued.capabilities,
+    agentId: state.agentId ?? queued.agentId,
+    worker: state.worker,
+    epoch: state.epoch,
+    strikes: [...state.strikes],
+    project: queued.project,
+    parentAgentId: queued.parentAgentId,
+    parentTaskId: queued.parentTaskId,
+    deadline: queued.deadline,
+    sessionId: state.sessionId,
+    turnId: state.turnId,
+    queuedAt: queued.at,
+    startedAt: state.startedAt,
+    endedAt: state.endedAt,
+    result: state.result,
+  };
+};
+
+interface TaskRow {
+  readonly id: string;
+  readonly kind: TaskItem['kind'];
+  readonly title: string;
+  readonly state: TaskState;
+  readonly priority: number;
+  readonly capabilities: string[];
+  readonly agent_id: string | null;
+  readonly worker: string | null;
+  readonly epoch: number;
+  readonly strikes: string[];
+  readonly project: string | null;
+  readonly parent_agent_id: string | null;
+  readonly parent_task_id: string | null;
+  readonly deadline: Date | null;
+  readonly session_id: string | null;
+  readonly turn_id: string | null;
+  readonly queued_at: Date;
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly result: unknown;
+  readonly first_position: string;
+}
+
+const toItem = (row: TaskRow): TaskItem =>
+  TaskItem.parse({
+    id: row.id,
+    kind: row.kind,
+    title: row.title,
+    state: row.state,
+    priority: row.priority,
+    capabilities: row.capabilities,
+    agentId: row.agent_id,
+    worker: row.worker,
+    epoch: row.epoch,
+    strikes: row.strikes,
+    project: row.project,
+    parentAgentId: row.parent_agent_id,
+    parentTaskId: row.parent_task_id,
+    deadline: row.deadline?.toISOString() ?? null,
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    queuedAt: row.queued_at.toISOString(),
+    startedAt: row.started_at?.toISOString() ?? null,
+    endedAt: row.ended_at?.toISOString() ?? null,
+    result: row.result,
+  });
+
+/** Nodes of one run have the same position, so that the cursor also has the id. */
+const encodeCursor = ({ first_position, id }: TaskRow): string =>
+  Buffer.from(`t${first_position}/${id}`, 'utf8').toString('base64url');
+
+const decodeCursor = (cursor: string): readonly [position: string, id: string] => {
+  const match = /^t(\d{1,15})\/(.{1,200})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'));
+  if (!match?.[1] || !match[2])
+    throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
+  return [match[1], match[2]];
+};
+
+const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
+  parent_agent_id, parent_task_id, deadline, session_id, turn_id, queued_at, started_at, ended_at, result, first_position`;
+const LIST_SQL = `select ${COLUMNS} from agent_tasks
+  where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
+    and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
+    and ($6::text is null or project = $6)
+  order by first_position desc, id desc limit $7`;
+const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
+
+export interface TaskFilter {
+  readonly workspace: string;
+  readonly state?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly project?: string | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+const select = async (pool: pg.Pool, workspace: string, query: pg.QueryConfig): Promise<TaskRow[]> => {
+  try {
+    return (await inWorkspace(pool, workspace).query<TaskRow>(query)).rows;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+/** Lists tasks of the queue and nodes of runs, newest first. */
+export const readTasks = async (
+  pool: pg.Pool,
+  { workspace, state = undefined, agent, project, limit, cursor }: TaskFilter,
+): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
+  const [before, id] = cursor === undefined ? [null, ''] : decodeCursor(cursor);
+  const values = [workspace, before, id, state ?? null, agent ?? null, project ?? null, limit + 1];
+  const rows = await select(pool, workspace, { name: 'agent_tasks_list', text: LIST_SQL, values });
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { tasks: shown.map(toItem), nextCursor: rows.length > limit && last ? encodeCursor(last) : null };
+};
+
+/** Reads a node of a run. Throws `TASK.NOT_FOUND`. */
+export const readNode = async (pool: pg.Pool, workspace: string, id: string): Promise<TaskItem> => {
+  const [row] = await select(pool, workspace, {
+    name: 'agent_tasks_row',
+    text: ROW_SQL,
+    values: [workspace, id],
+  });
+  if (!row) throw noSuchTask();
+  return toItem(row);
+};

@@ -1,0 +1,94 @@
+import { runProjection } from '@antiphon/event-store';
+import type { RunningProjection } from '@antiphon/event-store';
+import { onLogNotification } from '@antiphon/messaging';
+import type { TurnCommands } from '../runs/run-streams.js';
+import type { TurnEndWatcher } from '../runs/turn-ends.js';
+import { agentTasks } from '../projections.js';
+import { Delegation } from './delegation.js';
+import type { DelegationTimes } from './delegation.js';
+import { OpenTasks } from './open-tasks.js';
+import { configuredAgents } from './task-agents.js';
+import type { TaskAgents } from './task-agents.js';
+import { TaskStreams } from './task-streams.js';
+import type { TaskPlatform } from './task-streams.js';
+
+/** Subject that tells the agent processes of new events of tasks. */
+export const TASK_CHANGE_SUBJECT = 'hint.agent.tasks';
+/** Time within which changes share one notification, ms. */
+const PUBLISH_DEBOUNCE_MS = 5;
+/** Maximum number of open tasks of a workspace. */
+export const MAX_OPEN_TASKS = 10_000;
+
+/** Dependencies of this folder's handlers. */
+export interface TaskServices extends TaskPlatform {
+  readonly tasks: TaskStreams;
+  readonly open: OpenTasks;
+  readonly agents: TaskAgents;
+  readonly maxOpenTasks: number;
+}
+
+/** Injection token of `TaskServices`. */
+export const TASK_SERVICES = Symbol('TASK_SERVICES');
+
+export interface TasksRuntimeOptions extends TaskPlatform {
+  /** Owner of this process's leases. */
+  readonly owner: string;
+  readonly turns: TurnCommands;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly agents?: TaskAgents;
+  readonly times?: Partial<DelegationTimes>;
+  readonly maxOpenTasks?: number;
+}
+
+/** Tasks in one agent process: their streams, the rows of lists, and the delegation. */
+export class TasksRuntime {
+  readonly services: TaskServices;
+  readonly delegation: Delegation;
+  private readonly stopping = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+  private projection: RunningProjection | null = null;
+  private publishing: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: TasksRuntimeOptions) {
+    const { config, store, leases, pool, nats, clock, ids, logger } = options;
+    const tasks = new TaskStreams({ store, ids, clock }, () => this.announce());
+    const open = new OpenTasks({ pool, store, clock });
+    const agents = options.agents ?? configuredAgents(config);
+    const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
+    const platform = { config, store, leases, pool, nats, clock, ids, logger };
+    this.services = { ...platform, tasks, open, agents, maxOpenTasks };
+    this.delegation = new Delegation({ ...options, tasks, open, agents });
+  }
+
+  start(): void {
+    const { pool, nats, logger } = this.options;
+    this.projection = runProjection({
+      ...agentTasks,
+      pool,
+      logger,
+      subscribe: (wake) => onLogNotification(nats, wake),
+    });
+    const subscription = nats.connection.subscribe(TASK_CHANGE_SUBJECT, {
+      callback: () => this.delegation.wake(),
+    });
+    this.running = this.delegation.run(this.stopping.signal).finally(() => subscription.unsubscribe());
+  }
+
+  /** Stops to assign tasks, and releases the lease. Running turns go on elsewhere. */
+  async stop(): Promise<void> {
+    clearTimeout(this.publishing);
+    this.stopping.abort();
+    await this.running;
+    await this.projection?.stop();
+  }
+
+  /** Tells every process, this one too, that tasks changed. A lost notification costs a poll. */
+  private announce(): void {
+    const { nats } = this.options;
+    this.publishing ??= setTimeout(() => {
+      this.publishing = undefined;
+      this.delegation.wake();
+      if (nats.isConnected() && !nats.connection.isDraining()) nats.connection.publish(TASK_CHANGE_SUBJECT);
+    }, PUBLISH_DEBOUNCE_MS);
+  }
+}

@@ -1,0 +1,148 @@
+import { Controller, Inject } from '@nestjs/common';
+import { DEFAULT_TASK_RETRY, cancelTask, createTask, getTask, listTasks } from '@antiphon/contracts/agent';
+import type { TaskItem } from '@antiphon/contracts/agent';
+import type { z } from 'zod';
+import { clipText, taskDecider } from '@antiphon/agent-domain';
+import type { TaskQueuedData } from '@antiphon/agent-domain';
+import type { IdempotencyClaim } from '@antiphon/event-store';
+import { exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { digestOf } from '../derived-ids.js';
+import { TASK_SERVICES } from './tasks-runtime.js';
+import type { TaskServices } from './tasks-runtime.js';
+import { noSuchTask, readNode, readTasks, taskItem } from './task-view.js';
+
+/** Time after which a caller may try a full queue again, s. */
+const RETRY_AFTER_S = 5;
+const MAX_TITLE = 120;
+
+type CreateTaskRequest = z.output<typeof createTask.request>;
+type TaskReply = { readonly task: TaskItem };
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Returns whether an id is `<runId>/<nodeId>`. Throws `TASK.NOT_FOUND` for an id of no kind. */
+const isNode = (id: string): boolean => {
+  if (id.includes('/')) return true;
+  if (!UUID.test(id)) throw noSuchTask();
+  return false;
+};
+
+const titleOf = (prompt: string): string => {
+  const [line = ''] = prompt.trim().split('\n');
+  return clipText(line === '' ? 'task' : line, MAX_TITLE);
+};
+
+const claimFor = (
+  { spec, actor, idempotencyKey: key }: CreateTaskRequest,
+  taskId: string,
+): IdempotencyClaim | undefined =>
+  key === undefined
+    ? undefined
+    : {
+        scope: `${actor.caller}/task.create`,
+        key,
+        digest: digestOf({ spec: spec as unknown as JsonObject }),
+        response: { taskId },
+      };
+
+/** Handles the requests of clients and agents for tasks. */
+@Controller()
+export class Tasks {
+  /** Accepted tasks that this process's fold does not have yet, by workspace. */
+  private readonly accepting = new Map<string, number>();
+
+  constructor(@Inject(TASK_SERVICES) private readonly deps: TaskServices) {}
+
+  @HandleRequest(createTask)
+  async createTask(request: CreateTaskRequest): Promise<TaskReply> {
+    const { workspace, spec } = request;
+    const { ids, tasks, open, agents } = this.deps;
+    if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
+      throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);
+    const taskId = ids.next();
+    const idempotency = claimFor(request, taskId);
+    return this.counted(workspace, async () => {
+      const data = this.toQueued(request, taskId);
+      const committed = await tasks.commit(
+        workspace,
+        taskId,
+        (_, now) => ({ type: 'QueueTask', data, now }),
+        { known: { state: taskDecider.initialState(), version: 0 }, idempotency },
+      );
+      if (committed.joined) return this.getTask({ workspace, taskId: String(committed.joined['taskId']) });
+      await open.catchUp();
+      return { task: taskItem(committed.state) };
+    });
+  }
+
+  @HandleRequest(getTask)
+  async getTask({ workspace, taskId }: z.output<typeof getTask.request>): Promise<TaskReply> {
+    if (isNode(taskId)) return { task: await readNode(this.deps.pool, workspace, taskId) };
+    return { task: taskItem((await this.deps.tasks.read(workspace, taskId)).state) };
+  }
+
+  @HandleRequest(listTasks)
+  listTasks(query: z.output<typeof listTasks.request>): Promise<z.output<typeof listTasks.reply>> {
+    return readTasks(this.deps.pool, query);
+  }
+
+  /** Cancels a task. A repeated cancel, and one of an ended task, changes nothing. */
+  @HandleRequest(cancelTask)
+  async cancelTask({
+    workspace,
+    taskId,
+    reason = undefined,
+    actor,
+  }: z.output<typeof cancelTask.request>): Promise<TaskReply> {
+    if (isNode(taskId)) {
+      await readNode(this.deps.pool, workspace, taskId);
+      throw rejected('TASK.PART_OF_RUN', 'this task is a node of a run. What to do: cancel the run');
+    }
+    const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };
+    const { state } = await this.deps.tasks.commit(workspace, taskId, (before, now) => {
+      if (before.status === 'new') throw noSuchTask();
+      return { type: 'CancelTask', data, now };
+    });
+    return { task: taskItem(state) };
+  }
+
+  /** Counts a task from its request on. Throws `TASK.QUEUE_FULL`. */
+  private async counted<T>(workspace: string, accept: () => Promise<T>): Promise<T> {
+    const accepting = this.accepting.get(workspace) ?? 0;
+    if (this.deps.open.queues.countOpen(workspace) + accepting >= this.deps.maxOpenTasks)
+      throw exhausted('TASK.QUEUE_FULL', 'the workspace has too many open tasks. What to do: send it later', {
+        data: { retryAfterSeconds: RETRY_AFTER_S },
+      });
+    this.accepting.set(workspace, accepting + 1);
+    try {
+      return await accept();
+    } finally {
+      const left = (this.accepting.get(workspace) ?? 1) - 1;
+      if (left > 0) this.accepting.set(workspace, left);
+      else this.accepting.delete(workspace);
+    }
+  }
+
+  private toQueued({ spec, actor }: CreateTaskRequest, taskId: string): Omit<TaskQueuedData, 'at'> {
+    const { prompt, deadline = null } = spec;
+    return {
+      taskId,
+      title: toStorable(spec.title ?? titleOf(prompt)),
+      prompt: toStorable(prompt),
+      priority: spec.priority,
+      capabilities: [...new Set(spec.capabilities)],
+      executor: spec.worker,
+      agentId: spec.agent ?? null,
+      project: spec.project ?? null,
+      parentAgentId: actor.agentId,
+      parentTaskId: spec.parentTask ?? null,
+      // In the form of every time of the log, so that times compare as texts.
+      deadline: deadline === null ? null : new Date(deadline).toISOString(),
+      retry: { ...DEFAULT_TASK_RETRY, ...spec.retry },
+      budget: spec.budget ?? null,
+      actor: actor.caller,
+    };
+  }
+}

@@ -1,0 +1,134 @@
+import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import { TaskEvent } from '@antiphon/contracts/agent';
+import type { TaskItem, TaskSpec } from '@antiphon/contracts/agent';
+import { acrossWorkspaces } from '@antiphon/database';
+import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { TurnEndWatcher } from '../runs/turn-ends.js';
+import { ExternalClaims } from '../tasks/external-claims.handler.js';
+import { Tasks } from '../tasks/tasks.handler.js';
+import { TasksRuntime } from '../tasks/tasks-runtime.js';
+import type { TasksRuntimeOptions } from '../tasks/tasks-runtime.js';
+import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
+import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
+import { createLife, killable } from './process-isolation.js';
+
+export const ACTOR = { caller: 'key/spec', role: 'member' as const, agentId: null };
+export const WORKER = { caller: 'key/worker', role: 'member' as const, agentId: null };
+
+/** An agent process that assigns tasks. */
+export interface TasksProcess extends TestProcess {
+  readonly tasksRuntime: TasksRuntime;
+  readonly tasks: Tasks;
+  readonly claims: ExternalClaims;
+  /** Stops as SIGTERM does. */
+  stop(): Promise<void>;
+}
+
+/** Returns a configuration with agents of these names and capabilities. */
+export const configWith = (agents: Readonly<Record<string, readonly string[]>>): AntiphonConfig => {
+  const [agent] = testConfig().agents;
+  return {
+    ...testConfig(),
+    agents: Object.entries(agents).map(([id, capabilities]): AgentConfig => ({
+      ...agent!,
+      id,
+      capabilities: [...capabilities],
+      tools: [],
+    })),
+  };
+};
+
+/** An agent world whose processes have tasks. */
+export class TasksWorld {
+  private readonly alive = new Set<TasksProcess>();
+
+  constructor(readonly agents: AgentWorld) {}
+
+  process(
+    config: AntiphonConfig = configWith({ main: [] }),
+    options: Partial<TasksRuntimeOptions> = {},
+  ): TasksProcess {
+    const { store, leases, pool, nats } = this.agents;
+    const life = createLife();
+    const turnEnds = new TurnEndWatcher({ pool: killable(life, pool), nats, logger: silentLogger });
+    const process = this.agents.process({ config, turnEnded: (sessionId) => turnEnds.notify(sessionId) });
+    const tasksRuntime = new TasksRuntime({
+      config,
+      store: killable(life, store),
+      leases: killable(life, leases),
+      pool: killable(life, pool),
+      nats,
+      ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
+      ...{ owner: process.owner, turns: process.runtime, turnEnds },
+      ...options,
+    });
+    tasksRuntime.start();
+    const running: TasksProcess = {
+      ...process,
+      tasksRuntime,
+      tasks: new Tasks(tasksRuntime.services),
+      claims: new ExternalClaims(tasksRuntime.services),
+      kill: () => {
+        this.alive.delete(running);
+        life.kill();
+        process.kill();
+      },
+      stop: async () => {
+        this.alive.delete(running);
+        await tasksRuntime.stop();
+        await process.runtime.stop();
+        turnEnds.close();
+      },
+    };
+    this.alive.add(running);
+    return running;
+  }
+
+  /** Sends a task as a client does. Returns its id. */
+  async send(
+    { tasks }: TasksProcess,
+    spec: Partial<TaskSpec> & { readonly prompt?: string } = {},
+    more: { readonly workspace?: string; readonly idempotencyKey?: string; readonly agentId?: string } = {},
+  ): Promise<string> {
+    const { workspace = WORKSPACE, idempotencyKey, agentId } = more;
+    const { task } = await tasks.createTask({
+      workspace,
+      spec: { prompt: 'do it', priority: 5, capabilities: [], worker: 'agent', ...spec },
+      actor: agentId === undefined ? ACTOR : { ...ACTOR, caller: `agent/${agentId}`, agentId },
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    });
+    return task.id;
+  }
+
+  async get({ tasks }: TasksProcess, taskId: string, workspace = WORKSPACE): Promise<TaskItem> {
+    return (await tasks.getTask({ workspace, taskId })).task;
+  }
+
+  /** Waits for the end of a task. */
+  ended(process: TasksProcess, taskId: string, timeoutMs = 15_000): Promise<TaskItem> {
+    return until(async () => {
+      const task = await this.get(process, taskId);
+      return task.endedAt !== null && task;
+    }, timeoutMs);
+  }
+
+  /** Reads the events of all tasks from the log, by event stream. */
+  async history(): Promise<Map<string, TaskEvent[]>> {
+    const { rows } = await acrossWorkspaces(this.agents.pool).query<{ stream_id: string; event: unknown }>(
+      `select stream_id, jsonb_build_object('type', type, 'schemaVersion', schema_version, 'data', data) as event
+       from events where category = 'task' order by position`,
+    );
+    const streams = new Map<string, TaskEvent[]>();
+    for (const { stream_id, event } of rows)
+      streams.set(stream_id, [...(streams.get(stream_id) ?? []), TaskEvent.parse(event)]);
+    return streams;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.alive].map((process) => process.stop()));
+    await this.agents.close();
+  }
+}
+
+export const createTasksWorld = async (database: WorldDatabase, natsUrl: string): Promise<TasksWorld> =>
+  new TasksWorld(await createAgentWorld(database, natsUrl));
