@@ -59,9 +59,10 @@ const createTasks = (
   turns: AgentRuntime,
   turnEnds: TurnEndWatcher,
 ): TasksRuntime => {
-  const { config, store, leases, pool, nats, logger, clock, ids, identity } = platform;
+  const { config, leases, pool, nats, logger, clock, ids, identity } = platform;
+  const { store, agents: directory } = turns.services;
   const shared = { config, store, leases, pool, nats, logger, clock, ids };
-  return new TasksRuntime({ ...shared, owner: identity.id, turns, turnEnds });
+  return new TasksRuntime({ ...shared, owner: identity.id, directory, turns, turnEnds });
 };
 
 /**

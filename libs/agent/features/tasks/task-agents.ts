@@ -1,3 +1,4 @@
+import type { AgentDirectory } from '../agents/agent-directory.js';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 
@@ -9,6 +10,9 @@ export interface TaskAgent {
   readonly takesWork: boolean;
 }
 
+/** States in which an agent gets tasks; `none` is a configured agent without facts. */
+const WORKING: ReadonlySet<string> = new Set(['none', 'ready']);
+
 /** The agents that can get tasks. */
 export interface TaskAgents {
   /** Lists the living agents of a workspace. */
@@ -17,17 +21,19 @@ export interface TaskAgents {
   isLiving(workspace: string, agentId: string): Promise<boolean>;
 }
 
-/** Returns the agents of the configuration. */
-export const configuredAgents = (config: AntiphonConfig): TaskAgents => {
-  const list = async (workspace: string): Promise<readonly TaskAgent[]> =>
-    workspaceConfig(config, workspace).agents.map(({ id, capabilities }) => ({
-      agentId: id,
-      capabilities,
-      takesWork: true,
-    }));
-  return {
-    list,
-    isLiving: async (workspace, agentId) =>
-      (await list(workspace)).some((agent) => agent.agentId === agentId),
-  };
-};
+/** Reads the agents from the configuration and the directory. */
+export const knownAgents = (config: AntiphonConfig, directory: Pick<AgentDirectory, 'load'>): TaskAgents => ({
+  list: async (workspace) => {
+    const { agents } = workspaceConfig(config, workspace);
+    const known = await Promise.all(agents.map(({ id }) => directory.load(workspace, id)));
+    return known.flatMap((agent) =>
+      agent && agent.status !== 'terminated'
+        ? [{ agentId: agent.id, capabilities: agent.capabilities, takesWork: WORKING.has(agent.status) }]
+        : [],
+    );
+  },
+  isLiving: async (workspace, agentId) => {
+    const agent = await directory.load(workspace, agentId);
+    return agent !== null && agent.status !== 'terminated';
+  },
+});

@@ -16,6 +16,7 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
+import { taskEndedAppend } from '../messages/child-ended.js';
 import { StreamStore } from '../runs/run-streams.js';
 import type { Committed, Folded } from '../runs/run-streams.js';
 
@@ -146,10 +147,17 @@ export class TaskStreams {
   }
 }
 
-/** Returns the append that tells the agent that delegated a task of its end. */
+/** Returns the append that tells the agent that delegated a task of its end, if there is one. */
 const endAppends = (
-  _workspace: string,
-  _state: TaskFold,
-  _events: readonly TaskEvent[],
-  _stored: readonly NewEvent[],
-): StreamAppend[] => [];
+  workspace: string,
+  { queued }: TaskFold,
+  events: readonly TaskEvent[],
+  stored: readonly NewEvent[],
+): StreamAppend[] => {
+  const end = events.find((event) => event.type === 'TaskEnded');
+  const parentId = queued?.parentAgentId ?? null;
+  if (!end || parentId === null) return [];
+  const causeId = stored.find(({ type }) => type === 'TaskEnded')?.eventId ?? '';
+  const { taskId, result, at } = end.data;
+  return [taskEndedAppend({ workspace, parentId, taskId, result, causeId, at })];
+};

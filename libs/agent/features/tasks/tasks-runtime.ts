@@ -1,13 +1,14 @@
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
 import { onLogNotification } from '@antiphon/messaging';
+import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { TurnCommands } from '../runs/run-streams.js';
 import type { TurnEndWatcher } from '../runs/turn-ends.js';
 import { agentTasks } from '../projections.js';
 import { Delegation } from './delegation.js';
 import type { DelegationTimes } from './delegation.js';
 import { OpenTasks } from './open-tasks.js';
-import { configuredAgents } from './task-agents.js';
+import { knownAgents } from './task-agents.js';
 import type { TaskAgents } from './task-agents.js';
 import { TaskStreams } from './task-streams.js';
 import type { TaskPlatform } from './task-streams.js';
@@ -35,7 +36,7 @@ export interface TasksRuntimeOptions extends TaskPlatform {
   readonly owner: string;
   readonly turns: TurnCommands;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
-  readonly agents?: TaskAgents;
+  readonly directory: AgentDirectory;
   readonly times?: Partial<DelegationTimes>;
   readonly maxOpenTasks?: number;
 }
@@ -53,7 +54,7 @@ export class TasksRuntime {
     const { config, store, leases, pool, nats, clock, ids, logger } = options;
     const tasks = new TaskStreams({ store, ids, clock }, () => this.announce());
     const open = new OpenTasks({ pool, store, clock });
-    const agents = options.agents ?? configuredAgents(config);
+    const agents = knownAgents(config, options.directory);
     const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
     const platform = { config, store, leases, pool, nats, clock, ids, logger };
     this.services = { ...platform, tasks, open, agents, maxOpenTasks };

@@ -48,18 +48,19 @@ export class TasksWorld {
     config: AntiphonConfig = configWith({ main: [] }),
     options: Partial<TasksRuntimeOptions> = {},
   ): TasksProcess {
-    const { store, leases, pool, nats } = this.agents;
+    const { leases, pool, nats } = this.agents;
     const life = createLife();
     const turnEnds = new TurnEndWatcher({ pool: killable(life, pool), nats, logger: silentLogger });
-    const process = this.agents.process({ config, turnEnded: (sessionId) => turnEnds.notify(sessionId) });
+    const process = this.agents.process({ config, turnEnds });
     const tasksRuntime = new TasksRuntime({
       config,
-      store: killable(life, store),
+      store: killable(life, process.runtime.services.store),
       leases: killable(life, leases),
       pool: killable(life, pool),
       nats,
       ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
       ...{ owner: process.owner, turns: process.runtime, turnEnds },
+      directory: process.runtime.services.agents,
       ...options,
     });
     tasksRuntime.start();

@@ -26,7 +26,7 @@ export class Leadership {
 
   constructor(options: LeadershipOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#renewOrWarn(), Math.floor(options.leaseMs / 3));
+    this.#timer = setInterval(() => this.#renewOrWarn(), Math.floor(options.leaseMs / 3)).unref();
   }
 
   isLeader(): boolean {

@@ -1,0 +1,120 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { TurnRequested } from '@antiphon/contracts/agent';
+import type { ModelRequest } from '@antiphon/agent-domain';
+import { acrossWorkspaces } from '@antiphon/database';
+import { createTestDatabase } from '@antiphon/testing';
+import { until } from '../testing/agent-world.js';
+import { configWith, createTasksWorld } from '../testing/tasks-world.js';
+import type { TasksProcess, TasksWorld } from '../testing/tasks-world.js';
+import { hangs, says } from '../testing/test-model.js';
+
+jest.setTimeout(120_000);
+
+let world: TasksWorld;
+beforeAll(async () => {
+  world = await createTasksWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+});
+afterAll(() => world?.close());
+
+const AGENTS = configWith({ one: [], two: [], three: [], four: [] });
+const asked = ({ messages }: ModelRequest): string =>
+  messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).at(-1) ?? '';
+let processes: TasksProcess[] = [];
+const start = (): TasksProcess => {
+  const process = world.process(AGENTS);
+  processes.push(process);
+  return process;
+};
+const kill = (process: TasksProcess): void => {
+  processes = processes.filter((each) => each !== process);
+  process.kill();
+};
+beforeEach(() => {
+  world.agents.model.reply = async (request) => says(asked(request));
+});
+afterEach(async () => {
+  await Promise.all(processes.map((process) => process.stop()));
+  processes = [];
+});
+
+const leader = (): Promise<TasksProcess> =>
+  until(() => processes.find(({ tasksRuntime }) => tasksRuntime.delegation.isLeader()));
+
+/** Returns the number of turns of each task session. */
+const turnsBySession = async (): Promise<number[]> => {
+  const { rows } = await acrossWorkspaces(world.agents.pool).query<{ turns: string }>(
+    `select count(*) filter (where e.type = '${TurnRequested.shape.type.value}') as turns
+     from events s join events e on e.workspace = s.workspace and e.stream_id = s.stream_id
+     where s.type = 'SessionStarted' and s.data ->> 'sessionKey' like '%:task:%' group by s.stream_id`,
+  );
+  return rows.map(({ turns }) => Number(turns));
+};
+
+describe('a process that assigns tasks and dies', () => {
+  it('is replaced within 10 s, and the turn of its task is not repeated', async () => {
+    start();
+    const dying = await leader();
+    const surviving = start();
+    const begun = Promise.withResolvers<void>();
+    world.agents.model.reply = hangs('', begun.resolve);
+    const id = await world.send(surviving, { prompt: 'long work' });
+    await begun.promise;
+    world.agents.model.reply = async (request) => says(asked(request));
+    kill(dying);
+    const killedAt = Date.now();
+    const task = await world.ended(surviving, id, 20_000);
+    expect(Date.now() - killedAt).toBeLessThan(10_000);
+    expect(task).toMatchObject({ state: 'completed', result: { text: 'long work' } });
+    expect(new Set(await turnsBySession())).toEqual(new Set([1]));
+  });
+
+  it('loses no task and repeats none, however often it dies', async () => {
+    start();
+    await leader();
+    const sender = start();
+    const ids: string[] = [];
+    for (let round = 0; round < 3; round++) {
+      const sent = Array.from({ length: 20 }, (_, index) =>
+        world.send(sender, { prompt: `${round}/${index}` }),
+      );
+      ids.push(...(await Promise.all(sent)));
+      const dying = await leader();
+      if (dying !== sender) kill(dying);
+      start();
+    }
+    for (const id of ids) expect((await world.ended(sender, id, 60_000)).state).toBe('completed');
+    const history = await world.history();
+    for (const id of ids) {
+      const types = (history.get(`task-${id}`) ?? []).map(({ type }) => type);
+      expect(types.filter((type) => type === 'TaskEnded')).toHaveLength(1);
+      expect(types.filter((type) => type === 'TaskAssigned')).toHaveLength(
+        1 + types.filter((type) => type === 'TaskRequeued').length,
+      );
+    }
+    expect(new Set(await turnsBySession())).toEqual(new Set([1]));
+  });
+});
+
+describe('workspaces that share the agents', () => {
+  it('get the same share of the slots', async () => {
+    const process = world.process(AGENTS, { times: { maxRunning: 4 } });
+    processes.push(process);
+    const order: string[] = [];
+    world.agents.model.reply = async (request) => {
+      order.push(asked(request).split('/')[0] ?? '');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return says('done');
+    };
+    const workspaces = ['many', 'few-a', 'few-b'];
+    const sent = workspaces.flatMap((workspace) =>
+      Array.from({ length: workspace === 'many' ? 40 : 10 }, (_, index) =>
+        world.send(process, { prompt: `${workspace}/${index}` }, { workspace }),
+      ),
+    );
+    await Promise.all(sent);
+    await until(() => order.length >= 60, 30_000);
+    const first = order.slice(5, 29);
+    for (const workspace of workspaces)
+      expect(first.filter((name) => name === workspace).length).toBeGreaterThanOrEqual(5);
+  });
+});
