@@ -159,7 +159,7 @@ class GatewayClient implements Client {
   }
 
   events(options: EventStreamOptions = {}): EventStream {
-    const unsubscribe = (id: number): void => this.#notify('events.unsubscribe', { id });
+    const unsubscribe = (subscription: number): void => this.#notify('events.unsubscribe', { subscription });
     return this.#start(new EventStream(this.#connection, this.#buffer, options, unsubscribe));
   }
 

@@ -4,8 +4,8 @@ import type { Server, Socket } from 'node:net';
 import { sleep } from '@antiphon/kernel';
 
 export interface FaultyLinkOptions {
-  /** Port on loopback. */
-  readonly targetPort: number;
+  /** Port on loopback; a function chooses one for each connection. */
+  readonly targetPort: number | (() => number);
   /** Reads a client's name from its first bytes. Null: not known yet. */
   readonly nameOf?: (firstBytes: string) => string | null;
 }
@@ -104,7 +104,8 @@ export const createFaultyLink = async (options: FaultyLinkOptions): Promise<Faul
   };
 
   const server = createServer((client) => {
-    const pair: Pair = { client, server: connect(targetPort, '127.0.0.1'), name: null, head: '' };
+    const port = typeof targetPort === 'number' ? targetPort : targetPort();
+    const pair: Pair = { client, server: connect(port, '127.0.0.1'), name: null, head: '' };
     pairs.add(pair);
     for (const [from, to] of [
       [client, pair.server],

@@ -1,0 +1,3 @@
+import { describeClientDrops } from './describe-client-drops.js';
+
+describeClientDrops(20);

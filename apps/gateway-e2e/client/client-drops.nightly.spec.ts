@@ -1,0 +1,3 @@
+import { describeClientDrops } from './describe-client-drops.js';
+
+describeClientDrops(Number(process.env['ANTIPHON_DROPS'] ?? 200));
