@@ -159,7 +159,7 @@ class GatewayClient implements Client {
   }
 
   events(options: EventStreamOptions = {}): EventStream {
-    const unsubscribe = (subscription: number): void => this.#notify('events.unsubscribe', { subscription });
+    const unsubscribe = (subscription: number): void => this.#unsubscribe(subscription);
     return this.#start(new EventStream(this.#connection, this.#buffer, options, unsubscribe));
   }
 
@@ -191,9 +191,10 @@ class GatewayClient implements Client {
     });
   }
 
-  /** Sends a request whose result does not matter. A lost connection makes it needless. */
-  #notify(method: string, params: unknown): void {
-    if (this.#connection.isReady) void this.#request(method, params, false).catch(() => undefined);
+  /** Ends a subscription of this connection. A lost connection has ended it already. */
+  #unsubscribe(subscription: number): void {
+    if (!this.#connection.isReady) return;
+    this.#request('events.unsubscribe', { subscription }, false).catch(() => undefined);
   }
 }
 

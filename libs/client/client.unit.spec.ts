@@ -212,7 +212,10 @@ describe('a subscription to events', () => {
     expect((await events.next()).value).toMatchObject({ event: { position: 1 }, cursor: 'c1' });
     expect((await events.next()).value).toMatchObject({ event: { position: 2 }, cursor: 'c2' });
     await events.return();
-    expect(second.requests.at(-1)).toMatchObject({ method: 'events.unsubscribe', params: { subscription: id } });
+    expect(second.requests.at(-1)).toMatchObject({
+      method: 'events.unsubscribe',
+      params: { subscription: id },
+    });
   });
 });
 

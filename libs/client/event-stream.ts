@@ -1,18 +1,10 @@
 import { BufferedStream, type BufferLimits } from './buffered-stream.js';
 import type { GatewayConnection } from './connection.js';
 import type { Incoming } from './gateway-socket.js';
-import type { LogEvent } from './reference.js';
+import type { LogEvent, MethodParams } from './reference.js';
 
 /** Selects events. All given fields must match. */
-export interface EventFilter {
-  readonly type?: string;
-  readonly agent?: string;
-  readonly run?: string;
-  readonly session?: string;
-  readonly category?: string;
-  readonly stream?: string;
-  readonly severity?: 'info' | 'warning' | 'error';
-}
+export type EventFilter = NonNullable<MethodParams<'events.subscribe'>['filter']>;
 
 export interface EventStreamOptions {
   readonly filter?: EventFilter | undefined;
@@ -65,7 +57,8 @@ export class EventStream extends BufferedStream<EventItem> {
 
   override request() {
     const { filter } = this.#options;
-    return { method: 'events.subscribe', params: { filter, from: this.#cursor } };
+    const params: MethodParams<'events.subscribe'> = { filter, from: this.#cursor };
+    return { method: 'events.subscribe', params };
   }
 
   protected override isRepeat(): boolean {

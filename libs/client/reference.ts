@@ -46,9 +46,9 @@ export type HttpClient = {
 /** Name of any method of `/ws`. */
 export type MethodName = keyof SocketMethodTable & string;
 
-/** Name of a method of `/ws` that returns one result. */
+/** Name of a method of `/ws` that returns one result, and not frames. */
 export type CallName = {
-  [N in MethodName]: SocketMethodTable[N]['answer'] extends 'stream' ? never : N;
+  [N in MethodName]: SocketMethodTable[N]['answer'] extends string ? never : N;
 }[MethodName];
 
 export type MethodParams<N extends MethodName> = Input<SocketMethodTable[N]['params']>;

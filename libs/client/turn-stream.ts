@@ -88,7 +88,8 @@ export class TurnStream extends BufferedStream<TurnFrame> {
   readonly accepted: Promise<AcceptedTurn>;
   #settleAccepted: (error: ClientError | null) => void = () => undefined;
   #turn: AcceptedTurn | null = null;
-  #lastOffset = 0;
+  /** Offset of the last frame that counts; -1 before the first. */
+  #lastOffset = -1;
   #sent = 0;
   #result: unknown;
   #failure: ClientError | null = null;
@@ -122,7 +123,7 @@ export class TurnStream extends BufferedStream<TurnFrame> {
   override request() {
     this.#sent++;
     // `accepted` of a queued turn has no offset of its own, so that the key joins the turn again.
-    if (!this.#turn || this.#lastOffset === 0) return this.#request;
+    if (!this.#turn || this.#lastOffset < 0) return this.#request;
     const { sessionId, turnId } = this.#turn;
     const params: MethodParams<'session.resume'> = { sessionId, turnId, after: this.#lastOffset };
     return { method: 'session.resume', params };

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { SOCKET_METHODS } from '@antiphon/contracts/reference';
 import { sleep } from '@antiphon/kernel';
 import { effectiveFrames, followSession, type StreamedFrame } from '@antiphon/testing/client';
 import { createSeededRandom, type SeededRandom } from '@antiphon/testing/load';
@@ -17,7 +16,6 @@ export const CHROMIUM = '/usr/bin/chromium';
 export const hasChromium = (): boolean => existsSync(CHROMIUM);
 
 const LIBRARY = fileURLToPath(new URL('../../../libs/client/dist/', import.meta.url));
-const READS_EVENTS = SOCKET_METHODS.some(({ name }) => String(name) === 'events.subscribe');
 const PAGE = '/client-under-test/';
 
 /** Three gateways behind links that lose connections. */
@@ -114,7 +112,7 @@ export const runThroughDrops = async (
     readLastPosition: async () => (await readEvents(stack)).at(-1)?.position ?? 0,
   };
   const peers = [0, 1, 2, 3].map((n) => `${runtime} ${n}`);
-  const options = { library: '', urls: used.map(urlOf), peers, readsEvents: READS_EVENTS };
+  const options = { library: '', urls: used.map(urlOf), peers };
   const run = runtime === 'Node' ? runInNode(options, hooks) : runInBrowser(options, hooks);
   run.catch(() => (isDone = true));
   await dropConnections(used, random, () => isDone);

@@ -5,8 +5,6 @@ export interface UseClientOptions {
   readonly library: string;
   readonly urls: readonly string[];
   readonly peers: readonly string[];
-  /** True subscribes to all events of the log as well. */
-  readonly readsEvents: boolean;
 }
 
 /** What a program saw of one turn. */
@@ -36,7 +34,7 @@ export interface SpecHooks {
  * the spec ends it. It refers to nothing of this module, so that a page can run it, too.
  */
 export const useClient = async (options: UseClientOptions): Promise<SeenByClient> => {
-  const { library, urls, peers, readsEvents } = options;
+  const { library, urls, peers } = options;
   const { createClient } = (await import(library)) as { createClient(options: ClientOptions): Client };
   const { isOver, readLastPosition } = globalThis as unknown as SpecHooks;
   const kinds = ['tell me', 'tell me more', 'a sum', 'flaky'];
@@ -74,7 +72,7 @@ export const useClient = async (options: UseClientOptions): Promise<SeenByClient
     }
   };
 
-  const reading = readsEvents ? readEvents() : Promise.resolve();
+  const reading = readEvents();
   await Promise.all(peers.map(converse));
   lastPosition = await readLastPosition();
   isConversationOver = true;

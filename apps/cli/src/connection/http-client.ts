@@ -5,7 +5,8 @@ const TIMEOUT_MS = 15_000;
 /** Timeout for responses whose size grows with the log. */
 const LONG_TIMEOUT_MS = 600_000;
 
-const KIND_OF: Readonly<Record<number, ErrorKind>> = {
+/** Kind of the error that each status of the gateway stands for. */
+export const KIND_OF_STATUS: Readonly<Record<number, ErrorKind>> = {
   400: 'invalid',
   401: 'unauthenticated',
   403: 'forbidden',
@@ -33,7 +34,7 @@ const problemOf = (status: number, text: string): AppError => {
     problem = { detail: `the server responded with ${status}: ${text.slice(0, 200)}` };
   }
   return new AppError(
-    KIND_OF[status] ?? 'bug',
+    KIND_OF_STATUS[status] ?? 'bug',
     problem.code ?? 'CLI.HTTP',
     problem.detail ?? `status ${status}`,
   );

@@ -1,8 +1,8 @@
-import { RPC } from '@antiphon/contracts/gateway';
+import { ClientError, createClient, type WebSocketLike } from '@antiphon/client';
 import { AppError, type ErrorKind } from '@antiphon/kernel';
 import { WebSocket } from 'ws';
 import type { GatewayAddress } from '../connection/gateway-address.js';
-import { unreachable } from '../connection/http-client.js';
+import { KIND_OF_STATUS, unreachable } from '../connection/http-client.js';
 
 /** One frame of a session's stream. */
 export interface ChatFrame {
@@ -11,53 +11,30 @@ export interface ChatFrame {
   readonly offset: number;
 }
 
-export interface ChatRequest {
-  readonly method: string;
-  readonly params: Readonly<Record<string, unknown>>;
-}
+/** A message to send, or a session to read after an offset. */
+export type ChatRequest =
+  | { readonly method: 'chat.send'; readonly params: Parameters<Client['chat']>[0] }
+  | { readonly method: 'session.send'; readonly params: Parameters<Client['send']>[0] }
+  | {
+      readonly method: 'session.resume';
+      readonly params: { readonly sessionId: string; readonly after: number };
+    };
 
-export interface StreamOptions {
-  /** Ends the stream of frames, not the turn. */
-  readonly signal?: AbortSignal;
-  /** Returns whether a frame is the last one; by default `done` is. */
-  readonly isLast?: (frame: ChatFrame) => boolean;
-}
+type Client = ReturnType<typeof createClient>;
 
-const KIND_OF: Readonly<Record<number, ErrorKind>> = {
-  [RPC.invalidParams]: 'invalid',
-  [RPC.unauthenticated]: 'unauthenticated',
-  [RPC.forbidden]: 'forbidden',
-  [RPC.notFound]: 'not_found',
-  [RPC.conflict]: 'conflict',
-  [RPC.exhausted]: 'exhausted',
-  [RPC.engineDown]: 'transient',
+/** Time for which a lost gateway is waited for, ms. */
+const GIVE_UP_MS = 30_000;
+
+/** Kinds of JSON-RPC errors (docs/contract.md). The contracts would load their schemas as well. */
+const KIND_OF_RPC: Readonly<Record<number, ErrorKind>> = {
+  [-32_602]: 'invalid',
+  [-32_001]: 'unauthenticated',
+  [-32_003]: 'forbidden',
+  [-32_004]: 'not_found',
+  [-32_009]: 'conflict',
+  [-32_029]: 'exhausted',
+  [-32_053]: 'transient',
 };
-
-interface RpcError {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: Record<string, unknown>;
-}
-
-interface IncomingMessage {
-  readonly type?: string;
-  readonly id?: number | null;
-  readonly event?: string;
-  readonly data?: unknown;
-  readonly offset?: number;
-  readonly result?: unknown;
-  readonly error?: RpcError;
-}
-
-const toAppError = ({ code, message, data }: RpcError): AppError =>
-  new AppError(KIND_OF[code] ?? 'bug', String(data?.['code'] ?? `RPC.${code}`), message, { data });
-
-const refused = (statusCode: number | undefined): AppError =>
-  new AppError(
-    statusCode === 401 ? 'unauthenticated' : 'forbidden',
-    'CLI.REFUSED',
-    `the gateway refused the connection (${statusCode})`,
-  );
 
 const disconnected = (): AppError =>
   new AppError(
@@ -66,39 +43,62 @@ const disconnected = (): AppError =>
     'the connection was lost. The turn continues in the agent; send to the same session to see its answer',
   );
 
+const toAppError = (error: unknown): unknown => {
+  if (!(error instanceof ClientError)) return error;
+  if (error.code === 'CLIENT.UNREACHABLE') return disconnected();
+  const { rpc, status, code, message, data } = error;
+  const kind = rpc === undefined ? KIND_OF_STATUS[status ?? 0] : KIND_OF_RPC[rpc];
+  return new AppError(kind ?? 'bug', code, message, { data: { ...data } });
+};
+
+const connect = async (gateway: GatewayAddress): Promise<Client> => {
+  const client = createClient({
+    url: gateway.url,
+    token: gateway.token ?? undefined,
+    sendTokenBy: 'header',
+    // Loading the WebSocket of Node takes twice the time of the rest of the command.
+    openWebSocket: (url, headers) => new WebSocket(url, { headers }) as unknown as WebSocketLike,
+    giveUpAfterMs: GIVE_UP_MS,
+  });
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.close();
+    const isUnreachable = error instanceof ClientError && error.code === 'CLIENT.UNREACHABLE';
+    throw isUnreachable ? unreachable(gateway, error) : toAppError(error);
+  }
+};
+
+const start = (client: Client, { method, params }: ChatRequest) => {
+  if (method === 'session.resume') return client.follow(params.sessionId, params.after);
+  return method === 'chat.send' ? client.chat(params) : client.send(params);
+};
+
 /**
- * Sends one request and passes its frames to `onFrame` until `done`. Resolves with the result where
- * the response is a result and not frames. A lost connection is an error, but the turn continues.
- * An abort of `signal` closes the connection and resolves.
+ * Sends one request and passes its frames to `onFrame` until `done`, through lost connections.
+ * Resolves with the result where the response is a result and not frames. An abort of `signal` ends
+ * the stream, not the turn.
  */
-export const chat = (
+export const chat = async (
   gateway: GatewayAddress,
   request: ChatRequest,
   onFrame: (frame: ChatFrame) => void,
-  { signal, isLast = ({ event }) => event === 'done' }: StreamOptions = {},
-): Promise<unknown> =>
-  new Promise((resolve, reject) => {
-    const headers = gateway.token === null ? {} : { authorization: `Bearer ${gateway.token}` };
-    const socket = new WebSocket(`${gateway.url.replace(/^http/, 'ws')}/ws`, { headers });
-    let isAccepted = false;
-
-    const finish = (settle: () => void): void => {
-      settle();
-      socket.terminate();
-    };
-    const receive = ({ type, error, event, data, offset = 0, ...rest }: IncomingMessage): void => {
-      if (type === 'session.ack') socket.send(JSON.stringify({ id: 1, ...request }));
-      else if (error) finish(() => reject(toAppError(error)));
-      else if ('result' in rest) finish(() => resolve(rest.result));
-      else if (event !== undefined) {
-        isAccepted = true;
-        onFrame({ event, data, offset });
-        if (isLast({ event, data, offset })) finish(() => resolve(undefined));
-      }
-    };
-    signal?.addEventListener('abort', () => finish(() => resolve(undefined)), { once: true });
-    socket.on('message', (data: Buffer) => receive(JSON.parse(data.toString('utf8')) as IncomingMessage));
-    socket.on('unexpected-response', (_, { statusCode }) => finish(() => reject(refused(statusCode))));
-    socket.on('error', (cause) => reject(unreachable(gateway, cause)));
-    socket.on('close', () => reject(isAccepted ? disconnected() : unreachable(gateway, undefined)));
-  });
+  { signal }: { readonly signal: AbortSignal },
+): Promise<unknown> => {
+  const client = await connect(gateway);
+  try {
+    const stream = start(client, request);
+    signal.addEventListener('abort', () => stream.detach(), { once: true });
+    if (signal.aborted) stream.detach();
+    for await (const frame of stream) {
+      onFrame(frame);
+      if (frame.event === 'done') break;
+    }
+    return 'result' in stream ? stream.result : undefined;
+  } catch (error) {
+    throw toAppError(error);
+  } finally {
+    client.close();
+  }
+};

@@ -16,6 +16,6 @@ export const resumeSession = async (
   const after = Number(text);
   if (!Number.isSafeInteger(after) || after < 0)
     throw invalid('CLI.USAGE', `--after ${text}: an offset is a whole number from 0`);
-  const request = { method: 'session.resume', params: { sessionId, after } };
+  const request = { method: 'session.resume', params: { sessionId, after } } as const;
   await printTurn(output, await gateway(), request, new Detachment(output, { sessionId, after }));
 };
