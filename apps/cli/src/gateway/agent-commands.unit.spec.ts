@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { AgentSpec, MessageSpec, TaskSpec } from '@antiphon/contracts/agent';
 import { agentSpecOf } from './agent.command.js';
@@ -55,6 +56,13 @@ identity: { soul: Curious. }
     const spec = await parseAgentText(file, text);
     expect(spec).toEqual(EXPECTED);
     expect(AgentSpec.safeParse(spec).error).toBeUndefined();
+  });
+
+  it('accepts the example of the repository', async () => {
+    const file = new URL('../../../../examples/agents/researcher.toml', import.meta.url);
+    const spec = await parseAgentText(file.pathname, readFileSync(file, 'utf8'));
+    expect(AgentSpec.safeParse(spec).error).toBeUndefined();
+    expect(spec).toMatchObject({ maxIterations: 8, limits: { size: 8 }, budget: { microUsd: 500_000 } });
   });
 
   it('lets options win over the file', () => {

@@ -24,7 +24,10 @@ let gateway: RunningService;
 let url: string;
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-access-'));
 const config = join(folder, 'antiphon.toml');
-writeFileSync(config, '[gateway.limits]\nrequests_per_second = 2\nframes_per_second = 3\n');
+writeFileSync(
+  config,
+  '[gateway.limits]\nrequests_per_second = 2\nframes_per_second = 3\n[features]\nworkers_v1 = false\n',
+);
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
@@ -104,6 +107,19 @@ describe('a path without a rule', () => {
   it('is refused without a credential and not found with one', async () => {
     expect((await fetch(`http://${url}/nothing`)).status).toBe(401);
     expect(await get('/nothing', TOKEN)).toBe(404);
+  });
+});
+
+describe('a feature that the configuration turns off', () => {
+  it('is refused as not found to a valid credential, and to others as unauthenticated', async () => {
+    const claim = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const init = { method: 'POST', headers, body: '{}' };
+      const response = await fetch(`http://${url}/api/v1/tasks/claim`, init);
+      return [response.status, ((await response.json()) as { code: string }).code];
+    };
+    expect(await claim(TOKEN)).toEqual([404, 'GATEWAY.FEATURE_OFF']);
+    expect((await claim('wrong'))[1]).toMatch(/UNAUTHENTICATED|TOO_MANY_FAILURES/);
   });
 });
 

@@ -30,11 +30,16 @@ export interface AuthenticationOptions {
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
   /** Principal of the upgrade; null if the client has to authenticate by its first frame. */
   readonly principal: Principal | null;
-  /** True if the principal needed no credential, so that an API key of the first frame replaces it. */
+  /**
+   * True if the principal needed no credential. An API key of the first frame then replaces it.
+   */
   readonly isLocal?: boolean;
   readonly capabilities: readonly string[];
   readonly logger: Logger;
-  /** Called after authentication, and again for an API key of a local client. Returns the receiver of all further messages. */
+  /**
+   * Called after authentication, and again for an API key of a local client. Returns the receiver
+   * of all further messages.
+   */
   readonly onReady: (principal: Principal) => Receive;
 }
 
