@@ -84,6 +84,8 @@ export const METHODS: Readonly<Record<MethodName, MethodFacts>> = {
   'agent.status': { reads: true },
   'agent.control': {},
   'message.send': { keyed: true },
+  'agent.subscribe': { reads: true },
+  'agent.unsubscribe': { reads: true },
   'task.create': { keyed: true },
   'task.get': { reads: true },
   'task.cancel': {},

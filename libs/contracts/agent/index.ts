@@ -1,3 +1,4 @@
+export * from './agent-activity.js';
 export * from './agent-definition.js';
 export * from './agent-events.js';
 export * from './agent-requests.js';

@@ -1,3 +1,4 @@
 export * from './agent-bodies.js';
+export * from './agent-frames.js';
 export * from './http-bodies.js';
 export * from './socket-params.js';

@@ -17,6 +17,7 @@ import {
   SessionResumeParams,
   SessionSendParams,
 } from '../gateway/index.js';
+import { AGENT_STREAM_METHODS } from './agent-stream-methods.js';
 import { AGENT_METHODS, TASK_METHODS } from './agent-methods.js';
 import { APPROVAL, FORK, IDS, SESSION_KEY, STATUS } from './examples.js';
 import { StatusView } from './gateway-routes.js';
@@ -218,6 +219,7 @@ const METHODS = [
   ...APPROVALS,
   ...EVENTS,
   ...AGENT_METHODS,
+  ...AGENT_STREAM_METHODS,
   ...TASK_METHODS,
 ] as const;
 

@@ -28,6 +28,8 @@ import type { Identities } from './access/identities.port.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
+import { AgentStreams } from './events/agent-streams.js';
+import { agentSubscriptions } from './events/agent-subscriptions.js';
 import { eventMethods } from './events/event-methods.js';
 import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
@@ -122,6 +124,7 @@ const methodsProvider: Provider = {
       ...taskMethods(requests),
       sessionResume({ feeds, frameLog, logger }),
       ...eventMethods({ log, logger }),
+      ...agentSubscriptions(new AgentStreams(log)),
     ]);
   },
 };

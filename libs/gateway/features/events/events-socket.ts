@@ -2,8 +2,8 @@
 export const EVENTS_PATH = '/ws/events';
 
 /**
- * Returns the request `events.subscribe` that the query of `/ws/events` means. Returns undefined for
- * another path. Its frames have the id `events`.
+ * Returns the request `events.subscribe` that the query of `/ws/events` means. Its id is `events`.
+ * Returns undefined for another path.
  */
 export const subscribeRequest = (url: string): string | undefined => {
   const [path, query] = url.split('?', 2);

@@ -8,9 +8,10 @@ const POLL_MS = 1_000;
 const READS = 4;
 /** Number of pages of the past that a gateway reads at the same time, for all subscribers. */
 const MAX_PAGE_READS = 4;
-/** Bytes that the buffers of all workspaces hold together, and those of one. */
+/** Bytes that the buffers of all workspaces share, and bounds of one. It has more than one read. */
 const TOTAL_BYTES = 64 * 1024 * 1024;
-const WORKSPACE_BYTES = 8 * 1024 * 1024;
+const MIN_BYTES = 2 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 
 interface OpenTail {
   readonly tail: Promise<WorkspaceTail>;
@@ -107,7 +108,7 @@ export class LogTail {
   }
 
   #bufferBytes(): number {
-    return Math.min(WORKSPACE_BYTES, TOTAL_BYTES / Math.max(1, this.#tails.size));
+    return Math.max(MIN_BYTES, Math.min(MAX_BYTES, TOTAL_BYTES / Math.max(1, this.#tails.size)));
   }
 
   /** Reads all open tails after each wake, until none is open. */

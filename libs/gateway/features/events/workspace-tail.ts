@@ -8,7 +8,7 @@ import { toView, type LoggedEvent } from './event-view.js';
 
 /** Bounds of one read of the log's end. */
 const READ_EVENTS = 200;
-const READ_BYTES = 2 * 1024 * 1024;
+const READ_BYTES = 512 * 1024;
 /** Number of events that a tail holds for its readers. */
 const MAX_EVENTS = 2_000;
 

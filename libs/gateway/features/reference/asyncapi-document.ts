@@ -1,4 +1,4 @@
-import { EngineStatusChange } from '@antiphon/contracts/gateway';
+import { AGENT_FRAMES, EngineStatusChange } from '@antiphon/contracts/gateway';
 import { EVENT_FRAMES, SOCKET_METHODS, STREAM_FRAMES } from '@antiphon/contracts/reference';
 import type { SocketMethod } from '@antiphon/contracts/reference';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
@@ -174,6 +174,17 @@ const ENGINE_STATUS: JsonObject = {
   ],
 };
 
+/** Typed frames after `agent.subscribe`. */
+const AGENT_MESSAGES: Readonly<Record<string, JsonObject>> = Object.fromEntries(
+  Object.entries(AGENT_FRAMES).map(([name, schema]) => [
+    keyOf(name),
+    {
+      ...{ name, title: `${name} frame`, summary: schema.description ?? name },
+      payload: jsonSchemaOf(schema, 'output'),
+    },
+  ]),
+);
+
 const operationOf = ({ name, summary, description }: SocketMethod): JsonObject => ({
   action: 'receive',
   title: name,
@@ -206,12 +217,20 @@ export const asyncApiDocument = (version: string, host = '127.0.0.1'): JsonObjec
       messages: Object.fromEntries([
         ...SOCKET_METHODS.map((method) => [keyOf(method.name), requestMessage(method)] as const),
         ...SOCKET_METHODS.map((method) => [`${keyOf(method.name)}_answer`, responseMessage(method)] as const),
+        ...Object.entries(AGENT_MESSAGES),
         ['engine_news', ENGINE_STATUS],
         ['error', ERROR_MESSAGE],
       ]),
     },
   },
   operations: {
+    agent_frames: {
+      action: 'send',
+      title: 'frames about agents',
+      summary: 'Typed frames after `agent.subscribe`.',
+      channel: ref('#/channels/ws'),
+      messages: Object.keys(AGENT_MESSAGES).map(messageRef),
+    },
     ...Object.fromEntries(SOCKET_METHODS.map((method) => [keyOf(method.name), operationOf(method)])),
     engine_news: {
       action: 'send',

@@ -87,11 +87,11 @@ describe('the API reference', () => {
     });
   });
 
-  it('is an AsyncAPI 3 document with one operation for each method and one for unsolicited frames', () => {
+  it('is an AsyncAPI 3 document with one operation for each method and two for unsolicited frames', () => {
     const document = asyncApiDocument('0.1.0') as { asyncapi: string; operations: JsonObject };
     expect(document.asyncapi).toBe('3.0.0');
     expect(deadRefs(document)).toEqual([]);
-    expect(Object.keys(document.operations)).toHaveLength(SOCKET_METHODS.length + 1);
+    expect(Object.keys(document.operations)).toHaveLength(SOCKET_METHODS.length + 2);
     expect(document.operations).toMatchObject({ engine_news: { action: 'send' } });
   });
 

@@ -24,6 +24,8 @@ import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
+import { AgentStreams } from '../events/agent-streams.js';
+import { agentSubscriptions } from '../events/agent-subscriptions.js';
 import { eventMethods } from '../events/event-methods.js';
 import { LogTail } from '../events/log-tail.js';
 import { FrameLog } from '../frames/frame-log.js';
@@ -51,6 +53,8 @@ export interface ResumeGateway {
 /** Writes a session as its driver does, and starts independent gateways. */
 export interface ResumeWorld {
   commit(sessionId: string, events: readonly SessionEvent[]): Promise<void>;
+  /** Appends one event to a stream. */
+  append(streamId: string, type: string, data: JsonObject): Promise<void>;
   /** Sends frames as a driver does. Resolves once `LIVE` has them. */
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
   /** Moves all sessions whose turns have ended to an archive file. */
@@ -149,6 +153,11 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         await log.append({ workspace: WORKSPACE, streams });
       }
     },
+    append: async (streamId, type, data) => {
+      const event = { eventId: randomUUID(), type, schemaVersion: 1, data };
+      const events = [{ ...event, metadata: { correlationId: 'spec', service: 'agent' } }];
+      await log.append({ workspace: WORKSPACE, streams: [{ streamId, expectedVersion: 'any', events }] });
+    },
     send: async (sessionId, frames, epoch = 1) => {
       for (const frame of frames)
         nats.connection.publish(liveSubject(WORKSPACE, sessionId), JSON.stringify({ ...frame, epoch }));
@@ -179,7 +188,11 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       });
       ends.push(() => log.close());
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger });
-      const methods = [resumed, ...eventMethods({ log, logger: silentLogger })];
+      const methods = [
+        resumed,
+        ...eventMethods({ log, logger: silentLogger }),
+        ...agentSubscriptions(new AgentStreams(log)),
+      ];
       return { ...(await listen(methods, limits)), reads: () => reads };
     },
     close: async () => {

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { AgentPhase, AgentState } from '../agent/agent-definition.js';
+import { AgentId } from '../agent/agent-id.js';
+import { AgentStateChange } from '../agent/agent-requests.js';
+
+/** Kinds of frames that a subscription to agents may select. */
+export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked'] as const;
+export const AgentSubscribeParams = z.strictObject({
+  agent: AgentId.optional().describe('Default: all agents of the workspace.'),
+  frames: z
+    .array(z.enum(AGENT_FRAME_KINDS))
+    .min(1)
+    .optional()
+    .describe('Kinds of frames to send. Default: all. No memory events exist yet.'),
+});
+export type AgentSubscribeParams = z.infer<typeof AgentSubscribeParams>;
+export const AgentUnsubscribeParams = AgentSubscribeParams.pick({ agent: true });
+
+/** State of an agent when a subscription begins. */
+export const AgentStateView = z.object({
+  agentId: z.string(),
+  state: AgentState,
+  phase: AgentPhase.nullable(),
+});
+export type AgentStateView = z.infer<typeof AgentStateView>;
+
+const stateFrame = { ...AgentStateChange.shape, agentId: z.string() };
+const about = {
+  agentId: z.string(),
+  sessionId: z.uuid().nullable(),
+  turnId: z.uuid().nullable(),
+  eventId: z.uuid(),
+  eventPosition: z.int().positive().describe('Position of the event in the log.'),
+  at: z.iso.datetime(),
+};
+
+/**
+ * Typed frames `{"type":…}`. A client gets them after `agent.subscribe` only, without an id.
+ */
+export const AGENT_FRAMES = {
+  agent_state_update: z
+    .object({ type: z.literal('agent_state_update'), ...stateFrame })
+    .describe('The state or the phase of the subscribed agent changed.'),
+  agent_broadcast_state: z
+    .object({ type: z.literal('agent_broadcast_state'), ...stateFrame })
+    .describe('The state or the phase of an agent changed; for subscribers of all agents.'),
+  'agent.progress': z
+    .object({
+      type: z.literal('agent.progress'),
+      ...about,
+      kind: z.enum(['turn', 'step', 'tool', 'task']),
+      status: z
+        .string()
+        .describe('`queued`, `started`, `completed`, `failed`, `cancelled`; of a task also `assigned`.'),
+      step: z.int().positive().nullable().describe('Number of the model call in the turn.'),
+      tool: z.string().nullable().describe('Name of the tool when its call starts.'),
+      callId: z.string().nullable(),
+      taskId: z.string().nullable(),
+    })
+    .describe('A turn, a model call, a tool call or a task of the agent went on.'),
+  'agent.blocked': z
+    .object({
+      type: z.literal('agent.blocked'),
+      ...about,
+      code: z.string().describe('`APPROVAL.PENDING`, or the code of the rule that stopped the turn.'),
+      message: z.string().nullable(),
+      approvalId: z.uuid().nullable().describe('Approval that the turn waits for.'),
+      tool: z.string().nullable().describe('Tool that needs the approval.'),
+      chain: z.array(z.string()).describe('Agents of a hand-over cycle, in order.'),
+    })
+    .describe('The agent cannot go on: a tool call waits for an approval, or a rule stopped the turn.'),
+} as const;
+export type AgentFrame = z.infer<(typeof AGENT_FRAMES)[keyof typeof AGENT_FRAMES]>;
+export type AgentStateFrame = z.infer<typeof AGENT_FRAMES.agent_broadcast_state>;

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { AgentStateView, AgentSubscribeParams, AgentUnsubscribeParams } from '../gateway/index.js';
+import type { SocketMethod } from './socket-methods.js';
+
+/** Methods that subscribe to typed frames about agents. */
+export const AGENT_STREAM_METHODS = [
+  {
+    name: 'agent.subscribe',
+    access: 'agents:read',
+    feature: 'agent_runtime_v1',
+    summary: 'Subscribe to agents',
+    description:
+      'Returns the states of the agents, at most 1,000, and sends typed frames `{"type":…}` from then on: ' +
+      '`agent_state_update` for one agent or `agent_broadcast_state` for all, `agent.progress` and `agent.blocked`. A client ' +
+      'that has not subscribed gets none of them. While a client reads too slowly, it gets only the newest state of each ' +
+      'agent. Errors: -32029 over 100 agents.',
+    params: AgentSubscribeParams,
+    answer: z.object({
+      agents: z.array(AgentStateView),
+      cursor: z.string().describe('Position of the log that the states belong to, for `events.subscribe`.'),
+    }),
+    example: {
+      params: { agent: 'support' },
+      result: { agents: [{ agentId: 'support', state: 'working', phase: 'thinking' }], cursor: 'cDEwMjRlMQ' },
+    },
+  },
+  {
+    name: 'agent.unsubscribe',
+    access: 'agents:read',
+    feature: 'agent_runtime_v1',
+    summary: 'End a subscription to agents',
+    description: 'Ends the subscription to one agent, or to all agents where `agent` is absent.',
+    params: AgentUnsubscribeParams,
+    answer: z.object({ unsubscribed: z.boolean().describe('False if there is no such subscription.') }),
+    example: { params: { agent: 'support' }, result: { unsubscribed: true } },
+  },
+] as const satisfies readonly SocketMethod[];

@@ -1,0 +1,148 @@
+import {
+  foldActivity,
+  initialActivity,
+  isTurnEnd,
+  stateOf,
+  TURN_END_STATUS,
+} from '@antiphon/contracts/agent';
+import type { ActivityFact, AgentActivity } from '@antiphon/contracts/agent';
+import type { AgentFrame, AgentStateView } from '@antiphon/contracts/gateway';
+import type { TailEvent } from './workspace-tail.js';
+
+type Data = Readonly<Record<string, unknown>>;
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const dataOf = ({ event }: TailEvent): Data => event.data as Data;
+
+/** Returns the part of an event that the state of its agent depends on. */
+const factOf = (event: TailEvent): ActivityFact => {
+  const data = dataOf(event);
+  const turnId = event.event.category === 'session' ? textOf(data['turnId']) : null;
+  return { type: event.event.type, turnId, hasText: (textOf(data['text']) ?? '') !== '' };
+};
+
+const aboutOf = (agentId: string, event: TailEvent) => {
+  const { category, streamId, eventId, position, recordedAt } = event.event;
+  const data = dataOf(event);
+  return {
+    agentId,
+    sessionId: category === 'session' ? streamId.slice('session-'.length) : textOf(data['sessionId']),
+    turnId: textOf(data['turnId']),
+    eventId,
+    eventPosition: position,
+    at: recordedAt,
+  };
+};
+
+interface Progress {
+  readonly kind: 'turn' | 'step' | 'tool' | 'task';
+  readonly status: string;
+}
+
+const PROGRESS: Readonly<Record<string, Progress>> = {
+  TurnRequested: { kind: 'turn', status: 'queued' },
+  ModelCallStarted: { kind: 'step', status: 'started' },
+  ModelCallCompleted: { kind: 'step', status: 'completed' },
+  ModelCallAborted: { kind: 'step', status: 'failed' },
+  ToolCallRequested: { kind: 'tool', status: 'started' },
+  ToolCallCompleted: { kind: 'tool', status: 'completed' },
+  ToolCallFailed: { kind: 'tool', status: 'failed' },
+  ToolCallUnknown: { kind: 'tool', status: 'failed' },
+  TaskQueued: { kind: 'task', status: 'queued' },
+  TaskAssigned: { kind: 'task', status: 'assigned' },
+  TaskBegun: { kind: 'task', status: 'started' },
+  TaskRequeued: { kind: 'task', status: 'queued' },
+};
+
+const progressOf = (type: string, data: Data): Progress | undefined => {
+  if (isTurnEnd(type)) return { kind: 'turn', status: TURN_END_STATUS[type] };
+  if (type === 'TaskEnded') return { kind: 'task', status: textOf(data['status']) ?? 'completed' };
+  return Object.hasOwn(PROGRESS, type) ? PROGRESS[type] : undefined;
+};
+
+const progressFrame = (agentId: string, event: TailEvent): AgentFrame | undefined => {
+  const data = dataOf(event);
+  const progress = progressOf(event.event.type, data);
+  return (
+    progress && {
+      type: 'agent.progress',
+      ...aboutOf(agentId, event),
+      ...progress,
+      step: typeof data['step'] === 'number' ? data['step'] : null,
+      tool: textOf(data['name']),
+      callId: textOf(data['callId']),
+      taskId: textOf(data['taskId']),
+    }
+  );
+};
+
+const blockedFrame = (agentId: string, event: TailEvent): AgentFrame | undefined => {
+  const data = dataOf(event);
+  const about = aboutOf(agentId, event);
+  const type = 'agent.blocked';
+  if (event.event.type === 'ApprovalRequested') {
+    const tool = textOf(data['name']);
+    const message = `the call of ${tool ?? 'a tool'} waits for an approval`;
+    const approvalId = textOf(data['approvalId']);
+    return { type, ...about, code: 'APPROVAL.PENDING', message, approvalId, tool, chain: [] };
+  }
+  if (event.event.type !== 'AgentBlocked') return undefined;
+  const chain = Array.isArray(data['chain']) ? data['chain'].map(String) : [];
+  const code = textOf(data['code']) ?? 'AGENT.BLOCKED';
+  return { type, ...about, code, message: textOf(data['reason']), approvalId: null, tool: null, chain };
+};
+
+/** Derives the states of a workspace's agents, and the frames about them, from its events. */
+export class AgentFold {
+  readonly #agents = new Map<string, AgentActivity>();
+
+  /** Applies a fact of the past, which makes no frames. */
+  apply(agentId: string, fact: ActivityFact): void {
+    const after = foldActivity(this.#agents.get(agentId) ?? initialActivity, fact);
+    this.#agents.set(agentId, after);
+  }
+
+  /** Returns the state of an agent. */
+  view(agentId: string): AgentStateView {
+    return { agentId, ...stateOf(this.#agents.get(agentId) ?? initialActivity) };
+  }
+
+  /** Returns the states of all agents that have facts and are not terminated. */
+  living(): AgentStateView[] {
+    return [...this.#agents.keys()].map((id) => this.view(id)).filter(({ state }) => state !== 'terminated');
+  }
+
+  /** Applies an event, and returns its frames. A change of state is an `agent_broadcast_state`. */
+  advance(event: TailEvent): AgentFrame[] {
+    return [...event.agents].flatMap((agentId) => {
+      const frames = [
+        progressFrame(agentId, event),
+        blockedFrame(agentId, event),
+        this.#change(agentId, event),
+      ];
+      return frames.filter((frame) => frame !== undefined);
+    });
+  }
+
+  #change(agentId: string, event: TailEvent): AgentFrame | undefined {
+    const { type, eventId, position, recordedAt } = event.event;
+    const isNew = type === 'AgentSpawned';
+    const before = this.view(agentId);
+    this.apply(agentId, factOf(event));
+    const { state: to, phase } = this.view(agentId);
+    if (!isNew && before.state === to && before.phase === phase) return undefined;
+    const data = dataOf(event);
+    return {
+      type: 'agent_broadcast_state',
+      agentId,
+      from: isNew ? null : before.state,
+      to,
+      phase,
+      actor: textOf(data['actor']) ?? 'runtime',
+      reason: textOf(data['reason']),
+      eventId,
+      eventPosition: position,
+      at: recordedAt,
+    };
+  }
+}

@@ -1,0 +1,173 @@
+import type { AgentFrame, AgentStateFrame, AgentStateView } from '@antiphon/contracts/gateway';
+import type { AgentFold } from './agent-frames.js';
+import { loadAgents } from './load-agents.js';
+import type { LogTail } from './log-tail.js';
+import type { WorkspaceTail } from './workspace-tail.js';
+
+type FrameKind = 'state' | 'progress' | 'blocked';
+
+export interface AgentSubscriber {
+  /** Agent whose frames it gets; undefined for all agents. */
+  readonly agent: string | undefined;
+  readonly kinds: ReadonlySet<FrameKind>;
+  /** Called once, before the first frame. */
+  readonly onSnapshot: (snapshot: AgentSnapshot) => void;
+  readonly send: (frame: AgentFrame) => void;
+  /** Returns a promise while the client has no room, else undefined. */
+  readonly waitForRoom: () => Promise<void> | undefined;
+  /** Called when the frames end: the log was restored. */
+  readonly onEnd: (error: unknown) => void;
+}
+
+const kindOf = ({ type }: AgentFrame): FrameKind => {
+  if (type === 'agent.progress') return 'progress';
+  return type === 'agent.blocked' ? 'blocked' : 'state';
+};
+
+const isState = (frame: AgentFrame): frame is AgentStateFrame =>
+  frame.type === 'agent_broadcast_state' || (frame.type as string) === 'agent_state_update';
+
+/**
+ * Sends frames to one subscriber. While its client has no room, the newest state of each agent
+ * waits and its progress is left out. So these frames never fill the client's buffer.
+ */
+class Delivery {
+  readonly #subscriber: AgentSubscriber;
+  readonly #held = new Map<string, AgentFrame>();
+  #isWaiting = false;
+
+  constructor(subscriber: AgentSubscriber) {
+    this.#subscriber = subscriber;
+  }
+
+  push(frame: AgentFrame): void {
+    const { agent, kinds, waitForRoom } = this.#subscriber;
+    if ((agent !== undefined && agent !== frame.agentId) || !kinds.has(kindOf(frame))) return;
+    const room = this.#isWaiting ? undefined : waitForRoom();
+    if (room) void this.#wait(room);
+    if (!this.#isWaiting) this.#send(frame);
+    else if (kindOf(frame) !== 'progress') this.#hold(frame);
+  }
+
+  #hold(frame: AgentFrame): void {
+    const key = `${kindOf(frame)}/${frame.agentId}`;
+    const before = this.#held.get(key);
+    // One frame for several changes: from the state that the client knows.
+    const merged = before && isState(before) && isState(frame) ? { ...frame, from: before.from } : frame;
+    this.#held.set(key, merged);
+  }
+
+  async #wait(room: Promise<void>): Promise<void> {
+    this.#isWaiting = true;
+    await room;
+    this.#isWaiting = false;
+    const held = [...this.#held.values()];
+    this.#held.clear();
+    for (const frame of held) this.push(frame);
+  }
+
+  #send(frame: AgentFrame): void {
+    const { agent, send } = this.#subscriber;
+    send(isState(frame) && agent !== undefined ? { ...frame, type: 'agent_state_update' } : frame);
+  }
+}
+
+interface Group {
+  readonly tail: WorkspaceTail;
+  readonly fold: AgentFold;
+  readonly end: () => void;
+  readonly deliveries: Map<AgentSubscriber, Delivery>;
+  at: number;
+  isClosed: boolean;
+}
+
+export interface AgentSnapshot {
+  readonly agents: AgentStateView[];
+  readonly cursor: string;
+}
+
+/** Maximum number of agents in a snapshot. */
+const MAX_AGENTS = 1_000;
+
+/**
+ * Sends frames about agents to subscribers. The agents of a workspace are folded from the log once
+ * for all its subscribers, while it has any.
+ */
+export class AgentStreams {
+  readonly #log: LogTail;
+  readonly #groups = new Map<string, Promise<Group>>();
+
+  constructor(log: LogTail) {
+    this.#log = log;
+  }
+
+  /** Sends a snapshot and the frames after it. Returns the function that ends the subscription. */
+  async subscribe(workspace: string, subscriber: AgentSubscriber): Promise<() => void> {
+    const group = await this.#group(workspace);
+    if (group.isClosed) return this.subscribe(workspace, subscriber);
+    const { agent } = subscriber;
+    const agents = agent === undefined ? group.fold.living().slice(0, MAX_AGENTS) : [group.fold.view(agent)];
+    subscriber.onSnapshot({ agents, cursor: group.tail.cursorAt(group.at) });
+    group.deliveries.set(subscriber, new Delivery(subscriber));
+    return () => {
+      group.deliveries.delete(subscriber);
+      if (group.deliveries.size === 0) this.#drop(workspace, group);
+    };
+  }
+
+  async #group(workspace: string): Promise<Group> {
+    const known = this.#groups.get(workspace) ?? this.#open(workspace);
+    this.#groups.set(workspace, known);
+    try {
+      const group = await known;
+      if (!group.tail.failure && this.#groups.get(workspace) === known) return group;
+    } catch (error) {
+      if (this.#groups.get(workspace) === known) this.#groups.delete(workspace);
+      throw error;
+    }
+    if (this.#groups.get(workspace) === known) this.#groups.delete(workspace);
+    return this.#group(workspace);
+  }
+
+  async #open(workspace: string): Promise<Group> {
+    const { tail, release } = await this.#log.open(workspace);
+    try {
+      let at: number;
+      let fold: AgentFold;
+      // Again if the log has grown beyond the buffer while the agents were read.
+      do {
+        at = tail.position;
+        fold = await loadAgents(this.#log.pool, workspace, tail.agents, at);
+      } while (!tail.failure && tail.eventsAfter(at) === null);
+      const stopListening = tail.onMove(() => this.#advance(group));
+      const end = (): void => (stopListening(), release());
+      const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false };
+      this.#advance(group);
+      return group;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  #drop(workspace: string, group: Group): void {
+    if (group.isClosed) return;
+    group.isClosed = true;
+    this.#groups.delete(workspace);
+    group.end();
+  }
+
+  #advance(group: Group): void {
+    const { tail, fold, deliveries } = group;
+    const events = tail.failure ? null : tail.eventsAfter(group.at);
+    if (!events) {
+      // The log was restored. Subscribers subscribe again and get a new snapshot.
+      for (const { onEnd } of [...deliveries.keys()]) onEnd(tail.failure);
+      return;
+    }
+    group.at = tail.position;
+    for (const event of events)
+      for (const frame of fold.advance(event))
+        for (const delivery of deliveries.values()) delivery.push(frame);
+  }
+}

@@ -1,0 +1,69 @@
+import {
+  AGENT_FRAME_KINDS,
+  AgentSubscribeParams,
+  AgentUnsubscribeParams,
+  type AgentFrame,
+} from '@antiphon/contracts/gateway';
+import { exhausted, type JsonValue } from '@antiphon/kernel';
+import type { ClientConnection } from '../sockets/client-connection.js';
+import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
+import { rpcError } from '../sockets/rpc-protocol.js';
+import type { AgentStreams } from './agent-streams.js';
+
+/** Maximum number of agents that one connection subscribes to singly. */
+const MAX_AGENTS = 100;
+/** Key of the subscription to all agents. It is not the id of an agent. */
+const ALL = '*';
+
+/** Subscriptions of each connection, by agent. */
+const subscriptions = new WeakMap<ClientConnection, Map<string, () => void>>();
+
+const subscriptionsOf = (connection: ClientConnection): Map<string, () => void> => {
+  const known = subscriptions.get(connection) ?? new Map<string, () => void>();
+  subscriptions.set(connection, known);
+  return known;
+};
+
+const RESUME = (): string => 'by agent.subscribe';
+
+const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>
+  connection.sendText(() => JSON.stringify(frame), RESUME);
+
+const subscribe = async (streams: AgentStreams, call: RpcCall<AgentSubscribeParams>) => {
+  const { connection, id, params, workspace, requestId } = call;
+  const key = params.agent ?? ALL;
+  const own = subscriptionsOf(connection);
+  if (own.size >= MAX_AGENTS && !own.has(key)) {
+    const message = `this connection is subscribed to ${MAX_AGENTS} agents: subscribe to all by leaving out \`agent\``;
+    throw exhausted('GATEWAY.TOO_MANY_STREAMS', message);
+  }
+  const end = await streams.subscribe(workspace, {
+    agent: params.agent,
+    kinds: new Set(params.frames ?? AGENT_FRAME_KINDS),
+    onSnapshot: (snapshot) => connection.respond(id, snapshot as unknown as JsonValue),
+    send: (frame) => sendFrame(connection, frame),
+    waitForRoom: () => connection.waitForRoomToSend(RESUME),
+    onEnd: (error) => {
+      stop();
+      connection.send({ type: 'error', error: rpcError(error, requestId) as unknown as JsonValue });
+    },
+  });
+  // A repeated subscription replaces the first one.
+  own.get(key)?.();
+  const stop = connection.addCleanup(() => {
+    if (own.get(key) === stop) own.delete(key);
+    end();
+  });
+  own.set(key, stop);
+  return undefined;
+};
+
+/** Returns `agent.subscribe` and `agent.unsubscribe`. */
+export const agentSubscriptions = (streams: AgentStreams): RpcMethod[] => [
+  defineMethod('agent.subscribe', AgentSubscribeParams, (call) => subscribe(streams, call)),
+  defineMethod('agent.unsubscribe', AgentUnsubscribeParams, ({ connection, params }) => {
+    const stop = subscriptionsOf(connection).get(params.agent ?? ALL);
+    stop?.();
+    return Promise.resolve({ unsubscribed: stop !== undefined });
+  }),
+];
