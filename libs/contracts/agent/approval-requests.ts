@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
+import { AgentId } from './agent-id.js';
 import { ApproverRole } from './approval-events.js';
 
 /** Maximum length of the reason of a decision, UTF-16 units. */
@@ -20,6 +21,10 @@ export const ApprovalView = z.object({
   turnId: z.uuid(),
   callId: z.uuid().describe('Id of the tool call, as in its `tool_use` frame.'),
   agentId: z.string(),
+  rootId: z.string().describe('Root of the tree of agents that the asker belongs to.'),
+  path: z
+    .array(z.string())
+    .describe('Agents from the root of the tree to the asker; only the asker for a single agent.'),
   tool: z.string().describe('Name of the tool that would be called.'),
   input: z.json().describe('Arguments of the call.'),
   digest: z
@@ -88,6 +93,8 @@ export const listApprovals = defineRequest({
     workspace: WorkspaceId,
     status: ApprovalStatus.optional(),
     sessionId: z.uuid().optional(),
+    /** Root of a tree of agents: only approvals of its agents, at any depth. */
+    rootId: AgentId.optional(),
     limit: z.int().min(1).max(200),
     cursor: z.string().max(200).optional(),
   }),

@@ -94,6 +94,7 @@ export const ForkBody = forkSession.request.omit({
 export const ApprovalsQuery = z.strictObject({
   status: ApprovalStatus.optional(),
   session: z.uuid().optional().describe('Only approvals of this session.'),
+  root: AgentId.optional().describe('Only approvals of agents in the tree of this root.'),
   limit: PageLimit,
   cursor: Cursor,
 });

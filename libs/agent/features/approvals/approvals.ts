@@ -4,6 +4,7 @@ import type { AnswerApprovalDeps } from './answer-approval.handler.js';
 import { applyApprovalDeadlines } from './approval-timers.js';
 import type { ApprovalChange } from './approval-timers.js';
 import { ReadApprovals } from './read-approvals.handler.js';
+import type { ReadApprovalsDeps } from './read-approvals.handler.js';
 
 /**
  * Notifies the approval timers of changes. Turns and handlers exist before the timers, which need a
@@ -32,7 +33,10 @@ export interface Approvals {
   subscribe(listener: (change: ApprovalChange) => void): void;
 }
 
-export const createApprovals = (deps: AnswerApprovalDeps, events: ApprovalEvents): Approvals => {
+export const createApprovals = (
+  deps: AnswerApprovalDeps & ReadApprovalsDeps,
+  events: ApprovalEvents,
+): Approvals => {
   const answers = new AnswerApproval(deps);
   const reads = new ReadApprovals(deps);
   return {

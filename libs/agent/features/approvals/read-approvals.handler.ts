@@ -1,18 +1,28 @@
 import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
-import { getApproval, listApprovals } from '@antiphon/contracts/agent';
+import { agentTreeStream, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { EventStore } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import type { AgentDirectory } from '../agents/agent-directory.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
+import { agentUuidOf } from '../derived-ids.js';
 
 type ListQuery = z.output<typeof listApprovals.request>;
 type GetQuery = z.output<typeof getApproval.request>;
 
+export interface ReadApprovalsDeps {
+  readonly pool: pg.Pool;
+  readonly store: Pick<EventStore, 'readStream'>;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+}
+
 interface Row {
+  readonly workspace: string;
   readonly approval_id: string;
   readonly status: ApprovalView['status'];
   readonly session_id: string;
@@ -33,13 +43,15 @@ interface Row {
   readonly first_position: string;
 }
 
-const toView = (row: Row): ApprovalView => ({
+const toView = (row: Row, path: string[]): ApprovalView => ({
   id: row.approval_id,
   status: row.status,
   sessionId: row.session_id,
   turnId: row.turn_id,
   callId: row.call_id,
   agentId: row.agent_id ?? '',
+  rootId: path[0] ?? '',
+  path,
   tool: row.tool,
   input: row.input,
   digest: row.digest,
@@ -57,6 +69,7 @@ const FROM = `select a.*, s.agent_id from agent_approvals a
   left join agent_sessions s on s.workspace = a.workspace and s.session_id = a.session_id`;
 const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.first_position < $2)
     and ($4::text is null or a.status = $4) and ($5::uuid is null or a.session_id = $5)
+    and ($6::text[] is null or s.agent_id = any($6))
   order by a.first_position desc limit $3`;
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
@@ -80,10 +93,38 @@ const parseCursor = (cursor: string | undefined): number | null => {
   return position;
 };
 
+/** Maximum number of ancestors of an agent (`TreeLimits`). */
+const MAX_DEPTH = 16;
+
+/** Returns the agents from the root of a tree to one of its agents. */
+const readPath = async (
+  agents: Pick<AgentDirectory, 'load'>,
+  workspace: string,
+  agentId: string,
+): Promise<string[]> => {
+  const path = [agentId];
+  for (let next = await agents.load(workspace, agentId); next?.parentId && path.length <= MAX_DEPTH;) {
+    path.unshift(next.parentId);
+    next = await agents.load(workspace, next.parentId);
+  }
+  return path;
+};
+
+/** Returns the agents that are or were in a tree. */
+const readMembers = async (
+  store: Pick<EventStore, 'readStream'>,
+  workspace: string,
+  rootId: string,
+): Promise<string[]> => {
+  const events = await store.readStream(workspace, agentTreeStream(agentUuidOf(workspace, rootId)));
+  const members = events.map(({ data }) => data['agentId']).filter((id) => typeof id === 'string');
+  return [...new Set([rootId, ...members])];
+};
+
 /** Serves reads of approvals from the projection. */
 @Controller()
 export class ReadApprovals {
-  constructor(@Inject(AGENT_SERVICES) private readonly deps: { readonly pool: pg.Pool }) {}
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ReadApprovalsDeps) {}
 
   /** Returns approvals of all sessions of a workspace, newest first. */
   @HandleRequest(listApprovals)
@@ -91,6 +132,7 @@ export class ReadApprovals {
     workspace,
     status,
     sessionId,
+    rootId,
     limit,
     cursor,
   }: ListQuery): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
@@ -100,12 +142,14 @@ export class ReadApprovals {
       limit + 1,
       status ?? null,
       sessionId ?? null,
+      rootId === undefined ? null : await readMembers(this.deps.store, workspace, rootId),
     ];
     const rows = await queryRows(this.deps.pool, LIST_SQL, values);
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
-    return { approvals: shown.map(toView), nextCursor };
+    const approvals = shown.map(async (row) => toView(row, await this.pathOf(row)));
+    return { approvals: await Promise.all(approvals), nextCursor };
   }
 
   /** Returns one approval. Throws `APPROVAL.NOT_FOUND`. */
@@ -113,6 +157,10 @@ export class ReadApprovals {
   async get({ workspace, approvalId }: GetQuery): Promise<ApprovalView> {
     const row = (await queryRows(this.deps.pool, GET_SQL, [workspace, approvalId]))[0];
     if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
-    return toView(row);
+    return toView(row, await this.pathOf(row));
+  }
+
+  private pathOf({ workspace, agent_id }: Row): Promise<string[]> {
+    return readPath(this.deps.agents, workspace, agent_id ?? '');
   }
 }

@@ -1,6 +1,6 @@
 import type { ToolOutcome, TurnToolCall } from '@antiphon/agent-domain';
 import type { NativeToolName } from '@antiphon/config';
-import type { sendAgentMessage } from '@antiphon/contracts/agent';
+import type { createTask, sendAgentMessage, spawnAgent } from '@antiphon/contracts/agent';
 import { clipText } from '@antiphon/agent-domain';
 import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -16,11 +16,19 @@ export interface NativeRequests extends AgentTurns {
   sendMessage(
     request: z.output<typeof sendAgentMessage.request>,
   ): Promise<z.output<typeof sendAgentMessage.reply>>;
+  readonly spawnAgent?: (
+    request: z.output<typeof spawnAgent.request>,
+  ) => Promise<z.output<typeof spawnAgent.reply>>;
+  readonly createTask?: (
+    request: z.output<typeof createTask.request>,
+  ) => Promise<z.output<typeof createTask.reply>>;
 }
 
 export interface NativeToolsDeps extends AskAgentDeps {
   readonly logger: Logger;
 }
+
+const unavailable = (name: string): Error => bug('TOOL.UNAVAILABLE', `${name} is not connected`);
 
 type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N]> };
 type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
@@ -43,6 +51,8 @@ export class NativeTools {
       send_message: (call, input) => this.sendMessage(call, input),
       ask_agent: (call, input) => this.asking.ask(call, input),
       hand_over: (call, input) => this.asking.handOver(call, input),
+      spawn_agent: (call, input) => this.spawnAgent(call, input),
+      delegate_task: (call, input) => this.delegateTask(call, input),
     };
   }
 
@@ -115,8 +125,41 @@ export class NativeTools {
     return JSON.stringify({ messageId });
   }
 
+  /** The child belongs to the caller's tree, and may call no tool that the caller may not. */
+  private async spawnAgent(call: NativeCall, input: Inputs['spawn_agent']): Promise<string> {
+    const { spawnAgent: spawn } = this.connected();
+    if (!spawn) throw unavailable('spawn_agent');
+    const { instructions: systemPrompt, when_full: whenFull, ...given } = input;
+    const spec = { ...given, ...(systemPrompt === undefined ? {} : { systemPrompt }), whenFull };
+    const { agent } = await spawn({
+      workspace: call.workspace,
+      spec: { ...spec, parent: call.agentId },
+      actor: actorOf(call),
+      idempotencyKey: call.callId,
+    });
+    const { id: agentId, state, queued } = agent;
+    return JSON.stringify({ agentId, state, queued });
+  }
+
+  private async delegateTask(call: NativeCall, input: Inputs['delegate_task']): Promise<string> {
+    const { createTask: create } = this.connected();
+    if (!create) throw unavailable('delegate_task');
+    const { task } = await create({
+      workspace: call.workspace,
+      spec: {
+        ...input,
+        priority: input.priority ?? 5,
+        capabilities: input.capabilities ?? [],
+        worker: 'agent',
+      },
+      actor: actorOf(call),
+      idempotencyKey: call.callId,
+    });
+    return JSON.stringify({ taskId: task.id, state: task.state });
+  }
+
   private connected(): NativeRequests {
-    if (!this.requests) throw bug('TOOL.UNAVAILABLE', 'the native tools are not connected');
+    if (!this.requests) throw unavailable('native');
     return this.requests;
   }
 }

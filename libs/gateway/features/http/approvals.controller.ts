@@ -30,10 +30,10 @@ export class ApprovalsController {
 
   @HandleRoute(APPROVAL_ROUTES.listApprovals)
   list(
-    { query: { session: sessionId, ...query } }: RouteInput<Routes['listApprovals']>,
+    { query: { session: sessionId, root: rootId, ...query } }: RouteInput<Routes['listApprovals']>,
     @CurrentPrincipal() { workspace }: Principal,
   ): Promise<z.output<typeof listApprovals.reply>> {
-    return this.requests.request(listApprovals, { workspace, sessionId, ...query });
+    return this.requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
   }
 
   @HandleRoute(APPROVAL_ROUTES.getApproval)
@@ -66,9 +66,10 @@ export const approvalMethods = (requests: GatewayRequests): RpcMethod[] => [
     const { recorded } = await requests.request(answerApproval, { workspace, approver, ...params });
     return { recorded };
   }),
-  defineMethod('approval.list', ApprovalsQuery, ({ params: { session: sessionId, ...query }, workspace }) =>
-    requests.request(listApprovals, { workspace, sessionId, ...query }),
-  ),
+  defineMethod('approval.list', ApprovalsQuery, ({ params, workspace }) => {
+    const { session: sessionId, root: rootId, ...query } = params;
+    return requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
+  }),
   defineMethod('approval.get', ApprovalParams, ({ params, workspace }) =>
     requests.request(getApproval, { workspace, ...params }),
   ),

@@ -5,7 +5,7 @@ import type { ModelPrompt, ModelToolResult } from '@antiphon/agent-domain';
  * plays the same reply.
  */
 export interface TurnView {
-  /** The last user message. */
+  /** The user message that began the turn. */
   readonly user: string;
   /** Number of the model call within the turn, from 1. */
   readonly step: number;
@@ -16,7 +16,10 @@ export interface TurnView {
 }
 
 export const viewTurn = ({ messages }: ModelPrompt): TurnView => {
-  const lastUser = messages.findLastIndex((message) => message.role === 'user');
+  // After tool results, a user message has messages of other agents: it begins no turn.
+  const lastUser = messages.findLastIndex(
+    ({ role }, index) => role === 'user' && messages[index - 1]?.role !== 'tool',
+  );
   const user = messages[lastUser];
   const since = messages.slice(lastUser + 1);
   return {
