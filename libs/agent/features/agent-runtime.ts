@@ -80,6 +80,7 @@ export class AgentRuntime {
       submit: (request, chain) => submit.handle(request, chain),
       cancel: (request) => this.cancelTurn(request),
       sendMessage: (request) => new Messages(this.services).send(request),
+      spawnAgent: (request) => this.spawnAgent(request),
     });
     this.recovery = new SessionRecovery({ ...options, registry: this.services.registry });
   }

@@ -139,18 +139,19 @@ const createSharedServices = (
   const inboxSignals = new InboxSignals({ nats, logger, inboxes });
   const announced = announceMessages(store, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
+  const configuredAgents = new ConfiguredAgents({ config, store, agents, trees, clock, ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
     ...hooks,
     agents,
     trees,
-    configuredAgents: new ConfiguredAgents({ config, store, agents, trees, clock, ids }),
+    configuredAgents,
     store: announced,
     inboxes,
     inboxSignals,
     turnEnds,
-    nativeTools: new NativeTools({ store, clock, logger, turnEnds }),
+    nativeTools: new NativeTools({ store, agents, configuredAgents, clock, logger, turnEnds }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),

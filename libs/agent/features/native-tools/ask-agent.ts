@@ -8,6 +8,7 @@ import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { v5 } from 'uuid';
+import type { ConfiguredAgents } from '../agents/configured-agents.js';
 import { agentUuidOf, digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import { readOutcome } from '../runs/turn-ends.js';
@@ -25,6 +26,7 @@ export interface AgentTurns {
 
 export interface AskAgentDeps {
   readonly store: EventStore;
+  readonly configuredAgents: Pick<ConfiguredAgents, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
@@ -160,6 +162,8 @@ export class AskAgent {
     { workspace, sessionId, agentId, turn, callId }: NativeCall,
     { code, chain, message }: Extract<HopVerdict, { allowed: false }>,
   ): Promise<void> {
+    // Facts of an agent begin with its `AgentSpawned`.
+    await this.deps.configuredAgents.record(workspace);
     const data = {
       ...{ agentId, actor: 'runtime', reason: message, at: isoTime(this.deps.clock) },
       ...{ code, sessionId, turnId: turn.turnId, chain: [...chain] },

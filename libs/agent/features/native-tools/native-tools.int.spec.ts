@@ -20,7 +20,7 @@ const config = (() => {
   const base = testConfig();
   const [main] = base.agents;
   if (!main) throw new Error('no agent');
-  const tools = ['send_message', 'ask_agent', 'hand_over', 'echo'];
+  const tools = ['send_message', 'ask_agent', 'hand_over', 'spawn_agent', 'echo'];
   return {
     ...base,
     agents: AGENTS.map((id) => ({ ...main, id, name: id, systemPrompt: `you are ${id}`, tools })),
@@ -45,6 +45,10 @@ describe('Native tools', () => {
   };
   const begin = (agentId = 'a', content = 'hello') =>
     submitTo(agent, { address: newAddress(agentId) }, content);
+  const lastResult = (request: ModelRequest): string => {
+    const last = request.messages.at(-1);
+    return last?.role === 'tool' ? (last.results[0]?.content ?? '') : '';
+  };
   const toolOf = (request: ModelRequest): string => JSON.stringify(request.messages.at(-1));
 
   beforeAll(async () => {
@@ -60,7 +64,7 @@ describe('Native tools', () => {
     const { sessionId } = await begin();
     await world.ended(sessionId);
     const tools = world.model.requests.at(-1)?.tools.map(({ name }) => name);
-    expect(tools).toEqual(['send_message', 'ask_agent', 'hand_over', 'echo']);
+    expect(tools).toEqual(['send_message', 'ask_agent', 'hand_over', 'spawn_agent', 'echo']);
     expect(world.model.requests.at(-1)?.tools[1]?.inputSchema).toMatchObject({
       type: 'object',
       required: ['agent', 'question'],
@@ -181,6 +185,27 @@ describe('Native tools', () => {
     const key = `b:agent:a:${String(call?.data['callId'])}`;
     const { sessionId: other } = await readBinding(world.store, WORKSPACE, key);
     await until(async () => (await world.types(other ?? '')).includes('TurnCancelled'));
+  });
+
+  it('spawn an agent below the caller, once, which answers then', async () => {
+    const spawn = { name: 'Helper', instructions: 'you are helper', tools: ['echo'] };
+    play({
+      a: (request, call) => {
+        if (call === 1) return asksFor({ name: 'spawn_agent', input: spawn });
+        if (call > 2) return says('done');
+        const { agentId } = JSON.parse(lastResult(request)) as { agentId: string };
+        return asksFor({ name: 'ask_agent', input: { agent: agentId, question: 'who are you?' } });
+      },
+    });
+    const { sessionId } = await begin();
+    const events = await world.ended(sessionId);
+    const results = events
+      .filter(({ type }) => type === 'ToolCallCompleted')
+      .map(({ data }) => data['content']);
+    const { agentId } = JSON.parse(String(results[0])) as { agentId: string };
+    const child = await agent.runtime.services.agents.load(WORKSPACE, agentId);
+    expect(child).toMatchObject({ parentId: 'a', rootId: 'a', depth: 1, base: 'a', tools: ['echo'] });
+    expect(results[1]).toBe('answer of ');
   });
 
   it('fail as a tool does for an unknown agent and for invalid arguments', async () => {

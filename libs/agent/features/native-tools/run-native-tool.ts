@@ -5,6 +5,7 @@ import { clipText } from '@antiphon/agent-domain';
 import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
+import type { AgentDirectory } from '../agents/agent-directory.js';
 import { Stopped, retryTransient } from '../turns/step-context.js';
 import type { StepContext } from '../turns/step-context.js';
 import { AskAgent, actorOf } from './ask-agent.js';
@@ -18,13 +19,14 @@ export interface NativeRequests extends AgentTurns {
   ): Promise<z.output<typeof sendAgentMessage.reply>>;
   readonly spawnAgent?: (
     request: z.output<typeof spawnAgent.request>,
-  ) => Promise<z.output<typeof spawnAgent.reply>>;
+  ) => Promise<z.input<typeof spawnAgent.reply>>;
   readonly createTask?: (
     request: z.output<typeof createTask.request>,
-  ) => Promise<z.output<typeof createTask.reply>>;
+  ) => Promise<z.input<typeof createTask.reply>>;
 }
 
 export interface NativeToolsDeps extends AskAgentDeps {
+  readonly agents: Pick<AgentDirectory, 'load'>;
   readonly logger: Logger;
 }
 
@@ -130,7 +132,9 @@ export class NativeTools {
     const { spawnAgent: spawn } = this.connected();
     if (!spawn) throw unavailable('spawn_agent');
     const { instructions: systemPrompt, when_full: whenFull, ...given } = input;
-    const spec = { ...given, ...(systemPrompt === undefined ? {} : { systemPrompt }), whenFull };
+    const caller = await this.deps.agents.load(call.workspace, call.agentId);
+    const base = caller ? { base: caller.base } : {};
+    const spec = { ...given, ...base, ...(systemPrompt === undefined ? {} : { systemPrompt }), whenFull };
     const { agent } = await spawn({
       workspace: call.workspace,
       spec: { ...spec, parent: call.agentId },
