@@ -121,10 +121,8 @@ export class TurnDriver implements SessionDriver {
   private async drive(): Promise<void> {
     const { actor, deps } = this;
     let retryAfterMs = 0;
-    // The first step of a turn that is taken over may be a tool call, which needs the agent's tools.
-    const agentId = actor.fold().state.started?.agentId;
-    if (agentId !== undefined && deps.agents.find(actor.workspace, agentId) === undefined)
-      await this.loadAgent(agentId);
+    // The first step of a turn that is taken over may be a tool call: it needs the agent's tools.
+    await this.loadAgent(actor.fold().state.started?.agentId);
     for (;;) {
       const { state, origins } = actor.fold();
       const step = nextStep(state, policyOf(deps, actor.workspace, state), actor.inFlight());
