@@ -60,9 +60,12 @@ const createTasks = (
   turnEnds: TurnEndWatcher,
 ): TasksRuntime => {
   const { config, leases, pool, nats, logger, clock, ids, identity } = platform;
-  const { store, agents: directory } = turns.services;
+  const { store, agents: directory, nativeTools } = turns.services;
   const shared = { config, store, leases, pool, nats, logger, clock, ids };
-  return new TasksRuntime({ ...shared, owner: identity.id, directory, turns, turnEnds });
+  const tasks = new TasksRuntime({ ...shared, owner: identity.id, directory, turns, turnEnds });
+  const handler = new Tasks(tasks.services);
+  nativeTools.connectTasks((request) => handler.createTask(request));
+  return tasks;
 };
 
 /**

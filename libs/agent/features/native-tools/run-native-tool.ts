@@ -63,6 +63,11 @@ export class NativeTools {
     this.requests = requests;
   }
 
+  /** Sets the handler of tasks, which starts after the others. */
+  connectTasks(createTask: NonNullable<NativeRequests['createTask']>): void {
+    this.requests = { ...this.connected(), createTask };
+  }
+
   /** Runs a call and returns its outcome. Throws `Stopped` if this process no longer drives it. */
   async run(context: Pick<StepContext, 'actor' | 'signal'>, call: TurnToolCall): Promise<ToolOutcome> {
     const { actor, signal } = context;
