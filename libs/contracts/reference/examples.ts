@@ -56,6 +56,8 @@ export const APPROVAL = {
   turnId: IDS.turn,
   callId: IDS.call,
   agentId: 'support',
+  rootId: 'main',
+  path: ['main'],
   tool: 'http-get',
   input: { url: 'https://example.org/' },
   digest: HASH,
