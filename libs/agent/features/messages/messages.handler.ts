@@ -12,10 +12,11 @@ import type { AgentMessage } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
-import { exhausted, forbidden, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
+import { exhausted, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
+import { requireRights } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { agentUuidOf, digestOf, topicUuidOf } from '../derived-ids.js';
 import { eventMetadata, toNewEvent } from '../event-envelope.js';
@@ -133,8 +134,7 @@ export class Messages {
   async subscribe(request: SubscribeRequest): Promise<{ topics: string[] }> {
     const { workspace, agentId, actor } = request;
     await this.deps.agents.require(workspace, agentId);
-    if (actor.agentId !== null && actor.agentId !== agentId)
-      throw forbidden('AGENT.NOT_ALLOWED', 'an agent may subscribe only itself');
+    await requireRights(this.deps.agents, workspace, actor, agentId);
     if (request.topic === EVERYONE)
       throw invalid('MESSAGE.INVALID', 'every agent gets the messages of the topic everyone');
     for (let round = 1; ; round++) {
