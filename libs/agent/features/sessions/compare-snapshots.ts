@@ -14,6 +14,7 @@ interface SnapshotRow {
   readonly signature: string;
   readonly version: string;
   readonly fold: JsonObject;
+  readonly head_hash: Buffer;
 }
 
 interface FoldedRow {
@@ -23,11 +24,12 @@ interface FoldedRow {
   readonly schema_version: number;
   readonly data: JsonObject;
   readonly metadata: EventMetadata;
+  readonly hash: Buffer;
 }
 
-const SNAPSHOTS_SQL = `select workspace, session_id, signature, version, fold from agent_session_snapshots
+const SNAPSHOTS_SQL = `select workspace, session_id, signature, version, fold, head_hash from agent_session_snapshots
   where (workspace, session_id) > ($1, $2) order by workspace, session_id limit 20`;
-const EVENTS_SQL = `select stream_version, event_id, type, schema_version, data, metadata from events
+const EVENTS_SQL = `select stream_version, event_id, type, schema_version, data, metadata, hash from events
   where workspace = $1 and stream_id = $2 and stream_version > $3 and stream_version <= $4
   order by stream_version limit 500`;
 /** Sorts before every id. */
@@ -39,16 +41,24 @@ const toRecorded = (row: FoldedRow): RecordedEvent =>
     ...{ data: row.data, metadata: row.metadata, streamVersion: Number(row.stream_version) },
   }) as RecordedEvent;
 
+interface FoldedAgain {
+  readonly fold: SessionFold;
+  /** Hash of the last folded event. */
+  readonly hash: Buffer | undefined;
+}
+
 /** Folds the first events of a session again, as many as its snapshot covers. */
-const foldAgain = async (client: pg.ClientBase, row: SnapshotRow): Promise<SessionFold> => {
+const foldAgain = async (client: pg.ClientBase, row: SnapshotRow): Promise<FoldedAgain> => {
   const [, turns, chars] = row.signature.split(':').map(Number);
   const advance = advanceFold(sessionDecider({ turns: turns ?? 0, chars: chars ?? 0 }).evolve);
   const [version, stream] = [Number(row.version), sessionStream(row.session_id)];
   let fold = emptyFold;
+  let hash: Buffer | undefined;
   for (;;) {
     const values = [row.workspace, stream, fold.version, version];
     const { rows } = await client.query<FoldedRow>(EVENTS_SQL, values);
-    if (rows.length === 0) return fold;
+    if (rows.length === 0) return { fold, hash };
+    hash = rows.at(-1)?.hash;
     fold = advance(fold, rows.map(toRecorded).map(toFolded)).fold;
   }
 };
@@ -60,9 +70,10 @@ const isCurrent = ({ signature }: SnapshotRow): boolean => {
 };
 
 const compare = async (client: pg.ClientBase, row: SnapshotRow): Promise<string[]> => {
-  const fold = await foldAgain(client, row);
+  const { fold, hash } = await foldAgain(client, row);
   const place = `the snapshot of session ${row.session_id} at version ${row.version}`;
   if (fold.version !== Number(row.version)) return [`${place}: the log has ${fold.version} of its events`];
+  if (hash?.equals(row.head_hash) !== true) return [`${place} is bound to another hash than the log's`];
   const again = canonicalJson(JSON.parse(JSON.stringify(fold)) as JsonObject);
   return again === canonicalJson(row.fold) ? [] : [`${place} is not the fold of its events`];
 };

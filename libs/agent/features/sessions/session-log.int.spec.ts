@@ -198,6 +198,16 @@ describe('the audit of snapshots', () => {
     const sessionId = await longSession(300);
     await logFor().load(workspace, sessionId);
     expect(await compareAsReader()).toEqual({ rows: 1, differences: [] });
+    await owner.query(`update agent_session_snapshots set head_hash = sha256('x')`);
+    expect(await compareAsReader()).toEqual({
+      rows: 1,
+      differences: [
+        `the snapshot of session ${sessionId} at version 601 is bound to another hash than the log's`,
+      ],
+    });
+    await owner.query(
+      `update agent_session_snapshots s set head_hash = h.hash from stream_heads h where h.stream_id = 'session-' || s.session_id`,
+    );
     await owner.query(`update agent_session_snapshots set fold = jsonb_set(fold, '{state,attempt}', '299')`);
     expect(await compareAsReader()).toEqual({
       rows: 1,
