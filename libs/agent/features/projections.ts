@@ -11,7 +11,17 @@ export const agentSessions: ProjectionDefinition = {
   name: 'agent-sessions',
   service: 'agent',
   categories: ['session'],
-  tables: [{ name: 'agent_sessions' }, { name: 'agent_approvals' }],
+  tables: [
+    { name: 'agent_sessions' },
+    {
+      name: 'agent_approvals',
+      // The hourly sweep deletes closed approvals of an archived session.
+      ignoredRows: `closed_at is not null and exists (select from public.archived_streams a
+        join public.log_archives l using (archive_id)
+        where a.workspace = agent_approvals.workspace and a.stream_id = 'session-' || session_id
+          and l.rows_deleted_at is not null and first_position <= l.cut_position)`,
+    },
+  ],
   handle: async (client, events) => {
     await projectAgentSessions(client, events);
     await projectApprovals(client, events);

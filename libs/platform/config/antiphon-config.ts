@@ -22,7 +22,7 @@ export interface AntiphonConfig {
     readonly memoryV1: boolean;
     readonly workersV1: boolean;
   };
-  readonly retention: { readonly eventsDays: number };
+  readonly retention: { readonly eventsDays: number; readonly idempotencyDays: number };
   /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
 }
@@ -35,6 +35,10 @@ export interface GatewayConfig {
   readonly trustedProxies: readonly string[];
   /** True if local programs need no credential on a loopback host without a token. */
   readonly loopbackWithoutToken: boolean;
+  /** Timeout for the headers of a request. */
+  readonly headerTimeoutMs: number;
+  /** Timeout for a whole request with its body. */
+  readonly bodyTimeoutMs: number;
   /** Rate limits of one API key; 0 for no limit. */
   readonly limits: {
     readonly requestsPerSecond: number;

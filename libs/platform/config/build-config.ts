@@ -60,6 +60,8 @@ export const DEFAULT_PLUGIN_MEMORY_MB = 64;
 export const DEFAULT_EPISODIC_WINDOW = 5;
 export const DEFAULT_CONTEXT_TOKENS = 4_000;
 export const DEFAULT_RETENTION_DAYS = 30;
+export const DEFAULT_HEADER_TIMEOUT_S = 10;
+export const DEFAULT_BODY_TIMEOUT_S = 30;
 /** Defaults of an approval: a day until it expires, an hour until it escalates. */
 export const DEFAULT_APPROVAL_EXPIRES_S = 86_400;
 export const DEFAULT_APPROVAL_ESCALATES_S = 3_600;
@@ -196,6 +198,8 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
     token: gateway.token,
     trustedProxies: gateway.trusted_proxies,
     loopbackWithoutToken: gateway.loopback_without_token,
+    headerTimeoutMs: gateway.header_timeout_s * 1_000,
+    bodyTimeoutMs: gateway.body_timeout_s * 1_000,
     limits: {
       requestsPerSecond: gateway.limits.requests_per_second,
       framesPerSecond: gateway.limits.frames_per_second,
@@ -220,7 +224,7 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
     memoryV1: features.memory_v1,
     workersV1: features.workers_v1,
   },
-  retention: { eventsDays: retention.events_days },
+  retention: { eventsDays: retention.events_days, idempotencyDays: retention.idempotency_days },
 });
 
 export interface BuildContext {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { NAME, TOOL, bool, hint, int, name, names, networks, perSecond } from './key-hints.js';
-import { text, tokens, usd, workspace } from './key-hints.js';
+import { seconds, text, tokens, usd, workspace } from './key-hints.js';
 
 const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
@@ -27,6 +27,12 @@ const Gateway = z.strictObject({
     'whether local programs need no credential on a loopback host without a token',
     'loopback_without_token = true',
   ).default(true),
+  header_timeout_s: seconds(
+    'the headers of a request',
+    'header_timeout_s',
+    defaults.DEFAULT_HEADER_TIMEOUT_S,
+  ),
+  body_timeout_s: seconds('a whole request', 'body_timeout_s', defaults.DEFAULT_BODY_TIMEOUT_S),
   limits: hint(Limits, 'a table, [gateway.limits]', '[gateway.limits]').prefault({}),
 });
 
@@ -233,6 +239,7 @@ const Retention = z.strictObject({
     'days before old events may be archived, where 0 means never',
     'events_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
+  idempotency_days: int(1, 3_650, 'days until a key is free', 'idempotency_days = 7').default(7),
   metrics_days: hint(
     z.undefined(),
     'no value: this version does not store metrics, so there are none to delete',

@@ -80,3 +80,7 @@ export const perSecond = (what: string, key: string, value: number) =>
     `${what} of one API key per second, where 0 means no limit`,
     `${key} = ${value}`,
   ).default(value);
+
+/** Seconds until a request must have arrived. */
+export const seconds = (what: string, key: string, otherwise: number) =>
+  int(1, 3_600, `seconds for ${what} to arrive`, `${key} = ${otherwise}`).default(otherwise);

@@ -25,12 +25,19 @@ const rendered = (text: string): string => {
 describe('defaults', () => {
   it('listen on loopback, know no token and no limit, and have one agent with the bundled tools', () =>
     expect(parse('')).toMatchObject({
-      gateway: { host: '127.0.0.1', token: null, trustedProxies: [], loopbackWithoutToken: true },
+      gateway: {
+        host: '127.0.0.1',
+        token: null,
+        trustedProxies: [],
+        loopbackWithoutToken: true,
+        headerTimeoutMs: 10_000,
+        bodyTimeoutMs: 30_000,
+      },
       providers: [{ kind: 'scripted' }],
       agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
       budgets: { session: null, daily: null, monthly: null },
       memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
-      retention: { eventsDays: 30 },
+      retention: { eventsDays: 30, idempotencyDays: 7 },
     }));
 
   it.each([
@@ -110,7 +117,8 @@ describe('a file with mistakes', () => {
     expect(problems('[gateway]\nprot = 1')[0]).toMatchObject({
       message: 'unknown key',
       nearest: 'port',
-      expected: 'one of host, port, token, trusted_proxies, loopback_without_token, limits',
+      expected:
+        'one of host, port, token, trusted_proxies, loopback_without_token, header_timeout_s, body_timeout_s, limits',
       example: 'port = 7400',
     }));
 

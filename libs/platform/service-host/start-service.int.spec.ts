@@ -1,4 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Body, Controller, Get, Module, Post, Query } from '@nestjs/common';
 import { exhausted, invalid } from '@antiphon/kernel';
 import { HealthReport, healthContract } from '@antiphon/contracts/messaging';
@@ -77,6 +81,30 @@ describe('a started service', () => {
   afterAll(async () => {
     await client.drain();
     await Promise.all([server.remove(), database.drop()]);
+  });
+
+  it('applies the configured timeouts of requests in the gateway', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'antiphon-timeouts-'));
+    const config = join(folder, 'antiphon.toml');
+    writeFileSync(config, '[gateway]\nheader_timeout_s = 1\nbody_timeout_s = 2\n');
+    const env = { ...serviceEnv('gateway', database, server.url), ANTIPHON_CONFIG: config };
+    const { port } = await start({ service: 'gateway', module: HostedModule, env });
+    rmSync(folder, { recursive: true });
+    const send = async (text: string): Promise<string> => {
+      const socket = connect({ port, host: '127.0.0.1' });
+      socket.write(text);
+      const chunks: Buffer[] = [];
+      for await (const chunk of socket) chunks.push(chunk as Buffer);
+      return Buffer.concat(chunks).toString();
+    };
+    const body =
+      'POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{';
+    const began = performance.now();
+    for (const answer of await Promise.all([send('GET / HTTP/1.1\r\n'), send(body)])) {
+      expect(answer).toMatch(/^HTTP\/1.1 408 /);
+      expect(answer).toContain('HTTP.TIMEOUT');
+    }
+    expect(performance.now() - began).toBeLessThan(6_000);
   });
 
   it('requires a token for a gateway that listens beyond loopback', async () => {

@@ -55,12 +55,18 @@ const maintainOwnStreams = async (platform: Platform, names: readonly StreamName
   return maintainStreams(platform.nats, names, platform.logger);
 };
 
+/** Returns the limits of requests: those of the configuration for the gateway. */
+const httpOptionsOf = ({ service, http }: ServiceDefinition, { config }: Platform): HttpOptions => {
+  const { headerTimeoutMs: headersTimeoutMs, bodyTimeoutMs: requestTimeoutMs } = config.gateway;
+  return service === 'gateway' ? { headersTimeoutMs, requestTimeoutMs, ...http } : { ...http };
+};
+
 const createApp = async (
   definition: ServiceDefinition,
   platform: Platform,
 ): Promise<NestFastifyApplication> => {
   const { logger } = platform;
-  const adapter = createHttpAdapter(definition.service, logger, definition.http);
+  const adapter = createHttpAdapter(definition.service, logger, httpOptionsOf(definition, platform));
   const app = await NestFactory.create<NestFastifyApplication>(rootModule(definition, platform), adapter, {
     logger: nestLogger(logger),
     abortOnError: false,

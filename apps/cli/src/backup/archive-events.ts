@@ -5,10 +5,11 @@ import {
   archiveEvents,
   listArchiveRequests,
   listArchives,
+  rebuildProjection,
   restoreArchive,
   settleArchiveRequest,
 } from '@antiphon/event-store';
-import type { Archived, ArchiveOptions } from '@antiphon/event-store';
+import type { Archived, ArchiveOptions, KnownArchive } from '@antiphon/event-store';
 import { invalid } from '@antiphon/kernel';
 import type pg from 'pg';
 import { archiveFolder, withDatabase } from '../connection/stack-locations.js';
@@ -93,6 +94,16 @@ export const list = (context: CommandContext): Promise<void> =>
     context.output.result({ archives }, lines.length === 0 ? 'no archives' : lines.join('\n'));
   });
 
+/** Folds the log again for the rows that were deleted while their events were archived. */
+const rebuildRows = async (pool: pg.Pool, archives: string): Promise<void> => {
+  const [{ agentSessions }, { budgetLedger }] = await Promise.all([
+    import('@antiphon/agent-features/projections'),
+    import('@antiphon/metering-features/projections'),
+  ]);
+  for (const definition of [agentSessions, budgetLedger])
+    await rebuildProjection(pool, definition, { archives });
+};
+
 /** Puts the events of one archive, or of all, back into the log. */
 export const restore = (
   context: CommandContext,
@@ -105,8 +116,9 @@ export const restore = (
     const folder = archiveFolder(options.folder, context);
     const ids =
       archiveId === undefined ? (await listArchives(pool)).map((one) => one.archiveId) : [archiveId];
-    const restored: Archived[] = [];
+    const restored: KnownArchive[] = [];
     for (const id of ids) restored.push(await restoreArchive(pool, folder, id));
+    if (restored.some(({ hasDeletedRows }) => hasDeletedRows)) await rebuildRows(pool, folder);
     const text = restored.map((one) => `restored: ${renderArchived(one)}`).join('\n');
     context.output.result(
       { folder, restored: restored.map(({ archiveId: id, events }) => ({ archiveId: id, events })) },

@@ -25,7 +25,9 @@ export interface Retention {
  */
 export const readRetention = (
   env: Environment,
-  { retention: { eventsDays: days } }: Pick<AntiphonConfig, 'retention'>,
+  {
+    retention: { eventsDays: days },
+  }: { readonly retention: Pick<AntiphonConfig['retention'], 'eventsDays'> },
 ): Retention | null => {
   const folder = env['ANTIPHON_ARCHIVE_FOLDER'] || undefined;
   if (folder === undefined || days === 0) return null;

@@ -23,7 +23,8 @@ afterAll(async () => {
 });
 beforeEach(() => admin.query('delete from idempotency; delete from leases; delete from agent_runs'));
 
-const sweep = () => createDeleteOldRows({ pool: agent, clock: systemClock, logger: silentLogger })();
+const sweep = (claimDays = 7) =>
+  createDeleteOldRows({ pool: agent, clock: systemClock, logger: silentLogger, claimDays })();
 const claim = (key: string, days: number) =>
   admin.query(
     `insert into idempotency values ('default', 'token/turn.submit', $1, 'd', '{}', null, 1, 1, now() - make_interval(days => $2))`,
@@ -55,6 +56,8 @@ describe('old operational rows', () => {
     await claim(`run/${ended}/first`, 90);
     expect(await sweep()).toBe(2);
     expect(await claims()).toEqual([`run/${open}/first`, 'young'].sort());
+    expect(await sweep(3)).toBe(1);
+    expect(await claims()).toEqual([`run/${open}/first`]);
   });
 
   it('include leases that no process renews, and leave those of leaders', async () => {
@@ -71,6 +74,14 @@ describe('old operational rows', () => {
     expect(await leases()).toEqual([]);
     const attempt = await createLeaseStore(agent).acquire('default', 'session/again', 'agent-2', 1_000);
     expect(attempt).toMatchObject({ acquired: true, lease: { epoch: 42 } });
+  });
+
+  it('include the parked streams of a projection that no longer exists', async () => {
+    await admin.query(`insert into projection_checkpoints values ('agent-present', 1, 1, now())`);
+    await admin.query(`insert into projection_parked (projection, workspace, stream_id, position, reason, parked_at)
+      values ('agent-present', 'default', 'session-1', 1, 'x', now()), ('agent-gone', 'default', 'session-1', 1, 'x', now())`);
+    expect(await sweep()).toBe(1);
+    expect(await list('select projection as name from projection_parked')).toEqual(['agent-present']);
   });
 
   it('of the last day are kept by the database itself', async () => {

@@ -183,7 +183,10 @@ class TemporalRuns {
         reconcileRuns: () => this.reconcile(),
         sweepTurns: () => runtime.takeOver(),
         expireReservations: async () => (await requests.request(expireReservations, {})).ended,
-        deleteOldRows: createDeleteOldRows(services),
+        deleteOldRows: createDeleteOldRows({
+          ...services,
+          claimDays: services.config.retention.idempotencyDays,
+        }),
         rollBudgetPeriods: async () => (await requests.request(rollBudgetPeriods, {})).ended,
       },
     });

@@ -45,6 +45,8 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
     token: null,
     trustedProxies: [],
     loopbackWithoutToken: true,
+    headerTimeoutMs: 10_000,
+    bodyTimeoutMs: 30_000,
     limits: { requestsPerSecond: 0, framesPerSecond: 0, bytesPerSecond: 0 },
   },
   providers: [],
@@ -62,7 +64,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
-  retention: { eventsDays: 30 },
+  retention: { eventsDays: 30, idempotencyDays: 7 },
   warnings: [],
 });
 

@@ -153,11 +153,14 @@ interface ArchiveRow {
   readonly cut_position: string;
   readonly streams: string;
   readonly events: string;
+  readonly rows_deleted_at: Date | null;
 }
 
 /** An archive whose events are not in the log. */
 export interface KnownArchive extends Archived {
   readonly sha256: Buffer;
+  /** True once closed approvals and ended reservations of its streams are deleted. */
+  readonly hasDeletedRows: boolean;
 }
 
 const LIST_SQL = 'select * from log_archives order by cut_position, archived_at, archive_id';
@@ -169,6 +172,7 @@ const toArchive = (row: ArchiveRow): KnownArchive => ({
   cutPosition: Number(row.cut_position),
   streams: Number(row.streams),
   events: Number(row.events),
+  hasDeletedRows: row.rows_deleted_at !== null,
 });
 
 /** Throws `LOG.ARCHIVE_DAMAGED` for a name that leaves the folder of archive files. */

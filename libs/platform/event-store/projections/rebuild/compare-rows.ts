@@ -82,7 +82,8 @@ export const compareTable = async (
  * Repairs a table in the caller's transaction: changes the rows that differ from its shadow.
  * Returns their number.
  */
-export const repairTable = async (client: pg.ClientBase, { name }: ProjectionTable): Promise<number> => {
+export const repairTable = async (client: pg.ClientBase, table: ProjectionTable): Promise<number> => {
+  const { name } = table;
   const [live, shadow] = [liveTable(name), shadowTable(name)];
   const hasSameKey = (await readKeyColumns(client, name)).map((key) => `s.${key} = l.${key}`).join(' and ');
   await client.query('set local enable_seqscan = on');
@@ -90,7 +91,7 @@ export const repairTable = async (client: pg.ClientBase, { name }: ProjectionTab
     `delete from ${live} l where not exists (select from ${shadow} s where ${hasSameKey} and s is not distinct from l)`,
   );
   const added = await client.query(
-    `insert into ${live} select * from ${shadow} s where not exists (select from ${live} l where ${hasSameKey})`,
+    `insert into ${live} select * from ${withoutIgnoredRows(shadow, table)} s where not exists (select from ${live} l where ${hasSameKey})`,
   );
   return Math.max(removed.rowCount ?? 0, added.rowCount ?? 0);
 };
