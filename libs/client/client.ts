@@ -15,8 +15,8 @@ export interface ClientOptions {
   /** API key or configured token. A function is called before each connection. */
   readonly token?: Token | undefined;
   /**
-   * How the WebSocket sends the token: by a header of the upgrade (the default in Node) or by a
-   * `connect` frame (the default in browsers, which cannot send headers).
+   * Sends the token by a header of the upgrade, which is the default in Node. Browsers cannot send
+   * headers: there the default is a `connect` frame.
    */
   readonly sendTokenBy?: 'header' | 'frame';
   /** Default: the WebSocket of the runtime. */
@@ -44,7 +44,7 @@ export interface Approvals {
   answer(params: MethodParams<'approval.answer'>): Promise<MethodResult<'approval.answer'>>;
 }
 
-/** Client of one installation. It connects on use, and again after each lost connection. */
+/** Client library of one installation. It connects on use, and again after each loss. */
 export interface Client {
   /** Connects now. Rejects if no gateway accepts this client; later uses try again. */
   connect(): Promise<void>;
@@ -164,7 +164,7 @@ class GatewayClient implements Client {
   }
 
   call<N extends CallName>(name: N, params?: MethodParams<N>): Promise<MethodResult<N>> {
-    const { reads = false, keyed = false }: MethodFacts = METHODS[name];
+    const { reads = false, keyed = false }: MethodFacts = METHODS[name] ?? {};
     const given = params ?? {};
     const canRepeat = reads || keyed || REPEATABLE.has(name);
     return this.#request(name, keyed ? withKey(given) : given, canRepeat) as Promise<MethodResult<N>>;

@@ -60,7 +60,7 @@ export class GatewayConnection {
     return this.#state === 'ready';
   }
 
-  /** Resolves once a gateway has accepted this client. Rejects once each was tried in vain. */
+  /** Resolves once a gateway has accepted this client. Rejects once each was tried without effect. */
   connect(): Promise<void> {
     if (this.isReady) return Promise.resolve();
     if (this.#state === 'closed') return Promise.reject(closedError());

@@ -1,4 +1,4 @@
-/** Codes of errors that the client itself finds. All other codes are the gateway's (docs/errors.md). */
+/** Codes of errors of the client itself. All other codes are the gateway's (docs/errors.md). */
 export const CLIENT_ERRORS = {
   unreachable: 'CLIENT.UNREACHABLE',
   disconnected: 'CLIENT.DISCONNECTED',

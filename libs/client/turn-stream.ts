@@ -147,9 +147,7 @@ export class TurnStream extends BufferedStream<TurnFrame> {
     while (!(await this.next()).done);
     if (this.#status === 'completed') return this.#text.toString();
     if (this.#failure) throw this.#failure;
-    throw this.#status === 'cancelled'
-      ? new ClientError(CLIENT_ERRORS.cancelled, 'the turn was cancelled')
-      : detachedError();
+    throw endErrorOf(this.#status);
   }
 
   /** Cancels the turn once it is accepted. Its frames end with `done`. */
@@ -196,6 +194,12 @@ export class TurnStream extends BufferedStream<TurnFrame> {
 
   readonly #onAbort = (): void => this.detach();
 }
+
+const endErrorOf = (status: string | null): ClientError => {
+  if (status === 'cancelled') return new ClientError(CLIENT_ERRORS.cancelled, 'the turn was cancelled');
+  if (status === 'failed') return new ClientError(CLIENT_ERRORS.failed, 'the turn failed');
+  return detachedError();
+};
 
 const detachedError = (): ClientError =>
   new ClientError(CLIENT_ERRORS.closed, 'the stream was left before its end; the turn continues');

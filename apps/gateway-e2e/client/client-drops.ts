@@ -55,8 +55,8 @@ const runInNode = async (options: UseClientOptions, hooks: SpecHooks): Promise<S
 };
 
 /**
- * Runs the program on a page of the gateway's own origin. The gateway does not serve the files of the
- * library, but its WebSocket and requests reach it with the page's `Origin`.
+ * Runs the program on a page of the gateway's own origin. The gateway does not serve the files of
+ * the library, but its WebSocket and requests reach it with the page's `Origin`.
  */
 const runInBrowser = async (options: UseClientOptions, hooks: SpecHooks): Promise<SeenByClient> => {
   const [origin = ''] = options.urls;

@@ -7,7 +7,7 @@ export interface UseClientOptions {
   readonly peers: readonly string[];
 }
 
-/** What a program saw of one turn. */
+/** Frames and text of one turn, as a program got them. */
 export interface SeenTurn {
   readonly sessionId: string;
   readonly content: string;
@@ -30,8 +30,8 @@ export interface SpecHooks {
 }
 
 /**
- * Uses the library as a program does: several conversations at once, and all events of the log, until
- * the spec ends it. It refers to nothing of this module, so that a page can run it, too.
+ * Uses the library as a program does: several conversations at once, and all events of the log,
+ * until the spec ends it. It refers to nothing of this module, so that a page can run it, too.
  */
 export const useClient = async (options: UseClientOptions): Promise<SeenByClient> => {
   const { library, urls, peers } = options;
@@ -41,8 +41,6 @@ export const useClient = async (options: UseClientOptions): Promise<SeenByClient
   const turns: SeenTurn[] = [];
   const positions: number[] = [];
   let drops = 0;
-  let isConversationOver = false;
-  let lastPosition = 0;
 
   const openWebSocket = (url: string): WebSocketLike => {
     const socket = new WebSocket(url);
@@ -64,19 +62,17 @@ export const useClient = async (options: UseClientOptions): Promise<SeenByClient
       turns.push({ sessionId, content, text: await turn.text(), frames });
     }
   };
+  const events = client.events({ from: 'start' });
   const readEvents = async (): Promise<void> => {
-    const events = client.events({ from: 'start' });
-    for await (const { event } of events as AsyncIterable<EventItem>) {
-      positions.push(event.position);
-      if (isConversationOver && event.position >= lastPosition) return;
-    }
+    for await (const { event } of events as AsyncIterable<EventItem>) positions.push(event.position);
   };
 
   const reading = readEvents();
   await Promise.all(peers.map(converse));
-  lastPosition = await readLastPosition();
-  isConversationOver = true;
-  if ((positions.at(-1) ?? 0) < lastPosition) await reading;
+  const lastPosition = await readLastPosition();
+  while ((positions.at(-1) ?? 0) < lastPosition) await new Promise((resolve) => setTimeout(resolve, 20));
+  events.detach();
+  await reading;
   client.close();
   return { turns, positions, drops };
 };
