@@ -242,6 +242,7 @@ describe('the main job', () => {
     expect(projections.map(({ name }) => name)).toEqual([
       'agent-sessions',
       'agent-runs',
+      'agent-tasks',
       'memory-facts',
       'budget-ledger',
     ]);

@@ -94,6 +94,10 @@ const SPECS = {
     ...{ shows: 'stalled readers cost bounded memory and slow no other', minutes: 25 },
     ...{ quick: { ANTIPHON_SLOW_BLOCKS: 'reading,none,none,stalled' }, missing: needLinux },
   },
+  'task-queue': {
+    ...{ shows: 'tasks are done once under kills, claimed at 500/s and slow no chat', minutes: 30 },
+    quick: { ANTIPHON_TASKS: '500', ANTIPHON_TASK_CLAIMS: '1000', ANTIPHON_TASK_ROUNDS: '4' },
+  },
   tenants: {
     ...{ shows: 'two workspaces under faults see nothing of each other', minutes: 15 },
     quick: { ANTIPHON_TENANTS_MS: '15000' },

@@ -25,6 +25,7 @@ export interface TaskServices extends TaskPlatform {
   readonly tasks: TaskStreams;
   readonly open: OpenTasks;
   readonly agents: TaskAgents;
+  readonly directory: Pick<AgentDirectory, 'load'>;
   readonly maxOpenTasks: number;
 }
 
@@ -57,7 +58,8 @@ export class TasksRuntime {
     const agents = knownAgents(config, options.directory);
     const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
     const platform = { config, store, leases, pool, nats, clock, ids, logger };
-    this.services = { ...platform, tasks, open, agents, maxOpenTasks };
+    const { directory } = options;
+    this.services = { ...platform, tasks, open, agents, directory, maxOpenTasks };
     this.delegation = new Delegation({ ...options, tasks, open, agents });
   }
 

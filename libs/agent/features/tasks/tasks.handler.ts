@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { DEFAULT_TASK_RETRY, cancelTask, createTask, getTask, listTasks } from '@antiphon/contracts/agent';
-import type { TaskItem } from '@antiphon/contracts/agent';
+import type { AgentActor, TaskItem } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { clipText, taskDecider } from '@antiphon/agent-domain';
 import type { TaskQueuedData } from '@antiphon/agent-domain';
@@ -8,6 +8,7 @@ import type { IdempotencyClaim } from '@antiphon/event-store';
 import { exhausted, notFound, rejected, toStorable } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { isInSubtree, requireRights } from '../agents/agent-rights.js';
 import { digestOf } from '../derived-ids.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
 import type { TaskServices } from './tasks-runtime.js';
@@ -57,8 +58,10 @@ export class Tasks {
 
   @HandleRequest(createTask)
   async createTask(request: CreateTaskRequest): Promise<TaskReply> {
-    const { workspace, spec } = request;
-    const { ids, tasks, open, agents } = this.deps;
+    const { workspace, spec, actor } = request;
+    const { ids, tasks, open, agents, directory } = this.deps;
+    // An agent delegates to its descendants, or to any agent with the capabilities.
+    await requireRights(directory, workspace, actor, spec.agent ?? actor.agentId);
     if (spec.agent !== undefined && !(await agents.isLiving(workspace, spec.agent)))
       throw notFound('AGENT.NOT_FOUND', `there is no living agent "${spec.agent}"`);
     const taskId = ids.next();
@@ -101,11 +104,29 @@ export class Tasks {
       throw rejected('TASK.PART_OF_RUN', 'this task is a node of a run. What to do: cancel the run');
     }
     const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };
+    await this.requireOwn(workspace, taskId, actor);
     const { state } = await this.deps.tasks.commit(workspace, taskId, (before, now) => {
       if (before.status === 'new') throw noSuchTask();
       return { type: 'CancelTask', data, now };
     });
     return { task: taskItem(state) };
+  }
+
+  /** Checks that an agent cancels only tasks of itself and its descendants. */
+  private async requireOwn(workspace: string, taskId: string, actor: AgentActor): Promise<void> {
+    const { directory, tasks } = this.deps;
+    const { state } = await tasks.read(workspace, taskId);
+    const { queued, agentId } = state;
+    const { agentId: own } = actor;
+    const delegator = queued?.parentAgentId ?? null;
+    const isDelegator =
+      own !== null && delegator !== null && (await isInSubtree(directory, workspace, delegator, own));
+    await requireRights(
+      directory,
+      workspace,
+      actor,
+      isDelegator ? own : (agentId ?? queued?.agentId ?? null),
+    );
   }
 
   /** Counts a task from its request on. Throws `TASK.QUEUE_FULL`. */

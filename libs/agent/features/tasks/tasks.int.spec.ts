@@ -156,6 +156,32 @@ describe('an agent', () => {
   });
 });
 
+describe('an agent with a key of its own', () => {
+  const own = { ...ACTOR, caller: 'key/agent', agentId: 'rust' };
+  const create = (agentId?: string) =>
+    agent.tasks.createTask({
+      workspace: WORKSPACE,
+      spec: {
+        prompt: 'x',
+        priority: 5,
+        capabilities: ['none'],
+        worker: 'agent',
+        ...(agentId ? { agent: agentId } : {}),
+      },
+      actor: own,
+    });
+
+  it('delegates to itself and its descendants, and cancels only what it delegated', async () => {
+    await expect(create('main')).rejects.toMatchObject({ code: 'AGENT.NOT_ALLOWED' });
+    const { task } = await create();
+    expect(task.parentAgentId).toBe('rust');
+    const foreign = await world.send(agent, { capabilities: ['none'] });
+    const cancel = (taskId: string) => agent.tasks.cancelTask({ workspace: WORKSPACE, taskId, actor: own });
+    await expect(cancel(foreign)).rejects.toMatchObject({ code: 'AGENT.NOT_ALLOWED' });
+    expect((await cancel(task.id)).task.state).toBe('cancelled');
+  });
+});
+
 describe('the list of tasks', () => {
   it('pages through tasks, newest first, and filters them', async () => {
     const project = 'listed';

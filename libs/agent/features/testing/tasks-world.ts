@@ -47,6 +47,7 @@ export class TasksWorld {
   process(
     config: AntiphonConfig = configWith({ main: [] }),
     options: Partial<TasksRuntimeOptions> = {},
+    { assigns = true }: { readonly assigns?: boolean } = {},
   ): TasksProcess {
     const { leases, pool, nats } = this.agents;
     const life = createLife();
@@ -63,7 +64,7 @@ export class TasksWorld {
       directory: process.runtime.services.agents,
       ...options,
     });
-    tasksRuntime.start();
+    if (assigns) tasksRuntime.start();
     const running: TasksProcess = {
       ...process,
       tasksRuntime,
