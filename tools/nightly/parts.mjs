@@ -43,6 +43,7 @@ const SPECS = {
     ...{ shows: 'no command is lost or repeated through random faults', minutes: 20 },
     ...{ env: { ANTIPHON_CHAOS_MINUTES: '10' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },
   },
+  'client-drops': { shows: 'clients lose and repeat no frame over 200 drops', minutes: 20 },
   clocks: {
     ...{ shows: 'wrong clocks lose and repeat nothing', minutes: 15 },
     quick: { ANTIPHON_CLOCKS_MS: '10000' },
@@ -73,6 +74,7 @@ const SPECS = {
     ...{ shows: 'turns do not slow down over 10,000 turns', minutes: 45 },
     quick: { ANTIPHON_LONG_TURNS: '400' },
   },
+  'message-faults': { shows: 'each message is in one context, once, under kills', minutes: 30 },
   'nats-amnesia': { shows: 'JetStream is rebuilt from the log', minutes: 10 },
   network: {
     ...{ shows: 'accepted turns complete through cuts, delays and resets', minutes: 25 },
