@@ -14,6 +14,8 @@ import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js'
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
 import { InboxStore } from './messages/inbox-store.js';
+import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
+import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
 import { createCircuitStore } from './providers/circuit-breaker.store.js';
@@ -97,6 +99,10 @@ export interface AgentRuntimeOptions {
   readonly onCircuitChange?: CircuitBreakerDeps['onChange'];
   /** Default: one of this runtime's own. */
   readonly turnEnds?: TurnEndWatcher;
+  /** Counts the work of agents. */
+  readonly metrics?: Pick<AgentMetricsSampler, 'record'>;
+  /** Creates the folders of agents. Absent: agents get none. */
+  readonly folders?: AgentFolders;
 }
 
 type HandlerDeps = SubmitTurnDeps &
@@ -137,7 +143,8 @@ const createSharedServices = (
   const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
   const inboxes = new InboxStore(pool);
   const inboxSignals = new InboxSignals({ nats, logger, inboxes });
-  const announced = announceMessages(store, inboxSignals);
+  const started = options.folders ? createFoldersOnStart(store, options.folders) : store;
+  const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
   const configuredAgents = new ConfiguredAgents({ config, store, agents, trees, clock, ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
@@ -164,6 +171,11 @@ const createSharedServices = (
     onAppended: (events, { workspace, sessionId }, { state }) => {
       const agentId = state.started?.agentId ?? '';
       reportEndedTurns(events, { workspace, sessionId, agentId }, clock.now());
+      options.metrics?.record(
+        workspace,
+        agentId,
+        events.map(({ event }) => event),
+      );
     },
     readVersions: createReadVersions(pool),
     boundSessions: createBoundedMap<string>(MAX_BOUND_SESSIONS),

@@ -9,6 +9,9 @@ import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
+import { AgentFolders } from './metrics/agent-folders.js';
+import { AgentMetricsSampler } from './metrics/agent-metrics.js';
+import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
 import { Messages } from './messages/messages.handler.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
 import { RunQueries } from './runs/run-queries.handler.js';
@@ -35,10 +38,26 @@ import { providersInUse } from './providers/provider-settings.js';
 
 const MODELS = Symbol('MODELS');
 
-const createRuntime = (platform: AgentPlatform, models: Models, turnEnds: TurnEndWatcher): AgentRuntime => {
+const createSampler = (
+  { pool, clock, logger, identity, config }: AgentPlatform,
+  folders: AgentFolders,
+): AgentMetricsSampler =>
+  new AgentMetricsSampler({
+    ...{ pool, clock, logger, folders },
+    process: identity.id,
+    metricsDays: config.retention.metricsDays,
+  });
+
+const createRuntime = (
+  platform: AgentPlatform,
+  models: Models,
+  turnEnds: TurnEndWatcher,
+  folders: AgentFolders,
+  metrics: AgentMetricsSampler,
+): AgentRuntime => {
   const { config, store, leases, pool, nats, requests, logger, clock, ids, identity } = platform;
   const shared = { config, store, leases, pool, nats, requests, logger, clock, ids };
-  return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnds });
+  return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnds, folders, metrics });
 };
 
 const createRunWorker = (
@@ -116,6 +135,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     StartSession,
     ForkSession,
     ListAgents,
+    ReadAgentMetrics,
     Messages,
     SpawnAgent,
     Workflows,
@@ -151,7 +171,17 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform],
       useFactory: (platform: AgentPlatform) => new TurnEndWatcher(platform),
     },
-    { provide: AGENT_RUNTIME, inject: [AgentPlatform, MODELS, TurnEndWatcher], useFactory: createRuntime },
+    {
+      provide: AgentFolders,
+      inject: [AgentPlatform],
+      useFactory: ({ identity, logger }: AgentPlatform) => new AgentFolders(identity.home, logger),
+    },
+    { provide: AgentMetricsSampler, inject: [AgentPlatform, AgentFolders], useFactory: createSampler },
+    {
+      provide: AGENT_RUNTIME,
+      inject: [AgentPlatform, MODELS, TurnEndWatcher, AgentFolders, AgentMetricsSampler],
+      useFactory: createRuntime,
+    },
     {
       provide: AGENT_SERVICES,
       inject: [AGENT_RUNTIME],

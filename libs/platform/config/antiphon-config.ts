@@ -22,7 +22,11 @@ export interface AntiphonConfig {
     readonly memoryV1: boolean;
     readonly workersV1: boolean;
   };
-  readonly retention: { readonly eventsDays: number; readonly idempotencyDays: number };
+  readonly retention: {
+    readonly eventsDays: number;
+    readonly idempotencyDays: number;
+    readonly metricsDays: number;
+  };
   /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
 }

@@ -224,7 +224,11 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
     memoryV1: features.memory_v1,
     workersV1: features.workers_v1,
   },
-  retention: { eventsDays: retention.events_days, idempotencyDays: retention.idempotency_days },
+  retention: {
+    eventsDays: retention.events_days,
+    idempotencyDays: retention.idempotency_days,
+    metricsDays: retention.metrics_days,
+  },
 });
 
 export interface BuildContext {

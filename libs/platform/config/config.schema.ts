@@ -240,11 +240,12 @@ const Retention = z.strictObject({
     'events_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
   idempotency_days: int(1, 3_650, 'days until a key is free', 'idempotency_days = 7').default(7),
-  metrics_days: hint(
-    z.undefined(),
-    'no value: this version does not store metrics, so there are none to delete',
-    '# metrics_days',
-  ).optional(),
+  metrics_days: int(
+    0,
+    36_500,
+    'days before samples of what agents use are deleted, where 0 means never',
+    'metrics_days = 30',
+  ).default(defaults.DEFAULT_RETENTION_DAYS),
 });
 
 const section = <T extends z.ZodType>(schema: T, key: string) =>

@@ -37,7 +37,7 @@ describe('defaults', () => {
       agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
       budgets: { session: null, daily: null, monthly: null },
       memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
-      retention: { eventsDays: 30, idempotencyDays: 7 },
+      retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30 },
     }));
 
   it.each([
@@ -197,12 +197,9 @@ describe('a file with mistakes', () => {
     });
   });
 
-  it('refuses metrics_days, because metrics are not stored', () => {
-    const [problem] = problems('[retention]\nmetrics_days = 30');
-    expect(problem).toMatchObject({
-      key: 'retention.metrics_days',
-      expected: expect.stringContaining('does not store metrics'),
-    });
+  it('reads the days of metrics, 30 by default', () => {
+    expect(parse('').retention.metricsDays).toBe(30);
+    expect(parse('[retention]\nmetrics_days = 7').retention.metricsDays).toBe(7);
   });
 
   it('names the variable that a provider needs', () => {

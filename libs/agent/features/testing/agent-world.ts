@@ -64,7 +64,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
-  retention: { eventsDays: 30, idempotencyDays: 7 },
+  retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30 },
   warnings: [],
 });
 
