@@ -1,5 +1,6 @@
 import { benchAppend } from '../parts/append.mjs';
 import { benchCli } from '../parts/cli.mjs';
+import { benchEvents } from '../parts/events.mjs';
 import { benchFirstFrame } from '../parts/first-frame.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
@@ -15,7 +16,7 @@ import { startStack } from './stack.mjs';
 import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
-const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'cli', 'start'];
+const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'events', 'cli', 'start'];
 /** Measured in the same run as peers. */
 const NEEDS_PEERS = ['append', 'turn'];
 
@@ -33,6 +34,7 @@ const BENCHES = {
   projections: benchProjections,
   turn: benchTurn,
   'first-frame': benchFirstFrame,
+  events: benchEvents,
   cli: benchCli,
   start: benchStart,
 };

@@ -46,6 +46,10 @@ const sections = {
       ),
     ].join('\n\n'),
   ],
+  events: ({ subscribers, events, ms }) => [
+    `An event to ${subscribers} subscribers of one gateway, in milliseconds (${show(events)} events)`,
+    table(['n', 'p50', 'p90', 'p99'], [spread(ms)]),
+  ],
   append: (rows) => [
     'Appending, in milliseconds an append',
     table(

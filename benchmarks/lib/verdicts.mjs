@@ -166,6 +166,11 @@ const cliVerdicts = (rows) => {
   ];
 };
 
+const eventVerdicts = ({ subscribers, ms, missed }) => [
+  verdict(`an event to ${subscribers} subscribers, p99`, ms.p99, { must: 100, goal: 50, unit: 'ms' }),
+  verdict('events that a subscriber missed', missed, { must: 0, unit: 'events' }),
+];
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -174,6 +179,7 @@ export const verdictsOf = (results) => [
   ...(results.projections ? projectionVerdicts(results.projections) : []),
   ...(results.route ? routeVerdicts(results.route) : []),
   ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
+  ...(results.events ? eventVerdicts(results.events) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];
