@@ -25,6 +25,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listMessages: { method: 'get', path: '/api/v1/agents/{id}/messages' },
   subscribe: { method: 'put', path: '/api/v1/agents/{id}/topics/{topic}' },
   unsubscribe: { method: 'delete', path: '/api/v1/agents/{id}/topics/{topic}' },
+  readBudgets: { method: 'get', path: '/api/v1/budgets' },
+  readUsage: { method: 'get', path: '/api/v1/usage' },
   readEvents: { method: 'get', path: '/api/v1/events' },
   health: { method: 'get', path: '/api/v1/health' },
   alive: { method: 'get', path: '/healthz' },

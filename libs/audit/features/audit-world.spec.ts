@@ -126,7 +126,15 @@ const reserve = (booking: Booking) => {
   });
   const bound = { inputBound: 100, outputBound: 50, tokens: 150, microUsd: 0, price: null };
   const call = { sessionId, turnId, attempt: 1, agentId, sessionKey: 'k', provider: 'p', model: 'm' };
-  const data = { ...call, scopes, ...bound, reservedAt: AT, expiresAt: AT };
+  const chain = [agentId, ...Object.keys(agentLimits).filter((id) => id !== agentId)];
+  const data = {
+    ...call,
+    ...(chain.length > 1 ? { agents: chain } : {}),
+    scopes,
+    ...bound,
+    reservedAt: AT,
+    expiresAt: AT,
+  };
   return book(reservationId, 0, 'BudgetReserved', data, [
     ...keys.map(
       (

@@ -49,6 +49,16 @@ export const AgentListParams = AgentsQuery;
 export const AgentPatchBody = z.strictObject({ action: z.enum(['pause', 'resume']), reason: Reason });
 /** Query of `DELETE /api/v1/agents/{id}`. */
 export const TerminateQuery = z.strictObject({ reason: Reason });
+/** Query of `GET /api/v1/usage`. */
+export const UsageQuery = z.strictObject({
+  agent: AgentId.optional().describe('Only this agent.'),
+  tree: AgentId.optional().describe('Only the tree of this root.'),
+});
+/** Query of `GET /api/v1/budgets`. */
+export const BudgetsQuery = z.strictObject({
+  session: z.uuid().optional().describe('Adds the budget of this session.'),
+  agent: AgentId.optional().describe('Adds the budget of this agent, if it has a limit.'),
+});
 /** Query of an agent's history. */
 export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor });
 /** Query of an agent's metrics. */

@@ -29,6 +29,8 @@ export const BudgetReserved = event('BudgetReserved', {
   turnId: z.uuid(),
   attempt: z.int().positive(),
   agentId: z.string(),
+  /** The agent and its ancestors, the root last. Absent: the agent is the root of its tree. */
+  agents: z.array(z.string()).optional(),
   sessionKey: z.string(),
   provider: z.string(),
   model: z.string(),

@@ -151,23 +151,25 @@ export type SetBudgetLimitRequest = z.infer<typeof setBudgetLimit.request>;
 /** Cost of the calls of one agent. Its descendants have rows of their own. */
 export const AgentUsage = z.object({
   agentId: z.string(),
-  calls: z.int().nonnegative(),
-  /** Charged to ended calls. */
-  settledTokens: z.int().nonnegative(),
+  calls: z.int().nonnegative().describe('Number of reserved model calls.'),
+  settledTokens: z.int().nonnegative().describe('Charged to ended calls.'),
   settledMicroUsd: z.int().nonnegative(),
-  /** Bounds of calls in flight. */
-  reservedTokens: z.int().nonnegative(),
+  reservedTokens: z.int().nonnegative().describe('Bounds of calls in flight.'),
   reservedMicroUsd: z.int().nonnegative(),
 });
 export type AgentUsage = z.infer<typeof AgentUsage>;
 
 /**
- * Returns the cost of each agent from the ledger, most expensive first, and their sum. Without
- * `agents`: of every agent that ever called a model.
+ * Returns the cost of each agent from the ledger, most expensive first, and their sum. Of one
+ * agent, of the tree of a root, or of all. Terminated agents count.
  */
 export const readAgentUsage = defineRequest({
   subject: 'cmd.metering.usage.read',
-  request: z.strictObject({ workspace: WorkspaceId, agents: z.array(AgentId).max(10_000).optional() }),
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    agentId: AgentId.optional(),
+    rootId: AgentId.optional(),
+  }),
   reply: z.object({ agents: z.array(AgentUsage), total: AgentUsage.omit({ agentId: true }) }),
   timeoutMs: 10_000,
 });

@@ -7,6 +7,7 @@ export const ROUTE_TAGS = {
   Agents: 'Configured and spawned agents: their state, history and metrics.',
   Tasks: 'Pieces of work in a queue, which agents or external workers do. Nodes of runs are tasks too.',
   Messages: 'Messages between agents, and topics that agents subscribe to.',
+  Budgets: 'Limits and cost of model calls, by session, agent, day and month.',
   Sessions:
     'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
   Approvals: 'Tool calls that wait for a decision of a person.',

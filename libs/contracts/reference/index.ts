@@ -1,4 +1,5 @@
 import { AGENT_ROUTES } from './agent-routes.js';
+import { BUDGET_ROUTES } from './budget-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
@@ -8,6 +9,7 @@ import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
 export { AGENT_ROUTES } from './agent-routes.js';
+export { BUDGET_ROUTES } from './budget-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
@@ -26,6 +28,7 @@ export const ROUTE_GROUPS = [
   AGENT_ROUTES,
   TASK_ROUTES,
   MESSAGE_ROUTES,
+  BUDGET_ROUTES,
   GATEWAY_ROUTES,
   SESSION_ROUTES,
   APPROVAL_ROUTES,

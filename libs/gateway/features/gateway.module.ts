@@ -26,6 +26,7 @@ import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
+import { BudgetsController } from './agents/budgets.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { AgentStreams } from './events/agent-streams.js';
@@ -137,6 +138,7 @@ const methodsProvider: Provider = {
   imports: [IdentityModule],
   controllers: [
     AgentsController,
+    BudgetsController,
     ApprovalsController,
     CredentialsController,
     EventsController,

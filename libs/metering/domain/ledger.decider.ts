@@ -105,6 +105,7 @@ const reservedBy = (
   turnId: request.turnId,
   attempt: request.attempt,
   agentId: request.agentId,
+  ...(request.agents && request.agents.length > 1 ? { agents: request.agents } : {}),
   sessionKey: request.sessionKey,
   provider: request.provider,
   model: request.model,

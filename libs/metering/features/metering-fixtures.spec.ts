@@ -15,6 +15,7 @@ import { createEndReservations } from './reservations/end-reservations.js';
 import { createLedger } from './ledger/ledger.js';
 import type { LedgerOptions } from './ledger/ledger.js';
 import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
+import type { AgentUsageQuery } from './budgets/agent-budgets.handler.js';
 import { AgentLimitBook } from './budgets/agent-limits.js';
 import { ReadBudgets } from './budgets/read-budgets.handler.js';
 import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
@@ -83,8 +84,8 @@ export const openMetering = async () => {
       agentLimits,
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
         agentLimits.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
-      usage: (agents?: readonly string[]) =>
-        new ReadAgentUsage(pool).handle({ workspace: WORKSPACE, agents }),
+      usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>
+        new ReadAgentUsage(pool).handle({ workspace: WORKSPACE, ...query }),
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
       /** Appends the event of an outcome, as the agent does first, and notifies metering of it. */
       settle: async (settlement: SettleBudgetRequest) => {

@@ -51,7 +51,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'credential.*',
       ],
       sandbox: [HEALTH, 'plugin.list'],
-      metering: [HEALTH],
+      metering: [HEALTH, 'budget.read', 'usage.read'],
       memory: [HEALTH],
     },
     owns: [],

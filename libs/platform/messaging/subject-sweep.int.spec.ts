@@ -19,7 +19,12 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential)\.[a-z]+$/, ['gateway']],
   [/^cmd\.sandbox\.plugin\.list$/, ['gateway']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
-  [/^cmd\.metering\.(budget\.reserve|budget\.settle|reservation\.expire|period\.roll)$/, ['agent']],
+  [
+    /^cmd\.metering\.(budget\.reserve|budget\.settle|limit\.set|reservation\.expire|period\.roll)$/,
+    ['agent'],
+  ],
+  [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
+  [/^cmd\.metering\.budget\.read$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
 ];
 const mayPublish = (service: ServiceName, subject: string): boolean =>

@@ -223,10 +223,14 @@ describe('tree-budgets-are-nested', () => {
       appliesBy: '2026-11-21T10:00:05.000Z',
     }),
   ];
-  const reserved = (scopes: Record<string, number>, reservedAt = LATER): InStream<AgentFact> => [
+  const reserved = (
+    scopes: Record<string, number>,
+    reservedAt = LATER,
+    agents = ['a', 'root'],
+  ): InStream<AgentFact> => [
     `budget-${uuid(5)}`,
     fact<BudgetEvent>('BudgetReserved', {
-      ...{ agentId: 'a', reservedAt },
+      ...{ agentId: 'a', agents, reservedAt },
       scopes: Object.entries(scopes).map(([id, limitTokens]) => ({
         ...{ kind: 'agent', key: `agent/${id}`, limitTokens, limitMicroUsd: null },
       })),
@@ -275,6 +279,11 @@ describe('tree-budgets-are-nested', () => {
       'a call by the former limit a minute later',
       [...tree, limit('root', 10), reserved({ a: 50, root: 100 })],
       'violation 6 a call of a was admitted with 100 tokens, null micro-USD of agent/root; in force was 10 tokens, null micro-USD',
+    ],
+    [
+      'a call that is counted to another tree',
+      [...tree, reserved({ a: 50, root: 100 }, LATER, ['a', 'x'])],
+      'violation 5 a call of a of root names the agents a of x',
     ],
     [
       'a call by the limit of an agent that is no ancestor',

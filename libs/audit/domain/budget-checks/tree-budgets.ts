@@ -84,12 +84,18 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
   }
 
   private checkScopes(reserved: Reserved, at: EventPlace): Finding[] {
-    const chain = this.chainOf(reserved.agentId, at).map((id) => ({ id, key: `agent/${id}` }));
+    const ids = this.chainOf(reserved.agentId, at);
+    const { agents = [reserved.agentId] } = reserved;
+    const chain = ids.map((id) => ({ id, key: `agent/${id}` }));
+    const isOwnTree = agents.join(' ') === ids.join(' ');
+    const tree = isOwnTree
+      ? []
+      : [violation(at, `a call of ${ids.join(' of ')} names the agents ${agents.join(' of ')}`)];
     const scopes = reserved.scopes.filter(({ kind }) => kind === 'agent');
     const foreign = scopes
       .filter(({ key }) => !chain.some((one) => one.key === key))
       .map(({ key }) => violation(at, `a call of ${reserved.agentId} was admitted by the limit of ${key}`));
-    return [...foreign, ...chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at))];
+    return [...tree, ...foreign, ...chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at))];
   }
 
   private checkScope(

@@ -5,6 +5,7 @@ import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
+import { BudgetsController } from './budgets.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
 import { taskMethods, TasksController } from './tasks.controller.js';
 
@@ -41,6 +42,22 @@ const call = (methods: readonly RpcMethod[], name: string, params: Record<string
   const request = { params, principal: AGENT_KEY, workspace, caller } as RpcCall<Record<string, unknown>>;
   return method.handle(request);
 };
+
+describe('the routes of budgets', () => {
+  it('ask metering for the budgets and the cost in the workspace of the caller', async () => {
+    const { requests, sent } = recordRequests({});
+    const budgets = new BudgetsController(requests);
+    const common = { params: undefined, body: undefined, idempotencyKey: undefined };
+    await budgets.read({ ...common, query: { agent: 'main' } }, AGENT_KEY);
+    await budgets.readUsage({ ...common, query: { tree: 'main' } }, AGENT_KEY);
+    await budgets.readUsage({ ...common, query: {} }, AGENT_KEY);
+    expect(sent).toEqual([
+      { subject: 'cmd.metering.budget.read', payload: { workspace: 'acme', agentId: 'main' } },
+      { subject: 'cmd.metering.usage.read', payload: { workspace: 'acme', rootId: 'main' } },
+      { subject: 'cmd.metering.usage.read', payload: { workspace: 'acme' } },
+    ]);
+  });
+});
 
 describe('the routes of agents, tasks and messages', () => {
   it('pass the workspace, the caller, its role and its agent on to the agent service', async () => {

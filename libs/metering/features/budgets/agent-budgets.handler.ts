@@ -25,7 +25,8 @@ const USAGE_SQL = `select reserved ->> 'agentId' as agent_id, count(*) as calls,
     coalesce(sum((reserved ->> 'tokens')::bigint) filter (where open_until is not null), 0) as reserved_tokens,
     coalesce(sum((reserved ->> 'microUsd')::bigint) filter (where open_until is not null), 0) as reserved_micro_usd
   from budget_reservations
-  where workspace = $1 and ($2::text[] is null or reserved ->> 'agentId' = any ($2))
+  where workspace = $1 and ($2::text is null or reserved ->> 'agentId' = $2)
+    and ($3::text is null or coalesce(reserved -> 'agents' ->> -1, reserved ->> 'agentId') = $3)
   group by 1 order by settled_micro_usd desc, settled_tokens desc, agent_id`;
 
 interface UsageRow extends Readonly<Record<string, string>> {
@@ -61,7 +62,9 @@ const NOTHING: Total = {
 
 export interface AgentUsageQuery {
   readonly workspace: string;
-  readonly agents?: readonly string[] | undefined;
+  readonly agentId?: string | undefined;
+  /** Root of a tree. */
+  readonly rootId?: string | undefined;
 }
 
 /** Returns the cost of each agent, from the same rows as the balances. */
@@ -70,8 +73,9 @@ export class ReadAgentUsage {
   constructor(@Inject(DATABASE_POOL) private readonly pool: pg.Pool) {}
 
   @HandleRequest(readAgentUsage)
-  async handle({ workspace, agents }: AgentUsageQuery): Promise<{ agents: AgentUsage[]; total: Total }> {
-    const values = [workspace, agents ?? null];
+  async handle(query: AgentUsageQuery): Promise<{ agents: AgentUsage[]; total: Total }> {
+    const { workspace, agentId = null, rootId = null } = query;
+    const values = [workspace, agentId, rootId];
     const { rows } = await inWorkspace(this.pool, workspace)
       .query<UsageRow>({ name: 'budget_agent_usage', text: USAGE_SQL, values })
       .catch((error: unknown) => {

@@ -240,7 +240,7 @@ describe('a call of an agent without a limit', () => {
 });
 
 describe('the cost of agents', () => {
-  it('sums to the ledger, with differences of 0', async () => {
+  it('is read for one agent and for a tree, and sums to the ledger with differences of 0', async () => {
     const priceOf = () => ({ inputMicroUsdPerMtok: 3_333_333, outputMicroUsdPerMtok: 7_777_777 });
     const { reserve, settle, usage } = metering.start({ priceOf });
     metering.clock.time = Date.parse('2027-02-03T10:00:00.000Z');
@@ -252,12 +252,11 @@ describe('the cost of agents', () => {
       const outcome = { kind: 'used', inputTokens: i, outputTokens: 7 * i, estimated: false } as const;
       if (i % 5 > 0) await settle({ workspace: 'default', reservationId, outcome });
     }
-    const tree = ['cost-0', 'cost-1', 'cost-2', 'cost-3', 'cost-root'];
-    const { agents, total } = await usage(tree);
+    const { agents, total } = await usage({ rootId: 'cost-root' });
     const month = `select settled_tokens, settled_micro_usd, reserved_tokens, reserved_micro_usd
       from budget_balances where scope_key = 'month/2027-02'`;
     const { rows } = await metering.admin.query<Record<string, string>>(month);
-    expect(agents.map(({ agentId }) => agentId).sort()).toEqual(tree.slice(0, 4));
+    expect(agents.map(({ agentId }) => agentId).sort()).toEqual([0, 1, 2, 3].map((n) => `cost-${n}`));
     expect(total).toEqual({
       calls: 40,
       settledTokens: Number(rows[0]?.['settled_tokens']),
@@ -265,6 +264,7 @@ describe('the cost of agents', () => {
       reservedTokens: Number(rows[0]?.['reserved_tokens']),
       reservedMicroUsd: Number(rows[0]?.['reserved_micro_usd']),
     });
+    expect(await usage({ agentId: 'cost-1' })).toMatchObject({ agents: [{ agentId: 'cost-1', calls: 10 }] });
     const all = (await usage()).total;
     expect(all.settledMicroUsd - before.settledMicroUsd).toBe(total.settledMicroUsd);
   });
