@@ -33,6 +33,11 @@ export interface ClientOptions {
   readonly buffer?: BufferLimits;
   /** Called with each frame that no request asked for, such as `gateway.degraded`. */
   readonly onNotification?: (notification: Notification) => void;
+  /**
+   * Called each time a gateway has accepted this client: the place to repeat `agent.subscribe`,
+   * which belongs to one connection.
+   */
+  readonly onConnect?: () => void;
 }
 
 /** A frame that no request asked for. */
@@ -212,6 +217,7 @@ const connectionOptions = (options: ClientOptions): ConnectionOptions => {
     giveUpAfterMs,
     connectMs: CONNECT_MS,
     heartbeatMs,
+    onConnect: () => options.onConnect?.(),
     onNotification: (message) => options.onNotification?.(message as Notification),
   };
 };

@@ -232,6 +232,20 @@ describe('a connection', () => {
     expect(requests[0]).toEqual({ id: 'connect', method: 'connect', params: { token: 'ak_2' } });
   });
 
+  it('calls back each time it is accepted, and with each frame that no request asked for', async () => {
+    const seen: string[] = [];
+    const gateway = script({
+      onConnect: () => seen.push('connected'),
+      onNotification: ({ type }) => seen.push(String(type)),
+    });
+    void gateway.client.call('ping').catch(() => undefined);
+    const { socket } = await gateway.accepted(0);
+    socket.message({ type: 'gateway.degraded', engines: ['nats'] });
+    socket.drop();
+    await gateway.accepted(1);
+    expect(seen).toEqual(['connected', 'gateway.degraded', 'connected']);
+  });
+
   it('fails everything with the gateway’s reason when the token is refused, and does not try again', async () => {
     const gateway = script({ token: 'wrong', sendTokenBy: 'frame' });
     const turn = gateway.client.chat(MESSAGE);

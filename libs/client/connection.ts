@@ -21,6 +21,8 @@ export interface ConnectionOptions extends SocketOptions {
   readonly giveUpAfterMs: number;
   /** Called with each frame that no request asked for, such as `gateway.degraded`. */
   readonly onNotification: (message: Incoming) => void;
+  /** Called each time a gateway has accepted this client. */
+  readonly onConnect: () => void;
 }
 
 /** Requests without an answer at one time. The gateway refuses more than 256. */
@@ -134,6 +136,7 @@ export class GatewayConnection {
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
     this.#pump();
+    this.#options.onConnect();
   }
 
   #receive(message: Incoming, length: number): void {
