@@ -93,3 +93,5 @@ export {
 } from './messages/hand-over.js';
 export type { HopVerdict } from './messages/hand-over.js';
 export { renderReceived } from './messages/render-received.js';
+export { NO_TURNS, evolveActivity, visibleState } from './agents/agent-activity.js';
+export type { Activity, VisibleState } from './agents/agent-activity.js';

@@ -5,17 +5,20 @@ import { onLogNotification } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import { createAgentServices } from './agent-services.js';
 import type { AgentRuntimeOptions, AgentServices } from './agent-services.js';
+import { AgentUpkeep } from './agents/agent-upkeep.js';
+import { ControlAgent } from './agents/control-agent.handler.js';
+import type { ControlAgentRequest } from './agents/control-agent.handler.js';
+import { ReadAgents } from './agents/read-agents.handler.js';
+import type { ListAgentsReply } from './agents/read-agents.handler.js';
 import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import type { SpawnAgentReply, SpawnAgentRequest } from './agents/spawn-agent.handler.js';
 import { ApprovalEvents, createApprovals } from './approvals/approvals.js';
 import type { Approvals } from './approvals/approvals.js';
-import { agentSessions } from './projections.js';
+import { agentAgents, agentSessions } from './projections.js';
 import type { CircuitBreakers } from './providers/circuit-breaker.js';
 import { Messages } from './messages/messages.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
 import type { ForkSessionReply, ForkSessionRequest } from './sessions/fork-session.handler.js';
-import { ListAgents } from './sessions/list-agents.handler.js';
-import type { ListAgentsReply } from './sessions/list-agents.handler.js';
 import { SessionRecovery } from './sessions/session-recovery.js';
 import type { SessionRegistry } from './sessions/session-registry.js';
 import { StartSession } from './sessions/start-session.handler.js';
@@ -31,6 +34,10 @@ import type { ToolRetries } from './turns/tool-retry.js';
 export { AGENT_RUNTIME } from './agent.tokens.js';
 export type { AgentRuntimeOptions } from './agent-services.js';
 
+const DRIVER_LOST = 'TURN.DRIVER_LOST';
+const CRASHED = 'the processes that drove a turn of it were lost again and again';
+/** Actor of changes that this process makes by itself. */
+const RUNTIME = 'runtime';
 const UPKEEP_MS = 250;
 const CLOCK_HINT_MS = 10_000;
 /** Time that recovered turns have for themselves at a start, before other work begins, ms. */
@@ -60,8 +67,9 @@ export class AgentRuntime {
   private readonly drained = new AbortController();
   private readonly scheduler = new RetryScheduler();
   private readonly recovery: SessionRecovery;
+  private readonly upkeep: AgentUpkeep;
   private running: Promise<unknown> = Promise.resolve();
-  private projection: RunningProjection | null = null;
+  private projections: readonly RunningProjection[] = [];
   private stopObserving: () => void = () => undefined;
   private stopped: Promise<void> | null = null;
 
@@ -71,6 +79,8 @@ export class AgentRuntime {
       takesTurns: () => !this.stopping.signal.aborted,
       retries: this.scheduler,
       onApprovalChange: approvalEvents.publish,
+      onDriversLost: (workspace, agentId) =>
+        void this.upkeep.fail({ workspace, agentId }, DRIVER_LOST, CRASHED),
     });
     this.approvals = createApprovals(this.services, approvalEvents);
     this.retryTool = new ToolRetry(this.services);
@@ -83,6 +93,7 @@ export class AgentRuntime {
       spawnAgent: (request) => this.spawnAgent(request),
     });
     this.recovery = new SessionRecovery({ ...options, registry: this.services.registry });
+    this.upkeep = this.createUpkeep();
   }
 
   submitTurn(request: SubmitTurnRequest): Promise<SubmitTurnReply> {
@@ -105,8 +116,17 @@ export class AgentRuntime {
     return new SpawnAgent(this.services).handle(request);
   }
 
+  controlAgent(request: ControlAgentRequest): ReturnType<ControlAgent['handle']> {
+    return new ControlAgent(this.services).handle(request);
+  }
+
   listAgents(workspace: string): Promise<ListAgentsReply> {
-    return new ListAgents(this.services).handle({ workspace });
+    return new ReadAgents(this.services).list({ workspace });
+  }
+
+  /** Records heartbeats and judges those of other processes, now. Done every ten seconds as well. */
+  checkHeartbeats(): Promise<void> {
+    return this.upkeep.checkHeartbeats();
   }
 
   /** Sets the scheduler of tool retries. Until then this process schedules them. */
@@ -134,7 +154,7 @@ export class AgentRuntime {
     const { registry, breakers, agents, inboxSignals, times } = this.services;
     const { signal: drained } = this.drained;
     const swept = Promise.withResolvers<void>();
-    this.projection = this.projectSessions();
+    this.projections = this.project();
     this.stopObserving = observeTurns(registry);
     this.running = Promise.all([
       this.recovery.run(times.sweepMs, this.stopping.signal, swept.resolve),
@@ -142,6 +162,7 @@ export class AgentRuntime {
       repeatEvery(() => publishClock(this.services), CLOCK_HINT_MS, drained),
       breakers.follow(drained),
       agents.follow(drained),
+      this.upkeep.run(this.stopping.signal),
       inboxSignals.follow(drained),
     ]);
     await swept.promise;
@@ -160,17 +181,26 @@ export class AgentRuntime {
     await registry.drain(times.drainMs);
     this.drained.abort();
     turnEnds.close();
-    await Promise.all([this.running, this.projection?.stop()]);
+    await Promise.all([this.running, ...this.projections.map((projection) => projection.stop())]);
   }
 
   /** Updates the rows that sweeps and listings read. */
-  private projectSessions(): RunningProjection {
+  private project(): RunningProjection[] {
     const { pool, nats, logger } = this.services;
-    return runProjection({
-      ...agentSessions,
-      pool,
-      logger,
-      subscribe: (wake) => onLogNotification(nats, wake),
+    const subscribe = (wake: () => void) => onLogNotification(nats, wake);
+    return [agentSessions, agentAgents].map((definition) =>
+      runProjection({ ...definition, pool, logger, subscribe }),
+    );
+  }
+
+  private createUpkeep(): AgentUpkeep {
+    return new AgentUpkeep({
+      ...this.services,
+      cancelTurns: (workspace, sessionId) => this.cancelTurn({ workspace, sessionId, caller: RUNTIME }),
+      terminate: ({ workspace, agentId }, reason) => {
+        const actor = { caller: RUNTIME, role: 'admin', agentId: null } as const;
+        return this.controlAgent({ workspace, agentId, action: 'terminate', reason, actor });
+      },
     });
   }
 }

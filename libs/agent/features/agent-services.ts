@@ -7,8 +7,10 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { AgentDirectory } from './agents/agent-directory.js';
+import { AgentRows } from './agents/agent-rows.js';
 import { AgentTrees } from './agents/agent-trees.js';
 import { ConfiguredAgents } from './agents/configured-agents.js';
+import type { ControlAgentDeps } from './agents/control-agent.handler.js';
 import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
@@ -20,7 +22,7 @@ import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
 import { createCircuitStore } from './providers/circuit-breaker.store.js';
 import type { ForkSessionDeps } from './sessions/fork-session.handler.js';
-import type { ListAgentsDeps } from './sessions/list-agents.handler.js';
+import type { FoldedEvent } from './sessions/session-fold.js';
 import { createPublishFrames } from './sessions/live-frames.js';
 import type { PublishFrames } from './sessions/live-frames.js';
 import { NativeTools } from './native-tools/run-native-tool.js';
@@ -108,7 +110,7 @@ export interface AgentRuntimeOptions {
 type HandlerDeps = SubmitTurnDeps &
   CancelTurnDeps &
   ForkSessionDeps &
-  ListAgentsDeps &
+  ControlAgentDeps &
   SpawnAgentDeps &
   AnswerApprovalDeps &
   MessagesDeps;
@@ -131,14 +133,21 @@ const publishAndReport =
   };
 
 /** State of the process that the services depend on. */
-type ProcessHooks = Pick<AgentServices, 'takesTurns' | 'retries' | 'onApprovalChange'>;
+type ProcessHooks = Pick<AgentServices, 'takesTurns' | 'retries' | 'onApprovalChange'> & {
+  /** Called for each turn of an agent whose drivers were lost again and again. */
+  readonly onDriversLost: (workspace: string, agentId: string) => void;
+};
+
+const hasLostDrivers = (events: readonly FoldedEvent[]): boolean =>
+  events.some(({ event }) => event.type === 'TurnFailed' && event.data.code === 'TURN.DRIVER_LOST');
 
 const createSharedServices = (
   options: AgentRuntimeOptions,
   hooks: ProcessHooks,
 ): Omit<AgentServices, 'registry'> => {
   const { config, pool, store, nats, logger, requests, clock, ids } = options;
-  const agents = new AgentDirectory({ config, store, nats, logger });
+  const agentRows = new AgentRows(pool);
+  const agents = new AgentDirectory({ config, store, nats, logger, readChanges: agentRows.readChanges });
   const { episodicWindow, contextTokens } = config.memory;
   const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
   const inboxes = new InboxStore(pool);
@@ -152,6 +161,8 @@ const createSharedServices = (
     ...options,
     ...hooks,
     agents,
+    agentRows,
+    agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     trees,
     configuredAgents,
     store: announced,
@@ -176,6 +187,7 @@ const createSharedServices = (
         agentId,
         events.map(({ event }) => event),
       );
+      if (hasLostDrivers(events)) hooks.onDriversLost(workspace, agentId);
     },
     readVersions: createReadVersions(pool),
     boundSessions: createBoundedMap<string>(MAX_BOUND_SESSIONS),

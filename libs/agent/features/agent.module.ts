@@ -5,6 +5,8 @@ import { readTemporalServer } from '@antiphon/temporal';
 import { AgentPlatform } from './agent-platform.js';
 import { AGENT_RUNTIME, AGENT_SERVICES } from './agent.tokens.js';
 import { AgentRuntime } from './agent-runtime.js';
+import { ControlAgent } from './agents/control-agent.handler.js';
+import { ReadAgents } from './agents/read-agents.handler.js';
 import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
@@ -22,7 +24,6 @@ import { StartRun } from './runs/start-run.handler.js';
 import { TurnEndWatcher } from './runs/turn-ends.js';
 import { Workflows } from './runs/workflows.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
-import { ListAgents } from './sessions/list-agents.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
@@ -134,8 +135,9 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     CancelTurn,
     StartSession,
     ForkSession,
-    ListAgents,
     ReadAgentMetrics,
+    ReadAgents,
+    ControlAgent,
     Messages,
     SpawnAgent,
     Workflows,

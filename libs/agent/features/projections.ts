@@ -1,4 +1,5 @@
 import type { ProjectionDefinition } from '@antiphon/event-store';
+import { projectAgents } from './agents/agent-agents.projection.js';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { projectRuns } from './runs/agent-runs.projection.js';
 import { projectTasks } from './tasks/agent-tasks.projection.js';
@@ -46,4 +47,21 @@ export const agentTasks: ProjectionDefinition = {
   handle: projectTasks,
 };
 
-export const agentProjections = [agentSessions, agentRuns, agentTasks] as const;
+/** Age after which changes of state are deleted, days. */
+export const STATE_CHANGE_DAYS = 30;
+
+/** Rows of agents: their facts, open turns and changes of state. */
+export const agentAgents: ProjectionDefinition = {
+  name: 'agent-agents',
+  service: 'agent',
+  categories: ['agent', 'session'],
+  tables: [
+    { name: 'agent_agents' },
+    { name: 'agent_activity' },
+    { name: 'agent_session_agents' },
+    { name: 'agent_state_changes', ignoredRows: `at < now() - interval '${STATE_CHANGE_DAYS} days'` },
+  ],
+  handle: projectAgents,
+};
+
+export const agentProjections = [agentSessions, agentRuns, agentTasks, agentAgents] as const;

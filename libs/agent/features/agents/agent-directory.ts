@@ -22,6 +22,8 @@ export interface DirectoryAgent extends AgentConfig {
   readonly rootId: string;
   readonly parentId: string | null;
   readonly depth: number;
+  /** The agent and its ancestors, the root last. */
+  readonly chain: readonly string[];
 }
 
 /** Facts of an agent, folded from its event stream. */
@@ -82,6 +84,7 @@ const toSpawned = (
   agentId: string,
   record: AgentRecord,
   agents: readonly AgentConfig[],
+  chain: readonly string[],
 ): DirectoryAgent | null => {
   const { definition, status, rootId, parentId, depth } = record;
   const base = agents.find(({ id }) => id === definition?.base);
@@ -89,7 +92,7 @@ const toSpawned = (
   const { name, role, provider, model, systemPrompt, tools, capabilities, position } = definition;
   const { maxIterations, fallback, identity } = definition;
   const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
-  const tree = { status, rootId, parentId, depth };
+  const tree = { status, rootId, parentId, depth, chain };
   return { ...base, ...own, id: agentId, maxIterations, fallback, identity, base: base.id, ...tree };
 };
 
@@ -100,7 +103,7 @@ const toConfigured = (
   ...agent,
   base: agent.id,
   identity: null,
-  ...{ status, rootId: rootId || agent.id, parentId, depth },
+  ...{ status, rootId: rootId || agent.id, parentId, depth, chain: [agent.id] },
 });
 
 /**
@@ -114,6 +117,7 @@ export class AgentDirectory {
   private readonly pins = new Map<string, number>();
   private chars = 0;
   private mark = 0;
+  private changeListener: (workspace: string, agent: DirectoryAgent) => void = () => undefined;
 
   constructor(private readonly deps: AgentDirectoryDeps) {}
 
@@ -149,8 +153,18 @@ export class AgentDirectory {
   }
 
   /** Caches the facts of an agent that this process has just appended. */
-  remember(workspace: string, agentId: string, facts: AgentFacts): void {
-    this.put(keyOf(workspace, agentId), this.toEntry(workspace, agentId, facts));
+  async remember(workspace: string, agentId: string, facts: AgentFacts): Promise<void> {
+    this.put(keyOf(workspace, agentId), await this.toEntry(workspace, agentId, facts));
+  }
+
+  /** Sets the listener for agents of the cache that changed. */
+  onChange(listener: (workspace: string, agent: DirectoryAgent) => void): void {
+    this.changeListener = listener;
+  }
+
+  /** Returns an agent and its ancestors, the root last; the agent alone if it is not loaded. */
+  chainOf(workspace: string, agentId: string): readonly string[] {
+    return this.find(workspace, agentId)?.chain ?? [agentId];
   }
 
   /** Reads the facts of an agent from the log, and caches them. */
@@ -217,7 +231,8 @@ export class AgentDirectory {
       const key = keyOf(workspace, agentId);
       return this.entries.has(key) || this.loading.has(key);
     });
-    await Promise.all(used.map((agentId) => this.read(workspace, agentId)));
+    const entries = await Promise.all(used.map((agentId) => this.read(workspace, agentId)));
+    for (const { agent } of entries) if (agent) this.changeListener(workspace, agent);
   }
 
   private entry(workspace: string, agentId: string): Entry | undefined {
@@ -244,14 +259,18 @@ export class AgentDirectory {
     const { store } = this.deps;
     const events = await store.readStream(workspace, agentStream(agentUuidOf(workspace, agentId)));
     const facts = { record: foldAgent(events), version: events.length };
-    return this.put(keyOf(workspace, agentId), this.toEntry(workspace, agentId, facts));
+    return this.put(keyOf(workspace, agentId), await this.toEntry(workspace, agentId, facts));
   }
 
-  private toEntry(workspace: string, agentId: string, { record, version }: AgentFacts): Entry {
+  private async toEntry(workspace: string, agentId: string, facts: AgentFacts): Promise<Entry> {
+    const { record, version } = facts;
     const { agents } = workspaceConfig(this.deps.config, workspace);
     const configured = agents.find(({ id }) => id === agentId);
-    const agent = configured ? toConfigured(configured, record) : toSpawned(agentId, record, agents);
-    return { agent, record, version };
+    if (configured) return { agent: toConfigured(configured, record), record, version };
+    // The parent of an agent never changes.
+    const parent = record.parentId === null ? null : await this.load(workspace, record.parentId);
+    const chain = [agentId, ...(parent?.chain ?? [])];
+    return { agent: toSpawned(agentId, record, agents, chain), record, version };
   }
 
   /** Caches an entry unless a newer one is cached. Unknown agents are not cached. */

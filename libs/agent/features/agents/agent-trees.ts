@@ -41,8 +41,11 @@ const MAX_COURTESY_MS = 6;
 
 const emptyTree = (): FoldedTree => ({ tree: agentTreeDecider.initialState(), version: 0 });
 
+/** The derived id of the message about an end conflicts when another process has recorded the end. */
 const isConflictOf = (error: unknown, streamId: string): boolean =>
-  isAppError(error) && error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId;
+  isAppError(error) &&
+  (error.code === 'LOG.EVENT_ID_CONFLICT' ||
+    (error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId));
 
 /**
  * Event streams of the trees of agents. Changes of one tree run one after another in a process;

@@ -9,9 +9,11 @@ import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event
 import { conflict, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { agentUuidOf, digestOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
+import { setAgentBudget } from './agent-budget.js';
 import type { AgentDirectory, AgentFacts } from './agent-directory.js';
 import { actorName } from './agent-rights.js';
 import type { AgentTrees, TreeDecision } from './agent-trees.js';
@@ -22,11 +24,12 @@ import { planSpawn } from './spawn-plan.js';
 import type { SpawnAgentRequest, SpawnPlan } from './spawn-plan.js';
 
 export type { SpawnAgentRequest } from './spawn-plan.js';
-export type SpawnAgentReply = z.input<typeof spawnAgent.reply>;
+export type SpawnAgentReply = z.output<typeof spawnAgent.reply>;
 
 export interface SpawnAgentDeps {
   readonly config: AntiphonConfig;
   readonly store: EventStore;
+  readonly requests: RequestClient;
   readonly agents: AgentDirectory;
   readonly trees: AgentTrees;
   readonly configuredAgents: ConfiguredAgents;
@@ -57,6 +60,7 @@ export class SpawnAgent {
     const { id, rootId } = plan;
     let made: AgentFacts | null = null;
     try {
+      await this.setBudget(request, plan);
       const result = await trees.commit(workspace, rootId, (tree) => {
         const { facts, ...decision } = this.decide(request, plan, tree);
         made = facts;
@@ -64,7 +68,7 @@ export class SpawnAgent {
       });
       const joined = result?.outcome === 'joined' ? result.response?.['agentId'] : undefined;
       if (typeof joined === 'string') return joined;
-      if (made) agents.remember(workspace, id, made);
+      if (made) await agents.remember(workspace, id, made);
       return id;
     } catch (error) {
       if (isAppError(error) && error.code === 'LOG.IDEMPOTENCY_CONFLICT') throw error;
@@ -76,6 +80,18 @@ export class SpawnAgent {
         data: { agentId: id },
       });
     }
+  }
+
+  /** Metering knows the limit before the agent can spend. */
+  private async setBudget(
+    { workspace, actor }: SpawnAgentRequest,
+    { id, definition }: SpawnPlan,
+  ): Promise<void> {
+    const { budget } = definition;
+    const { requests, agents } = this.deps;
+    // The id of an agent that exists: its limit stays.
+    if (budget === null || (await agents.readFacts(workspace, id)).version > 0) return;
+    await setAgentBudget(requests, { workspace, agentId: id, budget, actor: actorName(actor) });
   }
 
   private decide(

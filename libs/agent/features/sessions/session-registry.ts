@@ -155,6 +155,15 @@ export class SessionRegistry {
       );
   }
 
+  /** Returns the sessions that this process holds, with an open turn. */
+  openSessions(): { readonly session: LocalSession; readonly agentId: string }[] {
+    return [...this.entries.values()].flatMap((session) => {
+      const state = session.actor.lease.held() ? session.actor.known()?.state : undefined;
+      const agentId = state?.started?.agentId;
+      return state?.open && agentId !== undefined ? [{ session, agentId }] : [];
+    });
+  }
+
   /** Returns the number of sessions whose driver is running. */
   countWorking(): number {
     return this.workingEntries().length;

@@ -1,0 +1,169 @@
+import { agentStream } from '@antiphon/contracts/agent';
+import { agentDecider } from '@antiphon/agent-domain';
+import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
+import { ALL_WORKSPACES } from '@antiphon/database';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore } from '@antiphon/event-store';
+import { isAppError, isoTime, repeatEvery, retry } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import { agentUuidOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
+import type { AgentDirectory, DirectoryAgent } from './agent-directory.js';
+import type { AgentRef, AgentRows } from './agent-rows.js';
+import type { ConfiguredAgents } from './configured-agents.js';
+
+export interface AgentUpkeepDeps {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly agents: AgentDirectory;
+  readonly agentRows: AgentRows;
+  readonly configuredAgents: ConfiguredAgents;
+  readonly registry: SessionRegistry;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly owner: string;
+  /** Cancels the turns of a session. */
+  readonly cancelTurns: (workspace: string, sessionId: string) => Promise<unknown>;
+  /** Ends an agent and its descendants. */
+  readonly terminate: (agent: AgentRef, reason: string) => Promise<unknown>;
+}
+
+const DEFAULT_WORKSPACE = 'default';
+const ENDED_SWEEP_MS = 1_000;
+/** Interval between heartbeats, and between the checks of them, ms. */
+const BEAT_MS = 10_000;
+/** Time without a heartbeat after which a working agent is unresponsive, ms. */
+export const UNRESPONSIVE_MS = 60_000;
+/** Age after which changes of state are deleted, ms. One day more than a comparison looks back. */
+const CHANGES_MS = 31 * 24 * 3_600_000;
+const BACKOFF = { firstMs: 100, maxMs: 5_000 };
+
+/**
+ * Background work for agents in one process: records configured agents at the start, cancels turns
+ * of ended agents, wakes those of resumed ones, and records heartbeats of working agents. An idle
+ * agent costs nothing.
+ */
+export class AgentUpkeep {
+  constructor(private readonly deps: AgentUpkeepDeps) {
+    deps.agents.onChange((workspace, agent) => this.react(workspace, agent));
+  }
+
+  /** Works until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.recordConfigured(signal),
+      repeatEvery(() => this.attempt('cancel turns', () => this.cancelEnded()), ENDED_SWEEP_MS, signal),
+      repeatEvery(() => this.attempt('check heartbeats', () => this.checkHeartbeats()), BEAT_MS, signal),
+    ]);
+  }
+
+  /** Marks an agent as failed. A repeat changes nothing. */
+  fail({ workspace, agentId }: AgentRef, code: string, reason: string): Promise<void> {
+    return this.attempt('mark agent failed', () =>
+      this.change(workspace, agentId, { ...this.common(agentId, reason), type: 'Fail', data: { code } }),
+    );
+  }
+
+  /** Records the heartbeat of the agents that this process works for, and judges the others. */
+  async checkHeartbeats(): Promise<void> {
+    const { agentRows, clock, owner } = this.deps;
+    const now = clock.now();
+    const overdue = new Date(now - UNRESPONSIVE_MS);
+    const working = this.workingAgents();
+    if (working.length > 0) await agentRows.beat(working, owner, new Date(now));
+    for (const { workspace, agentId, lastSeenAt } of await agentRows.silent(overdue))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, `no heartbeat since ${lastSeenAt}`),
+        type: 'MarkUnresponsive',
+        data: { lastSeenAt },
+      });
+    for (const { workspace, agentId } of await agentRows.back(overdue))
+      await this.change(workspace, agentId, {
+        ...this.common(agentId, 'a process works for it again'),
+        type: 'MarkResponsive',
+        data: {},
+      });
+    for (const orphan of await agentRows.orphans())
+      await this.deps.terminate(orphan, 'an ancestor has ended');
+    await agentRows.deleteChanges(new Date(now - CHANGES_MS));
+  }
+
+  private workingAgents(): AgentRef[] {
+    const found = new Map<string, AgentRef>();
+    for (const { session, agentId } of this.deps.registry.openSessions()) {
+      const { workspace } = session.actor;
+      found.set(`${workspace}\n${agentId}`, { workspace, agentId });
+    }
+    return [...found.values()];
+  }
+
+  /** Records the agents of the configuration in every workspace that is known or named. */
+  private async recordConfigured(signal: AbortSignal): Promise<void> {
+    const { config, agentRows, configuredAgents, logger } = this.deps;
+    const record = async (): Promise<void> => {
+      const named = config.agents.flatMap(({ workspace }) => workspace ?? []);
+      const known = await agentRows.workspaces();
+      const workspaces = new Set([DEFAULT_WORKSPACE, ...named, ...known]);
+      workspaces.delete(ALL_WORKSPACES);
+      for (const workspace of workspaces) {
+        await configuredAgents.record(workspace);
+        await configuredAgents.pauseRemoved(workspace, await agentRows.configured(workspace));
+      }
+    };
+    const onRetry = (err: unknown, attempt: number): void => {
+      if (attempt === 1) logger.warn({ err }, 'configured agents not recorded yet');
+    };
+    const isRetryable = (): boolean => !signal.aborted;
+    await retry(record, { ...BACKOFF, signal, isRetryable, onRetry }).catch(() => undefined);
+  }
+
+  /** Cancels open turns of agents that have ended. Safe to repeat. */
+  private async cancelEnded(): Promise<void> {
+    const { agentRows, cancelTurns } = this.deps;
+    for (const { workspace, sessionId } of await agentRows.openSessionsOfEnded())
+      await cancelTurns(workspace, sessionId);
+  }
+
+  private react(workspace: string, agent: DirectoryAgent): void {
+    const { registry, cancelTurns } = this.deps;
+    for (const { session, agentId } of registry.openSessions()) {
+      const { actor, driver } = session;
+      if (agentId !== agent.id || actor.workspace !== workspace) continue;
+      if (agent.status === 'terminated')
+        void this.attempt('cancel turns', () => cancelTurns(workspace, actor.sessionId));
+      else if (agent.status === 'ready') driver.wake();
+    }
+  }
+
+  private async change(workspace: string, agentId: string, command: AgentCommand): Promise<void> {
+    const { agents, store, ids } = this.deps;
+    const { record, version } = await agents.readFacts(workspace, agentId);
+    const events = isLegal(record) ? agentDecider.decide(command, record) : [];
+    if (events.length === 0) return;
+    const streamId = agentStream(agentUuidOf(workspace, agentId));
+    const added = events.map((event) => toNewEvent(event, ids));
+    try {
+      await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: added }] });
+    } catch (error) {
+      // Another process has changed it: the next check decides again.
+      if (!isAppError(error) || error.code !== 'LOG.VERSION_CONFLICT') throw error;
+    }
+    await agents.announce({ workspace, agentIds: [agentId] });
+  }
+
+  private common(agentId: string, reason: string) {
+    return { agentId, actor: 'runtime', reason, now: isoTime(this.deps.clock) };
+  }
+
+  private attempt(task: string, work: () => Promise<unknown>): Promise<void> {
+    return work().then(
+      () => undefined,
+      (err: unknown) => this.deps.logger.warn({ err, task }, 'agent upkeep failed'),
+    );
+  }
+}
+
+const isLegal = ({ status }: AgentRecord): boolean => status !== 'none' && status !== 'terminated';

@@ -1,0 +1,125 @@
+import { Controller, Inject } from '@nestjs/common';
+import { getAgent, listAgents, readAgentHistory } from '@antiphon/contracts/agent';
+import type { AgentView } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import type { z } from 'zod';
+import { workspaceConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import { invalid, notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+import type { AgentDirectory } from './agent-directory.js';
+import type { AgentRow, AgentRows } from './agent-rows.js';
+import type { AgentTrees } from './agent-trees.js';
+import { agentView, queuePlace } from './agent-view.js';
+import type { AgentActivity } from './agent-view.js';
+import type { ConfiguredAgents } from './configured-agents.js';
+
+export type ListAgentsRequest = z.input<typeof listAgents.request>;
+export type ListAgentsReply = z.input<typeof listAgents.reply>;
+
+export interface ReadAgentsDeps {
+  readonly config: AntiphonConfig;
+  readonly agents: AgentDirectory;
+  readonly agentRows: AgentRows;
+  readonly trees: AgentTrees;
+  readonly configuredAgents: ConfiguredAgents;
+}
+
+const parseCursor = (cursor: string | undefined): number | null => {
+  if (cursor === undefined) return null;
+  const position = decodeCursor(cursor);
+  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
+  return position;
+};
+
+const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
+  isWorking: openTurns > 0,
+  phase,
+  lastSeenAt,
+  queued: place === null || limit === null ? null : { position: place, limit },
+});
+
+/** Serves reads of agents: one of them from its facts, lists and histories from the projection. */
+@Controller()
+export class ReadAgents {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ReadAgentsDeps) {}
+
+  @HandleRequest(listAgents)
+  async list(request: ListAgentsRequest): Promise<ListAgentsReply> {
+    const { workspace, state, project, parent, limit = 1_000, cursor } = request;
+    await this.deps.configuredAgents.record(workspace);
+    const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
+    const after = parseCursor(cursor);
+    const rows = await this.deps.agentRows.list(workspace, { ...filter, after, limit: limit + 1 });
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    const isWhole = after === null && Object.values(filter).every((value) => value === null);
+    const missing = isWhole ? await this.notYetProjected(workspace, rows) : [];
+    return {
+      agents: [...missing, ...shown.map((row) => this.view(workspace, row))],
+      nextCursor: rows.length > limit && last ? encodeCursor(last.firstPosition) : null,
+    };
+  }
+
+  @HandleRequest(getAgent)
+  async get({ workspace, agentId }: z.output<typeof getAgent.request>): Promise<{ agent: AgentView }> {
+    await this.deps.configuredAgents.record(workspace);
+    return { agent: await this.readView(workspace, agentId) };
+  }
+
+  @HandleRequest(readAgentHistory)
+  async history({
+    workspace,
+    agentId,
+    limit,
+    cursor,
+  }: z.output<typeof readAgentHistory.request>): Promise<z.input<typeof readAgentHistory.reply>> {
+    const { agentRows } = this.deps;
+    await this.deps.configuredAgents.record(workspace);
+    const before = parseCursor(cursor);
+    const changes = await agentRows.history(workspace, agentId, before, limit + 1);
+    // An agent without changes exists, or is unknown.
+    if (changes.length === 0) await this.readView(workspace, agentId);
+    const shown = changes.slice(0, limit);
+    const last = shown.at(-1);
+    return {
+      changes: shown,
+      nextCursor: changes.length > limit && last ? encodeCursor(last.eventPosition) : null,
+    };
+  }
+
+  /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */
+  async readView(workspace: string, agentId: string): Promise<AgentView> {
+    const { agents, agentRows, trees } = this.deps;
+    const { record } = await agents.facts(workspace, agentId);
+    if (!record.definition) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+    const [row] = await agentRows.find(workspace, [agentId]);
+    const queued =
+      record.status === 'spawning' ? queuePlace(await trees.read(workspace, record.rootId), agentId) : null;
+    const { isWorking = false, phase = null, lastSeenAt = null } = row ? activityOf(row) : {};
+    const activity = { isWorking, phase, lastSeenAt, queued };
+    return agentView(agentId, record, activity, this.isDefault(workspace, agentId));
+  }
+
+  private view(workspace: string, row: AgentRow): AgentView {
+    return agentView(row.agentId, row.record, activityOf(row), this.isDefault(workspace, row.agentId));
+  }
+
+  /** Returns agents of the configuration that are recorded, and not in the projection yet. */
+  private async notYetProjected(workspace: string, rows: readonly AgentRow[]): Promise<AgentView[]> {
+    const known = new Set(rows.map(({ agentId }) => agentId));
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    const missing = agents.filter(({ id }) => !known.has(id));
+    const facts = await Promise.all(missing.map(({ id }) => this.deps.agents.facts(workspace, id)));
+    const living = missing.filter((_, index) => {
+      const status = facts[index]?.record.status;
+      return status !== 'terminated' && status !== 'none';
+    });
+    return Promise.all(living.map(({ id }) => this.readView(workspace, id)));
+  }
+
+  private isDefault(workspace: string, agentId: string): boolean {
+    return workspaceConfig(this.deps.config, workspace).agents[0]?.id === agentId;
+  }
+}
