@@ -7,7 +7,14 @@ import { createHttpClient } from './http.js';
 import { METHODS } from './reference-table.js';
 import type { CallName, HttpClient, MethodName, MethodParams, MethodResult } from './reference.js';
 import { SessionStream, TurnStream, type TurnOptions } from './turn-stream.js';
-import { isNode, openGlobalWebSocket, toGatewayUrl, type OpenWebSocket, type Token } from './web-socket.js';
+import {
+  createKey,
+  isNode,
+  openGlobalWebSocket,
+  toGatewayUrl,
+  type OpenWebSocket,
+  type Token,
+} from './web-socket.js';
 
 export interface ClientOptions {
   /** Address of the gateway, or of several that serve the same installation. */
@@ -121,7 +128,7 @@ class Call implements Exchange {
 
 const withKey = <P extends { readonly idempotencyKey?: string | undefined }>(params: P) => ({
   ...params,
-  idempotencyKey: params.idempotencyKey ?? crypto.randomUUID(),
+  idempotencyKey: params.idempotencyKey ?? createKey(),
 });
 
 class GatewayClient implements Client {

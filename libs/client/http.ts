@@ -1,7 +1,7 @@
 import { CLIENT_ERRORS, ClientError, errorOfResponse } from './errors.js';
 import type { HttpClient } from './reference.js';
 import { ROUTES } from './reference-table.js';
-import { readToken, type Token } from './web-socket.js';
+import { createKey, readToken, type Token } from './web-socket.js';
 
 /** Facts about a route that a request needs. */
 export interface RouteFacts {
@@ -57,7 +57,7 @@ class HttpCalls {
   async call(route: RouteFacts, request: AnyRequest = {}): Promise<unknown> {
     const { method, idempotent = false, text: isText = false } = route;
     const path = pathOf(route.path, request.params) + queryOf(request.query);
-    const key = request.idempotencyKey ?? (idempotent ? crypto.randomUUID() : undefined);
+    const key = request.idempotencyKey ?? (idempotent ? createKey() : undefined);
     const canRepeat = method === 'get' || key !== undefined;
     const response = await this.#send(path, { method, key, request, canRepeat });
     const text = await response.text();

@@ -55,3 +55,7 @@ export const requireFrameSize = (text: string): void => {
   if (text.length * 3 <= MAX_FRAME_BYTES || encoder.encode(text).length <= MAX_FRAME_BYTES) return;
   throw new ClientError(CLIENT_ERRORS.tooLarge, `a request has at most ${MAX_FRAME_BYTES} bytes`);
 };
+
+/** Returns a new idempotency key. A page without TLS has no `randomUUID`. */
+export const createKey = (): string =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
