@@ -29,67 +29,64 @@ export const PHASE_EVENTS = [
   'ToolCallUnknown',
 ] as const;
 
-/**
- * Returns the phase of a turn after an event of it; undefined if the event does not change it.
- * `hasText` is true for a completed model call with text.
- */
-export const phaseAfter = (type: string, hasText: boolean): AgentPhase | undefined => {
+const phaseAfter = ({ type, hasText }: ActivityFact): AgentPhase | null => {
   switch (type) {
-    case 'TurnRequested':
-      return 'listening';
     case 'ModelCallStarted':
       return 'thinking';
     case 'ModelCallCompleted':
-      return hasText ? 'speaking' : undefined;
+      return hasText ? 'speaking' : null;
     case 'ModelCallAborted':
     case 'ToolCallUnknown':
       return 'error';
     default:
-      return undefined;
+      return null;
   }
 };
 
 /** The facts of one agent, folded. */
 export interface AgentActivity {
   readonly life: AgentLife;
-  /** Phase of each open turn, oldest first. */
-  readonly turns: ReadonlyMap<string, AgentPhase>;
+  /** Open turns of all its sessions. */
+  readonly turns: ReadonlySet<string>;
+  /** Phase of the turn with the newest event; null without an open turn. */
+  readonly phase: AgentPhase | null;
 }
 
 /** An agent without facts of its own, such as a configured one before its first start. */
-export const initialActivity: AgentActivity = { life: 'ready', turns: new Map() };
+export const initialActivity: AgentActivity = { life: 'ready', turns: new Set(), phase: null };
 
 /** One fact of an agent or of a turn in one of its sessions. */
 export interface ActivityFact {
   readonly type: string;
   /** Turn of the fact; null for a fact of the agent. */
   readonly turnId: string | null;
+  /** True for a completed model call with text. */
   readonly hasText: boolean;
 }
 
-/** Returns the activity of an agent after a fact, the same object if nothing changes. */
-export const foldActivity = (
-  activity: AgentActivity,
-  { type, turnId, hasText }: ActivityFact,
-): AgentActivity => {
+const without = (turns: ReadonlySet<string>, turnId: string): ReadonlySet<string> =>
+  new Set([...turns].filter((id) => id !== turnId));
+
+/** Returns the activity of an agent after a fact. */
+export const foldActivity = (activity: AgentActivity, fact: ActivityFact): AgentActivity => {
+  const { type, turnId } = fact;
   const life = lifeAfter(type);
-  if (life !== undefined) return life === activity.life ? activity : { ...activity, life };
+  if (life !== undefined) return { ...activity, life };
   if (turnId === null) return activity;
-  const isOpen = activity.turns.has(turnId);
-  if (isTurnEnd(type)) {
-    if (!isOpen) return activity;
-    return { ...activity, turns: new Map([...activity.turns].filter(([id]) => id !== turnId)) };
-  }
-  const phase = phaseAfter(type, hasText);
-  if (phase === undefined || (!isOpen && type !== 'TurnRequested')) return activity;
-  return { ...activity, turns: new Map([...activity.turns, [turnId, phase]]) };
+  const { turns, phase } = activity;
+  if (type === 'TurnRequested')
+    return { ...activity, turns: new Set([...turns, turnId]), phase: turns.size === 0 ? 'listening' : phase };
+  if (!isTurnEnd(type)) return { ...activity, phase: phaseAfter(fact) ?? phase };
+  const open = without(turns, turnId);
+  return { ...activity, turns: open, phase: open.size === 0 ? null : phase };
 };
 
-/** Returns the state of an agent, and the phase of its newest open turn that has begun. */
-export const stateOf = ({ life, turns }: AgentActivity): { state: AgentState; phase: AgentPhase | null } => {
+/** Returns the state of an agent as clients see it. The phase is null unless it works. */
+export const stateOf = ({
+  life,
+  turns,
+  phase,
+}: AgentActivity): { state: AgentState; phase: AgentPhase | null } => {
   if (life !== 'ready') return { state: life, phase: null };
-  if (turns.size === 0) return { state: 'idle', phase: null };
-  const phases = [...turns.values()];
-  // Turns of a session wait for each other: those that only listen are behind one that works.
-  return { state: 'working', phase: phases.findLast((phase) => phase !== 'listening') ?? 'listening' };
+  return turns.size === 0 ? { state: 'idle', phase: null } : { state: 'working', phase };
 };
