@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_IDENTITY_LENGTH } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/requests.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
@@ -16,6 +17,15 @@ export const Fact = z.object({
 });
 export type Fact = z.infer<typeof Fact>;
 
+const IdentityText = z.string().max(MAX_IDENTITY_LENGTH).nullable();
+/** Texts of SOUL.md, AGENT.md, IDENTITY.md and USER.md of a spawned agent. */
+const IdentityTexts = z.strictObject({
+  soul: IdentityText,
+  agent: IdentityText,
+  identity: IdentityText,
+  user: IdentityText,
+});
+
 /**
  * Assembles the context of a model call: the soul, then the facts that match the query. The agent
  * adds the recent turns. The reply includes at least the session's events up to version `atLeast`.
@@ -26,7 +36,10 @@ export const assembleContext = defineRequest({
     workspace: WorkspaceId,
     sessionId: z.uuid(),
     sessionKey: z.string(),
+    /** Configured agent whose identity files apply: the base of a spawned one. */
     agentId: AgentId,
+    /** Texts that replace the identity files. Absent: the files apply. */
+    identity: IdentityTexts.optional(),
     atLeast: z.int().nonnegative(),
     query: z.string(),
     /** Maximum size of the whole context, tokens. */

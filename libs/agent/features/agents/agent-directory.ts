@@ -306,3 +306,6 @@ const checkLiving = (agent: DirectoryAgent): DirectoryAgent => {
     data: { agentId: agent.id },
   });
 };
+
+/** The directory as turns use it. */
+export type PolicyAgents = Pick<AgentDirectory, 'find' | 'load' | 'require' | 'pin'>;

@@ -47,6 +47,13 @@ describe('a spawned agent', () => {
     await world.ended(sessionId);
     expect(world.model.requests.at(-1)).toMatchObject({ model: 'm2' });
     expect(JSON.stringify(world.model.requests.at(-1))).toContain('You are Ann.');
+    expect(world.responders.asked.assemble.at(-1)).toMatchObject({ agentId: 'main' });
+    const texts = await spawn({ identity: { soul: '# Soul\nI am calm.' } });
+    const other = await submitTo(process, { address: newAddress(texts.id) });
+    await world.ended(other.sessionId);
+    expect(world.responders.asked.assemble.at(-1)).toMatchObject({
+      identity: { soul: '# Soul\nI am calm.', user: null },
+    });
   });
 
   it('is created once by repeated requests with one key, also on another process', async () => {

@@ -6,6 +6,7 @@ import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
+import type { DirectoryAgent } from '../agents/agent-directory.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import { reserveForCall } from './reserve-budget.js';
@@ -34,14 +35,15 @@ export interface TurnContext {
 const requestMemory = async (
   { requests, config }: ContextDeps,
   { workspace, sessionId, fold }: ContextSource,
-  agentId: string,
+  { base, identity }: Pick<DirectoryAgent, 'base' | 'identity'>,
   { sessionKey, content }: UpcomingTurn,
 ): Promise<MemoryContext> => {
   const wanted = {
     workspace,
     sessionId,
     sessionKey,
-    agentId,
+    agentId: base,
+    ...(identity ? { identity } : {}),
     // The version of the session that memory must have processed.
     atLeast: fold.version,
     query: content,
@@ -61,11 +63,11 @@ type ContextSource = Pick<SessionActor, 'workspace' | 'sessionId'> & {
 export const requestContext = async (
   deps: ContextDeps,
   source: ContextSource,
-  agent: AgentConfig,
+  agent: DirectoryAgent,
   turn: UpcomingTurn,
 ): Promise<TurnContext> => {
   const [remembered, tools] = await Promise.all([
-    requestMemory(deps, source, agent.id, turn),
+    requestMemory(deps, source, agent, turn),
     deps.tools.toolsOf(source.workspace, agent.tools),
   ]);
   return { remembered, tools };

@@ -5,12 +5,14 @@ import type { DeferralReason, ToolDeferral, ToolOutcome, TurnToolCall } from '@a
 import { isAppError, isoTime, toStorable, toStorableJson } from '@antiphon/kernel';
 import type { AppError, Clock } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
+import type { PolicyAgents } from '../agents/agent-directory.js';
 import { detectLostCall, steadyNow } from './lost-call.js';
 import type { LostCallDeps } from './lost-call.js';
 import { Stopped } from './step-context.js';
 import type { Failpoint, StepContext } from './step-context.js';
 
 export interface ToolCallDeps extends LostCallDeps {
+  readonly agents: PolicyAgents;
   readonly nats: NatsLink;
   readonly clock: Clock;
   /** Returns a number in [0, 1) for jitter. */
@@ -239,7 +241,9 @@ export class ToolCaller {
   private async send(context: ToolCallContext, call: TurnToolCall, sentAt: CallerTime): Promise<ToolReply> {
     const { workspace, sessionId } = context.actor;
     const { callId, name, input, idempotent, idempotencyKey, timeoutMs, approval } = call;
-    const agentId = context.actor.fold().state.started?.agentId;
+    const own = context.actor.fold().state.started?.agentId;
+    // The sandbox knows the approval rules of configured agents: those of the base apply.
+    const agentId = own && ((await this.deps.agents.load(workspace, own))?.base ?? own);
     const payload = {
       workspace,
       sessionId,

@@ -8,7 +8,7 @@ import type {
 } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { AgentDirectory, DirectoryAgent } from '../agents/agent-directory.js';
+import type { DirectoryAgent, PolicyAgents } from '../agents/agent-directory.js';
 import { guardedTools } from '../approvals/approval-rules.js';
 import type { InboxSignals } from '../messages/inbox-signals.js';
 import { mustReadInbox } from '../messages/receive-messages.js';
@@ -19,7 +19,7 @@ import { callPolicy } from './tool-catalog.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
 export interface PolicyDeps {
-  readonly agents: Pick<AgentDirectory, 'find' | 'load' | 'require' | 'pin'>;
+  readonly agents: PolicyAgents;
   readonly inboxSignals: InboxSignals;
   readonly tools: ToolCatalog;
   readonly breakers: CircuitBreakers;

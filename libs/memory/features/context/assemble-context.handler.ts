@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { AntiphonConfig } from '@antiphon/config';
 import { assembleContext as contract } from '@antiphon/contracts/memory';
 import { failpoint } from '@antiphon/kernel';
-import { assembleContext } from '@antiphon/memory-domain';
+import { assembleContext, compileIdentity } from '@antiphon/memory-domain';
 import { HandleRequest } from '@antiphon/messaging';
 import { CONFIG } from '@antiphon/service-host';
 import { IDENTITY_BOOK } from '../identity/identity-book.js';
@@ -14,6 +14,17 @@ import type { RecallFacts } from './recall-facts.js';
 type AssembleReply = z.input<typeof contract.reply>;
 
 const EMPTY_CONTEXT: AssembleReply = { soul: null, facts: [], tokens: 0, version: 0 };
+
+type IdentityTexts = NonNullable<z.output<typeof contract.request>['identity']>;
+
+/** Compiles the texts that a spawned agent has in place of files. */
+const compileTexts = ({ soul, agent, identity, user }: IdentityTexts) =>
+  compileIdentity([
+    ...(soul === null ? [] : [{ file: 'SOUL.md' as const, text: soul }]),
+    ...(agent === null ? [] : [{ file: 'AGENT.md' as const, text: agent }]),
+    ...(identity === null ? [] : [{ file: 'IDENTITY.md' as const, text: identity }]),
+    ...(user === null ? [] : [{ file: 'USER.md' as const, text: user }]),
+  ]).packet;
 
 /**
  * Assembles the memory part of a model's context. One indexed query reads the facts while the
@@ -29,15 +40,16 @@ export class AssembleContext {
 
   @HandleRequest(contract)
   async handle(request: z.output<typeof contract.request>): Promise<AssembleReply> {
-    const { workspace, sessionId, sessionKey, agentId, atLeast, query, budgetTokens } = request;
+    const { workspace, sessionId, sessionKey, agentId, identity, atLeast, query, budgetTokens } = request;
     await failpoint('memory.context.asked');
     if (!this.config.features.memoryV1) return { ...EMPTY_CONTEXT, version: atLeast };
     const recalled = this.config.memory.semanticEnabled
       ? this.recallFacts({ workspace, sessionId, sessionKey, atLeast, includeSuperseded: false })
       : { facts: [], version: atLeast };
-    const [soul, { facts, version }] = await Promise.all([this.identities.soulOf(agentId), recalled]);
+    const soul = identity ? compileTexts(identity) : this.identities.soulOf(agentId);
+    const [compiled, { facts, version }] = await Promise.all([soul, recalled]);
     await failpoint('memory.context.assembled');
-    const context = assembleContext({ soul, facts, query, budgetTokens });
+    const context = assembleContext({ soul: compiled, facts, query, budgetTokens });
     return { soul: context.soul, facts: [...context.facts], tokens: context.tokens, version };
   }
 }
