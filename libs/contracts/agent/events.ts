@@ -250,6 +250,15 @@ export const AnswerForwarded = event('AnswerForwarded', {
   text: z.string(),
   forwardedAt: z.iso.datetime(),
 });
+/**
+ * The answer promises a hand-over that the agent did not make. It gets `message` once, and answers
+ * again.
+ */
+export const AnswerReturned = event('AnswerReturned', {
+  turnId: z.uuid(),
+  message: z.string(),
+  returnedAt: z.iso.datetime(),
+});
 export const TurnCompleted = event('TurnCompleted', { turnId: z.uuid(), completedAt: z.iso.datetime() });
 export const TurnFailed = event('TurnFailed', {
   turnId: z.uuid(),
@@ -277,6 +286,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   ToolCallUnknown,
   MessagesReceived,
   AnswerForwarded,
+  AnswerReturned,
   TurnCompleted,
   TurnFailed,
   TurnCancelled,

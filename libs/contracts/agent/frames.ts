@@ -233,6 +233,7 @@ const FOLDS: Folds = {
   ToolCallFailed: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
   ToolCallUnknown: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
   MessagesReceived: unchanged,
+  AnswerReturned: unchanged,
   AnswerForwarded: (cursor, { data }) =>
     appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
   TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),

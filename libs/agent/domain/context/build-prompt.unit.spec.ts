@@ -19,6 +19,7 @@ const open = (content: string, steps: OpenTurn['steps'] = []): OpenTurn => ({
   content,
   chain: [],
   received: [],
+  returned: null,
   cancelRequested: false,
   steps,
   call: null,

@@ -70,17 +70,23 @@ const joinConsecutive = (messages: readonly ModelMessage[]): ModelMessage[] => {
   return joined;
 };
 
+type TurnParts = Pick<PastTurn, 'content' | 'received' | 'steps'> & Partial<Pick<OpenTurn, 'returned'>>;
+
 /**
  * Renders a turn's text, steps and the messages of other agents at their places. Those before the
  * first step join the turn's text.
  */
 const turnMessages = (
-  { content, received, steps }: Pick<PastTurn, 'content' | 'received' | 'steps'>,
+  { content, received, steps, returned = null }: TurnParts,
   render: (step: TurnStep) => readonly ModelMessage[],
 ): ModelMessage[] => {
   const messagesAt = (index: number): string | null => {
     const messages = received.flatMap((batch) => (batch.afterSteps === index ? batch.messages : []));
-    return messages.length > 0 ? renderReceived(messages) : null;
+    const parts = [
+      ...(returned?.afterSteps === index ? [returned.message] : []),
+      ...(messages.length > 0 ? [renderReceived(messages)] : []),
+    ];
+    return parts.length > 0 ? parts.join('\n\n') : null;
   };
   const opening = [content, messagesAt(0)].filter((part) => part !== null).join('\n\n');
   return [

@@ -120,6 +120,10 @@ export const toCommand = (
       return toRecordAnswer(event.data, sessionId, names);
     case 'ModelCallAborted':
       return toRecordFailure(event.data);
+    case 'AnswerReturned': {
+      const { returnedAt: now, ...data } = event.data;
+      return { type: 'ReturnAnswer', data, now };
+    }
     case 'MessagesReceived': {
       const { receivedAt: now, ...data } = event.data;
       return { type: 'ReceiveMessages', data, now };

@@ -21,7 +21,8 @@ const requestTurn = (
   { turnId, content, chain = [] }: SessionEventOf<'TurnRequested'>['data'],
 ): SessionState => {
   const turn: OpenTurn = {
-    ...{ turnId, content, chain, received: [], cancelRequested: false, steps: [], call: null, tries: [] },
+    ...{ turnId, content, chain, received: [], returned: null, cancelRequested: false },
+    ...{ steps: [], call: null, tries: [] },
   };
   return state.open ? { ...state, queue: [...state.queue, turn] } : { ...state, open: turn };
 };
@@ -138,6 +139,15 @@ const receiveMessages = (
     received: [...turn.received, { afterSteps: turn.steps.length, messages }],
   }));
 
+const returnAnswer = (
+  state: SessionState,
+  { turnId, message }: SessionEventOf<'AnswerReturned'>['data'],
+): SessionState =>
+  updateOpen(state, turnId, (turn) => ({
+    ...turn,
+    returned: { afterSteps: turn.steps.length, message },
+  }));
+
 /** The answer of the other agent is the last step of the turn. */
 const forwardAnswer = (
   state: SessionState,
@@ -204,6 +214,7 @@ const folds: Folds = {
     updateCall(state, data, { status: 'unknown', content: data.message, isError: true }),
   MessagesReceived: receiveMessages,
   AnswerForwarded: forwardAnswer,
+  AnswerReturned: returnAnswer,
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
   TurnFailed: (state, { turnId, message }, window) => closeTurn(state, turnId, 'failed', message, window),
   TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),

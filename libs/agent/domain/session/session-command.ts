@@ -41,6 +41,11 @@ export type ForwardAnswer = Command<
 >;
 /** Cancels one turn. Without a `turnId`, cancels the open one and every queued one. */
 export type CancelTurns = Command<'CancelTurns', { readonly turnId?: string }>;
+/** Returns the last answer of the open turn to its agent. */
+export type ReturnAnswer = Command<
+  'ReturnAnswer',
+  Omit<SessionEventOf<'AnswerReturned'>['data'], 'returnedAt'>
+>;
 export type BeginModelCall = Command<
   'BeginModelCall',
   Omit<SessionEventOf<'ModelCallStarted'>['data'], 'attempt' | 'startedAt'>
@@ -85,6 +90,7 @@ export type SessionCommand =
   | CancelTurns
   | ReceiveMessages
   | ForwardAnswer
+  | ReturnAnswer
   | BeginModelCall
   | RecordAnswer
   | RecordFailure

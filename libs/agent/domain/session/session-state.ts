@@ -105,6 +105,8 @@ export interface OpenTurn {
   /** Requests from agent to agent that led to this turn, oldest first. */
   readonly chain: readonly AgentHop[];
   readonly received: readonly ReceivedMessages[];
+  /** Reason for returning an answer to the agent; null if none was returned. */
+  readonly returned: { readonly afterSteps: number; readonly message: string } | null;
   readonly cancelRequested: boolean;
   readonly steps: readonly TurnStep[];
   readonly call: OpenCall | null;

@@ -3,14 +3,13 @@ import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { decideApproval, isApprovalCommand } from './approval.decider.js';
 import { evolveSession } from './evolve-session.js';
+import { decideMessage, isMessageCommand } from './message.decider.js';
 import type {
   BeginModelCall,
   CancelTurns,
   ClaimTools,
   EndTurn,
   ForkSession,
-  ForwardAnswer,
-  ReceiveMessages,
   RecordAnswer,
   RecordFailure,
   RecordToolOutcomes,
@@ -59,18 +58,6 @@ const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState):
 
 const openTurn = (state: SessionState, turnId: string): OpenTurn | null =>
   state.open?.turnId === turnId ? state.open : null;
-
-const receiveMessages = ({ data, now }: ReceiveMessages, state: SessionState): SessionEvent[] => {
-  const turn = openTurn(state, data.turnId);
-  // A model call that has begun does not see them, and a turn that ends reads none.
-  if (!turn || turn.call || turn.cancelRequested) return [];
-  return [{ type: 'MessagesReceived', schemaVersion, data: { ...data, receivedAt: now } }];
-};
-
-const forwardAnswer = ({ data, now }: ForwardAnswer, state: SessionState): SessionEvent[] => {
-  if (!openTurn(state, data.turnId)) return [];
-  return [{ type: 'AnswerForwarded', schemaVersion, data: { ...data, forwardedAt: now } }];
-};
 
 const beginCall = ({ data, now }: BeginModelCall, state: SessionState): SessionEvent[] => {
   const turn = openTurn(state, data.turnId);
@@ -189,6 +176,7 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
 
 const decide = (command: SessionCommand, state: SessionState): SessionEvent[] => {
   if (isApprovalCommand(command)) return decideApproval(command, state);
+  if (isMessageCommand(command)) return decideMessage(command, state);
   switch (command.type) {
     case 'StartSession':
       return startSession(command, state);
@@ -198,10 +186,6 @@ const decide = (command: SessionCommand, state: SessionState): SessionEvent[] =>
       return requestTurn(command, state);
     case 'CancelTurns':
       return cancelTurns(command, state);
-    case 'ReceiveMessages':
-      return receiveMessages(command, state);
-    case 'ForwardAnswer':
-      return forwardAnswer(command, state);
     case 'BeginModelCall':
       return beginCall(command, state);
     case 'RecordAnswer':

@@ -100,6 +100,8 @@ export const commandFor = (
         : null;
     case 'request_tools':
       return requestCommand(step, context);
+    case 'return_answer':
+      return { type: 'ReturnAnswer', data: { turnId: step.turnId, message: step.message }, now };
     case 'forward':
       return forwardCommand(step, now);
     case 'complete':

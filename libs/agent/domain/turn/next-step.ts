@@ -1,6 +1,7 @@
 import { HANDOVER_LOOP, HAND_OVER } from '../messages/hand-over.js';
+import { NOT_HANDED_OVER, promisesHandOver } from '../messages/promised-hand-over.js';
 import { NOT_RECORDED } from '../session/past-turns.js';
-import type { OpenTurn, SessionState, TurnToolCall } from '../session/session-state.js';
+import type { OpenTurn, SessionState, TurnStep, TurnToolCall } from '../session/session-state.js';
 import { nextTry } from './next-try.js';
 import type { AgentPolicy, InFlight, Step } from './step.js';
 
@@ -46,11 +47,25 @@ const endOfHandOver = (turnId: string, calls: readonly TurnToolCall[]): Step | n
   return call ? { kind: 'forward', turnId, call } : null;
 };
 
+const isReturned = ({ returned, steps }: OpenTurn): boolean => returned?.afterSteps === steps.length;
+
+/** Returns the step after an answer; null for one that was returned to the agent. */
+const afterAnswer = (turn: OpenTurn, last: TurnStep, policy: AgentPolicy): Step | null => {
+  const { turnId } = turn;
+  if (isReturned(turn)) return null;
+  const mayReturn = policy.canHandOver === true && !turn.returned && turn.steps.length < policy.maxIterations;
+  // A forwarded answer has no model.
+  const isOwn = last.model !== '';
+  return mayReturn && isOwn && promisesHandOver(last.text)
+    ? { kind: 'return_answer', turnId, message: NOT_HANDED_OVER }
+    : { kind: 'complete', turnId };
+};
+
 const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
   const { turnId } = turn;
   const last = turn.steps.at(-1);
   if (!last) return null;
-  if (last.calls.length === 0) return { kind: 'complete', turnId };
+  if (last.calls.length === 0) return afterAnswer(turn, last, policy);
   const unrecorded = last.calls.find(({ code }) => code === NOT_RECORDED);
   // A what-if cannot continue from an outcome that the origin does not have.
   if (unrecorded) return { kind: 'fail', turnId, code: NOT_RECORDED, message: unrecorded.content };
@@ -68,7 +83,7 @@ const afterStep = (turn: OpenTurn, policy: AgentPolicy): Step | null => {
 const whenHalted = (turn: OpenTurn, { halt }: AgentPolicy): Step | null => {
   const { turnId } = turn;
   if (halt === 'unknown') return { kind: 'await_resume', turnId };
-  const isAnswered = turn.steps.at(-1)?.calls.length === 0;
+  const isAnswered = turn.steps.at(-1)?.calls.length === 0 && !isReturned(turn);
   if (halt !== 'terminated' || isAnswered) return null;
   return { kind: 'fail', turnId, code: 'AGENT.TERMINATED', message: 'the agent of this turn has ended' };
 };

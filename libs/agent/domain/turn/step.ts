@@ -17,6 +17,8 @@ export interface AgentPolicy extends ModelChoice {
   readonly openCircuits: OpenCircuits;
   /** Names of the tools whose calls need an approval. */
   readonly guarded: ReadonlySet<string>;
+  /** True if the agent has the tool `hand_over`. Absent: false. */
+  readonly canHandOver?: boolean;
   /** Why the agent may not go on. Absent for an agent that may. */
   readonly halt?: AgentHalt;
 }
@@ -80,6 +82,8 @@ export type Step =
   | { readonly kind: 'await_resume'; readonly turnId: string }
   /** Makes the answer of another agent, the result of `call`, the answer of the turn. */
   | { readonly kind: 'forward'; readonly turnId: string; readonly call: TurnToolCall }
+  /** Returns an answer to the agent that promises a hand-over without making it. */
+  | { readonly kind: 'return_answer'; readonly turnId: string; readonly message: string }
   | { readonly kind: 'complete'; readonly turnId: string }
   | { readonly kind: 'cancel'; readonly turnId: string }
   | FailTurn;

@@ -102,6 +102,23 @@ describe('Native tools', () => {
     expect(JSON.stringify(world.model.requests.at(-1)?.messages)).toContain('where is my invoice?');
   });
 
+  it('return an answer once that promises a hand-over without the call', async () => {
+    play({
+      a: (request, call) => {
+        if (call === 1) return says("I'll hand you over to b.");
+        expect(JSON.stringify(request.messages.at(-1))).toContain('you did not call the tool hand_over');
+        return asksFor({ name: 'hand_over', input: { agent: 'b' } });
+      },
+      b: () => says("I'll transfer you to c."),
+    });
+    const { sessionId } = await begin();
+    const types = (await world.ended(sessionId)).map(({ type }) => type);
+    expect(types.filter((type) => type === 'AnswerReturned')).toHaveLength(1);
+    expect(types.slice(-2)).toEqual(['AnswerForwarded', 'TurnCompleted']);
+    // The agent b repeats its promise: its second answer stands.
+    expect(calls).toEqual({ a: 2, b: 2 });
+  });
+
   it.each([
     ['A↔B', { a: 'b', b: 'a' }, 2],
     ['A→B→C→A', { a: 'b', b: 'c', c: 'a' }, 3],
@@ -127,11 +144,26 @@ describe('Native tools', () => {
 
   it('send a message once, although its driver dies after the send', async () => {
     play({
-      a: (_request, call) =>
-        call === 1 ? asksFor({ name: 'send_message', input: { agent: 'c', text: 'from a' } }) : says('sent'),
+      a: (request) =>
+        lastResult(request) === ''
+          ? asksFor({ name: 'send_message', input: { agent: 'c', text: 'from a' } })
+          : says('sent'),
     });
-    const { sessionId } = await begin();
-    await world.ended(sessionId);
+    const died = Promise.withResolvers<void>();
+    const first: TestProcess = world.process({
+      config,
+      failpoint: async (name) => {
+        if (name !== 'agent.tool.answered') return;
+        first.kill();
+        died.resolve();
+        await new Promise(() => undefined);
+      },
+    });
+    const { sessionId } = await submitTo(first, { address: newAddress('a') });
+    await died.promise;
+    await world.handleExit(first);
+    await agent.runtime.takeOver();
+    expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
     const next = await begin('c');
     const events = await world.ended(next.sessionId);
     const received = events.filter(({ type }) => type === 'MessagesReceived');

@@ -1,4 +1,4 @@
-import { NO_OPEN_CIRCUITS } from '@antiphon/agent-domain';
+import { HAND_OVER, NO_OPEN_CIRCUITS } from '@antiphon/agent-domain';
 import type {
   AgentHalt,
   AgentPolicy,
@@ -71,6 +71,8 @@ export const policyOf = (
     // A what-if compares one model with the record, so it uses no fallback.
     fallback: isWhatIf ? null : agent.fallback,
     maxIterations: agent.maxIterations,
+    // A what-if repeats the recorded steps only.
+    canHandOver: !isWhatIf && agent.tools.includes(HAND_OVER),
     openCircuits: deps.breakers.openCircuitsOf(workspace),
     // A what-if runs no tool, so no call needs an approval.
     guarded: isWhatIf ? new Set() : guardedTools(agent, (name) => deps.tools.known(workspace, name)),

@@ -69,6 +69,7 @@ export class TurnSteps {
         return this.approvals.requestApprovals(context, step);
       case 'request_tools':
         return this.approvals.requestTools(context, step);
+      case 'return_answer':
       case 'forward':
       case 'complete':
       case 'cancel':
