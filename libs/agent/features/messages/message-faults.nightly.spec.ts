@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createTestDatabase } from '@antiphon/testing';
-import { createAgentWorld } from '../testing/agent-world.js';
+import { WORKSPACE, createAgentWorld } from '../testing/agent-world.js';
 import type { AgentWorld } from '../testing/agent-world.js';
-import { MessageFaults } from '../testing/message-faults.js';
+import { MessageFaults, configOfAgents } from '../testing/message-faults.js';
+import { childEndedAppend } from './child-ended.js';
 import { says } from '../testing/test-model.js';
 
 describe('Messages under faults, in full', () => {
@@ -18,5 +19,23 @@ describe('Messages under faults, in full', () => {
     const load = { recipients, messages: 10_000, children: 1_000, senders: 16 };
     const report = await new MessageFaults(world, { ...load, kills: 40, killEveryMs: 500 }).run();
     expect(report).toEqual({ sent: 11_000, kills: 40, lost: [], twice: [], misdirected: [] });
+  });
+
+  it('the end of a child is in the inbox of its parent within 50 ms at p99', async () => {
+    const { store, inboxes } = world.process({ config: configOfAgents(['parent']) }).runtime.services;
+    const result = { status: 'completed' as const, text: 'x', sessionId: null, turnId: null, code: null };
+    const times: number[] = [];
+    for (let index = 0; index < 1_000; index++) {
+      const at = new Date().toISOString();
+      const ended = { workspace: WORKSPACE, parentId: 'parent', childId: `kid-${index}`, result };
+      const startedAt = performance.now();
+      const append = childEndedAppend({ ...ended, causeId: 'spec', at });
+      await store.append({ workspace: WORKSPACE, streams: [append] });
+      const state = await inboxes.readState(WORKSPACE, 'parent');
+      const [newest] = await inboxes.readNewest(WORKSPACE, state, 1, null);
+      times.push(performance.now() - startedAt);
+      expect(newest?.message.content['agentId']).toBe(`kid-${index}`);
+    }
+    expect(times.sort((a, b) => a - b)[989]).toBeLessThan(50);
   });
 });
