@@ -174,6 +174,15 @@ export class AgentRuntime {
     return (this.stopped ??= this.drain());
   }
 
+  /** Ends all loops at once, as the death of the process does. For specs that kill a process. */
+  halt(): void {
+    this.stopping.abort();
+    this.drained.abort();
+    this.stopObserving();
+    this.services.turnEnds.close();
+    for (const projection of this.projections) void projection.stop();
+  }
+
   private async drain(): Promise<void> {
     const { registry, times, turnEnds } = this.services;
     this.stopping.abort();

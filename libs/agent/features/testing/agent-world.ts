@@ -156,6 +156,7 @@ export class AgentWorld {
     this.alive.add(runtime);
     const kill = (): void => {
       life.kill();
+      runtime.halt();
       this.alive.delete(runtime);
     };
     return { runtime, owner, model, kill };
