@@ -30,6 +30,7 @@ interface HalfRead {
 
 interface SavedEnds {
   readonly ends: readonly (readonly [name: string, end: End])[];
+  readonly terminated: readonly string[];
   readonly unread: readonly (readonly [name: string, position: number])[];
   readonly sessions: readonly (readonly [name: string, agentId: string])[];
   readonly halves: readonly (readonly [name: string, half: HalfRead])[];
@@ -41,6 +42,7 @@ const messageName = (at: EventPlace, agentId: string, messageId: string): string
 
 class EndsRun implements CheckRun<Parsed<AgentFact>> {
   private readonly ends: Map<string, End>;
+  private readonly terminated: Set<string>;
   /** Direct messages that are in no context yet, with their positions. */
   private readonly unread: Map<string, number>;
   private readonly sessions: Map<string, string>;
@@ -50,6 +52,7 @@ class EndsRun implements CheckRun<Parsed<AgentFact>> {
   constructor(past: SavedEnds | undefined) {
     const saved = structuredClone(past);
     this.ends = new Map(saved?.ends);
+    this.terminated = new Set(saved?.terminated);
     this.unread = new Map(saved?.unread);
     this.sessions = new Map(saved?.sessions);
     this.halves = new Map(saved?.halves);
@@ -62,6 +65,7 @@ class EndsRun implements CheckRun<Parsed<AgentFact>> {
       case 'TaskQueued':
         return this.expect(at, 'task', content.data.taskId, content.data.parentAgentId);
       case 'AgentTerminated':
+        this.terminated.add(`${at.workspace} ${content.data.agentId}`);
         return this.finish(at, 'child', content.data.agentId);
       case 'TaskEnded':
         return this.finish(at, 'task', content.data.taskId);
@@ -93,7 +97,8 @@ class EndsRun implements CheckRun<Parsed<AgentFact>> {
       ),
     );
     const untold = [...this.ends].flatMap(([name, { at, isTold, to }]) =>
-      at && !isTold
+      // A parent that has ended needs no message.
+      at && !isTold && !this.terminated.has(`${at.workspace} ${to}`)
         ? [open(at, `agent ${to} did not get the end of ${name.split(' ').slice(1).join(' ')}`)]
         : [],
     );
@@ -105,8 +110,14 @@ class EndsRun implements CheckRun<Parsed<AgentFact>> {
   }
 
   save(): SavedEnds {
-    const { ends, unread, sessions, halves } = this;
-    return { ends: [...ends], unread: [...unread], sessions: [...sessions], halves: [...halves] };
+    const { ends, terminated, unread, sessions, halves } = this;
+    return {
+      ends: [...ends],
+      terminated: [...terminated],
+      unread: [...unread],
+      sessions: [...sessions],
+      halves: [...halves],
+    };
   }
 
   private expect(at: EventPlace, kind: string, id: string, to: string | null): Finding[] {

@@ -51,6 +51,8 @@ class LifecycleRun implements CheckRun<Parsed<AgentEvent>> {
   }
 
   private checkHeartbeat(type: AgentEvent['type'], at: EventPlace): Finding[] {
+    // A resume begins the watch of heartbeats again.
+    if (type === 'AgentResumed') this.isUnresponsive = false;
     const isChange = type === 'AgentUnresponsive' || type === 'AgentResponsive';
     if (!isChange) return [];
     const before = this.isUnresponsive;

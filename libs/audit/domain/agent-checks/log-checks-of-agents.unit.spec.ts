@@ -139,6 +139,9 @@ describe('messages-arrive-once', () => {
     expect(findInHalves(messagesArriveOnce, facts)).toEqual([]);
   });
 
+  it('asks for no message to a parent that has ended too', () =>
+    expect(find(messagesArriveOnce, [...family, end, agentIn('root', terminated('root'))])).toEqual([]));
+
   it('reports an end that its parent did not get as open', () =>
     expect(find(messagesArriveOnce, [...family, end])).toEqual([
       'open 4 agent root did not get the end of child a',
