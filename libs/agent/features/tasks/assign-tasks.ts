@@ -3,7 +3,7 @@ import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import type { TaskAgent, TaskAgents } from './task-agents.js';
 import type { Lane, OpenTask, TaskQueues } from './task-queues.js';
 
-/** A task and the idle agent that gets it. */
+/** A decision of the delegation: a task and the idle agent that gets it. */
 export interface Assignment {
   readonly task: OpenTask;
   readonly agentId: string;

@@ -1,6 +1,8 @@
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type pg from 'pg';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { AgentDirectory } from '../agents/agent-directory.js';
 
 /** An agent as the delegation sees it. */
 export interface TaskAgent {
@@ -21,19 +23,63 @@ export interface TaskAgents {
   isLiving(workspace: string, agentId: string): Promise<boolean>;
 }
 
-/** Reads the agents from the configuration and the directory. */
-export const knownAgents = (config: AntiphonConfig, directory: Pick<AgentDirectory, 'load'>): TaskAgents => ({
-  list: async (workspace) => {
-    const { agents } = workspaceConfig(config, workspace);
-    const known = await Promise.all(agents.map(({ id }) => directory.load(workspace, id)));
-    return known.flatMap((agent) =>
+/** Time for which the list of a workspace's agents is used again, ms: a new agent waits for it. */
+const LIST_MS = 500;
+/** Maximum number of workspaces whose lists are kept. */
+const MAX_LISTS = 1_000;
+
+// The first event of each agent; '.' is the character after '-'.
+const SPAWNED_SQL = `select data ->> 'agentId' as agent_id from events
+  where workspace = $1 and stream_id >= 'agent-' and stream_id < 'agent.' and stream_version = 1
+    and type = 'AgentSpawned'`;
+
+interface KnownIds {
+  readonly readAt: number;
+  readonly ids: readonly string[];
+}
+
+export interface TaskAgentsDeps {
+  readonly config: AntiphonConfig;
+  readonly pool: pg.Pool;
+  readonly directory: Pick<AgentDirectory, 'load'>;
+}
+
+/** The configured and the spawned agents. Their state comes from the directory. */
+export class KnownAgents implements TaskAgents {
+  private readonly lists = new Map<string, KnownIds>();
+
+  constructor(private readonly deps: TaskAgentsDeps) {}
+
+  async list(workspace: string): Promise<readonly TaskAgent[]> {
+    const { config, directory } = this.deps;
+    const configured = workspaceConfig(config, workspace).agents.map(({ id }) => id);
+    const ids = [...new Set([...configured, ...(await this.spawnedIds(workspace))])];
+    const agents = await Promise.all(ids.map((id) => directory.load(workspace, id)));
+    return agents.flatMap((agent) =>
       agent && agent.status !== 'terminated'
         ? [{ agentId: agent.id, capabilities: agent.capabilities, takesWork: WORKING.has(agent.status) }]
         : [],
     );
-  },
-  isLiving: async (workspace, agentId) => {
-    const agent = await directory.load(workspace, agentId);
+  }
+
+  async isLiving(workspace: string, agentId: string): Promise<boolean> {
+    const agent = await this.deps.directory.load(workspace, agentId);
     return agent !== null && agent.status !== 'terminated';
-  },
-});
+  }
+
+  private async spawnedIds(workspace: string): Promise<readonly string[]> {
+    const known = this.lists.get(workspace);
+    if (known && performance.now() - known.readAt < LIST_MS) return known.ids;
+    const readAt = performance.now();
+    try {
+      const query = { name: 'agent_spawned_ids', text: SPAWNED_SQL, values: [workspace] };
+      const { rows } = await inWorkspace(this.deps.pool, workspace).query<{ agent_id: string }>(query);
+      const ids = rows.map(({ agent_id: id }) => id);
+      if (this.lists.size >= MAX_LISTS) this.lists.clear();
+      this.lists.set(workspace, { readAt, ids });
+      return ids;
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
+  }
+}

@@ -8,7 +8,7 @@ import { agentTasks } from '../projections.js';
 import { Delegation } from './delegation.js';
 import type { DelegationTimes } from './delegation.js';
 import { OpenTasks } from './open-tasks.js';
-import { knownAgents } from './task-agents.js';
+import { KnownAgents } from './task-agents.js';
 import type { TaskAgents } from './task-agents.js';
 import { TaskStreams } from './task-streams.js';
 import type { TaskPlatform } from './task-streams.js';
@@ -55,7 +55,7 @@ export class TasksRuntime {
     const { config, store, leases, pool, nats, clock, ids, logger } = options;
     const tasks = new TaskStreams({ store, ids, clock }, () => this.announce());
     const open = new OpenTasks({ pool, store, clock });
-    const agents = knownAgents(config, options.directory);
+    const agents = new KnownAgents({ config, pool, directory: options.directory });
     const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
     const platform = { config, store, leases, pool, nats, clock, ids, logger };
     const { directory } = options;

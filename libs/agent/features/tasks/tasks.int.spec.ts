@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { spawnAgent } from '@antiphon/contracts/agent';
 import { ModelFailure } from '@antiphon/agent-domain';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import { createTestDatabase } from '@antiphon/testing';
@@ -153,6 +154,16 @@ describe('an agent', () => {
     end.resolve();
     await world.agents.ended(sessionId);
     expect((await world.ended(agent, id)).state).toBe('completed');
+  });
+});
+
+describe('a spawned agent', () => {
+  it('gets the tasks that need its capabilities', async () => {
+    const id = await world.send(agent, { capabilities: ['welding'] });
+    const spec = { name: 'Welder', base: 'main', capabilities: ['welding'] };
+    const request = spawnAgent.request.parse({ workspace: WORKSPACE, spec, actor: ACTOR });
+    const spawned = await agent.runtime.spawnAgent(request);
+    expect(await world.ended(agent, id)).toMatchObject({ state: 'completed', agentId: spawned.agent.id });
   });
 });
 
