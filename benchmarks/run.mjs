@@ -1,5 +1,5 @@
 // `npm run bench [-- --quick] [-- part …]`: measures Antiphon and its peers, prints the figures and
-// writes RESULTS.md. Parts: route provider sandbox append projections turn first-frame events cli
+// writes RESULTS.md. Parts: route provider sandbox append projections turn first-frame events tasks cli
 // start.
 // It runs on any Node of npm, and starts the project's own Node.
 import { spawnSync } from 'node:child_process';
@@ -16,6 +16,7 @@ const PARTS = [
   'turn',
   'first-frame',
   'events',
+  'tasks',
   'cli',
   'start',
 ];

@@ -6,6 +6,7 @@ import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
 import { benchRoute } from '../parts/route.mjs';
 import { benchSandbox } from '../parts/sandbox.mjs';
+import { benchTasks } from '../parts/tasks.mjs';
 import { benchTurn } from '../parts/turn.mjs';
 import { readSettings } from './databases.mjs';
 import { describeMachine, describePeers } from './machine.mjs';
@@ -16,7 +17,7 @@ import { startStack } from './stack.mjs';
 import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
-const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'events', 'cli', 'start'];
+const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'events', 'tasks', 'cli', 'start'];
 /** Measured in the same run as peers. */
 const NEEDS_PEERS = ['append', 'turn'];
 
@@ -35,6 +36,7 @@ const BENCHES = {
   turn: benchTurn,
   'first-frame': benchFirstFrame,
   events: benchEvents,
+  tasks: benchTasks,
   cli: benchCli,
   start: benchStart,
 };

@@ -50,6 +50,10 @@ const sections = {
     `An event to ${subscribers} subscribers of one gateway, in milliseconds (${show(events)} events)`,
     table(['n', 'p50', 'p90', 'p99'], [spread(ms)]),
   ],
+  tasks: ({ workers, claimsPerSecond, ms }) => [
+    `A claim of a task, in milliseconds (${workers} workers, ${show(claimsPerSecond)} claims/s)`,
+    table(['n', 'p50', 'p90', 'p99'], [spread(ms)]),
+  ],
   append: (rows) => [
     'Appending, in milliseconds an append',
     table(

@@ -171,6 +171,14 @@ const eventVerdicts = ({ subscribers, ms, missed }) => [
   verdict('events that a subscriber missed', missed, { must: 0, unit: 'events' }),
 ];
 
+const taskVerdicts = ({ claimsPerSecond }) => [
+  verdict('claims of tasks a second, 64 workers, one process', claimsPerSecond, {
+    must: 500,
+    atMost: false,
+    unit: 'claims/s',
+  }),
+];
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -180,6 +188,7 @@ export const verdictsOf = (results) => [
   ...(results.route ? routeVerdicts(results.route) : []),
   ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
   ...(results.events ? eventVerdicts(results.events) : []),
+  ...(results.tasks ? taskVerdicts(results.tasks) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];
