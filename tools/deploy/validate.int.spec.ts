@@ -74,6 +74,20 @@ const manyMistakes: readonly Mistake[] = [
     /Deployment gateway: Secret antiphon-gateway has no key tokn/,
   ],
   [
+    'a first admin key under a name that no Secret has',
+    'k8s/base/gateway.yaml',
+    'key: bootstrap-key',
+    'key: bootstrap-kye',
+    /Deployment gateway: Secret antiphon-gateway may not be optional/,
+  ],
+  [
+    'a master key under a name that no Secret has',
+    'k8s/base/agent.yaml',
+    'key: master-key',
+    'key: mastr-key',
+    /Deployment agent: Secret antiphon-agent may not be optional/,
+  ],
+  [
     'a network policy that does nothing, by a typo',
     'k8s/overlays/local/network-policies.yaml',
     'app.kubernetes.io/component: service',

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { connect, type AddressInfo, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Body, Controller, Get, Module, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createLogger, silentLogger } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
 import { configureHttp, createHttpAdapter, type HttpOptions } from './http-server.js';
 import { ProblemFilter } from './problem.filter.js';
 
@@ -174,7 +176,9 @@ describe('a stop', () => {
       open(HEAD),
       open('GET /never HTTP/1.1\r\nHost: a\r\n\r\n'),
     ]);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const server = own.getHttpServer();
+    const countConnections = promisify(server.getConnections.bind(server));
+    await until(async () => (await countConnections()) === peers.length);
     const began = performance.now();
     await own.close();
     expect(performance.now() - began).toBeLessThan(1_500);

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 
 export const SERVICES = ['gateway', 'agent', 'sandbox', 'metering', 'memory'];
 const NATS_USERS = ['operator', ...SERVICES];
@@ -15,6 +15,14 @@ const makeSigningKey = () => {
   };
 };
 
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** Creates the text of the first admin key. The gateway makes it valid at its start. */
+const makeBootstrapKey = () => {
+  const id = Array.from(randomBytes(16), (byte) => BASE32[byte & 31]).join('');
+  return `ak_${id}_${randomBytes(32).toString('base64url')}`;
+};
+
 /**
  * Generates the secrets of one installation, like `npm start` for a home. `random` returns letters,
  * digits, `-` and `_` only, because URLs contain them unescaped.
@@ -25,13 +33,17 @@ export const makeSecrets = (random) => ({
   database: byName(SERVICES, random),
   nats: byName(NATS_USERS, random),
   logSigning: makeSigningKey(),
+  bootstrapKey: makeBootstrapKey(),
+  masterKey: randomBytes(32).toString('base64'),
 });
 
 const variable = (name, what) => `ANTIPHON_${name.toUpperCase()}_${what}_PASSWORD`;
 
 /** Returns the variables of docker-compose.yml. */
-export const composeVariables = ({ token, owner, database, nats, logSigning }) => ({
+export const composeVariables = ({ token, owner, database, nats, logSigning, bootstrapKey, masterKey }) => ({
   ANTIPHON_GATEWAY_TOKEN: token,
+  ANTIPHON_BOOTSTRAP_KEY: bootstrapKey,
+  ANTIPHON_MASTER_KEY: masterKey,
   ANTIPHON_LOG_SIGNING_KEY: logSigning.privateKey,
   ANTIPHON_LOG_PUBLIC_KEY: logSigning.publicKey,
   ANTIPHON_OWNER_DATABASE_PASSWORD: owner,
@@ -47,14 +59,15 @@ export const composeEnvironment = (secrets) =>
 const POSTGRES = 'postgres.antiphon.svc:5432/antiphon';
 
 /** Returns the Secrets that k8s/base and k8s/overlays/local refer to, by name, with their keys. */
-export const secretData = ({ token, owner, database, nats, logSigning }) => ({
+export const secretData = ({ token, owner, database, nats, logSigning, bootstrapKey, masterKey }) => ({
   ...Object.fromEntries(
     SERVICES.map((name) => [
       `antiphon-${name}`,
       {
         'database-url': `postgresql://antiphon_${name}:${database[name]}@${POSTGRES}`,
         'nats-password': nats[name],
-        ...(name === 'gateway' && { token }),
+        ...(name === 'gateway' && { token, 'bootstrap-key': bootstrapKey }),
+        ...(name === 'agent' && { 'master-key': masterKey }),
         ...(name === 'memory' && {
           'log-signing-key': logSigning.privateKey,
           'log-public-key': logSigning.publicKey,

@@ -4,17 +4,20 @@ import { containersOf, selects, workloadsOf } from './workloads.mjs';
 
 /** Not made by make-secrets.mjs: providers' keys are the operator's own, and none may be needed. */
 const OPTIONAL_SECRETS = ['antiphon-providers'];
-/** Keys that a Secret may lack: without its key, the log is not signed, and the audit says so. */
-const OPTIONAL_KEYS = ['antiphon-memory/log-signing-key'];
+/** Keys that a Secret of an older version lacks: the log is not signed, no admin key, no stored credentials. */
+const OPTIONAL_KEYS = [
+  'antiphon-memory/log-signing-key',
+  'antiphon-gateway/bootstrap-key',
+  'antiphon-agent/master-key',
+];
 
 const ofKind = (documents, kind) => documents.filter((document) => document.kind === kind);
 const namesOf = (documents, kind) => new Set(ofKind(documents, kind).map(({ metadata }) => metadata.name));
 
 const secretProblem = (known, { name, key, optional }) => {
-  if (optional)
-    return OPTIONAL_SECRETS.includes(name) || OPTIONAL_KEYS.includes(`${name}/${key}`)
-      ? undefined
-      : `Secret ${name} may not be optional`;
+  if (optional && !OPTIONAL_SECRETS.includes(name) && !OPTIONAL_KEYS.includes(`${name}/${key}`))
+    return `Secret ${name} may not be optional`;
+  if (OPTIONAL_SECRETS.includes(name)) return undefined;
   if (known[name] === undefined) return `there is no Secret ${name}`;
   return key === undefined || key in known[name] ? undefined : `Secret ${name} has no key ${key}`;
 };

@@ -94,7 +94,7 @@ describe('readEventPage', () => {
     // Streams whose first event is of another workspace have no agent here.
     const visible = expected.filter((n) => (Math.floor(n / 100) * 100) % 7 !== 0);
     expect(positions).toEqual(visible);
-    expect(await positionsOf({ agent: 'nobody', limit: 10 })).toEqual({ positions: [], nextCursor: null });
+    expect(await positionsOf({ agent: 'unknown', limit: 10 })).toEqual({ positions: [], nextCursor: null });
   });
 
   it('returns the events of a time, and pages them by limit, offset and cursor', async () => {

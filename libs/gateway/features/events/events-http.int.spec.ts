@@ -8,7 +8,7 @@ import { createPostgresEventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
 import { DATABASE_POOL, ProblemFilter } from '@antiphon/service-host';
-import { createTestDatabase, type TestDatabase } from '@antiphon/testing';
+import { createTestDatabase, type TestDatabase, until } from '@antiphon/testing';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import { EventsController } from './events.controller.js';
 
@@ -64,7 +64,8 @@ beforeAll(async () => {
   await append(BOB, ['SessionStarted', { agentId: 'bob' }], ['TurnCancelled', { turnId }]);
   await append(RUN, ['RunStarted', { runId: run }], ['TaskStarted', { agentId: 'alice' }]);
   middle = (await store.readStream('default', RUN)).at(-1)?.recordedAt ?? '';
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  // The next events have a later time.
+  await until(() => new Date().toISOString() > middle);
   await append(RUN, ['TaskFailed', { code: 'X.Y' }], ['RunFailed', { runId: run }]);
   await append(ALICE, ['TurnFailed', { turnId }]);
 

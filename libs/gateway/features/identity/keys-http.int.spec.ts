@@ -8,6 +8,7 @@ import {
   startNatsServer,
   type TestDatabase,
   type TestNatsServer,
+  until,
 } from '@antiphon/testing';
 import { connectClient } from '@antiphon/testing/client';
 import { configureGatewayHttp } from '../access/request-guard.js';
@@ -98,10 +99,12 @@ describe('the routes of keys', () => {
       status: 200,
       body: { status: 'revoked' },
     });
-    await new Promise((resolve) => setTimeout(resolve, 200));
     for (const gateway of [0, 1])
       for (const secret of [token, rotated.body.token])
-        expect((await call(secret, 'GET', '/events', undefined, { gateway })).status).toBe(401);
+        await until(
+          async () => (await call(secret, 'GET', '/events', undefined, { gateway })).status === 401,
+          1_000,
+        );
   });
 
   it('close the sockets of a revoked key at every gateway within a second with 4403', async () => {

@@ -57,3 +57,18 @@ it('never closes a client that reads, however slowly', async () => {
   expect(closed).toEqual([]);
   expect(client.waitForRoom('s')).toBeUndefined();
 });
+
+it('refuses the stream over 1,000 open ones, and has room again when one ends', () => {
+  const { client } = connect();
+  const ends = Array.from({ length: 1_000 }, (_, id) => {
+    client.requireStreamRoom();
+    return client.openStream(id, () => undefined);
+  });
+  expect(() => client.requireStreamRoom()).toThrow(
+    expect.objectContaining({ code: 'GATEWAY.TOO_MANY_STREAMS', kind: 'exhausted' }),
+  );
+  ends[0]?.();
+  expect(() => client.requireStreamRoom()).not.toThrow();
+  client.openStream(1_000, () => undefined);
+  expect(() => client.requireStreamRoom()).toThrow('1000 open streams');
+});
