@@ -2,7 +2,7 @@ import type { AgentPhase, AgentState, SessionEvent } from '@antiphon/contracts/a
 import { agentStateOf } from './agent.decider.js';
 import type { AgentStatus } from './agent.decider.js';
 
-/** What an agent's turns say about it. */
+/** Activity of an agent, from the events of its turns. */
 export interface Activity {
   /** Open turns of all its sessions, with those that wait behind another one. */
   readonly openTurns: number;

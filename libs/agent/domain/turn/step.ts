@@ -24,8 +24,8 @@ export interface AgentPolicy extends ModelChoice {
 }
 
 /**
- * Reason for holding the turns of an agent: it is paused (or in an error), it has ended, or this
- * process has not read its facts yet.
+ * Reason for holding the turns of an agent. `paused` includes an agent in an error; `unknown` is
+ * one whose facts this process has not read.
  */
 export type AgentHalt = 'paused' | 'terminated' | 'unknown';
 

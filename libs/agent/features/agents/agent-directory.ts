@@ -15,7 +15,7 @@ import { agentUuidOf } from '../derived-ids.js';
 export interface DirectoryAgent extends AgentConfig {
   /** Configured agent whose approval rules and tool limits apply; its own id for a configured one. */
   readonly base: string;
-  /** Texts of the identity files of a spawned agent; null: the files of `base`. */
+  /** Texts of the identity files of a spawned agent. Null means the files of `base`. */
   readonly identity: NonNullable<AgentRecord['definition']>['identity'];
   /** `none`: a configured agent whose facts are not recorded yet. It works as `ready` does. */
   readonly status: AgentStatus;
@@ -107,8 +107,8 @@ const toConfigured = (
 });
 
 /**
- * Agents of all workspaces, configured and spawned ones: a bounded cache of the folds of their event
- * streams. Another process's change arrives by notification, or at the next poll.
+ * Agents of all workspaces, configured and spawned ones. A bounded cache of the folds of their
+ * event streams. Another process's change arrives by notification, or at the next poll.
  */
 export class AgentDirectory {
   /** Least recently used first. */

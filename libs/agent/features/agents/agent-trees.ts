@@ -48,8 +48,8 @@ const isConflictOf = (error: unknown, streamId: string): boolean =>
     (error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId));
 
 /**
- * Event streams of the trees of agents. Changes of one tree run one after another in a process;
- * those of other processes are found by the version of the stream, which every change checks.
+ * Event streams of the trees of agents. Changes of one tree run one after another in a process.
+ * Each append checks the version of the stream, which finds the changes of other processes.
  */
 export class AgentTrees {
   private readonly local: BoundedMap<LocalTree> = createBoundedMap(MAX_TREES);

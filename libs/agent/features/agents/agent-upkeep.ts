@@ -42,9 +42,9 @@ const CHANGES_MS = 31 * 24 * 3_600_000;
 const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 
 /**
- * Background work for agents in one process: records configured agents at the start, cancels turns
- * of ended agents, wakes those of resumed ones, and records heartbeats of working agents. An idle
- * agent costs nothing.
+ * Background work for agents in one process. It records configured agents at the start and
+ * heartbeats of working ones. It cancels turns of ended agents and wakes those of resumed ones. An
+ * idle agent costs nothing.
  */
 export class AgentUpkeep {
   constructor(private readonly deps: AgentUpkeepDeps) {

@@ -35,7 +35,7 @@ export interface ControlAgentDeps extends ReadAgentsDeps {
 
 /** Maximum number of commit rounds: another process may change an agent of the subtree. */
 const MAX_ROUNDS = 50;
-/** Maximum number of agents of one append. It has at most 64 streams: one tree, one inbox, ends and admissions. */
+/** Maximum number of agents of one append, which has 64 streams: ends, admissions, tree, inbox. */
 const MAX_ENDS = 31;
 const MAX_ENDS_OF_ROOT = 60;
 
@@ -114,7 +114,7 @@ export class ControlAgent {
 
   /**
    * Ends the agent and its descendants, ancestors first, in one append for a tree of the default
-   * size. What a larger one leaves after a crash, the sweep ends.
+   * size. The sweep ends the rest of a larger one after a crash.
    */
   private async terminate(request: ControlAgentRequest, rootId: string): Promise<void> {
     const { agents, trees } = this.deps;
