@@ -19,6 +19,7 @@ type Frame = Incoming & {
 let stack: TestStack;
 const clients: SocketClient[] = [];
 
+/** Connects to `/ws`, or to a path below it. */
 const connect = async (gateway: number, path = ''): Promise<SocketClient> => {
   const client = await connectClient(`${stack.wsUrls()[gateway] ?? stack.wsUrl}${path}`);
   clients.push(client);
@@ -44,7 +45,7 @@ afterAll(async () => {
 describe('clients of two gateways', () => {
   it('see the same events and states of agents, live and from a cursor, and a legacy client sees none', async () => {
     const [dashboard, one, two, legacy] = await Promise.all([
-      connect(1, '/ws/events?from=start&category=session'),
+      connect(1, '/events?from=start&category=session'),
       connect(0),
       connect(1),
       connect(0),
@@ -66,7 +67,7 @@ describe('clients of two gateways', () => {
     expect(states(one)).toEqual(states(two));
     expect(received(legacy).filter(({ type }) => type !== undefined && type !== 'session.ack')).toEqual([]);
     const middle = received(dashboard).filter(({ event }) => event === 'log')[3];
-    const resumed = await connect(0, `/ws/events?category=session&from=${middle?.cursor ?? ''}`);
+    const resumed = await connect(0, `/events?category=session&from=${middle?.cursor ?? ''}`);
     await resumed.waitFor('the past', ({ event }) => event === 'live');
     expect(positions(resumed, 'events')).toEqual(expected.slice(4));
   });
@@ -78,7 +79,7 @@ describe('clients of two gateways', () => {
       type: 'error',
       error: { code: -32601 },
     });
-    const wrong = await connect(0, '/ws/events?colour=red');
+    const wrong = await connect(0, '/events?colour=red');
     expect(await wrong.waitFor('a refusal', ({ id }) => id === 'events')).toMatchObject({
       error: { code: -32602, message: expect.stringContaining('colour') },
     });
