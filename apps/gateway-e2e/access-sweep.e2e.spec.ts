@@ -25,8 +25,7 @@ const pathOf = ({ path }: HttpRoute): string => {
   return path.replace('{id}', id).replace('{topic}', 'news');
 };
 /** Returns true for a route of one resource, which another workspace must not find. */
-const namesResource = ({ path }: HttpRoute): boolean =>
-  path.includes('{id}') && !/^\/api\/v1\/(agents|tasks)/.test(path);
+const namesResource = ({ path }: HttpRoute): boolean => path.includes('{id}');
 
 /** Returns a body that the route accepts, so that no answer is about the body. */
 const bodyOf = ({ path, example }: HttpRoute): unknown => {
@@ -50,17 +49,20 @@ const logOfAcme = async (): Promise<string> => {
 
 /** Params with which a method names the resources of `acme`. */
 const paramsOf = (name: string, params: unknown): unknown => {
-  const { sessions: sessionId, approvals: approvalId } = world.resources;
+  const { sessions: sessionId, approvals: approvalId, agents: agentId, tasks: taskId } = world.resources;
   const given = params as Record<string, unknown>;
   return {
     ...given,
     ...('sessionId' in given ? { sessionId } : {}),
     ...('approvalId' in given ? { approvalId } : {}),
+    ...('agentId' in given ? { agentId } : {}),
+    ...('taskId' in given ? { taskId } : {}),
+    ...(name === 'message.send' ? { to: { agent: agentId } } : {}),
     ...(name === 'session.resume' ? { after: 0 } : {}),
   };
 };
 const namesOwned = (params: unknown): boolean =>
-  'sessionId' in (params as object) || 'approvalId' in (params as object);
+  ['sessionId', 'approvalId', 'agentId', 'taskId', 'to'].some((field) => field in (params as object));
 
 const connectAs = ({ token }: Holder): Promise<SocketClient> =>
   connectClient(world.stack.wsUrl, token === null ? {} : { authorization: `Bearer ${token}` });
@@ -85,7 +87,7 @@ const expectRefusal = async (route: HttpRoute, holder: Holder): Promise<void> =>
     expect(text).toContain(route.access);
   } else if (namesResource(route)) expect([label, status]).toEqual([label, 404]);
   expect([label, text.includes(CANARY)]).toEqual([label, false]);
-  const ids = Object.values(world.resources).filter((id) => id !== world.resources.agents);
+  const ids = Object.values(world.resources);
   if (isForeign(holder) && !namesResource(route))
     expect([label, ids.filter((id) => text.includes(id))]).toEqual([label, []]);
 };

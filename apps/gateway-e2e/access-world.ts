@@ -30,6 +30,7 @@ export interface Resources {
   readonly workflows: string;
   readonly runs: string;
   readonly keys: string;
+  /** Agent that `acme` spawned. */
   readonly agents: string;
   readonly tasks: string;
 }
@@ -111,17 +112,13 @@ const createResources = async (stack: TestStack, request: Request, token: string
     (await request('get', `/api/v1/runs/${runs}`, token)).text.includes('"completed"') ? true : undefined,
   );
   const keys = await post('/api/v1/keys', { name: `${CANARY} spare`, role: 'viewer' });
+  const tasks = await post('/api/v1/tasks', { prompt: CANARY, worker: 'external', capabilities: ['none'] });
+  const agents = await post('/api/v1/agents', { base: 'claude', name: CANARY });
+  const content = { text: CANARY };
+  await post(`/api/v1/agents/${agents}/messages`, { type: 'AgentSpoke', content });
   await client.close();
   const { approvalId } = asked.data as { approvalId: string };
-  return {
-    sessions: sessionId,
-    approvals: approvalId,
-    workflows,
-    runs,
-    keys,
-    agents: 'claude',
-    tasks: randomUUID(),
-  };
+  return { sessions: sessionId, approvals: approvalId, workflows, runs, keys, agents, tasks };
 };
 
 const approvalsOf = (config: string): string =>

@@ -243,6 +243,60 @@ describe('antiphon workflow and antiphon run', () => {
   });
 });
 
+describe('antiphon agent, antiphon task and antiphon message', () => {
+  it('spawn an agent from a file, watch its task, and pause, resume and terminate it', async () => {
+    const file = join(folder, 'researcher.toml');
+    writeFileSync(file, 'name = "Researcher"\ncapabilities = ["research"]\n');
+    const spawned = await run('agent', 'spawn', '--file', file, '--id', 'r1', '--project', 'tides');
+    expect(spawned).toMatch(/^r1 \(Researcher\): idle\n/);
+    const listed = await run('agent', 'list', '--state', 'idle', '--project', 'tides');
+    expect(listed).toMatch(/^ID +STATE +MODEL +PROJECT +PARENT +NAME\nr1 +idle .* tides +- +Researcher\n$/);
+    const watched = await run('task', 'create', 'Collect facts.', '--capabilities', 'research', '--watch');
+    expect(watched).toMatch(
+      /queued with priority 5\n[^]*assigned to agent\/r1, claim 1\n[^]*completed\n[^]*Collect facts\./,
+    );
+    expect(await run('agent', 'pause', 'r1', '--reason', 'lunch')).toBe('r1: paused\n');
+    expect(await run('agent', 'get', 'r1')).toMatch(/^r1 \(Researcher\): paused\n {2}reason +lunch\n/);
+    expect(await run('agent', 'resume', 'r1')).toBe('r1: idle\n');
+    expect(await run('agent', 'terminate', 'r1')).toBe('r1: terminated\n');
+    expect(await run('agent', 'history', 'r1')).toMatch(/-> terminated[^]*idle -> paused .*: lunch\n/);
+    expect(await cli('agent', 'resume', 'r1')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/AGENT\.STATE_CONFLICT\)\nWhat to do: /),
+    });
+    expect(await cli('agent', 'spawn')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('needs a name'),
+    });
+  });
+
+  it('list, show, watch and cancel a task that waits', async () => {
+    const id = (await run('task', 'create', 'Later.', '--capabilities', 'nothing-has-it')).trim();
+    expect(await run('task', 'list', '--state', 'queued')).toMatch(
+      new RegExp(`\n${id} +queued +5 .*Later\\.\n`),
+    );
+    expect(await run('task', 'show', id)).toMatch(new RegExp(`^${id}: queued\n {2}title +Later\\.\n`));
+    const watch = cli('task', 'watch', id);
+    expect(await run('task', 'cancel', id, '--reason', 'a spec')).toContain('cancelled\n');
+    expect(await watch).toMatchObject({ code: 1, stdout: expect.stringContaining('cancelling: a spec\n') });
+    expect((await cli('task', 'show', '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5')).stderr).toContain(
+      '`antiphon task list` shows the tasks',
+    );
+  });
+
+  it('send a message to an agent and to a topic that it subscribes to, and list both', async () => {
+    expect(await run('message', 'subscribe', 'main', 'releases')).toBe('main: releases\n');
+    expect(await run('message', 'send', 'Look at the tides.', '--to', 'main')).toMatch(UUID);
+    const custom = ['--type', 'Custom', '--topic', 'releases'];
+    await run('message', 'send', '{"version":2}', ...custom);
+    expect(await run('message', 'list', 'main')).toMatch(
+      /unread .* topic releases {2}Custom: \{"version":2\}\n.* -> main {2}AgentSpoke: Look at the tides\.\n$/,
+    );
+    expect(await run('message', 'unsubscribe', 'main', 'releases')).toBe('main: no topics\n');
+    expect((await cli('message', 'send', 'hello')).code).toBe(2);
+  });
+});
+
 describe('antiphon approvals', () => {
   it('show and approve a call, and the waiting chat goes on', async () => {
     const { approval, ended } = await startGuardedChat('approve');

@@ -69,6 +69,17 @@ const EXPECTED: readonly (readonly [line: string, output: RegExp])[] = [
     'npx antiphon run start examples/workflows/plan-implement-review.yaml --watch',
     /plan-implement-review: completed/,
   ],
+  [
+    'npx antiphon agent spawn Researcher --id researcher --capabilities research --project website',
+    /^researcher \(Researcher\): idle$/m,
+  ],
+  [
+    'npx antiphon task create "Collect facts about tide tables." --capabilities research --watch',
+    /assigned to agent\/researcher, claim 1\n[^]*completed\n/,
+  ],
+  ['npx antiphon agent pause researcher --reason "enough for today"', /^researcher: paused$/m],
+  ['npx antiphon agent terminate researcher', /^researcher: terminated$/m],
+  ['npx antiphon agent history researcher', /idle -> paused .* enough for today$/m],
 ];
 
 const gatewayUrl = (): string => {

@@ -1,0 +1,352 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { AgentStateChange, AgentView, TaskItem } from '@antiphon/contracts/agent';
+import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
+import { connectClient } from '@antiphon/testing/client';
+import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import { startStackWith, twoVendorConfig, waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(120_000);
+
+const TOKEN = 'the-token-of-the-doors-has-over-32-characters';
+const PRIVATE_AGENT = `
+[[agents]]
+id = "acme-only"
+workspace = "acme"
+provider = "openai"
+model = "gpt-4o"
+`;
+
+let mock: MockModel;
+let stack: TestStack;
+let acme: string;
+let globex: string;
+
+interface Answer<T> {
+  readonly status: number;
+  readonly body: T & { readonly code?: string; readonly detail?: string };
+  readonly retryAfter: string | null;
+}
+
+const call = async <T = Record<string, unknown>>(
+  token: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer<T>> => {
+  const response = await fetch(`${stack.gatewayUrl}/api/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const parsed = (text === '' ? {} : JSON.parse(text)) as Answer<T>['body'];
+  return { status: response.status, body: parsed, retryAfter: response.headers.get('retry-after') };
+};
+
+const spawn = async (spec: object, token = acme): Promise<AgentView> => {
+  const { status, body } = await call<AgentView>(token, 'POST', '/agents', { base: 'claude', ...spec });
+  expect([status, body.detail]).toEqual([201, undefined]);
+  return body;
+};
+const socketOf = (token: string) => connectClient(stack.wsUrl, { authorization: `Bearer ${token}` });
+
+const createWorkspace = async (id: string): Promise<string> => {
+  const { body } = await call<IssuedWorkspace>(TOKEN, 'POST', '/workspaces', { id });
+  return body.key.token ?? '';
+};
+/** Creates a key that belongs to an agent of `acme`. */
+const keyOfAgent = async (agentId: string): Promise<string> => {
+  const { body } = await call<IssuedKey>(acme, 'POST', '/keys', { name: agentId, role: 'member', agentId });
+  return body.token ?? '';
+};
+
+beforeAll(async () => {
+  mock = await startMockModel(({ user }) => ({ text: [`Done: ${user}`] }));
+  stack = await startStackWith(twoVendorConfig(mock.url, `token = "${TOKEN}"`) + PRIVATE_AGENT);
+  [acme, globex] = await Promise.all([createWorkspace('acme'), createWorkspace('globex')]);
+});
+afterAll(async () => {
+  await stack?.stop();
+  await mock?.close();
+});
+
+describe('the routes of agents', () => {
+  it('spawn, find, pause, resume and terminate an agent, and show its history', async () => {
+    const { id, state } = await spawn({ name: 'Researcher', project: 'website' });
+    expect(state).toBe('idle');
+    const found = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?project=website&state=idle');
+    expect(found.body.agents.map((agent) => agent.id)).toEqual([id]);
+    const path = `/agents/${id}`;
+    const states: string[] = [];
+    for (const action of ['pause', 'pause', 'resume'])
+      states.push((await call<AgentView>(acme, 'PATCH', path, { action, reason: 'a spec' })).body.state);
+    expect(states).toEqual(['paused', 'paused', 'idle']);
+    const ended = await call<AgentView>(acme, 'DELETE', `${path}?reason=done`);
+    expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
+    expect((await call<AgentView>(acme, 'GET', path)).body).toMatchObject({ id, state: 'terminated' });
+    const history = await call<{ changes: AgentStateChange[] }>(acme, 'GET', `${path}/history?limit=50`);
+    expect(history.body.changes.map(({ to }) => to).reverse()).toEqual(
+      expect.arrayContaining(['idle', 'paused', 'terminated']),
+    );
+    const listed = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?project=website');
+    expect(listed.body.agents).toEqual([]);
+    const all = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?state=terminated');
+    expect(all.body.agents.map((agent) => agent.id)).toContain(id);
+  });
+
+  it('refuse an illegal change with both states, an unknown agent and an invalid definition', async () => {
+    const { id } = await spawn({ name: 'Short' });
+    await call(acme, 'DELETE', `/agents/${id}`);
+    const illegal = await call(acme, 'PATCH', `/agents/${id}`, { action: 'resume' });
+    expect([illegal.status, illegal.body.code]).toEqual([422, 'AGENT.STATE_CONFLICT']);
+    expect(illegal.body.detail).toContain('terminated');
+    const cases: readonly (readonly [string, string, unknown, number, string])[] = [
+      ['GET', '/agents/nobody', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['GET', '/agents/nobody/history', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['PATCH', '/agents/nobody', { action: 'pause' }, 404, 'AGENT.NOT_FOUND'],
+      ['DELETE', '/agents/nobody', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['POST', '/agents', { name: 'x', base: 'nobody' }, 404, 'AGENT.NOT_FOUND'],
+      ['POST', '/agents', { name: '' }, 400, 'GATEWAY.INVALID_BODY'],
+      ['POST', '/agents', { name: 'x', colour: 'red' }, 400, 'GATEWAY.INVALID_BODY'],
+      ['PATCH', `/agents/${id}`, { action: 'explode' }, 400, 'GATEWAY.INVALID_BODY'],
+      ['GET', '/agents?state=happy', undefined, 400, 'GATEWAY.INVALID_QUERY'],
+      ['GET', '/agents?limit=0', undefined, 400, 'GATEWAY.INVALID_QUERY'],
+      ['POST', '/agents', { name: 'x', id }, 409, 'AGENT.EXISTS'],
+    ];
+    for (const [method, path, body, status, code] of cases) {
+      const answer = await call(acme, method, path, body);
+      expect([method, path, answer.status, answer.body.code]).toEqual([method, path, status, code]);
+    }
+  });
+
+  it('refuse a child over the limit of its tree and name the limit', async () => {
+    const root = await spawn({ name: 'Root', limits: { children: 1 } });
+    await spawn({ name: 'Child', parent: root.id });
+    const { status, body } = await call(acme, 'POST', '/agents', { name: 'Second', parent: root.id });
+    expect([status, body.code]).toEqual([422, 'AGENT.LIMIT_REACHED']);
+    expect(body.detail).toContain('children');
+  });
+
+  it('join a spawn by REST and the same spawn by WebSocket under one idempotency key', async () => {
+    const key = randomUUID();
+    const spec = { name: 'Once', base: 'claude' };
+    const headers = { 'idempotency-key': key };
+    const first = await call<AgentView>(acme, 'POST', '/agents', spec, headers);
+    const client = await socketOf(acme);
+    const again = (await client.call('agent.spawn', { ...spec, idempotencyKey: key })) as AgentView;
+    expect(again.id).toBe(first.body.id);
+    const other = await call(acme, 'POST', '/agents', { ...spec, name: 'Other' }, headers);
+    expect([other.status, other.body.code]).toEqual([409, 'LOG.IDEMPOTENCY_CONFLICT']);
+    await client.close();
+  });
+});
+
+describe('the socket methods of agents', () => {
+  it('spawn, show, list, pause and terminate an agent', async () => {
+    const client = await socketOf(acme);
+    const { id } = (await client.call('agent.spawn', { name: 'Socket', base: 'gpt' })) as AgentView;
+    expect(await client.call('agent.status', { agentId: id })).toMatchObject({
+      id,
+      state: 'idle',
+      base: 'gpt',
+    });
+    const paused = await client.call('agent.control', { agentId: id, action: 'pause' });
+    expect(paused).toMatchObject({ id, state: 'paused' });
+    const { agents } = (await client.call('agent.list', { state: 'paused' })) as { agents: AgentView[] };
+    expect(agents.map((agent) => agent.id)).toContain(id);
+    await client.call('agent.control', { agentId: id, action: 'terminate' });
+    const refused = client.call('agent.control', { agentId: id, action: 'resume' });
+    await expect(refused).rejects.toMatchObject({
+      rpc: { code: -32602, data: { code: 'AGENT.STATE_CONFLICT', from: 'terminated' } },
+    });
+    await client.close();
+  });
+});
+
+describe('the routes and methods of tasks', () => {
+  const ended = (id: string): Promise<TaskItem> =>
+    waitForValue(`the end of task ${id}`, async () => {
+      const { body } = await call<TaskItem>(acme, 'GET', `/tasks/${id}`);
+      return body.endedAt === null ? undefined : body;
+    });
+
+  it('create a task that an agent with its capabilities completes', async () => {
+    const agent = await spawn({ name: 'Counter', capabilities: ['counting'] });
+    const created = await call<TaskItem>(acme, 'POST', '/tasks', {
+      prompt: 'Count to three.',
+      capabilities: ['counting'],
+      project: 'numbers',
+    });
+    expect([created.status, created.body.detail]).toEqual([201, undefined]);
+    const task = await ended(created.body.id);
+    expect(task).toMatchObject({ state: 'completed', agentId: agent.id });
+    expect(task.result?.text).toContain('Count to three.');
+    const listed = await call<{ tasks: TaskItem[] }>(acme, 'GET', '/tasks?project=numbers&state=completed');
+    expect(listed.body.tasks.map(({ id }) => id)).toEqual([task.id]);
+  });
+
+  it('cancel a task that waits, once', async () => {
+    const client = await socketOf(acme);
+    const spec = { prompt: 'Never done.', capabilities: ['none-has-it'] };
+    const { id } = (await client.call('task.create', spec)) as TaskItem;
+    expect(await client.call('task.get', { taskId: id })).toMatchObject({ id, state: 'queued' });
+    const path = `/tasks/${id}`;
+    await call(acme, 'PATCH', path, { action: 'cancel', reason: 'a spec' });
+    expect((await ended(id)).state).toBe('cancelled');
+    expect(await client.call('task.cancel', { taskId: id })).toMatchObject({ id, state: 'cancelled' });
+    await client.close();
+  });
+
+  it('let an external worker claim, renew and finish a task, and refuse an older claim', async () => {
+    const spec = { prompt: 'By hand.', worker: 'external', capabilities: ['carpentry'] };
+    const { body: task } = await call<TaskItem>(acme, 'POST', '/tasks', spec);
+    type Claim = { claim: { task: TaskItem; prompt: string; epoch: number } | null };
+    const claim = async (capabilities: string[]) =>
+      (await call<Claim>(acme, 'POST', '/tasks/claim', { capabilities })).body.claim;
+    expect(await claim([])).toBeNull();
+    const first = await claim(['carpentry']);
+    expect(first).toMatchObject({ task: { id: task.id }, prompt: 'By hand.', epoch: 1 });
+    const path = `/tasks/${task.id}`;
+    expect((await call(acme, 'POST', `${path}/renew`, { epoch: 1 })).status).toBe(200);
+    await call(acme, 'POST', `${path}/finish`, { epoch: 1, outcome: 'released' });
+    const second = await waitForValue(
+      'the second claim',
+      async () => (await claim(['carpentry'])) ?? undefined,
+    );
+    expect(second.epoch).toBe(2);
+    const late = await call(acme, 'POST', `${path}/finish`, { epoch: 1, outcome: 'completed', text: 'late' });
+    expect([late.status, late.body.code]).toEqual([409, 'TASK.CLAIM_LOST']);
+    const done = { epoch: 2, outcome: 'completed', text: 'A chair.' };
+    for (let i = 0; i < 2; i++)
+      expect((await call<TaskItem>(acme, 'POST', `${path}/finish`, done)).body).toMatchObject({
+        state: 'completed',
+        result: { text: 'A chair.' },
+      });
+  });
+
+  it('refuse unknown tasks and invalid ones', async () => {
+    const unknown = randomUUID();
+    for (const [method, path, body, status] of [
+      ['GET', `/tasks/${unknown}`, undefined, 404],
+      ['PATCH', `/tasks/${unknown}`, { action: 'cancel' }, 404],
+      ['POST', `/tasks/${unknown}/renew`, { epoch: 1 }, 404],
+      ['GET', '/tasks/not-an-id', undefined, 400],
+      ['POST', '/tasks', { prompt: '' }, 400],
+      ['POST', '/tasks', { prompt: 'x', priority: 11 }, 400],
+      ['POST', '/tasks', { prompt: 'x', agent: 'nobody' }, 404],
+    ] as const)
+      expect([method, path, (await call(acme, method, path, body)).status]).toEqual([method, path, status]);
+  });
+});
+
+describe('the routes and the method of messages', () => {
+  type Messages = { messages: { messageId: string; content: object; isRead: boolean }[] };
+  const inbox = async (id: string) =>
+    (await call<Messages>(acme, 'GET', `/agents/${id}/messages`)).body.messages;
+
+  it('send to an agent, to the subscribers of a topic and to everyone', async () => {
+    const [one, other] = [await spawn({ name: 'One' }), await spawn({ name: 'Other' })];
+    const content = { text: 'hello' };
+    const message = { type: 'AgentSpoke', content };
+    const headers = { 'idempotency-key': randomUUID() };
+    const path = `/agents/${one.id}/messages`;
+    const first = await call<{ messageId: string }>(acme, 'POST', path, message, headers);
+    expect(first.status).toBe(201);
+    expect((await call(acme, 'POST', path, message, headers)).body).toEqual(first.body);
+    const topics = await call(acme, 'PUT', `/agents/${other.id}/topics/news%2Ftoday`);
+    expect([topics.status, topics.body]).toEqual([200, { topics: ['news/today'] }]);
+    const client = await socketOf(acme);
+    const onTopic = await client.call('message.send', { ...message, to: { topic: 'news/today' } });
+    const toAll = await call(acme, 'POST', '/messages', { ...message, to: { everyone: true } });
+    const ids = async (id: string) => (await inbox(id)).map(({ messageId }) => messageId);
+    expect(await ids(one.id)).toEqual([toAll.body['messageId'], first.body.messageId]);
+    expect(await ids(other.id)).toEqual([
+      toAll.body['messageId'],
+      (onTopic as { messageId: string }).messageId,
+    ]);
+    const none = await call(acme, 'DELETE', `/agents/${other.id}/topics/news%2Ftoday`);
+    expect(none.body).toEqual({ topics: [] });
+    await client.close();
+  });
+
+  it('refuse content that does not match its type, and an unknown agent', async () => {
+    const { id } = await spawn({ name: 'Strict' });
+    const wrong = await call(acme, 'POST', `/agents/${id}/messages`, {
+      type: 'AgentSpoke',
+      content: { words: 1 },
+    });
+    expect([wrong.status, wrong.body.code]).toEqual([400, 'MESSAGE.INVALID']);
+    const lost = await call(acme, 'POST', '/messages', { to: { agent: 'nobody' }, content: { a: 1 } });
+    expect([lost.status, lost.body.code]).toEqual([404, 'AGENT.NOT_FOUND']);
+  });
+});
+
+describe('the key of another workspace', () => {
+  it('reaches no agent, task, message or configured agent', async () => {
+    const agent = await spawn({ name: 'Secret plan', capabilities: ['secrets'] });
+    const external = { prompt: 'secret work', worker: 'external' };
+    const { body: task } = await call<TaskItem>(acme, 'POST', '/tasks', external);
+    const sent = { type: 'AgentSpoke', content: { text: 'secret words' } };
+    await call(acme, 'POST', `/agents/${agent.id}/messages`, sent);
+    const topics = `/agents/${agent.id}/topics/news`;
+    for (const id of [agent.id, 'acme-only'])
+      for (const [method, path, body] of [
+        ['GET', `/agents/${id}`, undefined],
+        ['GET', `/agents/${id}/history`, undefined],
+        ['GET', `/agents/${id}/metrics`, undefined],
+        ['GET', `/agents/${id}/messages`, undefined],
+        ['POST', `/agents/${id}/messages`, sent],
+        ['PATCH', `/agents/${id}`, { action: 'pause' }],
+        ['DELETE', `/agents/${id}`, undefined],
+        ['PUT', topics, undefined],
+        ['POST', '/agents', { name: 'spy', parent: id }],
+        ['POST', '/agents', { name: 'spy', base: id }],
+        ['POST', '/tasks', { prompt: 'spy', agent: id }],
+        ['POST', '/messages', { to: { agent: id }, ...sent }],
+      ] as const) {
+        const answer = await call(globex, method, path, body);
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+      }
+    for (const [method, path, body] of [
+      ['GET', `/tasks/${task.id}`, undefined],
+      ['PATCH', `/tasks/${task.id}`, { action: 'cancel' }],
+      ['POST', `/tasks/${task.id}/renew`, { epoch: 1 }],
+      ['POST', `/tasks/${task.id}/finish`, { epoch: 1, outcome: 'completed' }],
+    ] as const)
+      expect([method, path, (await call(globex, method, path, body)).status]).toEqual([method, path, 404]);
+    expect((await call(globex, 'POST', '/tasks/claim', {})).body).toEqual({ claim: null });
+    for (const path of ['/agents', '/agents?state=terminated', '/tasks', '/events?limit=1000'])
+      expect(JSON.stringify((await call(globex, 'GET', path)).body)).not.toMatch(/[Ss]ecret|acme-only/);
+    expect((await call<AgentView>(acme, 'GET', `/agents/${agent.id}`)).body.state).toBe('idle');
+    expect((await call<TaskItem>(acme, 'GET', `/tasks/${task.id}`)).body.epoch).toBe(0);
+  });
+});
+
+describe('the key of an agent', () => {
+  it('changes its agent and its descendants, and no other', async () => {
+    const root = await spawn({ name: 'Lead' });
+    const other = await spawn({ name: 'Stranger' });
+    const own = await keyOfAgent(root.id);
+    const child = await spawn({ name: 'Helper', base: undefined, parent: root.id }, own);
+    expect(child.parentId).toBe(root.id);
+    for (const [method, path, body] of [
+      ['PATCH', `/agents/${other.id}`, { action: 'pause' }],
+      ['DELETE', `/agents/${other.id}`, undefined],
+      ['PUT', `/agents/${other.id}/topics/news`, undefined],
+      ['POST', '/agents', { name: 'Spy', parent: other.id }],
+      ['POST', '/tasks', { prompt: 'work for me', agent: other.id }],
+    ] as const) {
+      const { status, body: problem } = await call(own, method, path, body);
+      expect([method, path, status, problem.code]).toEqual([method, path, 403, 'AGENT.NOT_ALLOWED']);
+    }
+    const ended = await call<AgentView>(own, 'DELETE', `/agents/${child.id}`);
+    expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
+  });
+});
