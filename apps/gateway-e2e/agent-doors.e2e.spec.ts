@@ -50,6 +50,14 @@ const call = async <T = Record<string, unknown>>(
   return { status: response.status, body: parsed, retryAfter: response.headers.get('retry-after') };
 };
 
+/** Waits until a list, which follows the log, has exactly these ids. */
+const waitForList = (path: string, field: 'agents' | 'tasks', ids: readonly string[]): Promise<true> =>
+  waitForValue(`${ids.join()} in ${path}`, async () => {
+    const { body } = await call<Record<string, { id: string }[]>>(acme, 'GET', path);
+    const found = (body[field] ?? []).map(({ id }) => id);
+    return JSON.stringify(found) === JSON.stringify(ids) ? true : undefined;
+  });
+
 const spawn = async (spec: object, token = acme): Promise<AgentView> => {
   const { status, body } = await call<AgentView>(token, 'POST', '/agents', { base: 'claude', ...spec });
   expect([status, body.detail]).toEqual([201, undefined]);
@@ -81,8 +89,7 @@ describe('the routes of agents', () => {
   it('spawn, find, pause, resume and terminate an agent, and show its history', async () => {
     const { id, state } = await spawn({ name: 'Researcher', project: 'website' });
     expect(state).toBe('idle');
-    const found = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?project=website&state=idle');
-    expect(found.body.agents.map((agent) => agent.id)).toEqual([id]);
+    await waitForList('/agents?project=website&state=idle', 'agents', [id]);
     const path = `/agents/${id}`;
     const states: string[] = [];
     for (const action of ['pause', 'pause', 'resume'])
@@ -91,14 +98,13 @@ describe('the routes of agents', () => {
     const ended = await call<AgentView>(acme, 'DELETE', `${path}?reason=done`);
     expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
     expect((await call<AgentView>(acme, 'GET', path)).body).toMatchObject({ id, state: 'terminated' });
+    await waitForList('/agents?project=website&state=terminated', 'agents', [id]);
+    await waitForList('/agents?project=website', 'agents', []);
     const history = await call<{ changes: AgentStateChange[] }>(acme, 'GET', `${path}/history?limit=50`);
-    expect(history.body.changes.map(({ to }) => to).reverse()).toEqual(
-      expect.arrayContaining(['idle', 'paused', 'terminated']),
-    );
-    const listed = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?project=website');
-    expect(listed.body.agents).toEqual([]);
-    const all = await call<{ agents: AgentView[] }>(acme, 'GET', '/agents?state=terminated');
-    expect(all.body.agents.map((agent) => agent.id)).toContain(id);
+    expect(history.body.changes.map(({ to }) => to).reverse()).toEqual([
+      ...['spawning', 'idle', 'paused', 'idle', 'terminated'],
+    ]);
+    expect(history.body.changes[2]).toMatchObject({ from: 'idle', to: 'paused', reason: 'a spec' });
   });
 
   it('refuse an illegal change with both states, an unknown agent and an invalid definition', async () => {
@@ -159,8 +165,10 @@ describe('the socket methods of agents', () => {
     });
     const paused = await client.call('agent.control', { agentId: id, action: 'pause' });
     expect(paused).toMatchObject({ id, state: 'paused' });
-    const { agents } = (await client.call('agent.list', { state: 'paused' })) as { agents: AgentView[] };
-    expect(agents.map((agent) => agent.id)).toContain(id);
+    await waitForValue('the agent in the list', async () => {
+      const { agents } = (await client.call('agent.list', { state: 'paused' })) as { agents: AgentView[] };
+      return agents.some((agent) => agent.id === id) || undefined;
+    });
     await client.call('agent.control', { agentId: id, action: 'terminate' });
     const refused = client.call('agent.control', { agentId: id, action: 'resume' });
     await expect(refused).rejects.toMatchObject({
@@ -188,8 +196,7 @@ describe('the routes and methods of tasks', () => {
     const task = await ended(created.body.id);
     expect(task).toMatchObject({ state: 'completed', agentId: agent.id });
     expect(task.result?.text).toContain('Count to three.');
-    const listed = await call<{ tasks: TaskItem[] }>(acme, 'GET', '/tasks?project=numbers&state=completed');
-    expect(listed.body.tasks.map(({ id }) => id)).toEqual([task.id]);
+    await waitForList('/tasks?project=numbers&state=completed', 'tasks', [task.id]);
   });
 
   it('cancel a task that waits, once', async () => {

@@ -249,7 +249,11 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
     writeFileSync(file, 'name = "Researcher"\ncapabilities = ["research"]\n');
     const spawned = await run('agent', 'spawn', '--file', file, '--id', 'r1', '--project', 'tides');
     expect(spawned).toMatch(/^r1 \(Researcher\): idle\n/);
-    const listed = await run('agent', 'list', '--state', 'idle', '--project', 'tides');
+    // The list follows the log.
+    const listed = await waitForValue('r1 in the list', async () => {
+      const text = await run('agent', 'list', '--state', 'idle', '--project', 'tides');
+      return text.includes('r1') ? text : undefined;
+    });
     expect(listed).toMatch(/^ID +STATE +MODEL +PROJECT +PARENT +NAME\nr1 +idle .* tides +- +Researcher\n$/);
     const watched = await run('task', 'create', 'Collect facts.', '--capabilities', 'research', '--watch');
     expect(watched).toMatch(

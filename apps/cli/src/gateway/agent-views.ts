@@ -155,7 +155,7 @@ export const renderTask = (task: TaskItem): string =>
       ['error', task.result?.code ?? null],
     ]),
     ...task.strikes.map((message, i) => `  strike ${i + 1}: ${message}`),
-    ...(task.result === null ? [] : [task.result.text.slice(0, MAX_TEXT).replace(/^/gm, '    ')]),
+    ...(!task.result?.text ? [] : [task.result.text.slice(0, MAX_TEXT).replace(/^/gm, '    ')]),
   ].join('\n');
 
 /** Renders a message as one line. */

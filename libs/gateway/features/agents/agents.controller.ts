@@ -16,7 +16,6 @@ import {
 } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { AGENT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import { notFound } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -29,14 +28,19 @@ import { actorOf } from './agent-actor.js';
 type Routes = typeof AGENT_ROUTES;
 type ListRequest = z.input<typeof listAgents.request>;
 type ListReply = z.output<typeof listAgents.reply>;
+type GetRequest = z.input<typeof getAgent.request>;
 
 /** Serves agents. Reads come from the cache while the agent service cannot be reached. */
 @Controller()
 export class AgentsController {
   private readonly readPage: (request: ListRequest) => Promise<Cached<ListReply>>;
+  private readonly readOne: (request: GetRequest) => Promise<Cached<AgentView>>;
 
   constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
     this.readPage = createStaleCache((request: ListRequest) => requests.request(listAgents, request));
+    this.readOne = createStaleCache(
+      async (request: GetRequest) => (await requests.request(getAgent, request)).agent,
+    );
   }
 
   @HandleRoute(AGENT_ROUTES.listAgents)
@@ -63,10 +67,7 @@ export class AgentsController {
     { params }: RouteInput<Routes['getAgent']>,
     @CurrentPrincipal() { workspace }: Principal,
   ): Promise<AgentView> {
-    const { value } = await this.readPage({ workspace });
-    const agent = value.agents.find(({ id }) => id === params.id);
-    if (!agent) throw notFound('GATEWAY.AGENT_NOT_FOUND', 'there is no agent with this id');
-    return agent;
+    return (await this.readOne({ workspace, agentId: params.id })).value;
   }
 
   @HandleRoute(AGENT_ROUTES.controlAgent)
