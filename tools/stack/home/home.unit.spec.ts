@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { homeLayout } from '@antiphon/bootstrap/project';
@@ -24,5 +24,13 @@ describe('the credentials of a home', () => {
     const upgraded = ensureCredentials(paths);
     expect(upgraded).toEqual({ ...old, archiver: expect.any(String) });
     expect(JSON.parse(readFileSync(paths.secretsFile, 'utf8'))).toEqual(upgraded);
+  });
+});
+
+describe('the folders of a home', () => {
+  it('are accessible to their owner only', () => {
+    const { run, credentials, logs, nats, temporal } = prepareHome(home);
+    for (const folder of [run, credentials, logs, nats, temporal])
+      expect([folder, statSync(folder).mode & 0o777]).toEqual([folder, 0o700]);
   });
 });
