@@ -119,7 +119,8 @@ export class AgentTrees {
       events: events.map((event) => toNewEvent(event, ids)),
     };
     const claim = idempotency ? { idempotency } : {};
-    const result = await store.append({ workspace, streams: [own, ...also], ...claim });
+    // The agent's facts come first: a projection may end a batch between the two.
+    const result = await store.append({ workspace, streams: [...also, own], ...claim });
     if (result.outcome === 'appended')
       local.folded = {
         tree: events.reduce(agentTreeDecider.evolve, tree),
