@@ -112,10 +112,13 @@ export class Tasks {
     return { task: taskItem(state) };
   }
 
-  /** Checks that an agent cancels only tasks of itself and its descendants. */
+  /**
+   * Checks that an agent cancels only tasks of itself and its descendants. Throws `TASK.NOT_FOUND`.
+   */
   private async requireOwn(workspace: string, taskId: string, actor: AgentActor): Promise<void> {
     const { directory, tasks } = this.deps;
     const { state } = await tasks.read(workspace, taskId);
+    if (state.status === 'new') throw noSuchTask();
     const { queued, agentId } = state;
     const { agentId: own } = actor;
     const delegator = queued?.parentAgentId ?? null;
