@@ -85,6 +85,15 @@ export class TasksRuntime {
     await this.projection?.stop();
   }
 
+  /**
+   * Ends the loops of a process that a test has killed: nothing that they wait for settles any more.
+   */
+  halt(): void {
+    clearTimeout(this.publishing);
+    this.stopping.abort();
+    void this.projection?.stop();
+  }
+
   /** Tells every process, this one too, that tasks changed. A lost notification costs a poll. */
   private announce(): void {
     const { nats } = this.options;

@@ -74,6 +74,8 @@ export class TasksWorld {
         this.alive.delete(running);
         life.kill();
         process.kill();
+        tasksRuntime.halt();
+        turnEnds.close();
       },
       stop: async () => {
         this.alive.delete(running);
