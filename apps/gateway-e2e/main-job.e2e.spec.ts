@@ -243,6 +243,7 @@ describe('the main job', () => {
       'agent-sessions',
       'agent-runs',
       'agent-tasks',
+      'agent-agents',
       'memory-facts',
       'budget-ledger',
     ]);

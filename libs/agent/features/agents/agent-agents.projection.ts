@@ -172,6 +172,7 @@ const saveAgents = async (client: pg.ClientBase, rows: readonly AgentRows[]): Pr
 };
 
 const saveActivity = async (client: pg.ClientBase, rows: readonly AgentRows[]): Promise<void> => {
+  if (rows.length === 0) return;
   const values = columns(
     rows,
     (row) => row.workspace,
@@ -229,9 +230,13 @@ export const projectAgents = async (
     const own = rows.get(keyOf(event.workspace, agentId));
     if (own) applyToAgent(own, event);
   }
-  const changed = [...rows.values()];
-  const hasFacts = relevant.some(({ event }) => event.category === 'agent');
-  if (hasFacts) await saveAgents(client, changed);
-  if (relevant.some(({ event }) => event.category === 'session')) await saveActivity(client, changed);
-  await saveChanges(client, changed);
+  // Only rows of agents with an event of the category: the rows must not depend on the batches.
+  const rowsOf = (category: string): AgentRows[] => {
+    const own = relevant.filter(({ event }) => event.category === category);
+    const ids = new Set(own.map(({ agentId, event }) => keyOf(event.workspace, agentId)));
+    return [...rows].flatMap(([key, row]) => (ids.has(key) ? [row] : []));
+  };
+  await saveAgents(client, rowsOf('agent'));
+  await saveActivity(client, rowsOf('session'));
+  await saveChanges(client, [...rows.values()]);
 };
