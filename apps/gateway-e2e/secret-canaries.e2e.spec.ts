@@ -1,4 +1,13 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
@@ -11,8 +20,10 @@ import { CANARY_KEY, readEvents, runCli, twoVendorConfig } from './stack-under-t
 
 jest.setTimeout(180_000);
 
-/** The part of the key that no other text contains. */
-const CANARY = CANARY_KEY.slice('sk-'.length);
+/** The part of a key that no other text contains. */
+const canaryOf = (key: string): string => key.slice('sk-'.length);
+const CANARY = canaryOf(CANARY_KEY);
+const STORED_KEY = 'sk-canary-stored-5f0e1d2c3b4a-71c9';
 const SERVICES = ['gateway', 'agent', 'memory', 'metering', 'sandbox'] as const;
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-canaries-'));
 
@@ -21,6 +32,8 @@ let mock: MockModel;
 let stack: TestStack;
 let client: SocketClient;
 let retried = 0;
+/** Key that the provider echoes. */
+let echoed = CANARY_KEY;
 
 /** Splits a text into pieces of `size` characters. */
 const inPieces = (text: string, size: number): string[] =>
@@ -36,13 +49,13 @@ beforeAll(async () => {
   // A provider that echoes its key wherever it can.
   mock = await startMockModel(({ user, toolResults }) => {
     if (user === 'retry' && retried++ % 2 === 0)
-      return { status: 503, body: { error: { message: `busy: ${CANARY_KEY}` } } };
-    if (user === 'error') return { status: 401, body: { error: { message: `invalid key ${CANARY_KEY}` } } };
+      return { status: 503, body: { error: { message: `busy: ${echoed}` } } };
+    if (user === 'error') return { status: 401, body: { error: { message: `invalid key ${echoed}` } } };
     if (user === 'tool' && toolResults.length === 0)
-      return { tools: [{ id: CANARY_KEY, name: 'echo', input: { key: CANARY_KEY, [CANARY_KEY]: 1 } }] };
+      return { tools: [{ id: echoed, name: 'echo', input: { key: echoed, [echoed]: 1 } }] };
     if (user === 'unknown tool' && toolResults.length === 0)
-      return { tools: [{ id: 'call_1', name: CANARY_KEY, input: {} }] };
-    const text = `your key is ${CANARY_KEY}, I think`;
+      return { tools: [{ id: 'call_1', name: echoed, input: {} }] };
+    const text = `your key is ${echoed}, I think`;
     return { text: inPieces(text, user === 'pieces' ? 3 : 1_000), thought: inPieces(text, 5) };
   });
   stack = await startStack({
@@ -85,68 +98,107 @@ const readMapping = (memory: number, line: string): Buffer => {
   }
 };
 
-/** Returns whether the writable memory of a process contains the key. */
-const memoryHasKey = (pid: number): boolean => {
+/** Returns whether the writable memory of a process contains a text. */
+const memoryHas = (pid: number, text: string): boolean => {
   const memory = openSync(`/proc/${pid}/mem`, 'r');
   try {
     const lines = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n');
-    return lines.some((line) => readMapping(memory, line).includes(CANARY));
+    return lines.some((line) => readMapping(memory, line).includes(text));
   } finally {
     closeSync(memory);
   }
 };
 
+const CONTENTS = ['whole', 'pieces', 'tool', 'unknown tool', 'retry', 'error'];
+const expectNoRow = async (canary: string): Promise<void> => {
+  expect(JSON.stringify(await readEvents(stack))).not.toContain(canary);
+  const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec', max: 1 });
+  try {
+    const { rows: tables } = await pool.query<{ name: string }>(
+      `select quote_ident(table_name) as name from information_schema.tables
+       where table_schema = 'public' and table_type = 'BASE TABLE'`,
+    );
+    await pool.query(`select set_config('antiphon.workspace', '*', false)`);
+    for (const { name } of tables) {
+      const sql = `select count(*)::int as hits from ${name} t where t::text like '%' || $1 || '%'`;
+      const { rows } = await pool.query<{ hits: number }>(sql, [canary]);
+      expect([name, rows[0]?.hits]).toEqual([name, 0]);
+    }
+  } finally {
+    await pool.end();
+  }
+};
+const expectNoLine = (canary: string): void => {
+  for (const name of filesOf(stack.stackJson().logs))
+    expect([name, readFileSync(name, 'utf8').includes(canary)]).toEqual([name, false]);
+  expect(receiver.bodies.length).toBeGreaterThan(0);
+  expect(receiver.bodies.join('\n')).not.toContain(canary);
+};
+const expectNoBackup = async (canary: string, backup: string): Promise<void> => {
+  expect((await runCli(stack, ['backup', backup])).code).toBe(0);
+  for (const name of filesOf(backup))
+    expect([name, readFileSync(name).includes(canary)]).toEqual([name, false]);
+};
+/** Finds a text in the environment and the memory of each process of a service. */
+const findIn = (name: (typeof SERVICES)[number], canary: string) =>
+  stack.stackJson().services[name].map(({ pid }) => ({
+    name,
+    environment: readFileSync(`/proc/${pid}/environ`).includes(canary),
+    memory: memoryHas(Number(pid), canary),
+  }));
+
 describe('the key of a provider that echoes it', () => {
   const frames: string[] = [];
 
   it.each(['claude', 'gpt'])('reaches no client of %s', async (agent) => {
-    for (const content of ['whole', 'pieces', 'tool', 'unknown tool', 'retry', 'error'])
-      frames.push(await turn(agent, content));
+    for (const content of CONTENTS) frames.push(await turn(agent, content));
     expect(mock.calls.length).toBeGreaterThan(0);
     expect(frames.join('\n')).not.toContain(CANARY);
     expect(frames.join('\n')).toContain('[redacted]');
   });
 
-  it('is in no event and in no row of the database', async () => {
-    expect(JSON.stringify(await readEvents(stack))).not.toContain(CANARY);
-    const pool = createPool({ url: stack.databaseUrl, applicationName: 'spec', max: 1 });
-    try {
-      const { rows: tables } = await pool.query<{ name: string }>(
-        `select quote_ident(table_name) as name from information_schema.tables
-         where table_schema = 'public' and table_type = 'BASE TABLE'`,
-      );
-      await pool.query(`select set_config('antiphon.workspace', '*', false)`);
-      for (const { name } of tables) {
-        const sql = `select count(*)::int as hits from ${name} t where t::text like '%' || $1 || '%'`;
-        const { rows } = await pool.query<{ hits: number }>(sql, [CANARY]);
-        expect([name, rows[0]?.hits]).toEqual([name, 0]);
-      }
-    } finally {
-      await pool.end();
-    }
-  });
+  it('is in no event and in no row of the database', () => expectNoRow(CANARY));
 
-  it('is in no log line and no span', () => {
-    for (const name of filesOf(stack.stackJson().logs))
-      expect([name, readFileSync(name, 'utf8').includes(CANARY)]).toEqual([name, false]);
-    expect(receiver.bodies.length).toBeGreaterThan(0);
-    expect(receiver.bodies.join('\n')).not.toContain(CANARY);
-  });
+  it('is in no log line and no span', () => expectNoLine(CANARY));
 
-  it('is in no backup', async () => {
-    const backup = join(folder, 'one');
-    expect((await runCli(stack, ['backup', backup])).code).toBe(0);
-    for (const name of filesOf(backup))
-      expect([name, readFileSync(name).includes(CANARY)]).toEqual([name, false]);
-  });
+  it('is in no backup', () => expectNoBackup(CANARY, join(folder, 'one')));
 
   it('is in the environment and the memory of the agent only', () => {
-    const { services } = stack.stackJson();
     for (const name of SERVICES)
-      for (const { pid } of services[name]) {
-        const environment = readFileSync(`/proc/${pid}/environ`).includes(CANARY);
-        const found = { name, environment, memory: memoryHasKey(Number(pid)) };
+      for (const found of findIn(name, CANARY))
         expect(found).toEqual({ name, environment: name === 'agent', memory: name === 'agent' });
+  });
+});
+
+describe('the stored key of a provider that echoes it', () => {
+  const canary = canaryOf(STORED_KEY);
+
+  it('is used from the next call on, and reaches no client', async () => {
+    const file = join(folder, 'key');
+    writeFileSync(file, STORED_KEY, { mode: 0o600 });
+    expect(await runCli(stack, ['credential', 'set', 'openai', '--file', file])).toMatchObject({ code: 0 });
+    echoed = STORED_KEY;
+    const frames: string[] = [];
+    for (const content of CONTENTS) frames.push(await turn('gpt', content));
+    expect(mock.calls.at(-1)?.seen.headers.authorization).toBe(`Bearer ${STORED_KEY}`);
+    expect(frames.join('\n')).not.toContain(canary);
+    expect(frames.join('\n')).toContain('[redacted]');
+    expect((await runCli(stack, ['credential', 'list', '--json'])).stdout).not.toContain(canary);
+  });
+
+  it('is in no event and in no row of the database', () => expectNoRow(canary));
+
+  it('is in no log line and no span', () => expectNoLine(canary));
+
+  it('is in no backup', () => expectNoBackup(canary, join(folder, 'two')));
+
+  it('is in no environment, and of the services that have not received it in no memory', () => {
+    for (const name of SERVICES)
+      for (const found of findIn(name, canary)) {
+        expect([name, found.environment]).toEqual([name, false]);
+        // The gateway has forwarded the request that set it.
+        if (name !== 'agent' && name !== 'gateway') expect([name, found.memory]).toEqual([name, false]);
       }
+    expect(findIn('agent', canary)[0]?.memory).toBe(true);
   });
 });
