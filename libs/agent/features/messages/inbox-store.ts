@@ -35,6 +35,7 @@ interface MessageRow {
   readonly data: unknown;
 }
 
+// The limits let the planner read by the index of messages, also in a table without statistics.
 const STATE_SQL = `select
   coalesce((select version from stream_heads where workspace = $1 and stream_id = $2), 0) as version,
   coalesce((select (data ->> 'upTo')::bigint from events
@@ -43,9 +44,15 @@ const STATE_SQL = `select
   coalesce((select position from events
     where workspace = $1 and stream_id = $3 and stream_version = 1), 0) as since,
   (select coalesce(jsonb_agg(jsonb_build_object('topic', topic, 'position', position)), '[]'::jsonb)
-    from (select distinct on (data ->> 'topic') data ->> 'topic' as topic, type, position from events
-      where workspace = $1 and stream_id = $2 and type in ('TopicSubscribed', 'TopicUnsubscribed')
-      order by data ->> 'topic', position desc) newest
+    from (select distinct on (topic) topic, type, position from (
+        (select data ->> 'topic' as topic, type, position from events
+          where workspace = $1 and stream_id = $2 and type = 'TopicSubscribed'
+          order by position desc limit 10000)
+        union all
+        (select data ->> 'topic' as topic, type, position from events
+          where workspace = $1 and stream_id = $2 and type = 'TopicUnsubscribed'
+          order by position desc limit 10000)) changes
+      order by topic, position desc) newest
     where type = 'TopicSubscribed') as topics`;
 
 // Each stream is read after its own position, so that the cost does not depend on its length. An
