@@ -36,7 +36,7 @@ export interface StreamAppend {
 export interface Fence {
   readonly lease: string;
   readonly epoch: number;
-  /** Workspace of the lease; default: that of the append. */
+  /** Workspace of the lease. Default: that of the append. */
   readonly workspace?: string;
 }
 

@@ -4,7 +4,10 @@ import { containersOf, selects, workloadsOf } from './workloads.mjs';
 
 /** Not made by make-secrets.mjs: providers' keys are the operator's own, and none may be needed. */
 const OPTIONAL_SECRETS = ['antiphon-providers'];
-/** Keys that a Secret of an older version lacks: the log is not signed, no admin key, no stored credentials. */
+/**
+ * Keys that a Secret of an older version lacks. Without them the log is not signed, and there is no
+ * admin key and no stored credential.
+ */
 const OPTIONAL_KEYS = [
   'antiphon-memory/log-signing-key',
   'antiphon-gateway/bootstrap-key',

@@ -86,7 +86,7 @@ export class TasksRuntime {
   }
 
   /**
-   * Ends the loops of a process that a test has killed: nothing that they wait for settles any more.
+   * Ends the loops of a process that a test has killed. Nothing that they wait for settles again.
    */
   halt(): void {
     clearTimeout(this.publishing);

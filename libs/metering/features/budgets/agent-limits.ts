@@ -61,8 +61,8 @@ export interface AgentLimitsDeps {
 }
 
 /**
- * Limits of agents. The limit of a root is the budget of a tree. The rows are read once for an agent
- * that this process has not seen. So an agent whose limit is set before its spawn never calls
+ * Limits of agents. The limit of a root is the budget of a tree. The rows are read once for an
+ * agent that this process has not seen. So an agent whose limit is set before its spawn never calls
  * without it. Later changes by other processes are read every 500 ms (`follow`).
  */
 export class AgentLimitBook {

@@ -9,7 +9,7 @@ import { startStackWith, twoVendorConfig, waitForValue } from './stack-under-tes
 
 jest.setTimeout(120_000);
 
-const TOKEN = 'the-token-of-the-doors-has-over-32-characters';
+const TOKEN = 'the-token-of-the-interface-has-over-32-characters';
 const PRIVATE_AGENT = `
 [[agents]]
 id = "acme-only"
