@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import { REST_RULES } from '@antiphon/contracts/events';
-import { createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool } from '@antiphon/database';
 import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -68,7 +68,7 @@ export interface ResumeWorld {
 
 /** Database of `createTestDatabase`. Closing the world drops it. */
 export interface WorldDatabase {
-  urlFor(role: 'agent' | 'gateway'): string;
+  urlFor(role: 'agent' | 'gateway' | 'archiver'): string;
   drop(): Promise<void>;
 }
 
@@ -167,7 +167,14 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
     archive: async () => {
       const folder = await mkdtemp(join(tmpdir(), 'antiphon-archive-'));
       ends.push(() => rm(folder, { recursive: true }));
-      await archiveEvents({ pool, folder, rules: REST_RULES, before: { position: Number.MAX_SAFE_INTEGER } });
+      const archiver = createPool({
+        url: database.urlFor('archiver'),
+        applicationName: 'resume-spec',
+        workspace: ALL_WORKSPACES,
+      });
+      const before = { position: Number.MAX_SAFE_INTEGER };
+      await archiveEvents({ pool, archiver, folder, rules: REST_RULES, before });
+      await archiver.end();
     },
     purgeLive: async () => void (await manager.streams.purge('LIVE')),
     startGateway: async (limits, url) => {
