@@ -32,7 +32,7 @@ export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[]
   },
 ];
 
-/** Limits of one agent and its descendants together. */
+/** Limits of one agent and its descendants together. A root's limits are the budget of a tree. */
 export interface AgentLimits {
   readonly limitTokens: number | null;
   readonly limitMicroUsd: number | null;
