@@ -1,0 +1,201 @@
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { homeLayout } from '@antiphon/bootstrap/project';
+import { identify, isAlive, waitForExit } from '@antiphon/bootstrap/processes';
+import { projectRoot } from '@antiphon/bootstrap/project';
+import { backupDatabase, createPool, restoreDatabase, undoRestore } from '@antiphon/database';
+import { silentLogger } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
+import { down, up, withStoppedHome } from '../index.js';
+import { readChildren } from '../process/child-process.js';
+import { environment, start, identities, marked, makeHome, query } from './supervisor-world.spec.js';
+
+describe('a start', () => {
+  const homes: string[] = [];
+  const newHome = (): string => {
+    const home = makeHome();
+    homes.push(home);
+    return home;
+  };
+  afterAll(async () => {
+    for (const home of homes) {
+      await down({ home });
+      rmSync(home, { recursive: true, force: true });
+    }
+  }, 60_000);
+
+  it('joins a concurrent start of the same home', async () => {
+    const home = newHome();
+    const both = await Promise.all([start(home), start(home)]);
+    expect(both.map(({ joined }) => joined).sort()).toEqual([false, true]);
+    expect(both[0]!.stack.supervisor).toEqual(both[1]!.stack.supervisor);
+    expect(await down({ home })).toEqual({ wasRunning: true });
+  }, 60_000);
+
+  it('ends the orphans of a killed supervisor and continues with the same data', async () => {
+    const home = newHome();
+    const first = await start(home);
+    const url = readFileSync(first.stack.credentials.databaseUrlFile, 'utf8').trim();
+    await query(url, 'create table kept as select 42 as answer');
+    const engines = Object.values(first.stack.engines).map(({ pid }) => identify(pid!)!);
+    process.kill(first.stack.supervisor.pid, 'SIGKILL');
+    expect(await first.ended).toBe('SIGKILL');
+    expect(engines.map(isAlive)).toEqual([true, true, true]);
+    const second = await start(home);
+    expect(engines.map(isAlive)).toEqual([false, false, false]);
+    const again = readFileSync(second.stack.credentials.databaseUrlFile, 'utf8').trim();
+    expect(await query(again, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    process.kill(second.stack.supervisor.pid, 'SIGKILL');
+    await second.ended;
+    const left = readChildren(homeLayout(home)).filter(isAlive);
+    expect(left.length).toBeGreaterThanOrEqual(3);
+    expect(await down({ home })).toEqual({ wasRunning: true });
+    expect(left.filter(isAlive)).toEqual([]);
+  }, 60_000);
+
+  it('succeeds after a start that was killed before it was ready', async () => {
+    const home = newHome();
+    const seen = new AbortController();
+    const killed = start(home, { signal: seen.signal }).catch((error: unknown) => error);
+    // As soon as there is a first process: PostgreSQL's files are half made then.
+    await until(() => existsSync(homeLayout(home).lockFile));
+    await until(() => readChildren(homeLayout(home)).length > 0);
+    const { pid } = JSON.parse(readFileSync(homeLayout(home).lockFile, 'utf8')) as { pid: number };
+    process.kill(pid, 'SIGKILL');
+    expect(await killed).toMatchObject({ message: expect.stringContaining('the start was ended (SIGKILL)') });
+    expect((await start(home)).stack.state).toBe('ready');
+    await down({ home });
+    expect(marked(home)).toEqual([]);
+  }, 60_000);
+
+  it('reports the last output of a process that fails, and ends all processes', async () => {
+    const home = newHome();
+    writeFileSync(join(home, 'crash-on-start'), '');
+    await expect(start(home)).rejects.toThrow(
+      /did not start: it ended with exit code 7\.\n[\s\S]*this one was told to crash/,
+    );
+    await until(() => !existsSync(homeLayout(home).lockFile));
+    expect(readChildren(homeLayout(home))).toEqual([]);
+  }, 60_000);
+
+  it('reports the place of a configuration error before it starts a process', async () => {
+    const home = newHome();
+    writeFileSync(join(home, 'antiphon.toml'), '[gatway]\nport = 1\n');
+    const failure = (await start(home).catch((error: unknown) => error)) as Error;
+    expect(failure).toMatchObject({ exitCode: 2 });
+    expect(failure.message).toMatch(/antiphon\.toml.*1[\s\S]*gatway/);
+    expect(existsSync(join(homeLayout(home).postgres, 'data'))).toBe(false);
+  });
+
+  it('chooses and reports another port where the usual one is taken', async () => {
+    const home = newHome();
+    const server = createServer().listen(0, '127.0.0.1');
+    await until(() => server.listening);
+    const { port } = server.address() as AddressInfo;
+    writeFileSync(join(home, 'antiphon.toml'), `[gateway]\nport = ${port}\n`);
+    const progress: string[] = [];
+    const running = await start(home, { usualPorts: true, onProgress: (line) => void progress.push(line) });
+    const actual = running.stack.services.gateway[0]!.port;
+    expect(actual).not.toBe(port);
+    expect(progress).toContain(`  port ${port} is taken; gateway-1 uses ${actual} instead`);
+    await down({ home });
+    server.close();
+  }, 60_000);
+
+  it('uses external engines and starts none of its own', async () => {
+    const host = newHome();
+    const theirs = await start(host);
+    const { postgres, temporal } = theirs.stack.engines;
+    const { url, users } = JSON.parse(readFileSync(theirs.stack.credentials.natsUsersFile, 'utf8')) as {
+      url: string;
+      users: Record<string, { password: string }>;
+    };
+    const owner = readFileSync(theirs.stack.credentials.databaseUrlFile, 'utf8').trim();
+    await query(owner, 'create database other');
+    const home = newHome();
+    const running = await start(home, {
+      env: environment({
+        ANTIPHON_DATABASE_URL: owner.replace(/antiphon$/, 'other'),
+        ANTIPHON_NATS_URL: url.replace('//', `//operator:${users['operator']!.password}@`),
+        ANTIPHON_TEMPORAL_ADDRESS: temporal.address,
+      }),
+    });
+    expect(running.stack.engines).toMatchObject({
+      postgres: { external: true, pid: null, address: postgres.address },
+      nats: { external: true, pid: null, address: url },
+      temporal: { external: true, pid: null, address: temporal.address },
+    });
+    const env = (await (await fetch(running.stack.urls.gateway + '/env')).json()) as Record<string, string>;
+    expect(env['ANTIPHON_SERVICE_NATS_URL']).toBe(url);
+    expect(env['ANTIPHON_SERVICE_NATS_USER']).toBe('operator');
+    expect(
+      await query(env['ANTIPHON_SERVICE_DATABASE_URL']!, `select current_setting('role') as role`),
+    ).toEqual([{ role: 'antiphon_gateway' }]);
+    await down({ home });
+    await down({ home: host });
+  }, 60_000);
+
+  it('names the variable of an external engine that does not respond', async () => {
+    const home = newHome();
+    const server = createServer().listen(0, '127.0.0.1');
+    await until(() => server.listening);
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await expect(
+      start(home, { env: environment({ ANTIPHON_NATS_URL: `nats://127.0.0.1:${port}` }) }),
+    ).rejects.toThrow(`ANTIPHON_NATS_URL points at 127.0.0.1:${port}, which cannot be used`);
+  }, 60_000);
+
+  it('ends with the process that started it, unless it was detached', async () => {
+    const home = newHome();
+    const running = await start(home);
+    const everything = identities(running.stack);
+    running.detach();
+    expect(everything.filter(isAlive)).toHaveLength(everything.length);
+    await down({ home });
+    expect(everything.filter(isAlive)).toEqual([]);
+    expect(await waitForExit(everything[0]!, 1_000)).toBe(true);
+  }, 60_000);
+
+  it('refuses a database whose restore is unfinished, and continues after an undo', async () => {
+    const home = newHome();
+    await start(home);
+    await down({ home });
+    const stopped = { home, env: environment(), logger: silentLogger, onProgress: () => undefined };
+    const folder = join(home, 'a backup');
+    await withStoppedHome(stopped, async ({ databaseUrl: url }) => {
+      const pool = createPool({ url, applicationName: 'spec' });
+      await backupDatabase(pool, folder, () => Promise.resolve({})).finally(() => pool.end());
+      const restoring = restoreDatabase({
+        ...{ url, folder, migrationsDir: join(projectRoot, 'prisma/migrations') },
+        finish: () => Promise.resolve(null),
+        deleteDerived: () => Promise.reject(new Error('spec')),
+      });
+      await expect(restoring).rejects.toMatchObject({ code: 'BACKUP.NOT_FINISHED' });
+    });
+    await expect(start(home)).rejects.toThrow(/restore --resume.*RESTORE_UNFINISHED/s);
+    await withStoppedHome({ ...stopped, duringRestore: true }, ({ databaseUrl }) => undoRestore(databaseUrl));
+    expect((await start(home)).stack.state).toBe('ready');
+    await down({ home });
+  }, 120_000);
+
+  it('stops by itself when its home is deleted', async () => {
+    const home = newHome();
+    const running = await start(home);
+    const everything = identities(running.stack);
+    rmSync(home, { recursive: true, force: true });
+    expect(await running.ended).toBeNull();
+    expect(everything.filter(isAlive)).toEqual([]);
+  }, 60_000);
+
+  it('reports a home that is a file', async () => {
+    const folder = newHome();
+    const home = join(folder, 'file');
+    writeFileSync(home, '');
+    chmodSync(home, 0o600);
+    await expect(up({ home, env: environment() })).rejects.toThrow(/the home .*file cannot be used/);
+  });
+});
