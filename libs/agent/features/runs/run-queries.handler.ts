@@ -1,7 +1,13 @@
 import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
-import type { RunSummary, RunView, RunNodeView, WorkflowSummary, WorkflowView } from '@antiphon/contracts/agent';
+import type {
+  RunSummary,
+  RunView,
+  RunNodeView,
+  WorkflowSummary,
+  WorkflowView,
+} from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { clipText, isOpenRun } from '@antiphon/agent-domain';
