@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { v5 } from 'uuid';
 import { canonicalJson } from '@antiphon/event-store';
+import { createBoundedMap } from '@antiphon/kernel';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 
 // Derived ids depend on the log alone, so that a second driver derives the same ones.
@@ -14,9 +15,18 @@ export const callIdOf = (sessionId: string, attempt: number, index: number): str
 export const keyIdOf = (workspace: string, sessionKey: string): string =>
   v5(`${workspace}\n${sessionKey}`, NAMESPACE);
 
+/** UUIDs of agents by the name that they are derived from: each step of a turn needs one. */
+const agentUuids = createBoundedMap<string>(10_000);
+
 /** Returns the UUID of an agent, which the ids of its event streams take. */
-export const agentUuidOf = (workspace: string, agentId: string): string =>
-  v5(`${workspace}\nagent/${agentId}`, NAMESPACE);
+export const agentUuidOf = (workspace: string, agentId: string): string => {
+  const name = `${workspace}\nagent/${agentId}`;
+  const known = agentUuids.get(name);
+  if (known !== undefined) return known;
+  const uuid = v5(name, NAMESPACE);
+  agentUuids.put(name, uuid);
+  return uuid;
+};
 
 /** Returns the id of a call's approval: a call has at most one. */
 export const approvalIdOf = (callId: string): string => v5('approval', callId);

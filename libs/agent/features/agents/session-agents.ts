@@ -35,7 +35,11 @@ export const agentsOfSessions = async (
   const begun = events.filter(({ type }) => type === 'SessionStarted');
   for (const event of begun)
     agents.set(keyOf(event.workspace, sessionOf(event)), String(event.data['agentId']));
-  const known = events.filter((event) => !agents.has(keyOf(event.workspace, sessionOf(event))));
+  const unknown = new Map<string, RecordedEvent>();
+  for (const event of events) {
+    const key = keyOf(event.workspace, sessionOf(event));
+    if (!agents.has(key)) unknown.set(key, event);
+  }
   if (begun.length > 0) {
     const ids = begun.map((event) => String(event.data['agentId']));
     await query(client, 'save_sessions', SAVE_SESSIONS_SQL, [
@@ -44,9 +48,10 @@ export const agentsOfSessions = async (
       ids,
     ]);
   }
-  if (known.length === 0) return agents;
+  if (unknown.size === 0) return agents;
   type Row = { workspace: string; session_id: string; agent_id: string };
-  const values = [known.map(({ workspace }) => workspace), known.map(sessionOf)];
+  const wanted = [...unknown.values()];
+  const values = [wanted.map(({ workspace }) => workspace), wanted.map(sessionOf)];
   for (const row of await query<Row>(client, 'sessions', SESSIONS_SQL, values))
     agents.set(keyOf(row.workspace, row.session_id), row.agent_id);
   return agents;
