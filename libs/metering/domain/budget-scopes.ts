@@ -16,21 +16,20 @@ export const agentScopeKey = (agentId: string): string => `agent/${agentId}`;
 const utcDay = (now: string): string => now.slice(0, 10);
 const utcMonth = (now: string): string => now.slice(0, 7);
 
-/** Returns the day and month scopes at `now` (ISO 8601, UTC), with their limits. */
-export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[] => [
-  {
-    kind: 'day',
-    key: `day/${utcDay(now)}`,
-    limitTokens: limits.daily,
-    limitMicroUsd: limits.dailyMicroUsd,
-  },
-  {
-    kind: 'month',
-    key: `month/${utcMonth(now)}`,
-    limitTokens: limits.monthly,
-    limitMicroUsd: limits.monthlyMicroUsd,
-  },
+/** Returns the keys of the day and the month at `now` (ISO 8601, UTC). */
+export const periodKeysAt = (now: string): [day: string, month: string] => [
+  `day/${utcDay(now)}`,
+  `month/${utcMonth(now)}`,
 ];
+
+/** Returns the day and month scopes at `now` (ISO 8601, UTC), with their limits. */
+export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[] => {
+  const [day, month] = periodKeysAt(now);
+  return [
+    { kind: 'day', key: day, limitTokens: limits.daily, limitMicroUsd: limits.dailyMicroUsd },
+    { kind: 'month', key: month, limitTokens: limits.monthly, limitMicroUsd: limits.monthlyMicroUsd },
+  ];
+};
 
 /** Limits of one agent and its descendants together. A root's limits are the budget of a tree. */
 export interface AgentLimits {

@@ -13,6 +13,7 @@ export type { Reservation, ReservationCommand } from './reservation.decider.js';
 export {
   agentScope,
   agentScopeKey,
+  periodKeysAt,
   periodScopesAt,
   resetsAt,
   scopesAt,

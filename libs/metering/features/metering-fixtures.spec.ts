@@ -14,6 +14,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { createEndReservations } from './reservations/end-reservations.js';
 import { createLedger } from './ledger/ledger.js';
 import type { LedgerOptions } from './ledger/ledger.js';
+import type { LimitsOf } from './ledger/ledger-batch.js';
 import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
 import type { AgentUsageQuery } from './budgets/agent-budgets.handler.js';
 import { AgentLimitBook } from './budgets/agent-limits.js';
@@ -34,6 +35,8 @@ export const NO_LIMITS: BudgetLimits = {
 
 export interface ProcessOptions {
   readonly limits?: Partial<BudgetLimits>;
+  /** Limits of other workspaces than the default one. */
+  readonly limitsOf?: LimitsOf;
   readonly priceOf?: PriceOf;
   readonly options?: Partial<LedgerOptions>;
   readonly wrapPool?: (pool: ReturnType<typeof createPool>) => ReturnType<typeof createPool>;
@@ -59,12 +62,12 @@ export const openMetering = async () => {
     priceOf = () => null,
     options = {},
     wrapPool,
+    limitsOf = () => ({ ...NO_LIMITS, ...some }),
   }: ProcessOptions = {}) => {
-    const limits = { ...NO_LIMITS, ...some };
     const own = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 4 });
     const pool = wrapPool ? wrapPool(own) : own;
     const store = createPostgresEventStore(pool);
-    const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limits, priceOf, options });
+    const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limitsOf, priceOf, options });
     const endReservations = createEndReservations({ pool, store, clock, ledger });
     closers.push(async () => {
       await ledger.close();
@@ -74,7 +77,7 @@ export const openMetering = async () => {
     const agentLimits = new AgentLimitBook({ pool, store, clock, ids: uuidIds, logger });
     const reserveBudget = new ReserveBudget(ledger, endReservations, clock, agentLimits);
     const settleBudget = new SettleBudget(endReservations);
-    const readBudgets = new ReadBudgets(pool, clock, limits, agentLimits);
+    const readBudgets = new ReadBudgets(pool, clock, limitsOf, agentLimits);
     return {
       ledger,
       pool,

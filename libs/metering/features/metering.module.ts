@@ -1,7 +1,7 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@nestjs/common';
 import type pg from 'pg';
-import { findPrice } from '@antiphon/config';
+import { budgetLimitsOf, findPrice } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -17,6 +17,7 @@ import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
+import type { LimitsOf } from './ledger/ledger-batch.js';
 import { AGENT_LIMITS, BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
@@ -46,12 +47,15 @@ const clockProvider: Provider = {
 const limitsProvider: Provider = {
   provide: BUDGET_LIMITS,
   inject: [CONFIG],
-  useFactory: ({ budgets }: AntiphonConfig) => budgets,
+  useFactory:
+    (config: AntiphonConfig): LimitsOf =>
+    (workspace) =>
+      budgetLimitsOf(config, workspace),
 };
 
 const ledgerProvider: Provider = {
   provide: BUDGET_LEDGER,
-  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG],
+  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG, BUDGET_LIMITS],
   useFactory: (
     pool: pg.Pool,
     store: EventStorePg,
@@ -59,8 +63,8 @@ const ledgerProvider: Provider = {
     ids: Ids,
     logger: Logger,
     config: AntiphonConfig,
-  ): BudgetLedger =>
-    createLedger({ pool, store, clock, ids, logger, limits: config.budgets, priceOf: pricesOf(config) }),
+    limitsOf: LimitsOf,
+  ): BudgetLedger => createLedger({ pool, store, clock, ids, logger, limitsOf, priceOf: pricesOf(config) }),
 };
 
 const agentLimitsProvider: Provider = {

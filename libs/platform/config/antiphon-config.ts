@@ -151,13 +151,18 @@ export interface BindingConfig {
 }
 
 /** Tokens, and integer micro-USD; null = no limit. */
-export interface BudgetConfig {
+export interface BudgetLimitConfig {
   readonly session: number | null;
   readonly daily: number | null;
   readonly monthly: number | null;
   readonly sessionMicroUsd: number | null;
   readonly dailyMicroUsd: number | null;
   readonly monthlyMicroUsd: number | null;
+}
+
+export interface BudgetConfig extends BudgetLimitConfig {
+  /** Workspaces with limits of their own, each with its complete limits. */
+  readonly workspaces: readonly (BudgetLimitConfig & { readonly workspace: string })[];
 }
 
 export interface PriceConfig {

@@ -4,6 +4,8 @@ import type {
   AntiphonConfig,
   ApprovalRule,
   BindingConfig,
+  BudgetConfig,
+  BudgetLimitConfig,
   PluginConfig,
   PriceConfig,
   ProviderConfig,
@@ -191,6 +193,24 @@ const price = (item: Item<'prices'>): PriceConfig => ({
   outputMicroUsdPerMtok: item.output_per_mtok,
 });
 
+const limitsFrom = (table: Omit<ConfigFile['budgets'], 'workspaces'>): BudgetLimitConfig => ({
+  session: table.session,
+  daily: table.daily,
+  monthly: table.monthly,
+  sessionMicroUsd: table.session_usd,
+  dailyMicroUsd: table.daily_usd,
+  monthlyMicroUsd: table.monthly_usd,
+});
+
+const budgetsFrom = ({ workspaces, ...table }: ConfigFile['budgets']): BudgetConfig => {
+  const general = limitsFrom(table);
+  const own = workspaces.map(({ workspace, ...limits }) => {
+    const set = Object.entries(limitsFrom(limits)).filter(([, limit]) => limit !== null);
+    return { ...general, ...Object.fromEntries(set), workspace };
+  });
+  return { ...general, workspaces: own };
+};
+
 const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile) => ({
   gateway: {
     host: gateway.host,
@@ -206,14 +226,7 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
       bytesPerSecond: gateway.limits.bytes_per_second,
     },
   },
-  budgets: {
-    session: budgets.session,
-    daily: budgets.daily,
-    monthly: budgets.monthly,
-    sessionMicroUsd: budgets.session_usd,
-    dailyMicroUsd: budgets.daily_usd,
-    monthlyMicroUsd: budgets.monthly_usd,
-  },
+  budgets: budgetsFrom(budgets),
   memory: {
     episodicWindow: memory.episodic_window,
     contextTokens: memory.context_tokens,

@@ -120,6 +120,9 @@ export const checkReferences = (
   checkUnique(list, entriesOf(file, 'providers'), 'name', 'provider');
   checkUnique(list, agents, 'id', 'agent');
   checkUnique(list, entriesOf(file, 'plugins'), 'name', 'plug-in');
+  const budgets = entriesOf(tableOf(file, 'budgets'), 'workspaces');
+  const below = budgets.map(({ table, path }) => ({ table, path: ['budgets', ...path] }));
+  checkUnique(list, below, 'workspace', 'budget of the workspace');
   checkAgents(list, file, builtIn.provider);
   checkToolRules(list, file, { key: 'approvals', what: 'approval rule' });
   checkToolRules(list, file, { key: 'tool_limits', what: 'limit' });

@@ -2,7 +2,19 @@ import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
 import { NAME, TOOL, bool, hint, int, name, names, networks, perSecond } from './key-hints.js';
-import { seconds, text, tokens, usd, workspace } from './key-hints.js';
+import { oneWorkspace, seconds, text, tokens, usd, workspace } from './key-hints.js';
+
+/** Input of an absent section: each key gets its default. */
+const NOTHING = {};
+
+const section = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
+const list = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(
+    z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
+    `tables in double brackets, [[${key}]]`,
+    `[[${key}]]`,
+  ).default([]);
 
 const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),
@@ -152,9 +164,6 @@ const Agent = z.strictObject({
   ).default([]),
 });
 
-/** Input of an absent section: each key gets its default. */
-const NOTHING = {};
-
 const PluginRetry = hint(
   z.strictObject({ max_attempts: attempts, max_backoff_ms: longestBackoff }),
   'a table with max_attempts and max_backoff_ms',
@@ -195,14 +204,16 @@ const Binding = z.strictObject({
   team: place('a team', 'team = "T024BE7LD"'),
 });
 
-const Budgets = z.strictObject({
+const limits = {
   session: tokens('limit of one session', 'session = 100000').nullable().default(null),
   daily: tokens('limit of one UTC day', 'daily = 1000000').nullable().default(null),
   monthly: tokens('limit of one UTC month', 'monthly = 20000000').nullable().default(null),
   session_usd: usd('limit of one session', 'session_usd = 0.50').nullable().default(null),
   daily_usd: usd('limit of one UTC day', 'daily_usd = 5.00').nullable().default(null),
   monthly_usd: usd('limit of one UTC month', 'monthly_usd = 100').nullable().default(null),
-});
+};
+const WorkspaceBudgets = z.strictObject({ workspace: oneWorkspace(), ...limits });
+const Budgets = z.strictObject({ ...limits, workspaces: list(WorkspaceBudgets, 'budgets.workspaces') });
 
 const Price = z.strictObject({
   provider: text("a provider's name or kind, or *", 'provider = "anthropic"', 64),
@@ -247,15 +258,6 @@ const Retention = z.strictObject({
     'metrics_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
 });
-
-const section = <T extends z.ZodType>(schema: T, key: string) =>
-  hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
-const list = <T extends z.ZodType>(schema: T, key: string) =>
-  hint(
-    z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
-    `tables in double brackets, [[${key}]]`,
-    `[[${key}]]`,
-  ).default([]);
 
 /**
  * Schema of the file (docs/contract.md §2). An absent key gets its default here, unless the default

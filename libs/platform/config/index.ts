@@ -6,6 +6,7 @@ export type {
   ToolLimit,
   BindingConfig,
   BudgetConfig,
+  BudgetLimitConfig,
   GatewayConfig,
   PluginConfig,
   PriceConfig,
@@ -28,5 +29,5 @@ export { parseConfig } from './parse-config.js';
 export type { ParseContext } from './parse-config.js';
 export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';
 export { REDACTED, redactedConfig } from './load-config.js';
-export { isVisibleIn, workspaceConfig } from './workspace-config.js';
+export { budgetLimitsOf, isVisibleIn, workspaceConfig } from './workspace-config.js';
 export { configProblems, renderConfigErrors } from './config-problem.js';

@@ -66,6 +66,13 @@ export const networks = (what: string, example: string) => {
   return hint(list, `a list of the addresses of ${what}, as IP addresses or CIDR ranges`, example);
 };
 
+export const oneWorkspace = () =>
+  hint(
+    z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
+    'the id of a workspace (a-z, 0-9 and dashes)',
+    'workspace = "acme"',
+  );
+
 export const workspace = () =>
   hint(
     z.string().regex(/^(?:\*|[a-z0-9][a-z0-9-]{0,62})$/),

@@ -1,4 +1,4 @@
-import type { AntiphonConfig } from './antiphon-config.js';
+import type { AntiphonConfig, BudgetLimitConfig } from './antiphon-config.js';
 
 /** Workspace of an entry that serves all workspaces. */
 export const ALL_WORKSPACES = '*';
@@ -10,6 +10,12 @@ interface Owned {
 /** Returns true if an entry serves a workspace. Built-in entries serve all of them. */
 export const isVisibleIn = ({ workspace = ALL_WORKSPACES }: Owned, reader: string): boolean =>
   workspace === ALL_WORKSPACES || workspace === reader;
+
+/** Returns the limits of a workspace: its own, else the general ones. */
+export const budgetLimitsOf = (
+  { budgets }: Pick<AntiphonConfig, 'budgets'>,
+  workspace: string,
+): BudgetLimitConfig => budgets.workspaces.find((own) => own.workspace === workspace) ?? budgets;
 
 const known = new WeakMap<AntiphonConfig, Map<string, AntiphonConfig>>();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { configProblems } from './config-problem.js';
 import { parseConfig } from './parse-config.js';
-import { workspaceConfig } from './workspace-config.js';
+import { budgetLimitsOf, workspaceConfig } from './workspace-config.js';
 
 const parse = (text: string) =>
   parseConfig(text, { source: '/a.toml', folder: '/', homeDir: '/root', env: {}, requireKeys: false });
@@ -48,6 +48,44 @@ describe('workspaceConfig', () => {
 
   it('shows the built-in agent to all workspaces', () =>
     expect(workspaceConfig(parse(''), 'globex').agents.map(({ id }) => id)).toEqual(['main']));
+});
+
+describe('budgetLimitsOf', () => {
+  const BUDGETS = `[budgets]
+session = 1000
+monthly_usd = 5
+[[budgets.workspaces]]
+workspace = "acme"
+session = 200
+daily_usd = 0.5
+`;
+
+  it('returns the limits of the workspace, and the general ones where it sets none', () => {
+    const config = parse(BUDGETS);
+    const general = { session: 1_000, daily: null, dailyMicroUsd: null, monthlyMicroUsd: 5_000_000 };
+    expect(budgetLimitsOf(config, 'acme')).toMatchObject({
+      ...general,
+      session: 200,
+      dailyMicroUsd: 500_000,
+    });
+    // `constructor` is a property of every object and the name of no table here.
+    for (const other of ['default', 'globex', 'constructor'])
+      expect(budgetLimitsOf(config, other)).toMatchObject(general);
+  });
+
+  it.each([
+    ['a second table of a workspace', '[[budgets.workspaces]]\nworkspace = "acme"\n', 'a second budget'],
+    ['a table without a workspace', '[[budgets.workspaces]]\nsession = 1\n', 'missing'],
+    ['a table of all workspaces', '[[budgets.workspaces]]\nworkspace = "*"\n', '*'],
+  ])('refuses %s', (_title, more, message) => {
+    let messages: string[] = [];
+    try {
+      parse(BUDGETS + more);
+    } catch (error) {
+      messages = configProblems(error).map((problem) => problem.message);
+    }
+    expect(messages).toEqual([expect.stringContaining(message)]);
+  });
 });
 
 describe('an entry of another workspace', () => {

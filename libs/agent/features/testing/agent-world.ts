@@ -60,6 +60,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
     sessionMicroUsd: null,
     dailyMicroUsd: null,
     monthlyMicroUsd: null,
+    workspaces: [],
   },
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },

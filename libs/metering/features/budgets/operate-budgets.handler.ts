@@ -6,11 +6,10 @@ import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { periodScopesAt } from '@antiphon/metering-domain';
-import type { BudgetLimits } from '@antiphon/metering-domain';
+import { periodKeysAt } from '@antiphon/metering-domain';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
 import type { BudgetLedger } from '../ledger/ledger.js';
-import { BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from '../metering.tokens.js';
+import { BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from '../reservations/end-reservations.js';
 
 const DAY_MS = 24 * 3_600_000;
@@ -32,24 +31,20 @@ export class RollBudgetPeriods {
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
     @Inject(END_RESERVATIONS) private readonly endReservations: Pick<EndReservations, 'inScope'>,
   ) {}
 
   /** Returns the number of reservations that ended, and the periods that were checked. */
   @HandleRequest(rollBudgetPeriods)
   async handle(_request: Record<string, never>): Promise<{ ended: number; periods: string[] }> {
-    const current = new Set(this.#periodKeysAt(this.clock.now()));
-    const periods = this.#periodKeysAt(this.clock.now() - DAY_MS).filter((key) => !current.has(key));
+    const keysAt = (time: number): string[] => periodKeysAt(isoTime({ now: () => time }));
+    const current = new Set(keysAt(this.clock.now()));
+    const periods = keysAt(this.clock.now() - DAY_MS).filter((key) => !current.has(key));
     let ended = 0;
     for (const key of periods)
       for (const workspace of await workspacesWithOpen(this.pool, key))
         ended += await this.endReservations.inScope(workspace, key);
     return { ended, periods };
-  }
-
-  #periodKeysAt(time: number): string[] {
-    return periodScopesAt(this.limits, isoTime({ now: () => time })).map(({ key }) => key);
   }
 }
 

@@ -8,10 +8,10 @@ import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { emptyBalance, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
-import type { BudgetLimits } from '@antiphon/metering-domain';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
 import type { AgentLimitBook } from './agent-limits.js';
+import type { LimitsOf } from '../ledger/ledger-batch.js';
 import { readBalances } from '../ledger/ledger-rows.js';
 import { AGENT_LIMITS, BUDGET_LIMITS } from '../metering.tokens.js';
 
@@ -30,7 +30,7 @@ export class ReadBudgets {
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(BUDGET_LIMITS) private readonly limits: BudgetLimits,
+    @Inject(BUDGET_LIMITS) private readonly limitsOf: LimitsOf,
     @Inject(AGENT_LIMITS) private readonly agentLimits: Pick<AgentLimitBook, 'scopesOf'>,
   ) {}
 
@@ -38,10 +38,11 @@ export class ReadBudgets {
   async handle({ workspace, sessionId, agentId }: ReadBudgetsQuery): Promise<{ scopes: ScopeUsage[] }> {
     const now = isoTime(this.clock);
     const agents = agentId === undefined ? [] : await this.agentLimits.scopesOf(workspace, [agentId]);
+    const limits = this.limitsOf(workspace);
     const scopes =
       sessionId === undefined
-        ? [...agents, ...periodScopesAt(this.limits, now)]
-        : scopesAt(this.limits, sessionId.toLowerCase(), now, agents);
+        ? [...agents, ...periodScopesAt(limits, now)]
+        : scopesAt(limits, sessionId.toLowerCase(), now, agents);
     const keys = scopes.map(({ key }) => key);
     const balances = await readBalances(this.pool, workspace, keys).catch((error: unknown) => {
       throw translateDatabaseError(error);

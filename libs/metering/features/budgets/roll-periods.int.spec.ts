@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { NO_LIMITS, WORKSPACE, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
+import { WORKSPACE, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
 import { RollBudgetPeriods } from './operate-budgets.handler.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
@@ -11,7 +11,7 @@ afterAll(() => metering.close());
 it('settles the day that is over and leaves the new one unchanged', async () => {
   const { reserve, read, pool, endReservations } = metering.start();
   const { clock } = metering;
-  const handler = new RollBudgetPeriods(pool, clock, NO_LIMITS, endReservations);
+  const handler = new RollBudgetPeriods(pool, clock, endReservations);
   const roll = () => handler.handle({});
   const yesterday = metering.request({ expiresAt: '2026-11-23T00:00:00.000Z' });
   await reserve(yesterday);

@@ -8,9 +8,9 @@ import {
 } from '@antiphon/database';
 import { appendSql } from '@antiphon/event-store';
 import { failpoint } from '@antiphon/kernel';
-import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
+import type { LedgerDecision } from '@antiphon/metering-domain';
 import { decideAll, groupByReservation, toAppendRequest, toLedgerWrite } from './ledger-batch.js';
-import type { LedgerWork } from './ledger-batch.js';
+import type { BatchRules, LedgerWork } from './ledger-batch.js';
 import { isFinal } from '../reservations/find-outcome.js';
 import type { KnownReservation } from '../reservations/find-outcome.js';
 import { LedgerCache } from './ledger-cache.js';
@@ -69,7 +69,7 @@ const commitCached = async (
   { pool, store, ids }: LedgerTransactionDeps,
   state: LedgerState,
   works: readonly LedgerWork[],
-  rules: LedgerRules,
+  rules: BatchRules,
 ): Promise<CachedResult> => {
   const decisions = decideAll(state, works, rules);
   const groups = groupByReservation(works, decisions);
@@ -96,7 +96,7 @@ export class BatchRunner {
 
   constructor(private readonly deps: LedgerTransactionDeps) {}
 
-  async run(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+  async run(works: readonly LedgerWork[], rules: BatchRules): Promise<readonly LedgerDecision[]> {
     await failpoint('metering.batch.taken');
     const decisions = await this.#decideInTurn(works, rules);
     await failpoint('metering.batch.committed');
@@ -114,7 +114,7 @@ export class BatchRunner {
   }
 
   /** Runs commands that look at the log again alone, because they wait for other appends. */
-  async #decideInTurn(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+  async #decideInTurn(works: readonly LedgerWork[], rules: BatchRules): Promise<readonly LedgerDecision[]> {
     const looking = works.filter(({ lookAgain }) => lookAgain !== undefined);
     if (looking.length === 0 || looking.length === works.length) return this.#decide(works, rules);
     const plain = works.filter(({ lookAgain }) => lookAgain === undefined);
@@ -126,7 +126,7 @@ export class BatchRunner {
     return works.map((work) => decided.get(work) as LedgerDecision);
   }
 
-  async #decide(works: readonly LedgerWork[], rules: LedgerRules): Promise<readonly LedgerDecision[]> {
+  async #decide(works: readonly LedgerWork[], rules: BatchRules): Promise<readonly LedgerDecision[]> {
     try {
       const decided = await this.#tryCached(works, rules);
       if (typeof decided !== 'string') return decided;
@@ -138,7 +138,7 @@ export class BatchRunner {
     }
   }
 
-  async #tryCached(works: readonly LedgerWork[], rules: LedgerRules): Promise<CachedResult> {
+  async #tryCached(works: readonly LedgerWork[], rules: BatchRules): Promise<CachedResult> {
     if (works.some(({ lookAgain }) => lookAgain !== undefined)) return 'uncached';
     if (this.#readFirst > 0) {
       this.#readFirst -= 1;
@@ -150,7 +150,7 @@ export class BatchRunner {
     return decided;
   }
 
-  async #commitCached(works: readonly LedgerWork[], rules: LedgerRules): Promise<CachedResult> {
+  async #commitCached(works: readonly LedgerWork[], rules: BatchRules): Promise<CachedResult> {
     const state = this.#cache.read(works, rules);
     if (state === null) return 'uncached';
     const decided = await commitCached(this.deps, state, works, rules);

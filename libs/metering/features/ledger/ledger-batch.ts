@@ -6,7 +6,7 @@ import { sessionLease } from '@antiphon/contracts/agent';
 import { budgetStream } from '@antiphon/contracts/metering';
 import type { BudgetEvent } from '@antiphon/contracts/metering';
 import { decideBatch, ledgerFrom, reservationDecider, scopesAt } from '@antiphon/metering-domain';
-import type { LedgerCommand, LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
+import type { BudgetLimits, LedgerCommand, LedgerDecision, PriceOf } from '@antiphon/metering-domain';
 import type { LedgerState, ReservationName, ScopeName } from './ledger-rows.js';
 import type { LedgerWrite } from './ledger-sql.js';
 
@@ -25,14 +25,26 @@ export interface LookAgain {
   readonly decide: () => Promise<LedgerCommand | null>;
 }
 
+/** Returns the limits of the configuration for a workspace. */
+export type LimitsOf = (workspace: string) => BudgetLimits;
+
+/** The rules in force while a batch is decided. `now` is ISO 8601, UTC. */
+export interface BatchRules {
+  readonly limitsOf: LimitsOf;
+  readonly priceOf: PriceOf;
+  readonly now: string;
+}
+
 /** Returns the scopes that a command names. The reservation names those of other commands. */
-export const scopesOf = ({ workspace, command }: LedgerWork, { limits, now }: LedgerRules): ScopeName[] => {
+export const scopesOf = ({ workspace, command }: LedgerWork, { limitsOf, now }: BatchRules): ScopeName[] => {
   if (command.type === 'Unfreeze') return [{ workspace, key: command.scopeKey }];
   if (command.type !== 'Reserve') return [];
-  return scopesAt(limits, command.request.sessionId, now, command.agentScopes).map(({ key }) => ({
-    workspace,
-    key,
-  }));
+  return scopesAt(limitsOf(workspace), command.request.sessionId, now, command.agentScopes).map(
+    ({ key }) => ({
+      workspace,
+      key,
+    }),
+  );
 };
 
 /** Returns the reservation of a command, if it has one. */
@@ -45,14 +57,14 @@ export const reservationOf = ({ command }: LedgerWork): string | undefined => {
 export const decideAll = (
   state: LedgerState,
   works: readonly LedgerWork[],
-  rules: LedgerRules,
+  { limitsOf, priceOf, now }: BatchRules,
 ): LedgerDecision[] => {
   const decisions: LedgerDecision[] = [];
   for (const workspace of new Set(works.map((work) => work.workspace))) {
     const own = works.flatMap((work, index) => (work.workspace === workspace ? [{ work, index }] : []));
     const snapshot = state.get(workspace) ?? ledgerFrom().snapshot();
     const commands = own.map(({ work }) => work.command);
-    decideBatch(snapshot, commands, rules).forEach((decision, at) => {
+    decideBatch(snapshot, commands, { limits: limitsOf(workspace), priceOf, now }).forEach((decision, at) => {
       decisions[own[at]?.index ?? 0] = decision;
     });
   }

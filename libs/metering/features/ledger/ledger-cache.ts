@@ -1,8 +1,8 @@
 import { createBoundedMap } from '@antiphon/kernel';
 import { emptyBalance, ledgerFrom } from '@antiphon/metering-domain';
-import type { Balance, LedgerDecision, LedgerRules, Reservation } from '@antiphon/metering-domain';
+import type { Balance, LedgerDecision, Reservation } from '@antiphon/metering-domain';
 import { reservationOf, scopesOf } from './ledger-batch.js';
-import type { LedgerWork } from './ledger-batch.js';
+import type { BatchRules, LedgerWork } from './ledger-batch.js';
 import type { LedgerState, ScopeName } from './ledger-rows.js';
 
 interface Draft {
@@ -25,7 +25,7 @@ export class LedgerCache {
   readonly #reservations = createBoundedMap<Reservation>(MAX_RESERVATIONS);
 
   /** Returns the rows that a batch needs, or null if a reservation is not cached. */
-  read(works: readonly LedgerWork[], rules: LedgerRules): LedgerState | null {
+  read(works: readonly LedgerWork[], rules: BatchRules): LedgerState | null {
     const state = new Map<string, Draft>();
     for (const work of works) {
       const draft = state.get(work.workspace) ?? { balances: new Map(), reservations: new Map() };
@@ -59,7 +59,7 @@ export class LedgerCache {
     this.#reservations.clear();
   }
 
-  #addRows(draft: Draft, work: LedgerWork, rules: LedgerRules): boolean {
+  #addRows(draft: Draft, work: LedgerWork, rules: BatchRules): boolean {
     if (work.command.type !== 'Reserve' && work.command.type !== 'Settle') return false;
     for (const scope of scopesOf(work, rules)) this.#addScope(draft, scope);
     return this.#addReservation(draft, work, reservationOf(work) ?? '');

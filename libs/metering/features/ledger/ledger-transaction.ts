@@ -3,7 +3,7 @@ import { inTransaction } from '@antiphon/database';
 import type { AppendOutcome, EventStorePg } from '@antiphon/event-store';
 import { bug, conflict, isAppError } from '@antiphon/kernel';
 import type { AppError, Ids } from '@antiphon/kernel';
-import type { LedgerDecision, LedgerRules } from '@antiphon/metering-domain';
+import type { LedgerDecision } from '@antiphon/metering-domain';
 import type { LedgerState } from './ledger-rows.js';
 import { lockLedger } from './ledger-rows.js';
 import {
@@ -14,7 +14,7 @@ import {
   toAppendRequest,
   toLedgerWrite,
 } from './ledger-batch.js';
-import type { LedgerWork, ReservationAppend } from './ledger-batch.js';
+import type { BatchRules, LedgerWork, ReservationAppend } from './ledger-batch.js';
 import { writeLedger } from './ledger-sql.js';
 
 export interface LedgerTransactionDeps {
@@ -83,7 +83,7 @@ const lookAgainIn = async (
 const decideRest = (
   state: LedgerState,
   looked: readonly (LedgerWork | AppError)[],
-  rules: LedgerRules,
+  rules: BatchRules,
 ): LedgerDecision[] => {
   const rest = looked.filter((work): work is LedgerWork => !isAppError(work));
   const decisions = decideAll(state, rest, rules);
@@ -95,7 +95,7 @@ const decideRest = (
 const attemptBatch = (
   { pool, store, ids }: LedgerTransactionDeps,
   works: readonly LedgerWork[],
-  rules: LedgerRules,
+  rules: BatchRules,
   refused: Refusals,
 ): Promise<Attempt> =>
   inTransaction(pool, async (client) => {
@@ -150,7 +150,7 @@ const collectErrors = (
 export const runLedgerBatch = async (
   deps: LedgerTransactionDeps,
   works: readonly LedgerWork[],
-  rules: LedgerRules,
+  rules: BatchRules,
   onCommitted: (
     state: LedgerState,
     works: readonly LedgerWork[],

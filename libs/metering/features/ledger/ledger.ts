@@ -2,12 +2,12 @@ import type { SettleBudgetReply } from '@antiphon/contracts/metering';
 import type { EventMetadata, EventStorePg } from '@antiphon/event-store';
 import { bug, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { BudgetLimits, LedgerAnswer, LedgerCommand, PriceOf } from '@antiphon/metering-domain';
+import type { LedgerAnswer, LedgerCommand, PriceOf } from '@antiphon/metering-domain';
 import { currentContext, withSpan } from '@antiphon/observability';
 import type { Logger, SpanStart } from '@antiphon/observability';
 import type pg from 'pg';
 import { BatchRunner } from './cached-commit.js';
-import type { LookAgain } from './ledger-batch.js';
+import type { LimitsOf, LookAgain } from './ledger-batch.js';
 import { LedgerQueue, retryBatch } from './ledger-queue.js';
 import type { LedgerQueueOptions } from './ledger-queue.js';
 import { logCharges } from './usage-record.js';
@@ -24,8 +24,8 @@ export interface LedgerDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
-  /** Limits of the configuration. The event of an admission records those in force. */
-  readonly limits: BudgetLimits;
+  /** The event of an admission records the limits in force. */
+  readonly limitsOf: LimitsOf;
   readonly priceOf: PriceOf;
   readonly options?: Partial<LedgerOptions>;
 }
@@ -79,12 +79,12 @@ const spanOf = ({ type }: LedgerCommand): SpanStart => ({
 });
 
 export const createLedger = (deps: LedgerDeps): BudgetLedger => {
-  const { clock, ids, limits, logger, priceOf } = deps;
+  const { clock, ids, limitsOf, logger, priceOf } = deps;
   const options = { ...DEFAULTS, ...deps.options };
   const batches = new BatchRunner(deps);
   const run = retryBatch(
     // The time is read when the batch is decided: the period is that of the admission.
-    (works) => batches.run(works, { limits, priceOf, now: isoTime(clock) }),
+    (works) => batches.run(works, { limitsOf, priceOf, now: isoTime(clock) }),
     options.resolveWithinMs,
   );
   const queue = new LedgerQueue(run, options);

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { callAborted, callCompleted, callStarted, openMetering } from '../metering-fixtures.spec.js';
+import {
+  NO_LIMITS,
+  callAborted,
+  callCompleted,
+  callStarted,
+  openMetering,
+} from '../metering-fixtures.spec.js';
 
 let metering: Awaited<ReturnType<typeof openMetering>>;
 beforeAll(async () => {
@@ -22,6 +28,29 @@ const sumOfBounds = async (sessionId: string) => {
 };
 
 describe('reserving', () => {
+  it('applies the limits of each workspace, and counts each workspace alone', async () => {
+    const limitsOf = (workspace: string) => ({
+      ...NO_LIMITS,
+      ...(workspace === 'acme' ? { session: 600, daily: 1_200 } : { session: 10_000 }),
+    });
+    const { reserve, read } = metering.start({ limitsOf });
+    const [acme, globex] = ['acme', 'globex'].map((workspace) => async (count: number) => {
+      const sessionId = randomUUID();
+      const calls = Array.from({ length: count }, () => reserve(metering.request({ workspace, sessionId })));
+      return (await Promise.all(calls)).map((reply) => (reply.granted ? 'granted' : reply.scope));
+    }) as [(count: number) => Promise<string[]>, (count: number) => Promise<string[]>];
+
+    // One batch with commands of both workspaces. Each call reserves 500 tokens.
+    const [ofAcme, ofGlobex] = await Promise.all([acme(2), globex(4)]);
+    expect(ofAcme.sort()).toEqual(['granted', 'session']);
+    expect(ofGlobex).toEqual(['granted', 'granted', 'granted', 'granted']);
+    expect([...(await acme(1)), ...(await acme(1))]).toEqual(['granted', 'day']);
+
+    const dayOf = async (workspace: string) => (await read({ workspace })).find(({ kind }) => kind === 'day');
+    expect(await dayOf('acme')).toMatchObject({ limitTokens: 1_200, reservedTokens: 1_000 });
+    expect(await dayOf('globex')).toMatchObject({ limitTokens: null, reservedTokens: 2_000 });
+  });
+
   it('appends one event with all scopes and their limits, and reserves the bound in each', async () => {
     const { reserve, read } = metering.start({
       limits: { session: 10_000, monthlyMicroUsd: 5_000_000 },
