@@ -1,20 +1,8 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES, PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
-import { NAME, TOOL, bool, hint, int, name, names, networks, perSecond } from './key-hints.js';
-import { oneWorkspace, seconds, text, tokens, usd, workspace } from './key-hints.js';
-
-/** Input of an absent section: each key gets its default. */
-const NOTHING = {};
-
-const section = <T extends z.ZodType>(schema: T, key: string) =>
-  hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
-const list = <T extends z.ZodType>(schema: T, key: string) =>
-  hint(
-    z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
-    `tables in double brackets, [[${key}]]`,
-    `[[${key}]]`,
-  ).default([]);
+import { NAME, NOTHING, TOOL, bool, hint, int, list, name, names, networks } from './key-hints.js';
+import { oneWorkspace, perSecond, seconds, section, text, tokens, usd, workspace } from './key-hints.js';
 
 const Limits = z.strictObject({
   requests_per_second: perSecond('requests', 'requests_per_second', defaults.DEFAULT_REQUESTS_PER_S),

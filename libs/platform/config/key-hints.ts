@@ -91,3 +91,15 @@ export const perSecond = (what: string, key: string, value: number) =>
 /** Seconds until a request must have arrived. */
 export const seconds = (what: string, key: string, otherwise: number) =>
   int(1, 3_600, `seconds for ${what} to arrive`, `${key} = ${otherwise}`).default(otherwise);
+
+/** Input of an absent section: each key gets its default. */
+export const NOTHING = {};
+
+export const section = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(schema, `a table, [${key}]`, `[${key}]`).prefault(NOTHING as z.input<T>);
+export const list = <T extends z.ZodType>(schema: T, key: string) =>
+  hint(
+    z.array(hint(schema, `a table in double brackets, [[${key}]]`, `[[${key}]]`)),
+    `tables in double brackets, [[${key}]]`,
+    `[[${key}]]`,
+  ).default([]);
