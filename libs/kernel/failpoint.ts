@@ -29,6 +29,9 @@ export const RESTORE_FAILPOINTS = [
   'restore.undo.begun',
 ] as const;
 
+/** Points between the steps that write a tree to its folder (libs/agent/features/files/disk). */
+export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed'] as const;
+
 /** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
@@ -58,6 +61,7 @@ export const FAILPOINTS = [
   'relay.batch.read',
   'relay.batch.published',
   ...RESTORE_FAILPOINTS,
+  ...DISK_FAILPOINTS,
 ] as const;
 export type FailpointName = (typeof FAILPOINTS)[number];
 

@@ -19,7 +19,14 @@ export { createBoundedMap } from './bounded-map.js';
 export type { BoundedMap } from './bounded-map.js';
 export { assertNever, fold } from './decider.js';
 export type { Decider } from './decider.js';
-export { FAILPOINTS, RESTORE_FAILPOINTS, TURN_FAILPOINTS, armFailpoints, failpoint } from './failpoint.js';
+export {
+  DISK_FAILPOINTS,
+  FAILPOINTS,
+  RESTORE_FAILPOINTS,
+  TURN_FAILPOINTS,
+  armFailpoints,
+  failpoint,
+} from './failpoint.js';
 export type { FailpointAction, FailpointName, TurnFailpoint } from './failpoint.js';
 export { affordableOutputTokens, costMicroUsd } from './money.js';
 export type { TokenPrice } from './money.js';

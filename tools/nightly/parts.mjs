@@ -63,6 +63,10 @@ const SPECS = {
     ...{ shows: 'every command ends once after a fault at each step', minutes: 60 },
     quick: { ANTIPHON_SWEEP_EVERY: '13' },
   },
+  'file-race': {
+    ...{ shows: 'races with links touch no file outside, in 10^5 tries', minutes: 25 },
+    ...{ quick: { ANTIPHON_FILE_RACES: '3000' }, missing: needLinux },
+  },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
   'hostile-sockets': {
     ...{ shows: '1,000 hostile sockets slow no client; 10,000 idle ones need 1 GiB', minutes: 10 },
