@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { addAudit } from './audit/audit.command.js';
 import { addBackup } from './backup/backup.command.js';
@@ -59,9 +60,12 @@ const COMMANDS = [
   addConfig,
 ];
 
+const { version } = createRequire(import.meta.url)('../package.json') as { readonly version: string };
+
 const createProgram = (): Command => {
   const program = new Command('antiphon')
     .description('Work with a running Antiphon, or start one.')
+    .version(version, '-V, --version', 'print the version of this command line')
     .option('--json', 'print one JSON document, or JSON lines, instead of text')
     .option('--url <url>', 'the gateway (default: ANTIPHON_URL, the running stack, the configuration)')
     .option(

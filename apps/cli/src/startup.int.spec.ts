@@ -32,6 +32,7 @@ const LIGHT = /^\/?(apps\/cli\/|node_modules\/commander\/|libs\/kernel\/|tools\/
 describe('the start of the command line', () => {
   it.each([
     { args: ['--help'], shows: 'Exit codes' },
+    { args: ['--version'], shows: '0.1.0' },
     { args: ['session', 'replay', '--help'], shows: '--max-iterations' },
     { args: ['audit', '--help'], shows: '--checkpoint' },
   ])('loads only the declarations of commands for $args', async ({ args, shows }) => {
