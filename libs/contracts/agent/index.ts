@@ -11,6 +11,7 @@ export type { BelievedFact, RecalledTurn } from './fork-events.js';
 export * from './frames.js';
 export * from './message-events.js';
 export * from './message-requests.js';
+export * from './plan-events.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './task-events.js';

@@ -3,6 +3,7 @@ import {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  PlanEvent,
   RunEvent,
   SessionEvent,
   SessionKeyBound,
@@ -32,6 +33,7 @@ type OtherSchema = (
   | typeof AgentEvent
   | typeof AgentMessageEvent
   | typeof AgentTreeEvent
+  | typeof PlanEvent
   | typeof RunEvent
   | typeof TaskEvent
   | typeof WorkflowEvent
@@ -57,6 +59,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
   ...contractsOf('task', TaskEvent.options),
+  ...contractsOf('plan', PlanEvent.options),
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
   ...contractsOf('budget', [...BudgetEvent.options, BudgetLimitSet]),

@@ -1,0 +1,189 @@
+/** Limits of a plan; the contract of its events has the same ones. */
+export const PLAN_LIMITS = { steps: 200, text: 2_000, body: 20_000 } as const;
+
+export type LineEnding = 'lf' | 'crlf';
+
+/** A step as the file shows it. */
+export interface PlanLine {
+  readonly stepId: string;
+  /** The line after the box. */
+  readonly text: string;
+  /** Lines from there to the next step, each with a line feed. May be empty. */
+  readonly body: string;
+  readonly status: PlanStepStatus;
+}
+
+export type PlanStepStatus = 'open' | 'started' | 'done' | 'failed';
+
+/** A plan as its file shows it. */
+export interface PlanDocument<Line = PlanLine> {
+  readonly eol: LineEnding;
+  /** Text before the first step: each line with a line feed. */
+  readonly head: string;
+  readonly steps: readonly Line[];
+}
+
+/** A step as a person may have written it: without an id if it is new. */
+export interface ParsedStep {
+  readonly stepId: string | null;
+  readonly text: string;
+  readonly body: string;
+  readonly isDone: boolean;
+}
+
+const STEP_OFFSET = 2;
+const BOX = /^(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]+(.*))?$/;
+const ITEM = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
+const FENCE = /^(`{3,}|~{3,})/;
+const STEP_ID = /[ \t]*<!--[ \t]*(s[1-9][0-9]{0,5})(?:[ \t]+(?:started|failed))?[ \t]*-->[ \t]*$/;
+
+/** Context of a line: what the lines before it have opened. */
+interface Context {
+  /** Column of the content of the open list item; null outside of lists. */
+  item: number | null;
+  fence: { readonly mark: string; readonly isInItem: boolean } | null;
+  isInComment: boolean;
+  wasBlank: boolean;
+}
+
+const indentOf = (line: string): number => {
+  let width = 0;
+  for (const char of line) {
+    if (char === ' ') width++;
+    else if (char === '\t') width += 4 - (width % 4);
+    else break;
+  }
+  return width;
+};
+
+/** Returns true for a line of an open code block or comment, and closes what it ends. */
+const isInOpenBlock = (at: Context, text: string, indent: number): boolean => {
+  if (at.isInComment) {
+    at.isInComment = !text.includes('-->');
+    return true;
+  }
+  if (!at.fence) return false;
+  // A block of a list item ends with the item.
+  if (at.fence.isInItem && indent < (at.item ?? 0) && text !== '') {
+    at.fence = null;
+    return false;
+  }
+  const { mark } = at.fence;
+  if (text.startsWith(mark) && text.slice(mark.length).replaceAll(mark[0] ?? '', '').trim() === '')
+    at.fence = null;
+  return true;
+};
+
+/** Returns true for a line that opens a code block or a comment. */
+const opensBlock = (at: Context, text: string, indent: number): boolean => {
+  const isInItem = at.item !== null && indent >= at.item;
+  const mark = indent < 4 || isInItem ? FENCE.exec(text)?.[1] : undefined;
+  if (mark !== undefined && !(mark.startsWith('`') && text.slice(mark.length).includes('`'))) {
+    if (!isInItem) at.item = null;
+    at.fence = { mark, isInItem };
+    return true;
+  }
+  at.isInComment = text.startsWith('<!--') && !text.includes('-->');
+  return at.isInComment;
+};
+
+/** Returns the match of a check box at the top level, and applies the line to the context. */
+const readLine = (at: Context, line: string): RegExpExecArray | null => {
+  const indent = indentOf(line);
+  const text = line.trim();
+  const { wasBlank } = at;
+  at.wasBlank = text === '';
+  if (isInOpenBlock(at, text, indent) || text === '') return null;
+  const isNested = at.item !== null && indent >= at.item;
+  const box = !isNested && indent < 4 ? BOX.exec(text) : null;
+  if (box) {
+    at.item = STEP_OFFSET;
+    return box;
+  }
+  if (opensBlock(at, text, indent) || isNested) return null;
+  const item = indent < 4 ? ITEM.exec(text) : null;
+  if (item) at.item = indent + Math.max(STEP_OFFSET, item[0].trimEnd().length + 1);
+  // Without a blank line before it, the line continues the paragraph of the item.
+  else if (wasBlank || text.startsWith('#')) at.item = null;
+  return null;
+};
+
+interface Draft {
+  readonly stepId: string | null;
+  readonly text: string;
+  readonly isDone: boolean;
+  readonly below: string[];
+}
+
+const toDraft = ([, mark = ' ', rest = '']: RegExpExecArray): Draft => {
+  const stepId = STEP_ID.exec(rest)?.[1] ?? null;
+  const text = rest.replace(STEP_ID, '').trim();
+  return { stepId, text, isDone: mark !== ' ', below: [] };
+};
+
+/** Each line ends with a line feed, so that an empty line differs from none. */
+const joinLines = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
+const splitLines = (text: string): string[] => text.split('\n').slice(0, -1);
+
+const trimEnd = (lines: readonly string[]): string[] => {
+  const last = lines.findLastIndex((line) => line.trim() !== '');
+  return lines.slice(0, last + 1);
+};
+
+/** Returns the line that closes what the last line left open, so that a later step stays one. */
+const closing = ({ fence, isInComment }: Context): string[] => {
+  if (isInComment) return ['-->'];
+  return fence && !fence.isInItem ? [fence.mark] : [];
+};
+
+/**
+ * Parses a `.plan.md` file. Steps are check boxes at the top level: boxes of nested lists, code
+ * blocks, quotes and comments are text. A box without text is text, too.
+ */
+export const parsePlan = (file: string): PlanDocument<ParsedStep> => {
+  const lines = file.replace(/^\uFEFF/, '').split(/\r?\n/);
+  const at: Context = { item: null, fence: null, isInComment: false, wasBlank: false };
+  const head: string[] = [];
+  const drafts: Draft[] = [];
+  let below = head;
+  for (const line of lines) {
+    const box = readLine(at, line);
+    const draft = box && toDraft(box);
+    if (draft && draft.text !== '') {
+      drafts.push(draft);
+      below = draft.below;
+    } else below.push(line);
+  }
+  const last = trimEnd(below);
+  below.splice(0, below.length, ...last, ...closing(at));
+  return {
+    eol: /^[^\n]*\r\n/.test(file) ? 'crlf' : 'lf',
+    head: joinLines(head),
+    steps: drafts.map(({ below: own, ...step }) => ({ ...step, body: joinLines(own) })),
+  };
+};
+
+const SUFFIX: Readonly<Record<PlanStepStatus, string>> = {
+  open: '',
+  done: '',
+  started: ' started',
+  failed: ' failed',
+};
+
+const stepLines = ({ stepId, text, body, status }: PlanLine): string[] => {
+  const line = `- [${status === 'done' ? 'x' : ' '}] ${text} <!-- ${stepId}${SUFFIX[status]} -->`;
+  return [line, ...splitLines(body)];
+};
+
+/** Returns the text of a plan's file. `parsePlan` returns the same plan for it. */
+export const renderPlan = ({ eol, head, steps }: PlanDocument): string => {
+  const end = eol === 'crlf' ? '\r\n' : '\n';
+  return trimEnd([...splitLines(head), ...steps.flatMap(stepLines)]).map((line) => `${line}${end}`).join('');
+};
+
+/** Returns a text in the form of a step's line: one line without an id of its own. */
+export const toStepText = (text: string): string => {
+  let line = text.replace(/\s+/g, ' ').trim();
+  while (STEP_ID.test(line)) line = line.replace(STEP_ID, '').trim();
+  return line.slice(0, PLAN_LIMITS.text).trim();
+};
