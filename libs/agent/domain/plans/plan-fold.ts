@@ -107,54 +107,48 @@ const create = (state: PlanFold, data: Extract<PlanEvent, { type: 'PlanCreated' 
   return { ...state, created: { planId, treeId, path }, head, eol, steps: steps.map(newStep), added };
 };
 
-/** Folds the events of a plan. Never throws: recorded events are facts. */
-export const evolvePlan = (state: PlanFold, event: PlanEvent): PlanFold => {
-  switch (event.type) {
-    case 'PlanCreated':
-      return create(state, event.data);
-    case 'PlanStepAdded':
-      return addStep(state, event.data, event.data.after);
-    case 'PlanStepRemoved':
-      return { ...state, steps: state.steps.filter(({ stepId }) => stepId !== event.data.stepId) };
-    case 'PlanStepReworded':
-      return changeStep(state, event.data.stepId, { text: event.data.text, body: event.data.body });
-    case 'PlanStepsReordered':
-      return reorder(state, event.data.order);
-    case 'PlanHeadChanged':
-      return { ...state, head: event.data.head, eol: event.data.eol };
-    case 'PlanStepStarted':
-      return startStep(state, event.data);
-    case 'PlanStepCompleted': {
-      const { stepId, evidence, note } = event.data;
-      return changeStep(state, stepId, { status: 'done', evidence, note, code: null });
-    }
-    case 'PlanStepFailed': {
-      const { stepId, code, message } = event.data;
-      return changeStep(state, stepId, { status: 'failed', code, note: message });
-    }
-    case 'PlanStepReopened':
-      return changeStep(state, event.data.stepId, {
-        ...{ status: 'open', evidence: null, note: null, code: null, sessionId: null, turnId: null },
-      });
-    case 'PlanEditConflicted': {
-      const { digest, conflicts, at } = event.data;
-      return { ...state, conflicted: { digest, at }, conflicts };
-    }
-    case 'PlanFileRendered':
-      return { ...state, rendered: { digest: event.data.digest, document: documentOf(state) } };
-    case 'PlanRunStarted': {
-      const { runId, maxTurns, agentId } = event.data;
-      const run = { runId, maxTurns, agentId: agentId ?? '', turns: 0, isStopRequested: false, ended: null };
-      return { ...state, run };
-    }
-    case 'PlanRunStopRequested':
-      return changeRun(state, event.data.runId, (run) => ({ ...run, isStopRequested: true }));
-    case 'PlanRunEnded': {
-      const { runId, reason, message } = event.data;
-      return changeRun(state, runId, (run) => ({ ...run, ended: { reason, message } }));
-    }
-  }
+type Folds = {
+  [T in PlanEvent['type']]: (state: PlanFold, data: Extract<PlanEvent, { type: T }>['data']) => PlanFold;
 };
+
+const FOLDS: Folds = {
+  PlanCreated: create,
+  PlanStepAdded: (state, data) => addStep(state, data, data.after),
+  PlanStepRemoved: (state, data) => ({
+    ...state,
+    steps: state.steps.filter(({ stepId }) => stepId !== data.stepId),
+  }),
+  PlanStepReworded: (state, { stepId, text, body }) => changeStep(state, stepId, { text, body }),
+  PlanStepsReordered: (state, { order }) => reorder(state, order),
+  PlanHeadChanged: (state, { head, eol }) => ({ ...state, head, eol }),
+  PlanStepStarted: startStep,
+  PlanStepCompleted: (state, { stepId, evidence, note }) =>
+    changeStep(state, stepId, { status: 'done', evidence, note, code: null }),
+  PlanStepFailed: (state, { stepId, code, message }) =>
+    changeStep(state, stepId, { status: 'failed', code, note: message }),
+  PlanStepReopened: (state, { stepId }) =>
+    changeStep(state, stepId, {
+      ...{ status: 'open', evidence: null, note: null, code: null, sessionId: null, turnId: null },
+    }),
+  PlanEditConflicted: (state, { digest, conflicts, at }) => ({
+    ...state,
+    conflicted: { digest, at },
+    conflicts,
+  }),
+  PlanFileRendered: (state, { digest }) => ({ ...state, rendered: { digest, document: documentOf(state) } }),
+  PlanRunStarted: (state, { runId, maxTurns, agentId }) => {
+    const run = { runId, maxTurns, agentId: agentId ?? '', turns: 0, isStopRequested: false, ended: null };
+    return { ...state, run };
+  },
+  PlanRunStopRequested: (state, { runId }) =>
+    changeRun(state, runId, (run) => ({ ...run, isStopRequested: true })),
+  PlanRunEnded: (state, { runId, reason, message }) =>
+    changeRun(state, runId, (run) => ({ ...run, ended: { reason, message } })),
+};
+
+/** Folds the events of a plan. Never throws: recorded events are facts. */
+export const evolvePlan = (state: PlanFold, event: PlanEvent): PlanFold =>
+  (FOLDS[event.type] as (state: PlanFold, data: PlanEvent['data']) => PlanFold)(state, event.data);
 
 /** State of a plan as a whole. A plan without steps is invalid: neither done nor open. */
 export type PlanStatus = 'missing' | 'invalid' | 'open' | 'running' | 'failed' | 'done';

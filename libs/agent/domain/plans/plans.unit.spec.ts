@@ -176,26 +176,35 @@ const someChange: fc.Arbitrary<Change> = fc.record({
   text: someText,
 });
 
+interface Line {
+  box: string;
+  own: string;
+  readonly id: string;
+  body: string;
+}
+
+const EDITS: Record<Change['kind'], (lines: Line[], line: Line, place: number, text: string) => void> = {
+  add: (lines, _, place, text) => void lines.splice(place, 0, { box: ' ', own: text, id: '', body: '' }),
+  remove: (lines, line) => void lines.splice(lines.indexOf(line), 1),
+  reword: (_, line, __, text) => void (line.own = text),
+  tick: (_, line) => void (line.box = line.box === 'x' ? ' ' : 'x'),
+  notes: (_, line, __, text) => void (line.body = `  ${text}\n`),
+  repeat: (lines, line, place) => void lines.splice(place, 0, { ...line }),
+  move: (lines, line, place) => void lines.splice(place, 0, ...lines.splice(lines.indexOf(line), 1)),
+  head: () => undefined,
+};
+
 /** Applies a change to the text of a file, as an editor does. */
 const editFile = (file: string, { kind, at, to, text }: Change): string => {
   const { head, eol, steps } = parsePlan(file);
-  const lines = steps.map(({ stepId, text: own, body, isDone }) => {
-    const id = stepId === null ? '' : ` <!-- ${stepId} -->`;
-    return { box: isDone ? 'x' : ' ', own, id, body };
+  const lines = steps.map(({ stepId, text: own, body, isDone }): Line => {
+    return { box: isDone ? 'x' : ' ', own, id: stepId === null ? '' : ` <!-- ${stepId} -->`, body };
   });
   const line = lines[at % Math.max(1, lines.length)];
-  const place = to % (lines.length + 1);
-  if (kind === 'add') lines.splice(place, 0, { box: ' ', own: text, id: '', body: '' });
-  if (line && kind === 'remove') lines.splice(lines.indexOf(line), 1);
-  if (line && kind === 'reword') line.own = text;
-  if (line && kind === 'tick') line.box = line.box === 'x' ? ' ' : 'x';
-  if (line && kind === 'notes') line.body = `  ${text}\n`;
-  if (line && kind === 'repeat') lines.splice(place, 0, { ...line });
-  if (line && kind === 'move') lines.splice(place, 0, ...lines.splice(lines.indexOf(line), 1));
+  if (line) EDITS[kind](lines, line, to % (lines.length + 1), text);
   const top = kind === 'head' ? `${text}\n` : head;
-  const end = eol === 'crlf' ? '\r\n' : '\n';
   const body = lines.map(({ box, own, id, body: below }) => `* [${box}] ${own}${id}\n${below}`);
-  return (top + body.join('')).replaceAll('\n', end);
+  return (top + body.join('')).replaceAll('\n', eol === 'crlf' ? '\r\n' : '\n');
 };
 
 describe('1,000 random merges', () => {
