@@ -244,7 +244,12 @@ export const mergePlan = (state: PlanFold, edit: PlanEdit): MergedPlan => {
   merge.run(parsed);
   if (merge.size() > PLAN_LIMITS.steps) {
     const theirs = `${merge.size()} steps with this edit`;
-    const conflict = { kind: 'too_large', stepId: null, ours: `${state.steps.length} steps`, theirs } as const;
+    const conflict = {
+      kind: 'too_large',
+      stepId: null,
+      ours: `${state.steps.length} steps`,
+      theirs,
+    } as const;
     return { events: conflicted([conflict]), conflicts: [conflict], isInvalid: true };
   }
   return {

@@ -69,7 +69,13 @@ const isInOpenBlock = (at: Context, text: string, indent: number): boolean => {
     return false;
   }
   const { mark } = at.fence;
-  if (text.startsWith(mark) && text.slice(mark.length).replaceAll(mark[0] ?? '', '').trim() === '')
+  if (
+    text.startsWith(mark) &&
+    text
+      .slice(mark.length)
+      .replaceAll(mark[0] ?? '', '')
+      .trim() === ''
+  )
     at.fence = null;
   return true;
 };
@@ -178,7 +184,9 @@ const stepLines = ({ stepId, text, body, status }: PlanLine): string[] => {
 /** Returns the text of a plan's file. `parsePlan` returns the same plan for it. */
 export const renderPlan = ({ eol, head, steps }: PlanDocument): string => {
   const end = eol === 'crlf' ? '\r\n' : '\n';
-  return trimEnd([...splitLines(head), ...steps.flatMap(stepLines)]).map((line) => `${line}${end}`).join('');
+  return trimEnd([...splitLines(head), ...steps.flatMap(stepLines)])
+    .map((line) => `${line}${end}`)
+    .join('');
 };
 
 /** Returns a text in the form of a step's line: one line without an id of its own. */

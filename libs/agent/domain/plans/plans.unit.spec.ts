@@ -17,8 +17,7 @@ const fold = (state: PlanFold, events: readonly PlanEvent[]): PlanFold => events
 const decide = (state: PlanFold, command: Pick<PlanCommand, 'type' | 'data'>): PlanFold =>
   fold(state, planDecider.decide({ ...command, by, now } as PlanCommand, state));
 const render = (state: PlanFold): string => renderPlan(documentOf(state));
-const rendered = (state: PlanFold): PlanFold =>
-  decide(state, { type: 'RenderPlanFile', data: { digest } });
+const rendered = (state: PlanFold): PlanFold => decide(state, { type: 'RenderPlanFile', data: { digest } });
 const planOf = (file: string): PlanFold => {
   const data = { planId, treeId: 'tree', path: 'a.plan.md', file, kind: 'person' } as const;
   return rendered(decide(initialPlan(), { type: 'CreatePlan', data }));
@@ -81,8 +80,7 @@ describe('a plan', () => {
   it('is done when each step has evidence; a failed step is reopened by the next run', () => {
     const evidence = { kind: 'none', reason: 'nothing to check' } as const;
     let state = planOf('- [ ] a\n- [ ] b\n');
-    const run = (runId: string) =>
-      decide(state, { type: 'StartPlanRun', data: { runId, maxTurns: 9 } });
+    const run = (runId: string) => decide(state, { type: 'StartPlanRun', data: { runId, maxTurns: 9 } });
     state = run(planId);
     const start = { stepId: 's1', runId: planId, sessionId: null, turnId: null };
     state = decide(state, { type: 'StartPlanStep', data: start });
@@ -123,7 +121,11 @@ describe('an edit of a plan file', () => {
   it('is a conflict where a fact changed the same step, and an agent ticks without evidence', () => {
     const state = planOf(file);
     const later = fold(state, [
-      { type: 'PlanStepReworded', schemaVersion: 1, data: { planId, ...by, at: now, stepId: 's1', text: 'A', body: '' } },
+      {
+        type: 'PlanStepReworded',
+        schemaVersion: 1,
+        data: { planId, ...by, at: now, stepId: 's1', text: 'A', body: '' },
+      },
     ]);
     const edit = editOf(state, file.replace('] a', '] aa').replace('[ ] b', '[x] b'), 'agent');
     const { conflicts, events } = mergePlan(later, edit);
@@ -157,7 +159,16 @@ interface Change {
 }
 
 const someText = fc.oneof(
-  fc.constantFrom('a', 'write tests', '`- [ ] x`', '[x] odd', '<!-- s1 -->', 'x <!-- s2 -->', '- [ ] y', '# z'),
+  fc.constantFrom(
+    'a',
+    'write tests',
+    '`- [ ] x`',
+    '[x] odd',
+    '<!-- s1 -->',
+    'x <!-- s2 -->',
+    '- [ ] y',
+    '# z',
+  ),
   fc.string({ maxLength: 12 }).map((text) => text.replace(/[\r\n]/g, ' ')),
 );
 const someBody = fc.constantFrom(
