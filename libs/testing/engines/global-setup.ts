@@ -7,12 +7,22 @@ import { fileURLToPath } from 'node:url';
 interface SharedState {
   antiphonTestEngines?: { stop(): Promise<void> } | null;
 }
+interface ProjectConfig {
+  readonly displayName?: { readonly name: string };
+}
+
+/** The figures of nightly specs are those of durable commits. Other specs need no flush. */
+const isNightly = (project: ProjectConfig): boolean => project.displayName?.name === 'nightly';
 
 /** Starts the engines that the specs share, unless the `ANTIPHON_TEST_*` variables name some. */
-export default async function globalSetup(): Promise<void> {
+export default async function globalSetup(_config: unknown, project: ProjectConfig): Promise<void> {
   const compiled = fileURLToPath(new URL('../dist/engines/shared-engines.js', import.meta.url));
   const { startSharedEngines } = (await import(compiled)) as {
-    startSharedEngines(env: NodeJS.ProcessEnv): Promise<SharedState['antiphonTestEngines']>;
+    startSharedEngines(
+      env: NodeJS.ProcessEnv,
+      isDurable: boolean,
+    ): Promise<SharedState['antiphonTestEngines']>;
   };
-  (globalThis as SharedState).antiphonTestEngines = (await startSharedEngines(process.env)) ?? null;
+  (globalThis as SharedState).antiphonTestEngines =
+    (await startSharedEngines(process.env, isNightly(project))) ?? null;
 }

@@ -39,13 +39,17 @@ const setVariables = (env: NodeJS.ProcessEnv, engines: EngineSet): void => {
 
 /**
  * Starts the engines whose variables are not set, once for a whole test run, and sets the
- * variables.
+ * variables. Durable engines flush every commit, as those of a stack do.
  */
-export const startSharedEngines = async (env: NodeJS.ProcessEnv): Promise<EngineSet | null> => {
+export const startSharedEngines = async (
+  env: NodeJS.ProcessEnv,
+  isDurable: boolean,
+): Promise<EngineSet | null> => {
   const names = NAMES.filter((name) => !env[VARIABLES[name]]);
   if (names.length === 0) return null;
   const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);
-  const engines = await startEngineSet({ home: chooseHome(), names, env, logger: silentLogger, onProgress });
+  const options = { home: chooseHome(), names, env, logger: silentLogger, onProgress, isDurable };
+  const engines = await startEngineSet(options);
   setVariables(env, engines);
   return engines;
 };
