@@ -98,6 +98,21 @@ describe('a tree of agents with a budget of 10,000 tokens', () => {
     });
   });
 
+  it('fails a task at its own budget before the provider is called', async () => {
+    const calls = mock.calls.length;
+    const task = { prompt: 'summarise', agent: 'claude', budget: { tokens: 100 } };
+    const { json } = await call('POST', '/api/v1/tasks', task);
+    const ended = await waitForValue('the task to end', async () => {
+      const read = (await call('GET', `/api/v1/tasks/${String(json['id'])}`)).json;
+      return read['endedAt'] === null ? undefined : read;
+    });
+    expect(ended).toMatchObject({
+      ...{ state: 'failed', epoch: 1, strikes: ['token budget exceeded (task: 0/100)'] },
+      result: { code: 'BUDGET.EXCEEDED' },
+    });
+    expect(mock.calls).toHaveLength(calls);
+  });
+
   it('passes the audit after its end', async () => {
     expect(await call('DELETE', '/api/v1/agents/lead')).toMatchObject({ json: { state: 'terminated' } });
     const { code, stdout } = await runCli(stack, ['audit', '--json']);

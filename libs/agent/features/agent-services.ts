@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
@@ -18,6 +19,7 @@ import type { MessagesDeps } from './messages/messages.handler.js';
 import { InboxStore } from './messages/inbox-store.js';
 import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
 import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
+import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
 import { CircuitBreakers } from './providers/circuit-breaker.js';
 import type { CircuitBreakerDeps } from './providers/circuit-breaker.js';
 import { createCircuitStore } from './providers/circuit-breaker.store.js';
@@ -26,7 +28,7 @@ import type { FoldedEvent } from './sessions/session-fold.js';
 import { createPublishFrames } from './sessions/live-frames.js';
 import type { PublishFrames } from './sessions/live-frames.js';
 import { NativeTools } from './native-tools/run-native-tool.js';
-import { TurnEndWatcher } from './runs/turn-ends.js';
+import { TURN_END_SUBJECT, TurnEndWatcher } from './runs/turn-ends.js';
 import { SessionActor } from './sessions/session-actor.js';
 import type { ActorDeps } from './sessions/session-actor.js';
 import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
@@ -141,6 +143,17 @@ type ProcessHooks = Pick<AgentServices, 'takesTurns' | 'retries' | 'onApprovalCh
 const hasLostDrivers = (events: readonly FoldedEvent[]): boolean =>
   events.some(({ event }) => event.type === 'TurnFailed' && event.data.code === 'TURN.DRIVER_LOST');
 
+/** Tells the process that assigns tasks of the end of a turn. A lost notification costs a poll. */
+const announceTaskTurn = (
+  { isConnected, connection }: NatsLink,
+  sessionId: string,
+  sessionKey: string,
+  events: readonly FoldedEvent[],
+): void => {
+  if (taskOfSessionKey(sessionKey) === null || !events.some(({ event }) => isTurnEnd(event.type))) return;
+  if (isConnected() && !connection.isDraining()) connection.publish(TURN_END_SUBJECT, sessionId);
+};
+
 const createSharedServices = (
   options: AgentRuntimeOptions,
   hooks: ProcessHooks,
@@ -149,6 +162,7 @@ const createSharedServices = (
   const agentRows = new AgentRows(pool);
   const agents = new AgentDirectory({ config, store, nats, logger, readChanges: agentRows.readChanges });
   const { episodicWindow, contextTokens } = config.memory;
+  const taskOf = createTaskOf(store);
   const turnEnds = options.turnEnds ?? new TurnEndWatcher({ pool, nats, logger });
   const inboxes = new InboxStore(pool);
   const inboxSignals = new InboxSignals({ nats, logger, inboxes });
@@ -163,13 +177,14 @@ const createSharedServices = (
     agents,
     agentRows,
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
+    taskBudgets: createTaskBudgets(store, taskOf),
     trees,
     configuredAgents,
     store: announced,
     inboxes,
     inboxSignals,
     turnEnds,
-    nativeTools: new NativeTools({ store, agents, configuredAgents, clock, logger, turnEnds }),
+    nativeTools: new NativeTools({ store, agents, configuredAgents, clock, logger, turnEnds, taskOf }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),
@@ -187,6 +202,7 @@ const createSharedServices = (
         agentId,
         events.map(({ event }) => event),
       );
+      announceTaskTurn(nats, sessionId, state.started?.sessionKey ?? '', events);
       if (hasLostDrivers(events)) hooks.onDriversLost(workspace, agentId);
     },
     readVersions: createReadVersions(pool),

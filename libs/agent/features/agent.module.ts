@@ -29,7 +29,7 @@ import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
 import { ExternalClaims } from './tasks/external-claims.handler.js';
 import { Tasks } from './tasks/tasks.handler.js';
-import { TASK_SERVICES, TasksRuntime } from './tasks/tasks-runtime.js';
+import { TASK_SERVICES, TasksRuntime, turnsInAnyProcess } from './tasks/tasks-runtime.js';
 import { CredentialStore } from './credentials/credential-store.js';
 import { Credentials } from './credentials/credentials.handler.js';
 import { createMasterKeyReader } from './credentials/master-keys.js';
@@ -76,11 +76,12 @@ const createRunWorker = (
 
 const createTasks = (
   platform: AgentPlatform,
-  turns: AgentRuntime,
+  runtime: AgentRuntime,
   turnEnds: TurnEndWatcher,
 ): TasksRuntime => {
-  const { config, leases, pool, nats, logger, clock, ids, identity } = platform;
-  const { store, agents: directory, nativeTools } = turns.services;
+  const { config, leases, pool, nats, logger, clock, ids, identity, requests } = platform;
+  const { store, agents: directory, nativeTools } = runtime.services;
+  const turns = turnsInAnyProcess(requests, runtime);
   const shared = { config, store, leases, pool, nats, logger, clock, ids };
   const tasks = new TasksRuntime({ ...shared, owner: identity.id, directory, turns, turnEnds });
   const handler = new Tasks(tasks.services);

@@ -110,5 +110,9 @@ export const TaskEvent = z.discriminatedUnion('type', [
 export type TaskEvent = z.infer<typeof TaskEvent>;
 
 export const taskStream = (taskId: string): string => `task-${taskId}`;
+const TASK_KEY = /^[^:]*:task:([0-9a-f-]{36}):/i;
+/** Returns the id of the task that a session does, from its session key; null for any other. */
+export const taskOfSessionKey = (sessionKey: string): string | null =>
+  TASK_KEY.exec(sessionKey)?.[1]?.toLowerCase() ?? null;
 /** Returns the name of the lease of a claimed task. */
 export const taskLease = (taskId: string): string => `task/${taskId}`;

@@ -18,7 +18,9 @@ export const TaskSpec = z.strictObject({
   parentTask: z.uuid().optional(),
   deadline: z.iso.datetime().optional().describe('A task that has not ended then fails.'),
   retry: TaskRetry.partial().optional().describe('Default: 3 strikes, 1,000 ms backoff.'),
-  budget: AgentBudget.optional(),
+  budget: AgentBudget.optional().describe(
+    'What all attempts may spend in model calls, with the tasks and agents that they ask. A task that reaches it fails.',
+  ),
   worker: z
     .enum(['agent', 'external'])
     .default('agent')

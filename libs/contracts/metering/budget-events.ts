@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { event } from '../log/stored-event.js';
 
-export const SCOPE_KINDS = ['session', 'agent', 'day', 'month'] as const;
+export const SCOPE_KINDS = ['session', 'task', 'agent', 'day', 'month'] as const;
 export type ScopeKind = (typeof SCOPE_KINDS)[number];
 
 /** One budget that a reservation spends from. The UTC day or month is fixed at reservation. */
 export const BudgetScope = z.object({
   kind: z.enum(SCOPE_KINDS),
-  /** Row key: `session/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11`. */
+  /** Row key: `session/<id>`, `task/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11`. */
   key: z.string(),
   /** Limits at admission; null for none. */
   limitTokens: z.int().nonnegative().nullable(),

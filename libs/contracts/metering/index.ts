@@ -6,6 +6,14 @@ import { Price, SCOPE_KINDS } from './budget-events.js';
 
 export * from './budget-events.js';
 
+/** Budget of a task: what its attempts and the tasks below it may spend together. */
+export const TaskLimits = z.strictObject({
+  taskId: z.uuid(),
+  limitTokens: z.int().nonnegative().nullable(),
+  limitMicroUsd: z.int().nonnegative().nullable(),
+});
+export type TaskLimits = z.infer<typeof TaskLimits>;
+
 /** Reserves the bound of one model attempt. Idempotent by `reservationId`. */
 export const reserveBudget = defineRequest({
   subject: 'cmd.metering.budget.reserve',
@@ -21,6 +29,11 @@ export const reserveBudget = defineRequest({
      * that has one. Absent: only the agent.
      */
     agents: z.array(AgentId).max(32).optional(),
+    /**
+     * Tasks with a budget that the call is part of, innermost first. The call is also admitted by
+     * each. The limits are those of `TaskQueued`, and never change.
+     */
+    tasks: z.array(TaskLimits).max(32).optional(),
     sessionKey: z.string(),
     provider: z.string(),
     model: z.string(),
@@ -65,7 +78,7 @@ export const reserveBudget = defineRequest({
       reason: z.enum(['over_limit', 'frozen', 'unknown_price']).optional(),
       /** Part of `used` that calls in flight reserve. */
       reserved: z.number().nonnegative().optional(),
-      /** Time at which the scope resets, UTC; null for a session and an agent. */
+      /** Time at which the scope resets, UTC; null for a session, a task and an agent. */
       resetsAt: z.iso.datetime().nullable().optional(),
     }),
   ]),
@@ -117,7 +130,7 @@ export const unfreezeBudget = defineRequest({
   subject: 'cmd.metering.budget.unfreeze',
   request: z.strictObject({
     workspace: WorkspaceId,
-    /** `session/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11` */
+    /** `session/<id>`, `task/<id>`, `agent/<agentId>`, `day/2026-11-21`, `month/2026-11` */
     scopeKey: z.string().min(1).max(200),
     by: z.string().min(1).max(200),
     reason: z.string().min(1).max(500),

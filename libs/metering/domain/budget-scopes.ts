@@ -1,4 +1,4 @@
-import type { BudgetScope, ScopeKind } from '@antiphon/contracts/metering';
+import type { BudgetScope, ScopeKind, TaskLimits } from '@antiphon/contracts/metering';
 
 /** The limits of `[budgets]`: tokens and integer micro-USD, null for none. */
 export interface BudgetLimits {
@@ -44,16 +44,21 @@ export const agentScope = (agentId: string, limits: AgentLimits): BudgetScope =>
   ...limits,
 });
 
+/** Returns the scopes of the tasks that a call is part of, innermost first. */
+export const taskScopes = (tasks: readonly TaskLimits[]): BudgetScope[] =>
+  tasks.map(({ taskId, ...limits }) => ({ kind: 'task', key: `task/${taskId.toLowerCase()}`, ...limits }));
+
 /**
- * Returns every scope of a call, narrowest first. `agents` has those of the agent and its ancestors
- * that have a limit, the root last: the limits of a tree are nested. The time of the reservation
- * fixes the periods: a call that ends after midnight belongs to the day of its admission.
+ * Returns every scope of a call, narrowest first. `owners` has those of its tasks, then those of
+ * its agent and the ancestors, the root last. Only owners with a limit have one. The time of the
+ * reservation fixes the periods: a call that ends after midnight belongs to the day of its
+ * admission.
  */
 export const scopesAt = (
   limits: BudgetLimits,
   sessionId: string,
   now: string,
-  agents: readonly BudgetScope[] = [],
+  owners: readonly BudgetScope[] = [],
 ): BudgetScope[] => [
   {
     kind: 'session',
@@ -61,7 +66,7 @@ export const scopesAt = (
     limitTokens: limits.session,
     limitMicroUsd: limits.sessionMicroUsd,
   },
-  ...agents,
+  ...owners,
   ...periodScopesAt(limits, now),
 ];
 
@@ -72,9 +77,9 @@ const daysIn = (year: number, month: number): number =>
 const midnight = (year: number, month: number, day: number): string =>
   `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}T00:00:00.000Z`;
 
-/** Returns the time when a scope resets (ISO 8601, UTC), or null for a session and an agent. */
+/** Returns the time when a period ends (ISO 8601, UTC); null for scopes that do not reset. */
 export const resetsAt = (kind: ScopeKind, key: string): string | null => {
-  if (kind === 'session' || kind === 'agent') return null;
+  if (kind !== 'day' && kind !== 'month') return null;
   const [year = 0, month = 1, day = 1] = key
     .slice(key.indexOf('/') + 1)
     .split('-')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { agentScope, resetsAt, scopesAt } from '@antiphon/metering-domain';
+import { agentScope, resetsAt, scopesAt, taskScopes } from '@antiphon/metering-domain';
 
 const limits = {
   session: 10,
@@ -39,6 +39,17 @@ describe('agentScope', () => {
       'month month/2026-11',
     ]);
     expect(resetsAt('agent', 'agent/child')).toBeNull();
+  });
+});
+
+describe('taskScopes', () => {
+  it('stand in the order of the request, and never reset', () => {
+    const tasks = ['B', 'a'].map((taskId) => ({ taskId, limitTokens: 5, limitMicroUsd: null }));
+    expect(taskScopes(tasks)).toEqual([
+      { kind: 'task', key: 'task/b', limitTokens: 5, limitMicroUsd: null },
+      { kind: 'task', key: 'task/a', limitTokens: 5, limitMicroUsd: null },
+    ]);
+    expect(resetsAt('task', 'task/a')).toBeNull();
   });
 });
 

@@ -17,6 +17,7 @@ export {
   periodScopesAt,
   resetsAt,
   scopesAt,
+  taskScopes,
   sessionScopeKey,
 } from './budget-scopes.js';
 export type { AgentLimits, BudgetLimits } from './budget-scopes.js';

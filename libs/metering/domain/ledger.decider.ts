@@ -23,8 +23,8 @@ export type LedgerCommand =
   | {
       readonly type: 'Reserve';
       readonly request: ReserveBudgetRequest;
-      /** Scopes of the agent and its ancestors that have a limit. */
-      readonly agentScopes?: readonly BudgetScope[];
+      /** Scopes of its tasks, and of the agent and its ancestors, that have a limit. */
+      readonly ownerScopes?: readonly BudgetScope[];
     }
   | { readonly type: 'Settle'; readonly reservationId: string; readonly outcome: CallOutcome }
   | { readonly type: 'Expire'; readonly reservationId: string }
@@ -121,14 +121,14 @@ const reservedBy = (
 
 const decideReserve = (
   ledger: Ledger,
-  { request, agentScopes }: Extract<LedgerCommand, { type: 'Reserve' }>,
+  { request, ownerScopes }: Extract<LedgerCommand, { type: 'Reserve' }>,
   rules: LedgerRules,
 ): Decided => {
   const known = ledger.reservation(request.reservationId);
   if (known.status !== 'none') return nothing(repeatGrant(request, known));
   if (request.inputBound > MAX_CALL_TOKENS || request.maxOutputTokens > MAX_CALL_TOKENS)
     throw invalid('METERING.BOUND_TOO_LARGE', `one call cannot use more than ${MAX_CALL_TOKENS} tokens`);
-  const scopes = scopesAt(rules.limits, request.sessionId, rules.now, agentScopes);
+  const scopes = scopesAt(rules.limits, request.sessionId, rules.now, ownerScopes);
   const price = rules.priceOf(request.provider, request.model);
   const standings = scopes.map((scope) => ({ scope, balance: ledger.balance(scope.key) }));
   const admission = decideAdmission(request, standings, price);

@@ -63,6 +63,8 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   },
   agent: {
     requests: {
+      // The process that assigns tasks lets any process run their turns.
+      agent: ['turn.submit', 'turn.cancel'],
       sandbox: [HEALTH, 'tool.list', 'tool.call', 'call.find'],
       metering: [
         'budget.reserve',

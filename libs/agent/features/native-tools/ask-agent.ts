@@ -36,6 +36,7 @@ export interface AskAgentDeps {
 export interface NativeCall {
   readonly workspace: string;
   readonly sessionId: string;
+  readonly sessionKey: string;
   readonly agentId: string;
   readonly turn: OpenTurn;
   readonly callId: string;

@@ -6,6 +6,7 @@ import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
 import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { TaskOf } from '../tasks/task-budgets.js';
 import { Stopped, retryTransient } from '../turns/step-context.js';
 import type { StepContext } from '../turns/step-context.js';
 import { AskAgent, actorOf } from './ask-agent.js';
@@ -26,6 +27,7 @@ export interface NativeRequests extends AgentTurns {
 }
 
 export interface NativeToolsDeps extends AskAgentDeps {
+  readonly taskOf: TaskOf;
   readonly agents: Pick<AgentDirectory, 'load'>;
   readonly logger: Logger;
 }
@@ -81,7 +83,8 @@ export class NativeTools {
     });
     if (!open || !started) throw new Stopped('lost');
     const native: NativeCall = {
-      ...{ workspace: actor.workspace, sessionId: actor.sessionId, agentId: started.agentId },
+      ...{ workspace: actor.workspace, sessionId: actor.sessionId, sessionKey: started.sessionKey },
+      agentId: started.agentId,
       ...{ turn: open, callId, signal, timeoutMs: call.timeoutMs },
     };
     try {
@@ -153,10 +156,14 @@ export class NativeTools {
   private async delegateTask(call: NativeCall, input: Inputs['delegate_task']): Promise<string> {
     const { createTask: create } = this.connected();
     if (!create) throw unavailable('delegate_task');
+    const { chain } = call.turn;
+    // The task counts towards the budget of the one that its delegator does.
+    const parentTask = await this.deps.taskOf(call.workspace, { chain, sessionKey: call.sessionKey });
     const { task } = await create({
       workspace: call.workspace,
       spec: {
         ...input,
+        ...(parentTask === null ? {} : { parentTask }),
         priority: input.priority ?? 5,
         capabilities: input.capabilities ?? [],
         worker: 'agent',

@@ -43,6 +43,7 @@ export const NATIVE_INPUT = {
     agent: AgentId.optional().describe('Agent that does it. Default: any idle one with the capabilities.'),
     capabilities: Names.optional(),
     priority: z.int().min(0).max(9).optional().describe('0 is the most urgent.'),
+    budget: AgentBudget.optional().describe('What the task may spend; it fails at its limit.'),
   }),
 } as const satisfies Record<NativeToolName, z.ZodType>;
 

@@ -8,6 +8,9 @@ import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 
+/** Subject that tells the agent processes which session has just ended a turn of a task. */
+export const TURN_END_SUBJECT = 'hint.agent.turn-end';
+
 export interface TurnRef {
   readonly workspace: string;
   readonly sessionId: string;
@@ -84,15 +87,19 @@ export interface TurnEndWatcherDeps {
  */
 export class TurnEndWatcher {
   private readonly waiters = new Set<Waiter>();
-  private readonly unsubscribe: () => void;
+  private readonly unsubscribe: readonly (() => void)[];
   private timer: NodeJS.Timeout | undefined;
   private dueAt = Infinity;
   private polledAt = -Infinity;
 
   constructor(private readonly deps: TurnEndWatcherDeps) {
-    this.unsubscribe = onLogNotification(deps.nats, () =>
+    const ended = deps.nats.connection.subscribe(TURN_END_SUBJECT, {
+      callback: (_error, message) => this.notify(message.string()),
+    });
+    const stop = onLogNotification(deps.nats, () =>
       this.pollWithin(Math.max(0, this.polledAt + MIN_POLL_INTERVAL_MS - performance.now())),
     );
+    this.unsubscribe = [stop, () => ended.unsubscribe()];
   }
 
   /**
@@ -124,7 +131,7 @@ export class TurnEndWatcher {
 
   close(): void {
     clearTimeout(this.timer);
-    this.unsubscribe();
+    for (const stop of this.unsubscribe) stop();
   }
 
   /** Schedules a poll within `ms`, unless an earlier one is due. */

@@ -95,6 +95,31 @@ describe('a process that assigns tasks and dies', () => {
   });
 });
 
+describe('the turns of tasks', () => {
+  it('run in every process, and each once', async () => {
+    start();
+    await leader();
+    start();
+    start();
+    const held: string[] = [];
+    let most: number[] = [];
+    world.agents.model.reply = async (request) => {
+      held.push(asked(request));
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      const working = processes.map(({ runtime }) => runtime.working());
+      most = working.map((count, index) => Math.max(count, most[index] ?? 0));
+      return says(asked(request));
+    };
+    const [sender] = processes;
+    const sent = Array.from({ length: 40 }, (_, index) => world.send(sender!, { prompt: `spread/${index}` }));
+    for (const id of await Promise.all(sent))
+      expect((await world.ended(sender!, id)).state).toBe('completed');
+    expect(new Set(held).size).toBe(40);
+    expect(held).toHaveLength(40);
+    for (const count of most) expect(count).toBeGreaterThan(0);
+  });
+});
+
 describe('workspaces that share the agents', () => {
   it('get the same share of the slots', async () => {
     const process = world.process(AGENTS, { times: { maxRunning: 4 } });

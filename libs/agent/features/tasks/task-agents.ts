@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { AgentDirectory, DirectoryAgent } from '../agents/agent-directory.js';
 
 /** An agent as the delegation sees it. */
 export interface TaskAgent {
@@ -28,56 +28,73 @@ const LIST_MS = 500;
 /** Maximum number of workspaces whose lists are kept. */
 const MAX_LISTS = 1_000;
 
-// The first event of each agent; '.' is the character after '-'.
-const SPAWNED_SQL = `select data ->> 'agentId' as agent_id from events
-  where workspace = $1 and stream_id >= 'agent-' and stream_id < 'agent.' and stream_version = 1
-    and type = 'AgentSpawned'`;
+const LIVING_SQL = `select agent_id, status, coalesce(record #> '{definition,capabilities}', '[]') as capabilities
+  from agent_agents where workspace = $1 and status <> 'terminated'`;
 
-interface KnownIds {
-  readonly readAt: number;
-  readonly ids: readonly string[];
+/** A living agent of the projection `agent-agents`. */
+interface AgentRow {
+  readonly agent_id: string;
+  readonly status: string;
+  readonly capabilities: readonly string[];
 }
+
+interface KnownRows {
+  readonly readAt: number;
+  readonly rows: readonly AgentRow[];
+}
+
+const isAlive = (agent: DirectoryAgent | null): agent is DirectoryAgent =>
+  agent !== null && agent.status !== 'terminated';
+
+const toTaskAgent = (
+  agentId: string,
+  { capabilities, status }: Pick<AgentRow, 'capabilities' | 'status'>,
+): TaskAgent => ({ agentId, capabilities, takesWork: WORKING.has(status) });
 
 export interface TaskAgentsDeps {
   readonly config: AntiphonConfig;
   readonly pool: pg.Pool;
-  readonly directory: Pick<AgentDirectory, 'load'>;
+  readonly directory: Pick<AgentDirectory, 'find' | 'load'>;
 }
 
-/** The configured and the spawned agents. Their state comes from the directory. */
+/**
+ * The configured and the spawned agents. The rows list them; the directory has the newer state of
+ * those that this process has in use.
+ */
 export class KnownAgents implements TaskAgents {
-  private readonly lists = new Map<string, KnownIds>();
+  private readonly lists = new Map<string, KnownRows>();
 
   constructor(private readonly deps: TaskAgentsDeps) {}
 
   async list(workspace: string): Promise<readonly TaskAgent[]> {
     const { config, directory } = this.deps;
     const configured = workspaceConfig(config, workspace).agents.map(({ id }) => id);
-    const ids = [...new Set([...configured, ...(await this.spawnedIds(workspace))])];
-    const agents = await Promise.all(ids.map((id) => directory.load(workspace, id)));
-    return agents.flatMap((agent) =>
-      agent && agent.status !== 'terminated'
-        ? [{ agentId: agent.id, capabilities: agent.capabilities, takesWork: WORKING.has(agent.status) }]
-        : [],
-    );
+    const known = new Map<string, TaskAgent>();
+    for (const row of await this.livingRows(workspace)) {
+      const agent = directory.find(workspace, row.agent_id);
+      if (agent === undefined) known.set(row.agent_id, toTaskAgent(row.agent_id, row));
+      else if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent));
+    }
+    // The facts of a configured agent may not be recorded, or its configuration may be newer.
+    for (const agent of await Promise.all(configured.map((id) => directory.load(workspace, id))))
+      if (isAlive(agent)) known.set(agent.id, toTaskAgent(agent.id, agent));
+    return [...known.values()];
   }
 
   async isLiving(workspace: string, agentId: string): Promise<boolean> {
-    const agent = await this.deps.directory.load(workspace, agentId);
-    return agent !== null && agent.status !== 'terminated';
+    return isAlive(await this.deps.directory.load(workspace, agentId));
   }
 
-  private async spawnedIds(workspace: string): Promise<readonly string[]> {
+  private async livingRows(workspace: string): Promise<readonly AgentRow[]> {
     const known = this.lists.get(workspace);
-    if (known && performance.now() - known.readAt < LIST_MS) return known.ids;
+    if (known && performance.now() - known.readAt < LIST_MS) return known.rows;
     const readAt = performance.now();
     try {
-      const query = { name: 'agent_spawned_ids', text: SPAWNED_SQL, values: [workspace] };
-      const { rows } = await inWorkspace(this.deps.pool, workspace).query<{ agent_id: string }>(query);
-      const ids = rows.map(({ agent_id: id }) => id);
+      const query = { name: 'agent_living', text: LIVING_SQL, values: [workspace] };
+      const { rows } = await inWorkspace(this.deps.pool, workspace).query<AgentRow>(query);
       if (this.lists.size >= MAX_LISTS) this.lists.clear();
-      this.lists.set(workspace, { readAt, ids });
-      return ids;
+      this.lists.set(workspace, { readAt, rows });
+      return rows;
     } catch (error) {
       throw translateDatabaseError(error);
     }

@@ -26,6 +26,13 @@ const LOST_CODES: ReadonlySet<string> = new Set(['TURN.DRIVER_LOST', 'TURN.DEPEN
 export const turnOf = ({ workspace, state: { sessionId, turnId } }: OpenTask): TurnRef | null =>
   sessionId === null || turnId === null ? null : { workspace, sessionId, turnId };
 
+/** Code of turns that a budget refused (docs/errors.md). */
+const BUDGET_EXCEEDED = 'BUDGET.EXCEEDED';
+
+/** Another attempt finds the budget of the task as empty as this one did. */
+const hasSpentAll = ({ state }: OpenTask, outcome: TurnOutcome): boolean =>
+  outcome.kind === 'failed' && outcome.code === BUDGET_EXCEEDED && Boolean(state.queued?.budget);
+
 const claimOf = ({ state: { epoch, worker } }: OpenTask): { epoch: number; worker: string } => ({
   epoch,
   worker: worker ?? '',
@@ -100,11 +107,12 @@ export class AgentTaskRunner {
     const { tasks, open } = this.deps;
     const { workspace, taskId } = task;
     const known: TaskKnown = task;
+    const canRetry = isRetryable && !hasSpentAll(task, outcome);
     const lostBy = await this.lossOf(task, outcome);
     const pinned = task.state.queued?.agentId ?? null;
     let committed: { readonly state: TaskFold; readonly version: number };
     if (lostBy === null)
-      committed = await tasks.finish(workspace, taskId, claimOf(task), toAttempt(outcome, isRetryable), {
+      committed = await tasks.finish(workspace, taskId, claimOf(task), toAttempt(outcome, canRetry), {
         known,
         fence,
       });

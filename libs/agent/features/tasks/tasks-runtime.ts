@@ -1,6 +1,9 @@
+import { cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import { runProjection } from '@antiphon/event-store';
 import type { RunningProjection } from '@antiphon/event-store';
-import { onLogNotification } from '@antiphon/messaging';
+import { isAppError } from '@antiphon/kernel';
+import { onLogNotification, requestWithRetry } from '@antiphon/messaging';
+import type { RequestClient } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { TurnCommands } from '../runs/run-streams.js';
 import type { TurnEndWatcher } from '../runs/turn-ends.js';
@@ -41,6 +44,36 @@ export interface TasksRuntimeOptions extends TaskPlatform {
   readonly times?: Partial<DelegationTimes>;
   readonly maxOpenTasks?: number;
 }
+
+/** Errors after which a request has reached no process. */
+const NOT_SENT: ReadonlySet<string> = new Set(['MESSAGING.FORBIDDEN', 'MESSAGING.NO_RESPONDERS']);
+
+/**
+ * Returns commands for turns that any agent process carries out. This process does so itself if no
+ * other one can be reached. A turn is accepted once: its idempotency key is the claim of its task.
+ */
+export const turnsInAnyProcess = (requests: RequestClient, own: TurnCommands): TurnCommands => {
+  const withFallback = async <T>(sent: Promise<T>, here: () => Promise<T>): Promise<T> => {
+    try {
+      return await sent;
+    } catch (error) {
+      if (!isAppError(error) || !NOT_SENT.has(error.code)) throw error;
+      return here();
+    }
+  };
+  return {
+    submitTurn: (request) =>
+      withFallback(
+        requestWithRetry((options) => requests.request(submitTurn, request, options)),
+        () => own.submitTurn(request),
+      ),
+    cancelTurn: (request) =>
+      withFallback(
+        requestWithRetry((options) => requests.request(cancelTurn, request, options)),
+        () => own.cancelTurn(request),
+      ),
+  };
+};
 
 /** Tasks in one agent process: their streams, the rows of lists, and the delegation. */
 export class TasksRuntime {

@@ -1,12 +1,15 @@
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import { TaskEvent } from '@antiphon/contracts/agent';
+import { TaskEvent, cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import type { TaskItem, TaskSpec } from '@antiphon/contracts/agent';
 import { acrossWorkspaces } from '@antiphon/database';
+import { isAppError } from '@antiphon/kernel';
+import { createRequestClient } from '@antiphon/messaging';
+import type { NatsLink } from '@antiphon/messaging';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { TurnEndWatcher } from '../runs/turn-ends.js';
 import { ExternalClaims } from '../tasks/external-claims.handler.js';
 import { Tasks } from '../tasks/tasks.handler.js';
-import { TasksRuntime } from '../tasks/tasks-runtime.js';
+import { TasksRuntime, turnsInAnyProcess } from '../tasks/tasks-runtime.js';
 import type { TasksRuntimeOptions } from '../tasks/tasks-runtime.js';
 import { WORKSPACE, createAgentWorld, testConfig, until } from './agent-world.js';
 import type { AgentWorld, TestProcess, WorldDatabase } from './agent-world.js';
@@ -38,6 +41,34 @@ export const configWith = (agents: Readonly<Record<string, readonly string[]>>):
   };
 };
 
+/**
+ * Lets a process do its share of the requests for turns, as all agent processes do. Returns the end
+ * of it.
+ */
+const serveTurns = ({ connection }: NatsLink, { runtime }: TestProcess): (() => void) => {
+  const serve = (subject: string, handle: (body: unknown) => Promise<unknown>) =>
+    connection.subscribe(subject, {
+      queue: 'agent',
+      callback: (_error, message) => {
+        handle(message.json()).then(
+          (result) => message.respond(JSON.stringify({ ok: true, result })),
+          (error: unknown) => {
+            if (!isAppError(error)) throw error;
+            const { kind, code, message: text } = error;
+            message.respond(JSON.stringify({ ok: false, error: { kind, code, message: text } }));
+          },
+        );
+      },
+    });
+  const served = [
+    serve(submitTurn.subject, (body) => runtime.submitTurn(submitTurn.request.parse(body))),
+    serve(cancelTurn.subject, (body) => runtime.cancelTurn(cancelTurn.request.parse(body))),
+  ];
+  return () => {
+    for (const subscription of served) subscription.unsubscribe();
+  };
+};
+
 /** An agent world whose processes have tasks. */
 export class TasksWorld {
   private readonly alive = new Set<TasksProcess>();
@@ -53,6 +84,7 @@ export class TasksWorld {
     const life = createLife();
     const turnEnds = new TurnEndWatcher({ pool: killable(life, pool), nats, logger: silentLogger });
     const process = this.agents.process({ config, turnEnds });
+    const stopServing = serveTurns(nats, process);
     const tasksRuntime = new TasksRuntime({
       config,
       store: killable(life, process.runtime.services.store),
@@ -60,7 +92,8 @@ export class TasksWorld {
       pool: killable(life, pool),
       nats,
       ...{ logger: silentLogger, clock: systemClock, ids: uuidIds },
-      ...{ owner: process.owner, turns: process.runtime, turnEnds },
+      ...{ owner: process.owner, turnEnds },
+      turns: turnsInAnyProcess(killable(life, createRequestClient(nats)), process.runtime),
       directory: process.runtime.services.agents,
       ...options,
     });
@@ -72,6 +105,7 @@ export class TasksWorld {
       claims: new ExternalClaims(tasksRuntime.services),
       kill: () => {
         this.alive.delete(running);
+        stopServing();
         life.kill();
         process.kill();
         tasksRuntime.halt();
@@ -80,6 +114,7 @@ export class TasksWorld {
       stop: async () => {
         this.alive.delete(running);
         await tasksRuntime.stop();
+        stopServing();
         await process.runtime.stop();
         turnEnds.close();
       },

@@ -1,7 +1,7 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import { reserveBudget, settleBudget } from '@antiphon/contracts/metering';
-import type { CallOutcome, Price, ReserveBudgetReply } from '@antiphon/contracts/metering';
-import type { ModelPort, ModelPrompt } from '@antiphon/agent-domain';
+import type { CallOutcome, Price, ReserveBudgetReply, TaskLimits } from '@antiphon/contracts/metering';
+import type { ModelPort, ModelPrompt, SessionState } from '@antiphon/agent-domain';
 import { isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
@@ -17,6 +17,8 @@ export interface ReserveDeps {
   readonly logger: Logger;
   /** Returns an agent and its ancestors, the root last. Default: the agent alone. */
   readonly agentChain?: (workspace: string, agentId: string) => readonly string[];
+  /** Returns the budgets of the tasks that the open turn is part of. Default: none. */
+  readonly taskBudgets?: (workspace: string, state: SessionState) => Promise<TaskLimits[]>;
   readonly times: {
     /** Hard deadline of one model attempt, ms. */
     readonly attemptMs: number;
@@ -61,7 +63,7 @@ const stopIfFenced = async <T>(reply: Promise<T>): Promise<T> => {
  * process. Metering refuses a request whose epoch is over; `Stopped` is thrown then.
  */
 export const reserveForCall = async (
-  { models, requests, clock, times, logger, agentChain }: ReserveDeps,
+  { models, requests, clock, times, logger, agentChain, taskBudgets }: ReserveDeps,
   { workspace, state, call, signal, epoch: currentEpoch }: CallToPrepare,
   prompt: ModelPrompt,
 ): Promise<Reservation> => {
@@ -71,7 +73,7 @@ export const reserveForCall = async (
   const { started } = state;
   const agentId = started?.agentId ?? '';
   const epoch = currentEpoch();
-  const toReserve = () => ({
+  const toReserve = (tasks: TaskLimits[]) => ({
     workspace,
     reservationId: call.reservationId,
     sessionId: started?.sessionId ?? '',
@@ -79,6 +81,7 @@ export const reserveForCall = async (
     attempt: call.attempt,
     agentId,
     agents: [...(agentChain?.(workspace, agentId) ?? [agentId])],
+    ...(tasks.length === 0 ? {} : { tasks }),
     sessionKey: started?.sessionKey ?? '',
     provider,
     model,
@@ -89,7 +92,10 @@ export const reserveForCall = async (
     expiresAt: new Date(clock.now() + times.attemptMs + GRACE_MS).toISOString(),
     lifetimeMs: times.attemptMs + GRACE_MS,
   });
-  const reserve = () => requestWithRetry((options) => requests.request(reserveBudget, toReserve(), options));
+  const reserve = async () => {
+    const tasks = (await taskBudgets?.(workspace, state)) ?? [];
+    return requestWithRetry((options) => requests.request(reserveBudget, toReserve(tasks), options));
+  };
   const reply = await stopIfFenced(retryTransient(reserve, signal, logger));
   if (isRefused(reply)) return { granted: false, message: reply.message };
   return { granted: true, inputBound, maxOutputTokens: reply.maxOutputTokens, price: reply.price };

@@ -233,7 +233,7 @@ describe('tree-budgets-are-nested', () => {
   ): InStream<AgentFact> => [
     `budget-${uuid(5)}`,
     fact<BudgetEvent>('BudgetReserved', {
-      ...{ agentId: 'a', agents, reservedAt },
+      ...{ agentId: 'a', agents, reservedAt, sessionKey: 'a:ws:x:y' },
       scopes: Object.entries(scopes).map(([id, limitTokens]) => ({
         ...{ kind: 'agent', key: `agent/${id}`, limitTokens, limitMicroUsd: null },
       })),
@@ -245,6 +245,54 @@ describe('tree-budgets-are-nested', () => {
     limit('a', 50),
     agentIn('a', spawned('a', 'root')),
   ];
+
+  const queued = (n: number, budget: number | null, parent: number | null = null): InStream<AgentFact> => [
+    `task-${uuid(n)}`,
+    fact<TaskEvent>('TaskQueued', {
+      ...{ taskId: uuid(n), parentTaskId: parent === null ? null : uuid(parent) },
+      budget: budget === null ? null : { tokens: budget, microUsd: null },
+    }),
+  ];
+  /** A call in the session of a task, by the limits of these tasks. */
+  const taskCall = (n: number, scopes: Record<number, number>): InStream<AgentFact> => [
+    `budget-${uuid(5)}`,
+    fact<BudgetEvent>('BudgetReserved', {
+      ...{ agentId: 'x', agents: ['x'], reservedAt: LATER, sessionKey: `x:task:${uuid(n)}:1` },
+      scopes: Object.entries(scopes).map(([id, limitTokens]) => ({
+        ...{ kind: 'task', key: `task/${uuid(Number(id))}`, limitTokens, limitMicroUsd: null },
+      })),
+    }) as AgentFact,
+  ];
+  const tasks: Facts = [queued(1, 100), queued(2, null, 1), queued(3, 40, 2)];
+
+  it('finds nothing where a call names the budgets of its task and of those above', () => {
+    const facts: Facts = [
+      ...tasks,
+      taskCall(1, { 1: 100 }),
+      taskCall(2, { 1: 100 }),
+      taskCall(3, { 3: 40, 1: 100 }),
+    ];
+    expect(find(treeBudgetsAreNested, facts)).toEqual([]);
+    expect(findInHalves(treeBudgetsAreNested, facts)).toEqual([]);
+  });
+
+  it.each<[string, Facts, string]>([
+    [
+      'a task’s call without its budget',
+      [...tasks, taskCall(1, {})],
+      `violation 4 a call of x was admitted without the budget of task/${uuid(1)}`,
+    ],
+    [
+      'a task’s call without the budget of a task above it',
+      [...tasks, taskCall(3, { 3: 40 })],
+      `violation 4 a call of x was admitted without the budget of task/${uuid(1)}`,
+    ],
+    [
+      'a call by another limit than the budget',
+      [...tasks, taskCall(1, { 1: 101 })],
+      `violation 4 a call of x was admitted with 101 tokens, null micro-USD of task/${uuid(1)}, not its budget`,
+    ],
+  ])('reports %s', (_, facts, finding) => expect(find(treeBudgetsAreNested, facts)).toContain(finding));
 
   it('finds nothing where a call names the limits of its agent and of every ancestor', () => {
     const facts: Facts = [

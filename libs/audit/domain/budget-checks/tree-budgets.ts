@@ -19,10 +19,25 @@ interface Agent {
   readonly position: number;
 }
 
+/** A task with a budget or with a task above it. */
+interface Task {
+  readonly budget: Amounts | null;
+  readonly parentTaskId: string | null;
+}
+
 interface SavedTrees {
   readonly limits: readonly (readonly [name: string, limit: Limit])[];
   readonly agents: readonly (readonly [name: string, agent: Agent])[];
+  readonly tasks?: readonly (readonly [name: string, task: Task])[];
 }
+
+type QueuedTask = Extract<AgentFact, { type: 'TaskQueued' }>['data'];
+
+/** Maximum number of tasks above a task whose budgets apply. */
+const MAX_TASKS = 32;
+const TASK_KEY = /^[^:]*:task:([0-9a-f-]{36}):/i;
+/** Returns the task that a session does. The audit judges by its own rule (ADR 44). */
+const taskOf = (sessionKey: string): string | null => TASK_KEY.exec(sessionKey)?.[1]?.toLowerCase() ?? null;
 
 const NONE: Amounts = { tokens: null, microUsd: null };
 
@@ -34,17 +49,21 @@ const isLimited = ({ tokens, microUsd }: Amounts): boolean => tokens !== null ||
 class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
   private readonly limits: Map<string, Limit>;
   private readonly agents: Map<string, Agent>;
+  private readonly tasks: Map<string, Task>;
   private checked = 0;
 
   constructor(past: SavedTrees | undefined) {
     const saved = structuredClone(past);
     this.limits = new Map(saved?.limits);
     this.agents = new Map(saved?.agents);
+    this.tasks = new Map(saved?.tasks);
   }
 
   see({ place: at, content }: Parsed<AgentFact>): Finding[] {
     if (content.type === 'BudgetLimitSet') return this.setLimit(content.data, at);
-    if (content.type === 'BudgetReserved') return this.checkScopes(content.data, at);
+    if (content.type === 'BudgetReserved')
+      return [...this.checkScopes(content.data, at), ...this.checkTasks(content.data, at)];
+    if (content.type === 'TaskQueued') return this.addTask(content.data, at);
     if (content.type !== 'AgentSpawned') return [];
     const { agentId, parentId } = content.data;
     this.agents.set(nameOf(at, agentId), { parentId, position: at.position });
@@ -60,7 +79,7 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
   }
 
   save(): SavedTrees {
-    return { limits: [...this.limits], agents: [...this.agents] };
+    return { limits: [...this.limits], agents: [...this.agents], tasks: [...this.tasks] };
   }
 
   private setLimit(data: BudgetLimitSet['data'], at: EventPlace): Finding[] {
@@ -98,6 +117,40 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
     return [...tree, ...foreign, ...chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at))];
   }
 
+  private addTask({ taskId, budget, parentTaskId }: QueuedTask, at: EventPlace): Finding[] {
+    if (budget || parentTaskId !== null) this.tasks.set(nameOf(at, taskId), { budget, parentTaskId });
+    return [];
+  }
+
+  /** Returns the tasks with a budget, from one up to the first task. */
+  private budgetsAbove(taskId: string | null, at: EventPlace): string[] {
+    const seen: string[] = [];
+    for (let id = taskId; id !== null && !seen.includes(id) && seen.length < MAX_TASKS;) {
+      seen.push(id);
+      id = this.tasks.get(nameOf(at, id))?.parentTaskId ?? null;
+    }
+    return seen.filter((id) => this.tasks.get(nameOf(at, id))?.budget);
+  }
+
+  /** Checks the budgets of the tasks that a call names, and that a task's own call names them. */
+  private checkTasks({ agentId, scopes, sessionKey }: Reserved, at: EventPlace): Finding[] {
+    const named = scopes.filter(({ kind }) => kind === 'task');
+    const due = this.budgetsAbove(taskOf(sessionKey), at);
+    const missing = due
+      .filter((id) => !named.some(({ key }) => key === `task/${id}`))
+      .map((id) => violation(at, `a call of ${agentId} was admitted without the budget of task/${id}`));
+    const wrong = named.flatMap((scope) => {
+      const budget = this.tasks.get(nameOf(at, scope.key.slice('task/'.length)))?.budget;
+      this.checked++;
+      if (budget && isSame(scope, budget)) return [];
+      const given = `${scope.limitTokens} tokens, ${scope.limitMicroUsd} micro-USD`;
+      return [
+        violation(at, `a call of ${agentId} was admitted with ${given} of ${scope.key}, not its budget`),
+      ];
+    });
+    return [...missing, ...wrong];
+  }
+
   private checkScope(
     key: string,
     scopes: readonly BudgetScope[],
@@ -121,13 +174,14 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
 }
 
 /**
- * Checks that each call was admitted by the limits in force of its agent and of every ancestor.
+ * Checks that each call was admitted by the limits in force of its agent and of every ancestor, and
+ * by the budgets of its tasks.
  * `admissions-stay-within-limits` checks the amounts against these limits.
  */
 export const treeBudgetsAreNested: AgentsCheck = {
   name: 'tree-budgets-are-nested',
   about:
-    'every model call is admitted by the limit in force of its agent and of each ancestor that has one, and by no other agent’s',
+    'every model call is admitted by the limit in force of its agent and of each ancestor that has one, by no other agent’s, and by the budget of its task',
   counts: 'limits of admissions',
   start: (past) => new TreeBudgetRun(past as SavedTrees | undefined),
 };

@@ -165,6 +165,31 @@ describe('the budget of a tree of agents', () => {
   });
 });
 
+describe('the budget of a task', () => {
+  it('admits no more calls than fit, over two processes, and names its scope', async () => {
+    const processes = [metering.start(), metering.start()] as const;
+    const limits = { taskId: randomUUID(), limitTokens: 3 * BOUND, limitMicroUsd: null };
+    const outer = { taskId: randomUUID(), limitTokens: 10 * BOUND, limitMicroUsd: null };
+    const requests = Array.from({ length: 64 }, (_, i) =>
+      metering.request({
+        attempt: i + 1,
+        sessionId: randomUUID(),
+        tasks: i < 32 ? [limits, outer] : [outer],
+      }),
+    );
+    const replies = await Promise.all(requests.map((one, i) => processes[i % 2 === 0 ? 0 : 1].reserve(one)));
+    const granted = (from: number, to: number) => replies.slice(from, to).filter((reply) => reply.granted);
+    expect(granted(0, 32).length).toBeLessThanOrEqual(3);
+    expect(granted(0, 64)).toHaveLength(10);
+    const refused = replies.filter((reply) => !reply.granted);
+    for (const { scope, scopeKey = '' } of refused) {
+      expect(scope).toBe('task');
+      expect([`task/${limits.taskId}`, `task/${outer.taskId}`]).toContain(scopeKey);
+    }
+    expect(refused[0]?.message).toMatch(/^token budget exceeded \(task: \d+\/\d+\)$/);
+  });
+});
+
 describe('a limit', () => {
   it('is one fact for a repeated request, and a second fact for a change', async () => {
     const { setLimit } = metering.start();

@@ -39,7 +39,7 @@ export interface BatchRules {
 export const scopesOf = ({ workspace, command }: LedgerWork, { limitsOf, now }: BatchRules): ScopeName[] => {
   if (command.type === 'Unfreeze') return [{ workspace, key: command.scopeKey }];
   if (command.type !== 'Reserve') return [];
-  return scopesAt(limitsOf(workspace), command.request.sessionId, now, command.agentScopes).map(
+  return scopesAt(limitsOf(workspace), command.request.sessionId, now, command.ownerScopes).map(
     ({ key }) => ({
       workspace,
       key,

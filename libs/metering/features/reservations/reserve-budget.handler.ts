@@ -3,6 +3,7 @@ import { reserveBudget } from '@antiphon/contracts/metering';
 import type { ReserveBudgetReply, ReserveBudgetRequest } from '@antiphon/contracts/metering';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { taskScopes } from '@antiphon/metering-domain';
 import { defineCounter } from '@antiphon/observability';
 import { CLOCK } from '@antiphon/service-host';
 import type { AgentLimitBook } from '../budgets/agent-limits.js';
@@ -46,11 +47,11 @@ export class ReserveBudget {
   @HandleRequest(reserveBudget)
   async handle(received: ReserveBudgetRequest): Promise<ReserveBudgetReply> {
     const request = normalize(received, this.clock);
-    const { workspace, agents = [request.agentId] } = request;
+    const { workspace, agents = [request.agentId], tasks = [] } = request;
     const checkedScopes = new Set<string>();
     for (;;) {
-      const agentScopes = await this.agentLimits.scopesOf(workspace, agents);
-      const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, agentScopes });
+      const ownerScopes = [...taskScopes(tasks), ...(await this.agentLimits.scopesOf(workspace, agents))];
+      const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, ownerScopes });
       if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
       const { scopeKey } = reply;
       // Each scope is checked once: reservations that remain open belong to running calls.
