@@ -50,6 +50,10 @@ const COMMANDS = {
     console.log(wasRunning ? 'stopped' : `nothing is running in ${homeFolder()}`);
     return 0;
   },
+  'run setup': async (_args, progress) => {
+    await prepareAll(progress);
+    return 0;
+  },
   test: async (args, progress) => {
     await prepareAll(progress);
     return runTests(args, runBundled);

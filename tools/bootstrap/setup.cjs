@@ -1,0 +1,2 @@
+// `npm run setup`
+require('./entry.cjs')('run setup');
