@@ -26,8 +26,6 @@ export interface EngineSetOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly logger: Logger;
   readonly onProgress: (line: string) => void;
-  /** False makes PostgreSQL acknowledge commits before they are on the disk. */
-  readonly isDurable: boolean;
 }
 
 /** Engines without services, for tests: any free ports, and a NATS without passwords. */
@@ -49,15 +47,14 @@ const PROCESSES: Readonly<
   temporal: temporalProcess,
 };
 
-const openHome = async ({ home, logger, onProgress, isDurable }: EngineSetOptions) => {
+const openHome = async ({ home, logger, onProgress }: EngineSetOptions) => {
   const paths = prepareHome(home);
   const lock = await acquireLock(paths.lockFile);
   await endOrphans(home, onProgress);
   const ports = createPorts({ paths, note: onProgress });
   const credentials = ensureCredentials(paths);
   const { adopt } = lock;
-  const settings = { usualPorts: false, isDurable };
-  const context = { paths, credentials, ports, logger, adopt, note: onProgress, ...settings };
+  const context = { paths, credentials, ports, logger, usualPorts: false, adopt, note: onProgress };
   const children = createChildrenRecord(paths, lock.isHeld);
   const hooks = { logger, children, changed: () => undefined, note: onProgress };
   return { lock, context, hooks };

@@ -11,7 +11,7 @@ interface ProjectConfig {
   readonly displayName?: { readonly name: string };
 }
 
-/** The figures of nightly specs are those of durable commits. Other specs need no flush. */
+/** The figures of nightly specs are those of commits to a disk. */
 const isNightly = (project: ProjectConfig): boolean => project.displayName?.name === 'nightly';
 
 /** Starts the engines that the specs share, unless the `ANTIPHON_TEST_*` variables name some. */

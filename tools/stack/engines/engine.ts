@@ -22,8 +22,6 @@ export interface EngineContext {
   readonly note: (line: string) => void;
   /** True for a restore, which fills a new database where the old one is lost. */
   readonly duringRestore?: boolean;
-  /** False skips the flush of commits to the disk: only a crash of the machine loses them. */
-  readonly isDurable?: boolean;
 }
 
 /** How an engine of this home is run. */

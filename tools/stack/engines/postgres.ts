@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '@antiphon/bootstrap/files';
 import { identify, terminate } from '@antiphon/bootstrap/processes';
+import type { HomeLayout } from '@antiphon/bootstrap/project';
 import type { ResolvedEngine } from '@antiphon/bootstrap/types';
 import type { ServiceName } from '@antiphon/contracts/messaging';
 import { withRole } from '@antiphon/database';
@@ -20,11 +21,8 @@ import { databaseUser, runnableCopy } from './unprivileged-user.js';
 const USUAL_PORT = 15432;
 const PROTOCOL_PORT = 5432;
 
-/**
- * Differences to PostgreSQL's defaults. Every commit is flushed before it is acknowledged, except
- * in the engines of a test run. These still write it to the system, so that a kill loses nothing.
- */
-const settings = (port: number, isDurable: boolean): Record<string, string> => ({
+/** Differences to PostgreSQL's defaults. Every commit is flushed before it is acknowledged. */
+const settings = (port: number): Record<string, string> => ({
   port: String(port),
   listen_addresses: '127.0.0.1',
   // A socket's path is limited to 107 bytes, and a home's path may be longer.
@@ -32,8 +30,8 @@ const settings = (port: number, isDurable: boolean): Record<string, string> => (
   max_connections: '300',
   shared_buffers: '128MB',
   password_encryption: 'scram-sha-256',
-  fsync: isDurable ? 'on' : 'off',
-  full_page_writes: isDurable ? 'on' : 'off',
+  fsync: 'on',
+  full_page_writes: 'on',
   synchronous_commit: 'on',
   // The stack runs many short statements: compiling one costs more than it saves.
   jit: 'off',
@@ -89,12 +87,8 @@ const checkConnection = async (connectionString: string, timeoutMs: number): Pro
   }
 };
 
-const launchOf = (bin: string, dataDir: string, port: number, context: EngineContext): Incarnation => {
-  const { home, logs } = context.paths;
-  const args = Object.entries(settings(port, context.isDurable !== false)).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
+const launchOf = (bin: string, dataDir: string, port: number, { home, logs }: HomeLayout): Incarnation => {
+  const args = Object.entries(settings(port)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return {
     launch: {
       command: join(bin, 'postgres'),
@@ -125,7 +119,7 @@ export const postgresProcess = (
       endServer: clearStalePid,
     });
     await clearStalePid(dataDir);
-    return launchOf(bin, dataDir, await port.ensure(), context);
+    return launchOf(bin, dataDir, await port.ensure(), paths);
   };
   return {
     version,
