@@ -24,6 +24,7 @@ jest.setTimeout(180_000);
 const canaryOf = (key: string): string => key.slice('sk-'.length);
 const CANARY = canaryOf(CANARY_KEY);
 const STORED_KEY = 'sk-canary-stored-5f0e1d2c3b4a-71c9';
+const URL_KEY = 'sk-canary-query-8e1f2a3b4c5d-60fa';
 const SERVICES = ['gateway', 'agent', 'memory', 'metering', 'sandbox'] as const;
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-canaries-'));
 
@@ -38,6 +39,20 @@ let echoed = CANARY_KEY;
 /** Splits a text into pieces of `size` characters. */
 const inPieces = (text: string, size: number): string[] =>
   Array.from({ length: Math.ceil(text.length / size) }, (_, n) => text.slice(n * size, (n + 1) * size));
+
+/** A provider that takes its key in the query of its address. */
+const queryConfig = (url: string): string => `
+[[providers]]
+name = "by-query"
+kind = "openai-compatible"
+base_url = "${url}/v1?key=${URL_KEY}"
+
+[[agents]]
+id = "query"
+provider = "by-query"
+model = "m"
+tools = ["echo"]
+`;
 
 const turn = async (agent: string, content: string): Promise<string> => {
   const params = { channel: 'test', account: 'e2e', peer: content, agent, content };
@@ -59,7 +74,7 @@ beforeAll(async () => {
     return { text: inPieces(text, user === 'pieces' ? 3 : 1_000), thought: inPieces(text, 5) };
   });
   stack = await startStack({
-    config: twoVendorConfig(mock.url),
+    config: `${twoVendorConfig(mock.url)}${queryConfig(mock.url)}`,
     env: {
       E2E_PROVIDER_KEY: CANARY_KEY,
       ANTIPHON_LOG_LEVEL: 'debug',
@@ -170,6 +185,24 @@ describe('the key of a provider that echoes it', () => {
   });
 });
 
+describe('the key in the address of a provider that echoes it', () => {
+  const canary = canaryOf(URL_KEY);
+
+  it('is sent with each call, and reaches no client', async () => {
+    [echoed, retried] = [URL_KEY, 0];
+    const frames: string[] = [];
+    for (const content of CONTENTS) frames.push(await turn('query', content));
+    expect(mock.calls.at(-1)?.seen.path).toBe(`/v1/chat/completions?key=${URL_KEY}`);
+    expect(frames.join('\n')).not.toContain(canary);
+    expect(frames.join('\n')).toContain('[redacted]');
+    expect((await runCli(stack, ['status', '--json'])).stdout).not.toContain(canary);
+  });
+
+  it('is in no event and in no row of the database', () => expectNoRow(canary));
+
+  it('is in no log line and no span', () => expectNoLine(canary));
+});
+
 describe('the stored key of a provider that echoes it', () => {
   const canary = canaryOf(STORED_KEY);
 
@@ -200,5 +233,22 @@ describe('the stored key of a provider that echoes it', () => {
         if (name !== 'agent' && name !== 'gateway') expect([name, found.memory]).toEqual([name, false]);
       }
     expect(findIn('agent', canary)[0]?.memory).toBe(true);
+  });
+});
+
+describe('the debug logs of this run', () => {
+  it('have no error that the services did not expect, and no stack of a crash', () => {
+    const lines = filesOf(stack.stackJson().logs).flatMap((name) => readFileSync(name, 'utf8').split('\n'));
+    expect(lines.filter((line) => line.includes('"level":"debug"')).length).toBeGreaterThan(100);
+    // The receiver of telemetry is this process, which scans memory without reading its sockets.
+    const expected = /telemetry not exported|the database system is starting up/;
+    const unexpected = lines
+      .filter((line) => !expected.test(line))
+      .filter((line) =>
+        /"level":"(?:error|fatal)"|INTERNAL\.UNEXPECTED|"kind":"bug"|uncaught|unhandled|PANIC:|\bFATAL:/i.test(
+          line,
+        ),
+      );
+    expect(unexpected).toEqual([]);
   });
 });

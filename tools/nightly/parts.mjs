@@ -51,6 +51,10 @@ const SPECS = {
     ...{ shows: 'wrong clocks lose and repeat nothing', minutes: 15 },
     quick: { ANTIPHON_CLOCKS_MS: '10000' },
   },
+  'credential-nonces': {
+    ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
+    quick: { ANTIPHON_SEALED_SECRETS: '100000' },
+  },
   'dropped-clients': {
     ...{ shows: 'dropped clients receive every frame once', minutes: 15 },
     quick: { ANTIPHON_DROPS: '120' },

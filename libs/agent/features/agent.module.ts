@@ -32,7 +32,7 @@ import { Tasks } from './tasks/tasks.handler.js';
 import { TASK_SERVICES, TasksRuntime, turnsInAnyProcess } from './tasks/tasks-runtime.js';
 import { CredentialStore } from './credentials/credential-store.js';
 import { Credentials } from './credentials/credentials.handler.js';
-import { createMasterKeyReader } from './credentials/master-keys.js';
+import { createMasterKeyReader, describeMasterKey } from './credentials/master-keys.js';
 import { createModels } from './providers/index.js';
 import type { Models } from './providers/index.js';
 import { providersInUse } from './providers/provider-settings.js';
@@ -107,6 +107,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     const { health, config, env } = this.platform;
     health.addFact('providers', () => providersInUse(config, env));
+    health.addFact('credentials', () => describeMasterKey(createMasterKeyReader(env)));
     health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
     health.addFact('workingSessions', () => this.runtime.working());
     health.addFact('assignsTasks', () => this.tasks.delegation.isLeader());

@@ -78,7 +78,7 @@ export class CredentialStore {
 
   /**
    * Returns the decrypted key, or null if none is stored. Throws `CREDENTIAL.UNREADABLE`,
-   * `CREDENTIAL.MASTER_KEY_UNKNOWN`, `CREDENTIAL.MASTER_KEY_INVALID`.
+   * `CREDENTIAL.MASTER_KEY_UNKNOWN`, `CREDENTIAL.MASTER_KEY_INVALID`, `CREDENTIAL.NO_MASTER_KEY`.
    */
   async read(workspace: string, provider: string): Promise<string | null> {
     const row = await this.#row(workspace, provider);

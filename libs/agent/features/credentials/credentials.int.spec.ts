@@ -10,7 +10,7 @@ import { startHttpProvider, type HttpProvider } from '@antiphon/testing/provider
 import type { Pool } from 'pg';
 import { createModels } from '../providers/index.js';
 import { CredentialStore } from './credential-store.js';
-import { createMasterKeyReader } from './master-keys.js';
+import { createMasterKeyReader, describeMasterKey } from './master-keys.js';
 
 const SECRET = 'sk-canary-stored-7d0e5a1c9b3f4e62';
 const newKey = (): string => randomBytes(32).toString('base64url');
@@ -19,7 +19,7 @@ let database: TestDatabase;
 let owner: Pool;
 let pool: Pool;
 let prisma: OperationalClient;
-let env: { ANTIPHON_MASTER_KEY: string };
+let env: { ANTIPHON_MASTER_KEY: string; ANTIPHON_MASTER_KEY_FILE?: string };
 let store: CredentialStore;
 const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
 
@@ -170,6 +170,77 @@ describe('a new master key', () => {
       'select provider, ciphertext from provider_credentials order by provider',
     );
     expect(after.rows).toEqual(before.rows);
+  });
+
+  it('is introduced under reads and writes, of which none fails', async () => {
+    const names = Array.from({ length: 80 }, (_, n) => `p${n}`);
+    await Promise.all(names.map((provider) => store.set('acme', provider, `${SECRET}-0`, 'token')));
+    const [former, next] = [env.ANTIPHON_MASTER_KEY, newKey()];
+    env.ANTIPHON_MASTER_KEY = `${next}\n${former}`;
+
+    const written = new Map(names.map((provider) => [provider, 0]));
+    const failures: unknown[] = [];
+    let operations = 0;
+    let isRotated = false;
+    const operate = async (): Promise<void> => {
+      const provider = names[operations++ % names.length] as string;
+      const version = (written.get(provider) ?? 0) + 1;
+      try {
+        if (operations % 2 === 0) {
+          await createStore().set('acme', provider, `${SECRET}-${version}`, 'token');
+          written.set(provider, version);
+        } else {
+          const secret = await createStore().read('acme', provider);
+          if (!secret?.startsWith(SECRET)) failures.push(secret);
+        }
+      } catch (error) {
+        failures.push(error);
+      }
+    };
+    const load = (async () => {
+      while (!isRotated) await Promise.all(Array.from({ length: 4 }, operate));
+    })();
+    let left = Infinity;
+    for (let round = 0; left > 0; round++) {
+      if (round === 1) expect(await codeOf(createStore(killedAfter(10)).rewrap())).toMatch(/^INTERNAL/);
+      left = (await createStore().rewrap()).remaining;
+    }
+    isRotated = true;
+    await load;
+    expect(failures).toEqual([]);
+    expect(operations).toBeGreaterThan(80);
+    env.ANTIPHON_MASTER_KEY = next;
+    for (const provider of names)
+      expect(await createStore().read('acme', provider)).toBe(`${SECRET}-${written.get(provider)}`);
+  });
+});
+
+describe('an agent service without its master key', () => {
+  it('refuses what needs it as unavailable, uses it once it is there, and stores no plain text', async () => {
+    await store.set('acme', 'anthropic', SECRET, 'token');
+    const former = env.ANTIPHON_MASTER_KEY;
+    env.ANTIPHON_MASTER_KEY = '';
+    for (const file of [undefined, '/no/such/file']) {
+      env.ANTIPHON_MASTER_KEY_FILE = file as string;
+      const problem = describeMasterKey(createMasterKeyReader(env));
+      expect(problem).toEqual({ problem: 'CREDENTIAL.NO_MASTER_KEY' });
+      // 503 at the gateway: a file that is mounted later is read without a restart.
+      await expect(store.set('acme', 'openai', SECRET, 'token')).rejects.toMatchObject({
+        kind: 'transient',
+        code: 'CREDENTIAL.NO_MASTER_KEY',
+      });
+      await expect(createStore().read('acme', 'anthropic')).rejects.toMatchObject({
+        code: expect.stringMatching(/^CREDENTIAL\.(NO_MASTER_KEY|MASTER_KEY_UNKNOWN)$/),
+      });
+      // Other requests are served.
+      expect(await createStore().list('acme')).toHaveLength(1);
+      expect(await createStore().read('globex', 'anthropic')).toBeNull();
+    }
+    const { rows } = await owner.query(`select c::text as text from provider_credentials c`);
+    expect(JSON.stringify(rows)).not.toContain(SECRET);
+    env.ANTIPHON_MASTER_KEY = former;
+    expect(describeMasterKey(createMasterKeyReader(env))).toMatchObject({ masterKeyId: expect.any(String) });
+    expect(await createStore().read('acme', 'anthropic')).toBe(SECRET);
   });
 });
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { invalid, rejected } from '@antiphon/kernel';
+import { invalid, isAppError, transient } from '@antiphon/kernel';
 import type { Environment } from '@antiphon/service-host';
 import { MASTER_KEY_BYTES, masterKeyIdOf, type MasterKey } from './credential-cipher.js';
 
@@ -29,13 +29,14 @@ const readFile = (path: string): string => {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw invalid('CREDENTIAL.MASTER_KEY_INVALID', `the master key cannot be read from ${path}`, { cause });
+    throw transient('CREDENTIAL.NO_MASTER_KEY', `the master key cannot be read from ${path}`, { cause });
   }
 };
 
 /**
  * Creates the reader of `ANTIPHON_MASTER_KEY`, or else of the file that `ANTIPHON_MASTER_KEY_FILE`
- * names. Reading throws `CREDENTIAL.MASTER_KEY_INVALID`.
+ * names. Reading throws `CREDENTIAL.MASTER_KEY_INVALID`, or `CREDENTIAL.NO_MASTER_KEY` if the file
+ * cannot be read.
  */
 export const createMasterKeyReader =
   (env: Environment): ReadMasterKeys =>
@@ -49,8 +50,17 @@ export const createMasterKeyReader =
 /** Returns the newest master key. Throws `CREDENTIAL.NO_MASTER_KEY`. */
 export const newestOf = ([newest]: readonly MasterKey[]): MasterKey => {
   if (newest !== undefined) return newest;
-  throw rejected(
+  throw transient(
     'CREDENTIAL.NO_MASTER_KEY',
     'credentials cannot be stored: the agent service has no master key (ANTIPHON_MASTER_KEY_FILE)',
   );
+};
+
+/** Returns what a health report says of the master key: its id, or why credentials are unusable. */
+export const describeMasterKey = (read: ReadMasterKeys): { masterKeyId: string } | { problem: string } => {
+  try {
+    return { masterKeyId: newestOf(read()).id };
+  } catch (error) {
+    return { problem: isAppError(error) ? error.code : 'CREDENTIAL.NO_MASTER_KEY' };
+  }
 };

@@ -9,6 +9,7 @@ import type {
   ToolMessage,
 } from '@antiphon/agent-domain';
 import { AnthropicReader } from './anthropic-response.js';
+import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder } from './transport/answer-builder.js';
 import { parseJson } from './transport/error-text.js';
 import { streamedFailure } from './transport/failures.js';
@@ -104,7 +105,7 @@ const eventReader = (reader: AnthropicReader, { redact }: CallEnvironment): Even
  */
 export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => {
   const { transport, baseUrl } = deps;
-  const url = new URL(`${baseUrl}/v1/messages`);
+  const url = endpointOf(baseUrl, '/v1/messages');
   const headers = headersFor(baseUrl, deps.apiKey);
   const complete = (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const reader = new AnthropicReader(new AnswerBuilder(sink));

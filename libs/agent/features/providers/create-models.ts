@@ -5,7 +5,14 @@ import { invalid } from '@antiphon/kernel';
 import { readKeyForCall, type ReadStoredKey } from '../credentials/provider-secrets.js';
 import { createAnthropicAdapter } from './anthropic.adapter.js';
 import { createOpenAiAdapter } from './openai.adapter.js';
-import { baseUrlOf, keyOf, needsKey, type Environment, type ProviderKey } from './provider-settings.js';
+import {
+  baseUrlOf,
+  keyOf,
+  needsKey,
+  secretsInUrl,
+  type Environment,
+  type ProviderKey,
+} from './provider-settings.js';
 import { completeRedacted, needlesOf } from './redact-output.js';
 import { loadScenarios } from './scripted/scenario.js';
 import { createScriptedAdapter } from './scripted/scripted.adapter.js';
@@ -117,7 +124,7 @@ const createProvider = (provider: ProviderConfig, deps: AdapterDeps): Provider =
 
 /** Returns every key that a call may carry, so that all of them are redacted from messages. */
 const secretsOf = (config: AntiphonConfig, env: Environment): string[] =>
-  config.providers.flatMap((provider) => keyOf(provider, env).value ?? []);
+  config.providers.flatMap((provider) => [keyOf(provider, env).value ?? [], secretsInUrl(provider)].flat());
 
 /**
  * Creates the agent's access to all configured providers. Throws an AppError (`invalid`) for a kind

@@ -10,6 +10,7 @@ import type {
 import type { ProviderKind } from '@antiphon/config';
 import type OpenAI from 'openai';
 import { OpenAiReader } from './openai-response.js';
+import { endpointOf } from './provider-settings.js';
 import { AnswerBuilder, fieldsOf } from './transport/answer-builder.js';
 import { streamedFailure } from './transport/failures.js';
 import type { HttpTransport } from './transport/http-transport.js';
@@ -113,7 +114,7 @@ const refusesUsageOption = (error: unknown): error is ModelFailure =>
  */
 export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
   const { transport, apiKey } = deps;
-  const url = new URL(`${deps.baseUrl}/chat/completions`);
+  const url = endpointOf(deps.baseUrl, '/chat/completions');
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   let asksForUsage = true;
   const complete = async (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {

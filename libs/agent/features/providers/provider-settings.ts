@@ -34,7 +34,7 @@ export const keyOf = ({ kind, apiKeyEnv }: ProviderConfig, env: Environment): Pr
 export const needsKey = ({ kind, apiKeyEnv }: ProviderConfig): boolean =>
   apiKeyEnv !== null || KEY_VARIABLES[kind] !== undefined;
 
-const withoutVersion = (url: string): string => url.replace(/\/v1$/, '');
+const withoutVersion = (url: string): string => url.replace(/\/+$/, '').replace(/\/v1(?=\?|$)/, '');
 
 /**
  * Returns the base of a provider's paths, without a slash at the end. The `/v1` of Anthropic's
@@ -51,6 +51,20 @@ export const baseUrlOf = ({ name, kind, baseUrl }: ProviderConfig): string => {
   const plain = given.replace(/\/+$/, '');
   if (kind === 'anthropic') return withoutVersion(plain);
   return kind === 'ollama' && url.pathname === '/' ? `${plain}/v1` : plain;
+};
+
+/** Returns the address of a path below a base address. A query of the base, such as a key, remains. */
+export const endpointOf = (baseUrl: string, path: string): URL => {
+  const url = new URL(baseUrl);
+  url.pathname = url.pathname.replace(/\/+$/, '') + path;
+  return url;
+};
+
+/** Returns what may be a secret within a provider's address: its password and values of its query. */
+export const secretsInUrl = ({ baseUrl }: ProviderConfig): string[] => {
+  const url = URL.parse(baseUrl ?? '');
+  if (url === null) return [];
+  return [decodeURIComponent(url.password), ...url.searchParams.values()].filter((text) => text !== '');
 };
 
 /** Returns an address without what may hold a key: user, password, query and fragment. */
