@@ -17,7 +17,6 @@ describe(`${COUNT.toLocaleString('en')} sealed secrets`, () => {
       nonces.add(text.slice(1, 13));
       wrapped.add(text.slice(29));
     }
-    console.log(`${nonces.size} nonces and ${wrapped.size} wrapped data keys of ${COUNT} differ`);
     expect([nonces.size, wrapped.size]).toEqual([COUNT, COUNT]);
   });
 });
