@@ -4,7 +4,7 @@ import { ROLES, type Permission, type Principal, type Role } from '@antiphon/con
 import { connectClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
-import { startStackWith, twoVendorConfig, waitForAccepted, waitForValue } from './stack-under-test.js';
+import { startQuickStack, twoVendorConfig, waitForAccepted, waitForValue } from './stack-under-test.js';
 
 /** Text that only the workspace `acme` has: in its messages, workflows and keys. */
 export const CANARY = `canary-${randomUUID()}`;
@@ -134,7 +134,7 @@ export const createAccessWorld = async (): Promise<AccessWorld> => {
       ? { tools: [{ id: 'call_1', name: 'echo', input: { text: user } }] }
       : { text: [user] },
   );
-  const stack = await startStackWith(approvalsOf(twoVendorConfig(mock.url, `token = "${TOKEN}"`)));
+  const stack = await startQuickStack(approvalsOf(twoVendorConfig(mock.url, `token = "${TOKEN}"`)));
   const request = requester(stack);
   const holders = await createHolders(request);
   const holder = (label: string): Holder => holders.find((one) => one.label === label) as Holder;

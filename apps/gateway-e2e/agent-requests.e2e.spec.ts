@@ -5,7 +5,7 @@ import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
 import { connectClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { startStackWith, twoVendorConfig, waitForValue } from './stack-under-test.js';
+import { startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
@@ -77,7 +77,7 @@ const keyOfAgent = async (agentId: string): Promise<string> => {
 
 beforeAll(async () => {
   mock = await startMockModel(({ user }) => ({ text: [`Done: ${user}`] }));
-  stack = await startStackWith(twoVendorConfig(mock.url, `token = "${TOKEN}"`) + PRIVATE_AGENT);
+  stack = await startQuickStack(twoVendorConfig(mock.url, `token = "${TOKEN}"`) + PRIVATE_AGENT);
   [acme, globex] = await Promise.all([createWorkspace('acme'), createWorkspace('globex')]);
 });
 afterAll(async () => {

@@ -11,7 +11,7 @@ import {
 import type { TestStack } from '@antiphon/testing/stack';
 import {
   readEvents,
-  startStackWith,
+  startQuickStack,
   twoVendorConfig,
   waitForValue,
   type LoggedEvent,
@@ -101,7 +101,7 @@ beforeAll(async () => {
     response.end(JSON.stringify({ type: 'error', error: { type: 'api_error', message: 'out of order' } }));
   });
   const vendors = twoVendorConfig(mock.url, `token = "${TOKEN}"`);
-  stack = await startStackWith(vendors + fallbackConfig(failing.url) + roleConfig + bindings);
+  stack = await startQuickStack(vendors + fallbackConfig(failing.url) + roleConfig + bindings);
   client = await connectClient(stack.wsUrl);
   client.sendRaw(JSON.stringify({ method: 'connect', params: { token: TOKEN } }));
   await client.waitFor('session.ack', ({ type }) => type === 'session.ack');

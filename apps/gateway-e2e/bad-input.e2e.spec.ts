@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { WebSocket } from 'ws';
-import { runCli, waitForValue, readEvents, startStackWith } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startQuickStack } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -50,7 +50,7 @@ let client: SocketClient;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'antiphon-bad-'));
   writeFileSync(join(folder, 'liar.wasm'), '#!/bin/sh\necho x');
-  open = await startStackWith(config(folder));
+  open = await startQuickStack(config(folder));
   client = await connectClient(open.wsUrl);
 });
 afterAll(async () => {
@@ -254,7 +254,7 @@ describe('the command line', () => {
 describe('with a token', () => {
   let closed: TestStack;
   beforeAll(async () => {
-    closed = await startStackWith(config(folder, `token = "${TOKEN}"`));
+    closed = await startQuickStack(config(folder, `token = "${TOKEN}"`));
   });
   afterAll(() => closed?.stop());
 

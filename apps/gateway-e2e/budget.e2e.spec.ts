@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
-import { runCli, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
+import { runCli, readEvents, startQuickStack, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -12,7 +12,7 @@ let client: SocketClient;
 
 beforeAll(async () => {
   mock = await startMockModel(() => ({ text: ['ok'], usage: { inputTokens: 4_000, outputTokens: 900 } }));
-  stack = await startStackWith(`${twoVendorConfig(mock.url)}\n[budgets]\nsession = 10000\n`);
+  stack = await startQuickStack(`${twoVendorConfig(mock.url)}\n[budgets]\nsession = 10000\n`);
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
-import { readEvents, startStackWith, waitForValue } from './stack-under-test.js';
+import { readEvents, startQuickStack, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -35,7 +35,7 @@ const states = (client: SocketClient): unknown[] =>
   received(client).filter(({ type, actor }) => type === 'agent_broadcast_state' && actor === 'runtime');
 
 beforeAll(async () => {
-  stack = await startStackWith(CONFIG, { gateway: 2 });
+  stack = await startQuickStack(CONFIG, { gateway: 2 });
 });
 afterAll(async () => {
   await Promise.all(clients.map((client) => client.close()));

@@ -8,7 +8,7 @@ import {
   CANARY_KEY,
   readEvents,
   runCli,
-  startStackWith,
+  startQuickStack,
   waitForRoot,
   twoVendorConfig,
   waitForAccepted,
@@ -41,7 +41,7 @@ const toPeer = (peer: string, content: string, agent = 'claude') => ({
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startStackWith(twoVendorConfig(mock.url));
+  stack = await startQuickStack(twoVendorConfig(mock.url));
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {

@@ -58,8 +58,18 @@ model = "gpt-4o"
 tools = ["calculator", "echo"]
 `;
 
-export const startStackWith = (config: string, scale: StartStackOptions['scale'] = {}): Promise<TestStack> =>
-  startStack({ config, scale, env: { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' } });
+export const startStackWith = (
+  config: string,
+  scale: StartStackOptions['scale'] = {},
+  more: Pick<StartStackOptions, 'shareDatabase'> = {},
+): Promise<TestStack> => {
+  const env = { E2E_PROVIDER_KEY: CANARY_KEY, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
+  return startStack({ config, scale, env, ...more });
+};
+
+/** Starts a stack on PostgreSQL of the test run, for specs that leave the engines alone. */
+export const startQuickStack = (config: string, scale?: StartStackOptions['scale']): Promise<TestStack> =>
+  startStackWith(config, scale, { shareDatabase: true });
 
 /** Waits until a signed root covers every event that the log has now. */
 export const waitForRoot = async ({ databaseUrl }: Pick<TestStack, 'databaseUrl'>): Promise<void> => {

@@ -10,7 +10,7 @@ import {
   runCli,
   waitForValue,
   readEvents,
-  startStackWith,
+  startQuickStack,
   twoVendorConfig,
   type CliRun,
   type LoggedEvent,
@@ -35,7 +35,7 @@ let stack: TestStack;
 let client: SocketClient;
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startStackWith(twoVendorConfig(mock.url));
+  stack = await startQuickStack(twoVendorConfig(mock.url));
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {

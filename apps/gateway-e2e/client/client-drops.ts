@@ -9,7 +9,7 @@ import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { chromium } from 'playwright-core';
 import { createSlowModel } from '../dropped-clients.js';
-import { readEvents, startStackWith, twoVendorConfig, type LoggedEvent } from '../stack-under-test.js';
+import { readEvents, startQuickStack, twoVendorConfig, type LoggedEvent } from '../stack-under-test.js';
 import { useClient, type SeenByClient, type SpecHooks, type UseClientOptions } from './use-client.js';
 
 export const CHROMIUM = '/usr/bin/chromium';
@@ -33,7 +33,7 @@ export interface DropWorld {
 export const startDropWorld = async (seed: number): Promise<DropWorld> => {
   const random = createSeededRandom(seed);
   const mock = await startMockModel(createSlowModel(random));
-  const stack = await startStackWith(twoVendorConfig(mock.url), { gateway: 3, agent: 2 });
+  const stack = await startQuickStack(twoVendorConfig(mock.url), { gateway: 3, agent: 2 });
   const ports = stack.wsUrls().map((url) => Number(new URL(url).port));
   const links = await Promise.all(ports.map((targetPort) => createFaultyLink({ targetPort })));
   const balancer = await createFaultyLink({ targetPort: () => random.pick(ports) });

@@ -19,7 +19,7 @@ const NAMES = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
 
 /** A folder in memory, where a flush takes no time. */
 const MEMORY = '/dev/shm';
-/** The write-ahead log and the largest databases of specs need about a quarter. */
+/** Databases, write-ahead logs and homes of specs need about a quarter. */
 const LEAST_FREE_BYTES = 6 * 1024 ** 3;
 
 const hasFreeMemory = (): boolean => {
@@ -32,10 +32,9 @@ const hasFreeMemory = (): boolean => {
  * Chooses the usual folder, where a run cleans up after a killed one; another one while a run uses
  * it.
  */
-const chooseHome = (isDurable: boolean): string => {
+const chooseHome = (): string => {
   const key = createHash('sha256').update(projectRoot).digest('hex').slice(0, 8);
-  const parent = !isDurable && hasFreeMemory() ? MEMORY : tmpdir();
-  const usual = join(parent, `antiphon-test-engines-${key}`);
+  const usual = join(tmpdir(), `antiphon-test-engines-${key}`);
   return lockHolder(homeLayout(usual).lockFile) === null ? usual : mkdtempSync(`${usual}-`);
 };
 
@@ -51,17 +50,18 @@ const setVariables = (env: NodeJS.ProcessEnv, engines: EngineSet): void => {
 
 /**
  * Starts the engines whose variables are not set, once for a whole test run, and sets the
- * variables. Engines that need not be durable have their data in memory, if it has room.
+ * variables. All temporary folders are in memory then if it has room, unless `isDurable`: those of
+ * the engines, and the homes of the stacks that specs start.
  */
 export const startSharedEngines = async (
   env: NodeJS.ProcessEnv,
   isDurable: boolean,
 ): Promise<EngineSet | null> => {
+  if (!isDurable && hasFreeMemory()) env['TMPDIR'] = MEMORY;
   const names = NAMES.filter((name) => !env[VARIABLES[name]]);
   if (names.length === 0) return null;
   const onProgress = (line: string): void => void process.stderr.write(`${line}\n`);
-  const home = chooseHome(isDurable);
-  const engines = await startEngineSet({ home, names, env, logger: silentLogger, onProgress });
+  const engines = await startEngineSet({ home: chooseHome(), names, env, logger: silentLogger, onProgress });
   setVariables(env, engines);
   return engines;
 };

@@ -17,6 +17,8 @@ export interface StartStackOptions {
    * own.
    */
   readonly shareEngines?: boolean;
+  /** Uses PostgreSQL of the test run, with a database of its own: a start without initdb. */
+  readonly shareDatabase?: boolean;
   /** False does not restart services that hang, for specs that suspend and continue them. */
   readonly watchesHealth?: boolean;
   /** Makes `stop` keep the home with its data and logs. */
@@ -62,13 +64,13 @@ const writeConfig = (home: string, config: string | undefined): Record<string, s
   return { ANTIPHON_CONFIG: path };
 };
 
-const sharedAddresses = (database: TestDatabase | null): Record<string, string | undefined> =>
-  database === null
-    ? {}
-    : {
-        ANTIPHON_DATABASE_URL: database.url,
-        ANTIPHON_TEMPORAL_ADDRESS: process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'],
-      };
+const sharedAddresses = (
+  database: TestDatabase | null,
+  { shareEngines }: StartStackOptions,
+): Record<string, string | undefined> => ({
+  ...(database === null ? {} : { ANTIPHON_DATABASE_URL: database.url }),
+  ...(shareEngines ? { ANTIPHON_TEMPORAL_ADDRESS: process.env['ANTIPHON_TEST_TEMPORAL_ADDRESS'] } : {}),
+});
 
 const operatorOf = ({ credentials }: StackJson): TestStack['nats'] => {
   const { url, users } = JSON.parse(readFileSync(credentials.natsUsersFile, 'utf8')) as {
@@ -117,11 +119,12 @@ const createTestStack = (home: string, running: RunningStack, start: Start, remo
  */
 export const startStack = async (options: StartStackOptions = {}): Promise<TestStack> => {
   const home = mkdtempSync(join(tmpdir(), 'antiphon-stack-'));
-  const database = options.shareEngines ? await createTestDatabase() : null;
+  const { shareEngines, shareDatabase } = options;
+  const database = shareEngines || shareDatabase ? await createTestDatabase() : null;
   const env = {
     ...bareEnvironment(),
     ...writeConfig(home, options.config),
-    ...sharedAddresses(database),
+    ...sharedAddresses(database, options),
     ...options.env,
   };
   const remove = async (): Promise<void> => {
