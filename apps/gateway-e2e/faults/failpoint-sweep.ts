@@ -13,6 +13,7 @@ import {
 import type { AllowedEnds, EndedRun, SentTurn, Verdict } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 import type { TestStack } from '@antiphon/testing/stack';
+import { findTreeFaults, liveTree } from './agent-trees.js';
 import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
 import { FailpointPlan } from './failpoint-plan.js';
 import type { Fault, FaultCase, Job } from './fault-cases.js';
@@ -51,6 +52,7 @@ const WORKFLOW = {
 };
 const SESSIONS = 8;
 const RUNS = 2;
+const TREES = 3;
 
 const isReady = (stack: TestStack): boolean =>
   Object.values(stack.stackJson().services)
@@ -133,6 +135,7 @@ export class FailpointSweep {
     for (let round = 1; round === 1 || !isOver(); round++) {
       const prefix = `${name}-${round}`;
       if (job === 'run' || job === 'cancel') sent.runs.push(...(await this.startRuns(prefix, job)));
+      else if (job === 'agents') await this.liveTrees(prefix);
       else if (job === 'approval') sent.turns.push(...(await this.sendGuardedTurns(prefix)));
       else sent.turns.push(...(await this.sendTurns(prefix)));
     }
@@ -146,6 +149,14 @@ export class FailpointSweep {
       return runToEnd(nextGateway, { key, workflow: WORKFLOW, inputs, cancel: job === 'cancel' });
     };
     return Promise.all(Array.from({ length: RUNS }, (_, i) => start(`${prefix}-${i}`)));
+  }
+
+  private async liveTrees(prefix: string): Promise<void> {
+    const nextGateway = rotateGateways(this.stack);
+    const keys = Array.from({ length: TREES }, (_, i) => `${prefix}-${i}`);
+    const trees = await Promise.all(keys.map((key) => liveTree(nextGateway, key)));
+    const faults = await findTreeFaults(this.stack, trees);
+    if (faults.length > 0) throw new Error(faults.join('\n'));
   }
 
   private sendTurns(prefix: string, agent?: string): Promise<SentTurn[]> {

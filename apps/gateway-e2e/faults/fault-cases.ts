@@ -2,9 +2,9 @@ import type { FailpointName } from '@antiphon/kernel';
 
 /**
  * Work that reaches a failpoint: a turn with a tool call, the same with an approval, a run of two
- * tasks, or a cancelled run.
+ * tasks, a cancelled run, or the life of a tree of two agents.
  */
-export type Job = 'turn' | 'approval' | 'run' | 'cancel';
+export type Job = 'turn' | 'approval' | 'run' | 'cancel' | 'agents';
 
 export interface FaultCase {
   readonly point: FailpointName;
@@ -38,4 +38,6 @@ export const FAULT_CASES: readonly FaultCase[] = [
   ...during('run', 'agent.task.claimed', 'agent.task.submitted', 'agent.task.started'),
   ...during('run', 'agent.task.answered', 'agent.task.recorded'),
   ...during('cancel', 'agent.run.cancelled'),
+  ...during('agents', 'agent.spawn.budgeted', 'agent.spawn.recorded', 'agent.end.recorded'),
+  ...during('agents', 'agent.message.sent', 'agent.inbox.read', 'agent.task.assigned'),
 ];

@@ -64,19 +64,24 @@ const BEAT_SQL = `insert into agent_heartbeats as h (workspace, agent_id, owner,
   select workspace, agent_id, $3, $4 from unnest($1::text[], $2::text[]) as k (workspace, agent_id)
   on conflict (workspace, agent_id) do update set owner = excluded.owner,
     last_seen_at = greatest(h.last_seen_at, excluded.last_seen_at)`;
+/** Time of the last sign of work: a heartbeat, or a fact that changed its state or phase. */
+const SEEN = `left join agent_heartbeats h on h.workspace = a.workspace and h.agent_id = a.agent_id
+  left join lateral (select c.at from agent_state_changes c where c.workspace = a.workspace and c.agent_id = a.agent_id
+    order by c.position desc limit 1) c on true
+  cross join lateral (select greatest(h.last_seen_at, c.at) as last_seen_at) s`;
 /** An agent that waits for an approval needs no process. */
-const SILENT_SQL = `select a.workspace, a.agent_id, h.last_seen_at from agent_agents a
-  join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id and t.open_turns > 0
-  join agent_heartbeats h on h.workspace = a.workspace and h.agent_id = a.agent_id
-  where a.status = 'ready' and a.record ->> 'isUnresponsive' = 'false' and h.last_seen_at < $1
+const SILENT_SQL = `select a.workspace, a.agent_id, s.last_seen_at from agent_agents a
+  join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id and t.open_turns > 0 ${SEEN}
+  where a.status = 'ready' and a.record ->> 'isUnresponsive' = 'false' and s.last_seen_at < $1
     and not exists (select from agent_approvals p
-      join agent_session_agents s on s.workspace = p.workspace and s.session_id = p.session_id
-      where p.workspace = a.workspace and s.agent_id = a.agent_id and p.status = 'pending')
+      join agent_session_agents o on o.workspace = p.workspace and o.session_id = p.session_id
+      where p.workspace = a.workspace and o.agent_id = a.agent_id and p.status = 'pending')
   limit 100`;
-const BACK_SQL = `select a.workspace, a.agent_id, h.last_seen_at from agent_agents a
-  join agent_heartbeats h on h.workspace = a.workspace and h.agent_id = a.agent_id
+const BACK_SQL = `select a.workspace, a.agent_id, s.last_seen_at from agent_agents a
+  left join agent_activity t on t.workspace = a.workspace and t.agent_id = a.agent_id ${SEEN}
   where a.status in ('ready', 'paused') and a.record ->> 'isUnresponsive' = 'true'
-    and h.last_seen_at > (a.record ->> 'changedAt')::timestamptz and h.last_seen_at >= $1 limit 100`;
+    and (coalesce(t.open_turns, 0) = 0 or s.last_seen_at >= $1)
+  limit 100`;
 const DELETE_CHANGES_SQL = `delete from agent_state_changes where ctid = any(array(
   select ctid from agent_state_changes where at < $1 limit 1000))`;
 const HISTORY_SQL = `select from_state, to_state, phase, actor, reason, event_id, position, at from agent_state_changes
@@ -188,12 +193,12 @@ export class AgentRows {
     await this.run(this.all(), 'beat', BEAT_SQL, values);
   }
 
-  /** Returns working agents without a heartbeat since `before`. */
+  /** Returns working agents without a sign of work since `before`. */
   silent(before: Date): Promise<SeenAgent[]> {
     return this.refs('silent', SILENT_SQL, [before]);
   }
 
-  /** Returns unresponsive agents with a heartbeat since `after`. */
+  /** Returns unresponsive agents that work on since `after`, or have no open turn. */
   back(after: Date): Promise<SeenAgent[]> {
     return this.refs('back', BACK_SQL, [after]);
   }

@@ -4,7 +4,7 @@ import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
 import { ALL_WORKSPACES } from '@antiphon/database';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import { isAppError, isoTime, repeatEvery, retry } from '@antiphon/kernel';
+import { isAppError, isoTime, repeatEvery, retry, sleep } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { agentUuidOf } from '../derived-ids.js';
@@ -117,7 +117,12 @@ export class AgentUpkeep {
       if (attempt === 1) logger.warn({ err }, 'configured agents not recorded yet');
     };
     const isRetryable = (): boolean => !signal.aborted;
-    await retry(record, { ...BACKOFF, signal, isRetryable, onRetry }).catch(() => undefined);
+    const recordAll = () =>
+      retry(record, { ...BACKOFF, signal, isRetryable, onRetry }).catch(() => undefined);
+    await recordAll();
+    // The projection may have been behind: its rows name the agents that were removed.
+    await sleep(BEAT_MS, signal).catch(() => undefined);
+    if (!signal.aborted) await recordAll();
   }
 
   /** Cancels open turns of agents that have ended. Safe to repeat. */

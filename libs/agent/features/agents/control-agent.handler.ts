@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { agentDecider, agentTreeDecider, subtreeOf } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentTree, TreeMember } from '@antiphon/agent-domain';
 import type { EventStore, NewEvent, StreamAppend } from '@antiphon/event-store';
-import { isAppError, isoTime, notFound } from '@antiphon/kernel';
+import { failpoint, isAppError, isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -137,6 +137,7 @@ export class ControlAgent {
         ended.push(...new Set(leaving));
         return this.decideEnd(request, tree, ended, results);
       });
+      await failpoint('agent.end.recorded');
       await agents.announce({ workspace, agentIds: [...chosen, ...ended] });
     }
   }

@@ -6,7 +6,7 @@ import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentTree } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
-import { conflict, isAppError, isoTime } from '@antiphon/kernel';
+import { conflict, failpoint, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -61,11 +61,13 @@ export class SpawnAgent {
     let made: AgentFacts | null = null;
     try {
       await this.setBudget(request, plan);
+      await failpoint('agent.spawn.budgeted');
       const result = await trees.commit(workspace, rootId, (tree) => {
         const { facts, ...decision } = this.decide(request, plan, tree);
         made = facts;
         return decision;
       });
+      await failpoint('agent.spawn.recorded');
       const joined = result?.outcome === 'joined' ? result.response?.['agentId'] : undefined;
       if (typeof joined === 'string') return joined;
       if (made) await agents.remember(workspace, id, made);

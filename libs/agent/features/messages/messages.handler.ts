@@ -12,7 +12,7 @@ import type { AgentMessage } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-store';
-import { exhausted, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
+import { exhausted, failpoint, invalid, isAppError, isoTime, toStorableJson } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -106,6 +106,7 @@ export class Messages {
       streams: [{ streamId: streamOf(workspace, to), expectedVersion: 'any', events: [event] }],
       ...claimOf(request, { messageId }),
     });
+    await failpoint('agent.message.sent');
     return result.outcome === 'joined' ? sendAgentMessage.reply.parse(result.response) : { messageId };
   }
 

@@ -1,6 +1,6 @@
 import type { SessionState } from '@antiphon/agent-domain';
 import type { StreamAppend } from '@antiphon/event-store';
-import { isAppError, isoTime } from '@antiphon/kernel';
+import { failpoint, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { eventMetadata } from '../event-envelope.js';
@@ -105,6 +105,7 @@ export class MessageReceiver {
       };
       const { state, unread } = await retryTransient(read, context.signal, logger);
       const messages = takeFitting(unread);
+      if (messages.length > 0) await failpoint('agent.inbox.read');
       if (messages.length > 0) await this.record(context, turnId, { agentId, sessionId, state, messages });
       // A cancel of the turn may have come first.
       const isReceived = messages.length === 0 || isInTurn(context, messages);

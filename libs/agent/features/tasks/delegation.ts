@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { EventStore, Fence, LeaseStore } from '@antiphon/event-store';
-import { createWakeSignal, isAppError } from '@antiphon/kernel';
+import { createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
@@ -165,6 +165,7 @@ export class Delegation {
         (_, now) => ({ type: 'AssignTask', data, now }),
         { known: task, fence },
       );
+      await failpoint('agent.task.assigned');
       open.put({ workspace, taskId, state, version });
     } catch (error) {
       // The next round has the task again, in the state that the log has by then.

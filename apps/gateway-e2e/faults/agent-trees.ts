@@ -1,0 +1,78 @@
+import type { AgentView, TaskItem } from '@antiphon/contracts/agent';
+import { sleep } from '@antiphon/kernel';
+import type { TestStack } from '@antiphon/testing/stack';
+import { readEvents } from '../stack-under-test.js';
+
+const RETRY_MS = 250;
+const REQUEST_MS = 15_000;
+const DEADLINE_MS = 240_000;
+
+/** A tree of two agents whose whole life has been requested, and answered. */
+export interface EndedTree {
+  readonly rootId: string;
+  readonly childId: string;
+  readonly text: string;
+}
+
+type Gateway = () => string;
+
+/** Sends a request until a gateway answers it. Throws at a refusal that is permanent. */
+const request = async <T>(gateway: Gateway, method: string, path: string, key?: string, body?: object) => {
+  const deadline = performance.now() + DEADLINE_MS;
+  for (;;) {
+    const headers = {
+      ...(body ? { 'content-type': 'application/json' } : {}),
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+    };
+    const init = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
+    const response = await fetch(`${gateway()}/api/v1${path}`, {
+      ...init,
+      signal: AbortSignal.timeout(REQUEST_MS),
+    }).catch(() => null);
+    const text = (await response?.text().catch(() => null)) ?? null;
+    if (response?.ok && text !== null) return JSON.parse(text) as T;
+    const isFinal = response !== null && ![429, 500, 502, 503, 504].includes(response.status);
+    if (isFinal || performance.now() > deadline)
+      throw new Error(`${method} ${path}: ${response?.status ?? 'no answer'} ${text ?? ''}`);
+    await sleep(RETRY_MS);
+  }
+};
+
+/** Spawns an agent and its child, sends the child a message and a task, and ends both. */
+export const liveTree = async (gateway: Gateway, key: string): Promise<EndedTree> => {
+  const post = <T>(path: string, suffix: string, body: object): Promise<T> =>
+    request<T>(gateway, 'POST', path, `${key}-${suffix}`, body);
+  const budget = { tokens: 1_000_000 };
+  const root = await post<AgentView>('/agents', 'root', { name: `Root ${key}`, base: 'main', budget });
+  const child = await post<AgentView>('/agents', 'child', { name: 'Child', base: 'main', parent: root.id });
+  const text = `for ${key}`;
+  const message = { type: 'AgentSpoke', content: { text } };
+  await post(`/agents/${child.id}/messages`, 'message', message);
+  const task = await post<TaskItem>('/tasks', 'task', { agent: child.id, prompt: `task of ${key}` });
+  for (let state = task.state; state !== 'completed'; await sleep(RETRY_MS)) {
+    ({ state } = await request<TaskItem>(gateway, 'GET', `/tasks/${task.id}`));
+    if (state === 'failed' || state === 'cancelled') throw new Error(`task ${task.id} is ${state}`);
+  }
+  await request(gateway, 'DELETE', `/agents/${root.id}`);
+  return { rootId: root.id, childId: child.id, text };
+};
+
+/** Returns what the log says about each tree that is not exactly once. */
+export const findTreeFaults = async (stack: TestStack, trees: readonly EndedTree[]): Promise<string[]> => {
+  const agentEvents = await readEvents(stack, { category: 'agent' });
+  const received = await readEvents(stack, { type: 'MessagesReceived' });
+  const texts = received.flatMap(({ data }) =>
+    (data['messages'] as { content: { text?: string } }[]).map(({ content }) => content.text),
+  );
+  return trees.flatMap(({ rootId, childId, text }) => {
+    const count = (agentId: string, type: string): number =>
+      agentEvents.filter((event) => event.type === type && event.data['agentId'] === agentId).length;
+    const faults = [rootId, childId].flatMap((agentId) =>
+      ['AgentSpawned', 'AgentReady', 'AgentTerminated'].flatMap((type) =>
+        count(agentId, type) === 1 ? [] : [`${agentId} has ${count(agentId, type)} ${type}`],
+      ),
+    );
+    const seen = texts.filter((one) => one === text).length;
+    return seen === 1 ? faults : [...faults, `the message "${text}" is in ${seen} contexts`];
+  });
+};
