@@ -4,7 +4,7 @@ import type { TestStack } from '@antiphon/testing/stack';
 import { readEvents } from '../stack-under-test.js';
 
 const RETRY_MS = 250;
-const REQUEST_MS = 15_000;
+const REQUEST_MS = 5_000;
 const DEADLINE_MS = 240_000;
 
 /** A tree of two agents whose whole life has been requested, and answered. */

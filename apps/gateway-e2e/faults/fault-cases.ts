@@ -1,8 +1,8 @@
 import type { FailpointName } from '@antiphon/kernel';
 
 /**
- * Work that reaches a failpoint: a turn with a tool call, the same with an approval, a run of two
- * tasks, a cancelled run, or the life of a tree of two agents.
+ * Work that reaches a failpoint: a turn with a tool call, or the same with an approval. A run of
+ * two tasks, or a cancelled run. The life of a tree of two agents.
  */
 export type Job = 'turn' | 'approval' | 'run' | 'cancel' | 'agents';
 

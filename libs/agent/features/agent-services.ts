@@ -169,7 +169,7 @@ const createSharedServices = (
   const started = options.folders ? createFoldersOnStart(store, options.folders) : store;
   const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
-  const configuredAgents = new ConfiguredAgents({ config, store, agents, trees, clock, ids });
+  const configuredAgents = new ConfiguredAgents({ config, store, requests, agents, trees, clock, ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
@@ -184,7 +184,9 @@ const createSharedServices = (
     inboxes,
     inboxSignals,
     turnEnds,
-    nativeTools: new NativeTools({ store, agents, configuredAgents, clock, logger, turnEnds, taskOf }),
+    nativeTools: new NativeTools({
+      ...{ config, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
+    }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),
     sandbox: new SandboxWatch(requests),

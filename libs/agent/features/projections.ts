@@ -1,3 +1,4 @@
+import { COMPARED_DAYS } from '@antiphon/config';
 import type { ProjectionDefinition } from '@antiphon/event-store';
 import { projectAgents } from './agents/agent-agents.projection.js';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
@@ -47,9 +48,6 @@ export const agentTasks: ProjectionDefinition = {
   handle: projectTasks,
 };
 
-/** Age after which changes of state are deleted, days. */
-export const STATE_CHANGE_DAYS = 30;
-
 /** Rows of agents: their facts, open turns and changes of state. */
 export const agentAgents: ProjectionDefinition = {
   name: 'agent-agents',
@@ -59,7 +57,7 @@ export const agentAgents: ProjectionDefinition = {
     { name: 'agent_agents' },
     { name: 'agent_activity' },
     { name: 'agent_session_agents' },
-    { name: 'agent_state_changes', ignoredRows: `at < now() - interval '${STATE_CHANGE_DAYS} days'` },
+    { name: 'agent_state_changes', ignoredRows: `at < now() - interval '${COMPARED_DAYS} days'` },
   ],
   handle: projectAgents,
 };

@@ -26,6 +26,12 @@ export interface AntiphonConfig {
     readonly eventsDays: number;
     readonly idempotencyDays: number;
     readonly metricsDays: number;
+    /** Age after which changes of agents' states are deleted, default 31. */
+    readonly stateChangesDays: number;
+  };
+  readonly messages: {
+    /** Maximum number of hops of a chain of requests from agent to agent, default 8. */
+    readonly maxHops: number;
   };
   /** Problems that do not stop the start, one sentence each. */
   readonly warnings: readonly string[];
@@ -94,6 +100,14 @@ export interface AgentConfig {
   readonly approvals: readonly ApprovalRule[];
   /** Limits below those of the plug-in. */
   readonly toolLimits: readonly ToolLimit[];
+  /** Budget that the agent and its descendants share; null or absent = no limit. */
+  readonly budget?: AgentBudgetConfig | null;
+}
+
+/** Tokens, and integer micro-USD; null = no limit. */
+export interface AgentBudgetConfig {
+  readonly tokens: number | null;
+  readonly microUsd: number | null;
 }
 
 export const APPROVAL_MODES = ['always', 'unsafe', 'never'] as const;

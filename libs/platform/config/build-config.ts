@@ -62,6 +62,11 @@ export const DEFAULT_PLUGIN_MEMORY_MB = 64;
 export const DEFAULT_EPISODIC_WINDOW = 5;
 export const DEFAULT_CONTEXT_TOKENS = 4_000;
 export const DEFAULT_RETENTION_DAYS = 30;
+/** Days for which a comparison of projections looks at changes of agents' states. */
+export const COMPARED_DAYS = 30;
+export const DEFAULT_STATE_CHANGES_DAYS = 31;
+/** Maximum number of hops of a chain of requests from agent to agent. */
+export const DEFAULT_MAX_HOPS = 8;
 export const DEFAULT_HEADER_TIMEOUT_S = 10;
 export const DEFAULT_BODY_TIMEOUT_S = 30;
 /** Defaults of an approval: a day until it expires, an hour until it escalates. */
@@ -109,6 +114,7 @@ export const defaultAgent = (provider: ProviderConfig, model: string): AgentConf
   fallback: null,
   approvals: [],
   toolLimits: [],
+  budget: null,
 });
 
 type Item<K extends 'providers' | 'agents' | 'plugins' | 'prices'> = ConfigFile[K][number];
@@ -168,6 +174,7 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
   fallback: item.fallback,
   approvals: item.approvals.map(approval),
   toolLimits: item.tool_limits.map(toolLimit),
+  budget: item.budget && { tokens: item.budget.tokens, microUsd: item.budget.usd },
 });
 
 const plugin = (item: Item<'plugins'>, toPath: ToPath): PluginConfig => ({
@@ -211,7 +218,7 @@ const budgetsFrom = ({ workspaces, ...table }: ConfigFile['budgets']): BudgetCon
   return { ...general, workspaces: own };
 };
 
-const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile) => ({
+const settings = ({ gateway, budgets, memory, features, retention, messages }: ConfigFile) => ({
   gateway: {
     host: gateway.host,
     port: gateway.port,
@@ -241,7 +248,9 @@ const settings = ({ gateway, budgets, memory, features, retention }: ConfigFile)
     eventsDays: retention.events_days,
     idempotencyDays: retention.idempotency_days,
     metricsDays: retention.metrics_days,
+    stateChangesDays: retention.state_changes_days,
   },
+  messages: { maxHops: messages.max_hops },
 });
 
 export interface BuildContext {

@@ -68,6 +68,28 @@ const Fallback = hint(
   '[agents.fallback]',
 );
 
+const AgentBudget = hint(
+  z.strictObject({
+    tokens: int(
+      1,
+      Number.MAX_SAFE_INTEGER,
+      'tokens that the agent and its descendants may spend',
+      'tokens = 100000',
+    )
+      .nullable()
+      .default(null),
+    usd: hint(
+      usd('', '').refine((micro) => micro > 0),
+      'limit of the agent and its descendants: US dollars, more than 0, at most six decimals',
+      'usd = 0.50',
+    )
+      .nullable()
+      .default(null),
+  }),
+  'a table with tokens and usd',
+  '[agents.budget]',
+);
+
 const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
 const guarded = () =>
   hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"');
@@ -140,6 +162,7 @@ const Agent = z.strictObject({
   ),
   position: text('where a front end shows the agent', 'position = "room-1"', 200).nullable().default(null),
   fallback: Fallback.nullable().default(null),
+  budget: AgentBudget.nullable().default(null),
   approvals: hint(
     z.array(Approval),
     'tables in double brackets, [[agents.approvals]]',
@@ -245,6 +268,24 @@ const Retention = z.strictObject({
     'days before samples of what agents use are deleted, where 0 means never',
     'metrics_days = 30',
   ).default(defaults.DEFAULT_RETENTION_DAYS),
+  state_changes_days: hint(
+    z
+      .int()
+      .min(0)
+      .max(36_500)
+      .refine((days) => days === 0 || days > defaults.COMPARED_DAYS),
+    `days before changes of the states of agents are deleted: 0 for never, or from ${defaults.COMPARED_DAYS + 1} to 36500`,
+    'state_changes_days = 31',
+  ).default(defaults.DEFAULT_STATE_CHANGES_DAYS),
+});
+
+const Messages = z.strictObject({
+  max_hops: int(
+    1,
+    64,
+    'maximum number of questions and hand-overs from agent to agent in one chain',
+    'max_hops = 8',
+  ).default(defaults.DEFAULT_MAX_HOPS),
 });
 
 /**
@@ -262,5 +303,6 @@ export const ConfigFile = z.strictObject({
   memory: section(Memory, 'memory'),
   features: section(Features, 'features'),
   retention: section(Retention, 'retention'),
+  messages: section(Messages, 'messages'),
 });
 export type ConfigFile = z.infer<typeof ConfigFile>;

@@ -1,5 +1,6 @@
 export { PROVIDER_KINDS } from './antiphon-config.js';
 export type {
+  AgentBudgetConfig,
   AgentConfig,
   AntiphonConfig,
   ApprovalRule,
@@ -18,7 +19,13 @@ export { CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';
 export { isLoopback } from './check-rules.js';
 export type { ConfigProblem, Place } from './config-problem.js';
-export { BUNDLED_PLUGINS, DEFAULT_AGENT_ID, DEFAULT_PORT, NATIVE_TOOLS } from './build-config.js';
+export {
+  BUNDLED_PLUGINS,
+  COMPARED_DAYS,
+  DEFAULT_AGENT_ID,
+  DEFAULT_PORT,
+  NATIVE_TOOLS,
+} from './build-config.js';
 export type { Environment, NativeToolName } from './build-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
 export { configPaths, loadConfig } from './load-config.js';

@@ -37,7 +37,8 @@ describe('defaults', () => {
       agents: [{ id: 'main', provider: 'scripted', tools: ['echo', 'calculator'], maxIterations: 10 }],
       budgets: { session: null, daily: null, monthly: null },
       memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
-      retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30 },
+      retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
+      messages: { maxHops: 8 },
     }));
 
   it.each([
@@ -200,6 +201,21 @@ describe('a file with mistakes', () => {
   it('reads the days of metrics, 30 by default', () => {
     expect(parse('').retention.metricsDays).toBe(30);
     expect(parse('[retention]\nmetrics_days = 7').retention.metricsDays).toBe(7);
+  });
+
+  it('reads the budget of an agent, the hop limit and the days of changes of states', () => {
+    const agent = '[[agents]]\nid = "a"\n';
+    expect(parse(`${agent}[agents.budget]\nusd = 0.5`).agents[0]?.budget).toEqual({
+      tokens: null,
+      microUsd: 500_000,
+    });
+    expect(parse(agent).agents[0]?.budget).toBeNull();
+    expect(parse('[messages]\nmax_hops = 3').messages).toEqual({ maxHops: 3 });
+    for (const days of [0, 31, 400])
+      expect(parse(`[retention]\nstate_changes_days = ${days}`).retention.stateChangesDays).toBe(days);
+    expect(rendered('[retention]\nstate_changes_days = 30')).toContain('from 31');
+    for (const nothing of ['tokens = 0', 'usd = 0'])
+      expect(problems(`${agent}[agents.budget]\n${nothing}`)).toHaveLength(1);
   });
 
   it('names the variable that a provider needs', () => {

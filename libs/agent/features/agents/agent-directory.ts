@@ -90,10 +90,10 @@ const toSpawned = (
   const base = agents.find(({ id }) => id === definition?.base);
   if (!definition || !base) return null;
   const { name, role, provider, model, systemPrompt, tools, capabilities, position } = definition;
-  const { maxIterations, fallback, identity } = definition;
+  const { maxIterations, fallback, identity, budget } = definition;
   const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
   const tree = { status, rootId, parentId, depth, chain };
-  return { ...base, ...own, id: agentId, maxIterations, fallback, identity, base: base.id, ...tree };
+  return { ...base, ...own, id: agentId, maxIterations, fallback, identity, budget, base: base.id, ...tree };
 };
 
 const toConfigured = (

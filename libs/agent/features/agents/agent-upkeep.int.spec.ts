@@ -3,6 +3,7 @@ import { createTestDatabase } from '@antiphon/testing';
 import { agentStream, spawnAgent } from '@antiphon/contracts/agent';
 import type { AgentActor, AgentSpec, AgentView } from '@antiphon/contracts/agent';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import { setBudgetLimit } from '@antiphon/contracts/metering';
 import { acrossWorkspaces } from '@antiphon/database';
 import { armFailpoints } from '@antiphon/kernel';
 import { agentUuidOf } from '../derived-ids.js';
@@ -248,6 +249,30 @@ describe('an agent of the configuration', () => {
     process = await restart(configOf(kept, { ...moved, model: 'm2' }));
     await process.runtime.services.configuredAgents.record(WORKSPACE);
     expect([await typesOf('kept'), (await typesOf('moved')).length]).toEqual([[], 3]);
+  });
+
+  it('has the budget of the configuration, which a restart changes and takes away', async () => {
+    const limits: unknown[] = [];
+    const served = world.nats.connection.subscribe(setBudgetLimit.subject, {
+      callback: (_error, message) => {
+        limits.push(message.json());
+        message.respond(JSON.stringify({ ok: true, result: { changed: true } }));
+      },
+    });
+    const budget = { tokens: 5_000, microUsd: null };
+    for (const own of [budget, budget, { ...budget, microUsd: 10 }, null]) {
+      const process = await restart(configOf({ id: 'rich', budget: own }));
+      await process.runtime.services.configuredAgents.record(WORKSPACE);
+      const facts = await process.runtime.services.agents.readFacts(WORKSPACE, 'rich');
+      expect(facts.record.definition?.budget).toEqual(own);
+    }
+    served.unsubscribe();
+    const of = { workspace: WORKSPACE, agentId: 'rich', actor: 'configuration' };
+    expect(limits).toEqual([
+      { ...of, limitTokens: 5_000, limitMicroUsd: null },
+      { ...of, limitTokens: 5_000, limitMicroUsd: 10 },
+      { ...of, limitTokens: null, limitMicroUsd: null },
+    ]);
   });
 
   it('stays terminated, or paused by a person, at a restart', async () => {

@@ -37,8 +37,7 @@ const ENDED_SWEEP_MS = 1_000;
 const BEAT_MS = 10_000;
 /** Time without a heartbeat after which a working agent is unresponsive, ms. */
 export const UNRESPONSIVE_MS = 60_000;
-/** Age after which changes of state are deleted, ms. One day more than a comparison looks back. */
-const CHANGES_MS = 31 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
 const BACKOFF = { firstMs: 100, maxMs: 5_000 };
 
 /**
@@ -88,7 +87,8 @@ export class AgentUpkeep {
       });
     for (const orphan of await agentRows.orphans())
       await this.deps.terminate(orphan, 'an ancestor has ended');
-    await agentRows.deleteChanges(new Date(now - CHANGES_MS));
+    const { stateChangesDays } = this.deps.config.retention;
+    if (stateChangesDays > 0) await agentRows.deleteChanges(new Date(now - stateChangesDays * DAY_MS));
   }
 
   private workingAgents(): AgentRef[] {

@@ -43,10 +43,11 @@ export const agentView = (
 /** Returns the definition that the facts of a configured agent record. */
 export const configuredDefinition = (agent: AgentConfig): NonNullable<AgentRecord['definition']> => {
   const { id, name, role, provider, model, systemPrompt, position, maxIterations, fallback } = agent;
+  const { budget = null } = agent;
   return {
     ...{ name, role, provider, model, systemPrompt, position, maxIterations, fallback, base: id },
     capabilities: [...agent.capabilities],
     tools: [...agent.tools],
-    ...{ project: null, identity: null, budget: null },
+    ...{ project: null, identity: null, budget },
   };
 };

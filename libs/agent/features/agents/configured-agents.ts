@@ -1,15 +1,17 @@
 import { DEFAULT_TREE_LIMITS, agentStream } from '@antiphon/contracts/agent';
-import type { AgentEvent } from '@antiphon/contracts/agent';
+import type { AgentDefinition, AgentEvent } from '@antiphon/contracts/agent';
 import { agentDecider, agentTreeDecider } from '@antiphon/agent-domain';
 import type { AgentCommand, AgentRecord } from '@antiphon/agent-domain';
 import { workspaceConfig } from '@antiphon/config';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import { canonicalJson } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
+import type { RequestClient } from '@antiphon/messaging';
 import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
+import { setAgentBudget } from './agent-budget.js';
 import type { AgentDirectory, AgentFacts } from './agent-directory.js';
 import type { AgentTrees } from './agent-trees.js';
 import { configuredDefinition } from './agent-view.js';
@@ -19,6 +21,7 @@ export interface ConfiguredAgentsDeps {
   readonly store: Pick<EventStore, 'append'>;
   readonly agents: AgentDirectory;
   readonly trees: AgentTrees;
+  readonly requests: RequestClient;
   readonly clock: Clock;
   readonly ids: Ids;
 }
@@ -70,7 +73,8 @@ export class ConfiguredAgents {
 
   private async recordOne(workspace: string, agent: AgentConfig): Promise<void> {
     const definition = configuredDefinition(agent);
-    const { version } = await this.deps.agents.readFacts(workspace, agent.id);
+    const { record, version } = await this.deps.agents.readFacts(workspace, agent.id);
+    await this.setBudget(workspace, agent.id, record, definition.budget);
     if (version === 0) return this.spawn(workspace, agent);
     await this.change(workspace, agent.id, (record) => {
       const redefine: AgentCommand = {
@@ -85,6 +89,18 @@ export class ConfiguredAgents {
         ...(isBack ? [this.command(agent.id, 'Resume', 'in the configuration again')] : []),
       ];
     });
+  }
+
+  /** Metering knows a changed limit before the facts have it, so that a crash repeats the request. */
+  private async setBudget(
+    workspace: string,
+    agentId: string,
+    { status, definition }: AgentRecord,
+    budget: AgentDefinition['budget'],
+  ): Promise<void> {
+    const isSet = isSame({ budget: definition?.budget ?? null }, { budget });
+    if (isSet || status === 'terminated') return;
+    await setAgentBudget(this.deps.requests, { workspace, agentId, budget, actor: ACTOR });
   }
 
   private async spawn(workspace: string, agent: AgentConfig): Promise<void> {

@@ -3,6 +3,7 @@ import type { AgentActor, AgentHop, SessionAddress, cancelTurn, submitTurn } fro
 import type { z } from 'zod';
 import { HANDOVER_LOOP, HAND_OVER, checkHop, factsOf, recipientOf } from '@antiphon/agent-domain';
 import type { HopVerdict, OpenTurn, TurnToolCall } from '@antiphon/agent-domain';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { AppError, isAppError, isoTime, rejected } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
@@ -25,6 +26,7 @@ export interface AgentTurns {
 }
 
 export interface AskAgentDeps {
+  readonly config: Pick<AntiphonConfig, 'messages'>;
   readonly store: EventStore;
   readonly configuredAgents: Pick<ConfiguredAgents, 'record'>;
   readonly clock: Clock;
@@ -115,7 +117,7 @@ export class AskAgent {
       ...{ kind, from, to, digest, facts: factsOf(turn) },
       ...{ sessionId, turnId: turn.turnId, callId },
     };
-    const verdict = checkHop(turn.chain, hop);
+    const verdict = checkHop(turn.chain, hop, this.deps.config.messages.maxHops);
     if (!verdict.allowed) {
       await this.recordBlocked(call, verdict);
       throw rejected(verdict.code, verdict.message);

@@ -65,7 +65,8 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
-  retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30 },
+  retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
+  messages: { maxHops: 8 },
   warnings: [],
 });
 
