@@ -16,24 +16,30 @@ export interface EndedTree {
 
 type Gateway = () => string;
 
-/** Sends a request until a gateway answers it. Throws at a refusal that is permanent. */
+const RETRIED: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
+
+/** Sends a request once. Returns null if it may be repeated; throws at a permanent refusal. */
+const tryRequest = async (url: string, init: RequestInit): Promise<string | null> => {
+  const signal = AbortSignal.timeout(REQUEST_MS);
+  const response = await fetch(url, { ...init, signal }).catch(() => null);
+  const text = (await response?.text().catch(() => null)) ?? null;
+  if (!response || text === null || RETRIED.has(response.status)) return null;
+  if (response.ok) return text;
+  throw new Error(`${init.method ?? 'GET'} ${url}: ${response.status} ${text}`);
+};
+
+/** Sends a request until a gateway answers it. */
 const request = async <T>(gateway: Gateway, method: string, path: string, key?: string, body?: object) => {
   const deadline = performance.now() + DEADLINE_MS;
+  const headers = {
+    ...(body ? { 'content-type': 'application/json' } : {}),
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  };
+  const init = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
   for (;;) {
-    const headers = {
-      ...(body ? { 'content-type': 'application/json' } : {}),
-      ...(key === undefined ? {} : { 'idempotency-key': key }),
-    };
-    const init = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
-    const response = await fetch(`${gateway()}/api/v1${path}`, {
-      ...init,
-      signal: AbortSignal.timeout(REQUEST_MS),
-    }).catch(() => null);
-    const text = (await response?.text().catch(() => null)) ?? null;
-    if (response?.ok && text !== null) return JSON.parse(text) as T;
-    const isFinal = response !== null && ![429, 500, 502, 503, 504].includes(response.status);
-    if (isFinal || performance.now() > deadline)
-      throw new Error(`${method} ${path}: ${response?.status ?? 'no answer'} ${text ?? ''}`);
+    const text = await tryRequest(`${gateway()}/api/v1${path}`, init);
+    if (text !== null) return JSON.parse(text) as T;
+    if (performance.now() > deadline) throw new Error(`${method} ${path}: no answer`);
     await sleep(RETRY_MS);
   }
 };

@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { APPROVAL_MODES, APPROVER_ROLES } from './antiphon-config.js';
+import * as defaults from './build-config.js';
+import { NAME, TOOL, hint, int, name, names, text, usd, workspace } from './key-hints.js';
+
+const Fallback = hint(
+  z.strictObject({
+    provider: name('provider = "openai"'),
+    model: text("a model's name", 'model = "gpt-4o"', 200),
+  }),
+  'a table with provider and model',
+  '[agents.fallback]',
+);
+
+const AgentBudget = hint(
+  z.strictObject({
+    tokens: int(
+      1,
+      Number.MAX_SAFE_INTEGER,
+      'tokens that the agent and its descendants may spend',
+      'tokens = 100000',
+    )
+      .nullable()
+      .default(null),
+    usd: hint(
+      usd('', '').refine((micro) => micro > 0),
+      'limit of the agent and its descendants: US dollars, more than 0, at most six decimals',
+      'usd = 0.50',
+    )
+      .nullable()
+      .default(null),
+  }),
+  'a table with tokens and usd',
+  '[agents.budget]',
+);
+
+const GUARDED = /^(?:\*|[A-Za-z0-9_-]{1,64})$/;
+const guarded = () =>
+  hint(z.string().regex(GUARDED), 'a tool of this agent, or * for all of them', 'tool = "http-get"');
+const role = (what: string, example: string) =>
+  hint(z.enum(APPROVER_ROLES), `${what}: one of ${APPROVER_ROLES.join(', ')}`, example);
+const Approval = hint(
+  z.strictObject({
+    tool: guarded(),
+    ask: hint(
+      z.enum(APPROVAL_MODES),
+      'one of always, unsafe (asks unless the tool declares itself idempotent), never',
+      'ask = "always"',
+    ).default('always'),
+    expires_after_s: int(
+      1,
+      2_592_000,
+      'seconds until the approval expires',
+      'expires_after_s = 86400',
+    ).default(defaults.DEFAULT_APPROVAL_EXPIRES_S),
+    escalate_after_s: int(
+      0,
+      2_592_000,
+      'seconds without an answer until escalate_to is asked too, where 0 means never',
+      'escalate_after_s = 3600',
+    ).default(defaults.DEFAULT_APPROVAL_ESCALATES_S),
+    escalate_to: role('the role that is asked too', 'escalate_to = "admin"').default('admin'),
+    answer_by: role('the least role that may answer', 'answer_by = "operator"').default('operator'),
+  }),
+  'a table in double brackets, [[agents.approvals]]',
+  '[[agents.approvals]]',
+);
+
+/** Maximum attempts of a call, and its longest backoff. Plug-ins have them, too. */
+export const attempts = int(1, 10, 'maximum attempts of a call', 'max_attempts = 3').nullable().default(null);
+export const longestBackoff = int(
+  10,
+  600_000,
+  'maximum milliseconds between two attempts',
+  'max_backoff_ms = 30000',
+)
+  .nullable()
+  .default(null);
+const ToolLimit = hint(
+  z.strictObject({
+    tool: guarded(),
+    timeout_ms: int(10, 60_000, 'maximum milliseconds for one attempt of a call', 'timeout_ms = 1000')
+      .nullable()
+      .default(null),
+    max_attempts: attempts,
+    max_backoff_ms: longestBackoff,
+  }),
+  'a table in double brackets, [[agents.tool_limits]]',
+  '[[agents.tool_limits]]',
+);
+
+/** Schema of an entry of `[[agents]]`. */
+export const Agent = z.strictObject({
+  id: name('id = "main"'),
+  workspace: workspace().default(defaults.DEFAULT_WORKSPACE),
+  name: text("the agent's name", 'name = "Main"', 200).optional(),
+  role: text('what the agent is for', 'role = "assistant"', 200).nullable().default(null),
+  provider: name('provider = "anthropic"').optional(),
+  model: text("a model's name", 'model = "claude-sonnet-4-5"', 200).optional(),
+  system_prompt: text('instructions', 'system_prompt = "You are brief."').nullable().default(null),
+  soul_path: text('the path of a Markdown file', 'soul_path = "agents/SOUL.md"', 4_096)
+    .nullable()
+    .default(null),
+  identity_dir: text('the path of a folder', 'identity_dir = "agents/main"', 4_096).nullable().default(null),
+  tools: names(
+    'tool names (letters, digits, dashes, underscores)',
+    TOOL,
+    'tools = ["echo", "calculator"]',
+  ).default([]),
+  capabilities: names('capability names', NAME, 'capabilities = ["research"]').default([]),
+  max_iterations: int(1, 100, 'model calls in one turn at most', 'max_iterations = 10').default(
+    defaults.DEFAULT_MAX_ITERATIONS,
+  ),
+  position: text('where a front end shows the agent', 'position = "room-1"', 200).nullable().default(null),
+  fallback: Fallback.nullable().default(null),
+  budget: AgentBudget.nullable().default(null),
+  approvals: hint(
+    z.array(Approval),
+    'tables in double brackets, [[agents.approvals]]',
+    '[[agents.approvals]]',
+  ).default([]),
+  tool_limits: hint(
+    z.array(ToolLimit),
+    'tables in double brackets, [[agents.tool_limits]]',
+    '[[agents.tool_limits]]',
+  ).default([]),
+});
