@@ -14,6 +14,7 @@ import { ConfiguredAgents } from './agents/configured-agents.js';
 import type { ControlAgentDeps } from './agents/control-agent.handler.js';
 import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
+import type { ChatsDeps } from './chats/chats.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
 import { InboxStore } from './messages/inbox-store.js';
@@ -115,6 +116,7 @@ type HandlerDeps = SubmitTurnDeps &
   ControlAgentDeps &
   SpawnAgentDeps &
   AnswerApprovalDeps &
+  ChatsDeps &
   MessagesDeps;
 type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
 

@@ -10,6 +10,7 @@ import { ReadAgents } from './agents/read-agents.handler.js';
 import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
+import { Chats } from './chats/chats.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
 import { AgentFolders } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
@@ -141,6 +142,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     ReadAgents,
     ControlAgent,
     Messages,
+    Chats,
     SpawnAgent,
     Workflows,
     StartRun,

@@ -45,3 +45,9 @@ export const topicUuidOf = (workspace: string, topic: string): string =>
 /** Returns the id of the message that reports the end of a child or a task: each has at most one. */
 export const endMessageIdOf = (workspace: string, kind: 'child' | 'task', id: string): string =>
   v5(`${workspace}\n${kind}-ended/${id}`, NAMESPACE);
+
+/**
+ * Returns the id of the chat with a name: a name has at most one chat, in any case of its letters.
+ */
+export const chatIdOf = (workspace: string, name: string): string =>
+  v5(`${workspace}\nchat/${name.normalize('NFC').toLowerCase()}`, NAMESPACE);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { APPROVAL_EVENTS } from './approval-events.js';
+import { CHAT_CHANGES } from './chat-events.js';
 import { SessionForkedData } from './fork-events.js';
 import { AgentMessage } from './message-events.js';
 import { event } from '../log/stored-event.js';
@@ -287,6 +288,7 @@ export const SessionEvent = z.discriminatedUnion('type', [
   MessagesReceived,
   AnswerForwarded,
   AnswerReturned,
+  ...CHAT_CHANGES,
   TurnCompleted,
   TurnFailed,
   TurnCancelled,

@@ -234,6 +234,9 @@ const FOLDS: Folds = {
   ToolCallUnknown: (cursor, { data }) => toolResult(cursor, data.turnId, data.callId, data.message, true),
   MessagesReceived: unchanged,
   AnswerReturned: unchanged,
+  ChatMessageEdited: unchanged,
+  ChatMessageDeleted: unchanged,
+  ChatFileAttached: unchanged,
   AnswerForwarded: (cursor, { data }) =>
     appendFrames(unchanged(cursor), data.turnId, textContents(data.text)),
   TurnCompleted: (cursor, { data }) => turnEnded(cursor, data.turnId, 'completed'),

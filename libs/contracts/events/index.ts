@@ -3,6 +3,7 @@ import {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  ChatEvent,
   PlanEvent,
   RunEvent,
   SessionEvent,
@@ -34,6 +35,7 @@ type OtherSchema = (
   | typeof AgentMessageEvent
   | typeof AgentTreeEvent
   | typeof PlanEvent
+  | typeof ChatEvent
   | typeof RunEvent
   | typeof TaskEvent
   | typeof WorkflowEvent
@@ -58,6 +60,7 @@ const contractsOf = (category: string, schemas: readonly EventSchema[]): EventCo
 export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
+  ...contractsOf('chat', ChatEvent.options),
   ...contractsOf('task', TaskEvent.options),
   ...contractsOf('plan', PlanEvent.options),
   ...contractsOf('run', RunEvent.options),

@@ -15,6 +15,7 @@ export const CATEGORY_OWNERS = {
   run: 'agent',
   task: 'agent',
   workflow: 'agent',
+  chat: 'agent',
   budget: 'metering',
   memory: 'memory',
   plugin: 'sandbox',

@@ -10,6 +10,7 @@ export const ROUTE_TAGS = {
   Budgets: 'Limits and cost of model calls, by session, agent, day and month.',
   Sessions:
     'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
+  Chats: 'Conversations that the files list as virtual `.chat` files, with commands and a stream of events.',
   Approvals: 'Tool calls that wait for a decision of a person.',
   Workflows: 'Saved definitions of directed acyclic graphs of agent turns.',
   Runs: 'Executions of workflows.',

@@ -1,5 +1,6 @@
 import { AGENT_ROUTES } from './agent-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
+import { CHAT_ROUTES } from './chat-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
@@ -10,6 +11,7 @@ import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
 export { AGENT_ROUTES } from './agent-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
+export { CHAT_ROUTES } from './chat-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
@@ -31,6 +33,7 @@ export const ROUTE_GROUPS = [
   BUDGET_ROUTES,
   GATEWAY_ROUTES,
   SESSION_ROUTES,
+  CHAT_ROUTES,
   APPROVAL_ROUTES,
   WORKFLOW_ROUTES,
   RUN_ROUTES,

@@ -29,6 +29,8 @@ import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
+import { ChatStreams } from './chats/chat-streams.js';
+import { ChatsController } from './chats/chats.controller.js';
 import { AgentStreams } from './events/agent-streams.js';
 import { agentSubscriptions } from './events/agent-subscriptions.js';
 import { eventMethods } from './events/event-methods.js';
@@ -39,6 +41,7 @@ import { createNatsFrameBus } from './frames/nats-frame-bus.js';
 import { SessionFeeds } from './frames/session-feeds.js';
 import {
   AUTHENTICATOR,
+  CHAT_STREAMS,
   FRAME_LOG,
   IDENTITIES,
   LOG_TAIL,
@@ -140,6 +143,7 @@ const methodsProvider: Provider = {
     AgentsController,
     BudgetsController,
     ApprovalsController,
+    ChatsController,
     CredentialsController,
     EventsController,
     KeysController,
@@ -170,6 +174,18 @@ const methodsProvider: Provider = {
       inject: [NATS, FRAME_LOG, CLOCK],
       useFactory: (nats: NatsLink, log: FrameLog, clock: Clock) =>
         new SessionFeeds(createNatsFrameBus(nats), log, () => clock.now()),
+    },
+    {
+      provide: CHAT_STREAMS,
+      inject: [SESSION_FEEDS, FRAME_LOG, EVENT_STORE, DATABASE_POOL, IDENTITIES, LOGGER],
+      useFactory: (
+        feeds: SessionFeeds,
+        frameLog: FrameLog,
+        store: EventStore,
+        pool: Pool,
+        identities: Identities,
+        logger: Logger,
+      ) => new ChatStreams({ feeds, frameLog, store, pool, identities, logger }),
     },
     {
       provide: LOG_TAIL,

@@ -14,6 +14,8 @@ export const FRAME_LOG = Symbol('FRAME_LOG');
 export const SESSION_FEEDS = Symbol('SESSION_FEEDS');
 /** Token of the `LogTail`. */
 export const LOG_TAIL = Symbol('LOG_TAIL');
+/** Token of the `ChatStreams`. */
+export const CHAT_STREAMS = Symbol('CHAT_STREAMS');
 /** Token of the `MethodTable`. */
 export const METHODS = Symbol('METHODS');
 

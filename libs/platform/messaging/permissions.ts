@@ -41,6 +41,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
       agent: [
         HEALTH,
         'agent.*',
+        'chat.*',
         'message.*',
         'task.*',
         'session.*',

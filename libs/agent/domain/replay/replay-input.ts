@@ -1,4 +1,4 @@
-import type { ApprovalEvent, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import type { ApprovalEvent, ChatChange, SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
 import type { JsonValue } from '@antiphon/kernel';
 import type { ApprovalCommand } from '../session/approval.decider.js';
 import type { SessionCommand } from '../session/session-command.js';
@@ -100,6 +100,31 @@ const toClaimTools = ({ turnId, callId }: SessionEventOf<'ToolCallClaimed'>['dat
   now: '',
 });
 
+const isChatChange = (event: SessionEvent): event is ChatChange => event.type.startsWith('Chat');
+
+const toChatCommand = (event: ChatChange): SessionCommand => {
+  switch (event.type) {
+    case 'ChatMessageEdited': {
+      const { at: now, ...data } = event.data;
+      return { type: 'EditMessage', data, now };
+    }
+    case 'ChatMessageDeleted': {
+      const { at: now, ...data } = event.data;
+      return { type: 'DeleteMessage', data, now };
+    }
+    case 'ChatFileAttached': {
+      const { at: now, ...data } = event.data;
+      return { type: 'AttachFile', data, now };
+    }
+  }
+};
+
+/** Returns the command of an approval or of a change of a chat; null for any other event. */
+const toDecidedCommand = (event: SessionEvent): SessionCommand | null => {
+  if (isApprovalEvent(event)) return toApprovalCommand(event);
+  return isChatChange(event) ? toChatCommand(event) : null;
+};
+
 /**
  * Returns the command that recorded an input (a client's request, a response of a model or tool, an
  * approval). Returns null for a decision of the session itself.
@@ -109,7 +134,8 @@ export const toCommand = (
   sessionId: string,
   names: ReplayNames,
 ): SessionCommand | null => {
-  if (isApprovalEvent(event)) return toApprovalCommand(event);
+  const decided = toDecidedCommand(event);
+  if (decided) return decided;
   switch (event.type) {
     case 'SessionStarted':
     case 'SessionForked':

@@ -1,4 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '@antiphon/contracts/agent';
+import { attachFile, deleteMessage, editMessage } from './chat-changes.js';
 import { closeTurn, forkState } from './past-turns.js';
 import type {
   CallApproval,
@@ -215,6 +216,9 @@ const folds: Folds = {
   MessagesReceived: receiveMessages,
   AnswerForwarded: forwardAnswer,
   AnswerReturned: returnAnswer,
+  ChatMessageEdited: editMessage,
+  ChatMessageDeleted: deleteMessage,
+  ChatFileAttached: attachFile,
   TurnCompleted: (state, { turnId }, window) => closeTurn(state, turnId, 'completed', '', window),
   TurnFailed: (state, { turnId, message }, window) => closeTurn(state, turnId, 'failed', message, window),
   TurnCancelled: (state, { turnId }, window) => closeTurn(state, turnId, 'cancelled', '', window),

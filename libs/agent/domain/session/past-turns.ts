@@ -50,7 +50,7 @@ const sizeOf = (turn: PastTurn): number =>
 const jsonLength = (value: unknown): number => JSON.stringify(value)?.length ?? 0;
 
 /** Returns the newest turns that fit the window, at least the last one. */
-const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
+export const fitWindow = (turns: readonly PastTurn[], window: RecentWindow): readonly PastTurn[] => {
   const newest = turns.slice(-window.turns);
   const sizes = newest.map(sizeOf);
   let total = sizes.reduce((sum, size) => sum + size, 0);

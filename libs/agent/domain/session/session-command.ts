@@ -46,6 +46,15 @@ export type ReturnAnswer = Command<
   'ReturnAnswer',
   Omit<SessionEventOf<'AnswerReturned'>['data'], 'returnedAt'>
 >;
+/** Gives a message of an ended turn a new text. */
+export type EditMessage = Command<'EditMessage', Omit<SessionEventOf<'ChatMessageEdited'>['data'], 'at'>>;
+/** Deletes a message of an ended turn from later contexts. */
+export type DeleteMessage = Command<
+  'DeleteMessage',
+  Omit<SessionEventOf<'ChatMessageDeleted'>['data'], 'at'>
+>;
+/** Attaches a snapshot of a file to the session. */
+export type AttachFile = Command<'AttachFile', Omit<SessionEventOf<'ChatFileAttached'>['data'], 'at'>>;
 export type BeginModelCall = Command<
   'BeginModelCall',
   Omit<SessionEventOf<'ModelCallStarted'>['data'], 'attempt' | 'startedAt'>
@@ -91,6 +100,9 @@ export type SessionCommand =
   | ReceiveMessages
   | ForwardAnswer
   | ReturnAnswer
+  | EditMessage
+  | DeleteMessage
+  | AttachFile
   | BeginModelCall
   | RecordAnswer
   | RecordFailure

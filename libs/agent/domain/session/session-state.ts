@@ -134,6 +134,14 @@ export interface Fork {
   readonly remakes: Readonly<Record<string, string>>;
 }
 
+/** Snapshot of a file that later turns see. */
+export interface AttachedFile {
+  readonly path: string;
+  /** SHA-256 (hex) of its bytes. */
+  readonly digest: string;
+  readonly size: number;
+}
+
 /**
  * State of a session for its driver. Its size does not depend on the length of the event stream.
  */
@@ -157,6 +165,8 @@ export interface SessionState {
   /** Accepted turns behind the open one, in order. */
   readonly queue: readonly OpenTurn[];
   readonly recent: readonly PastTurn[];
+  /** Attached files, one a path, in the order in which they were attached first. */
+  readonly attached: readonly AttachedFile[];
   /** Ends of the last turns, newest last. */
   readonly ended: readonly { readonly turnId: string; readonly status: TurnEndStatus }[];
 }
@@ -170,5 +180,6 @@ export const initialSession = (): SessionState => ({
   open: null,
   queue: [],
   recent: [],
+  attached: [],
   ended: [],
 });

@@ -2,6 +2,7 @@ import type { SessionEvent } from '@antiphon/contracts/agent';
 import { assertNever, exhausted, rejected } from '@antiphon/kernel';
 import type { Decider } from '@antiphon/kernel';
 import { decideApproval, isApprovalCommand } from './approval.decider.js';
+import { decideChatChange, isChatCommand } from './chat.decider.js';
 import { evolveSession } from './evolve-session.js';
 import { decideMessage, isMessageCommand } from './message.decider.js';
 import type {
@@ -177,6 +178,7 @@ const endTurn = ({ data, now }: EndTurn, state: SessionState): SessionEvent[] =>
 const decide = (command: SessionCommand, state: SessionState): SessionEvent[] => {
   if (isApprovalCommand(command)) return decideApproval(command, state);
   if (isMessageCommand(command)) return decideMessage(command, state);
+  if (isChatCommand(command)) return decideChatChange(command, state);
   switch (command.type) {
     case 'StartSession':
       return startSession(command, state);

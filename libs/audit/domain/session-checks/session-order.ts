@@ -65,8 +65,10 @@ class TurnRun implements CheckRun<Parsed<SessionEvent>> {
   private turns = 0;
 
   see({ place, content: { type, data } }: Parsed<SessionEvent>): Finding[] {
-    if (type === 'SessionStarted' || type === 'SessionForked') return [];
+    if (type === 'SessionStarted' || type === 'SessionForked' || type === 'ChatFileAttached') return [];
     const { turnId } = data;
+    if (type === 'ChatMessageEdited' || type === 'ChatMessageDeleted')
+      return this.checkChange(type, turnId, place);
     if (type === 'TurnRequested') return this.accept(turnId, place);
     if (type === 'TurnCancelRequested') return this.cancel(turnId, place);
     return isTurnEnd(type) ? this.finish(turnId, place) : this.checkStep(type, turnId, place);
@@ -100,6 +102,11 @@ class TurnRun implements CheckRun<Parsed<SessionEvent>> {
     if (this.ended.has(turnId)) return [violation(at, `turn ${turnId} ended twice`)];
     this.ended.add(turnId);
     return this.running.delete(turnId) ? [] : [violation(at, `turn ${turnId} ended but was never accepted`)];
+  }
+
+  /** A message is changed only after its turn has ended. */
+  private checkChange(type: string, turnId: string, at: EventPlace): Finding[] {
+    return this.ended.has(turnId) ? [] : [violation(at, `${type} of turn ${turnId}, which has not ended`)];
   }
 
   private checkStep(type: string, turnId: string, at: EventPlace): Finding[] {

@@ -16,7 +16,7 @@ type Routes = typeof APPROVAL_ROUTES;
 /**
  * Returns a principal as an approver. The agent service compares its role with the approval's.
  */
-const approverOf = ({ caller, role, agentId, name }: Principal): Approver => ({
+export const approverOf = ({ caller, role, agentId, name }: Principal): Approver => ({
   caller,
   role,
   agentId,

@@ -1,0 +1,211 @@
+import { Controller, Inject } from '@nestjs/common';
+import type pg from 'pg';
+import {
+  CHAT_SUFFIX,
+  changeMessage,
+  chatStream,
+  createChat,
+  getChat,
+  listChats,
+  sessionKeyOf,
+  sessionStream,
+} from '@antiphon/contracts/agent';
+import type { ChatCreated, ChatView } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import type { z } from 'zod';
+import type { SessionCommand } from '@antiphon/agent-domain';
+import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
+import { readBackwards } from '@antiphon/event-store';
+import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
+import { conflict, invalid, isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
+import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+import { chatIdOf, digestOf } from '../derived-ids.js';
+import { eventMetadata, toNewEvent } from '../event-envelope.js';
+import { bindKey, readBinding } from '../sessions/session-keys.js';
+import type { SessionLog } from '../sessions/session-log.js';
+import type { SessionRegistry } from '../sessions/session-registry.js';
+import { ChatStore, toChatView } from './chat-store.js';
+
+export interface ChatsDeps {
+  readonly config: AntiphonConfig;
+  readonly agents: Pick<AgentDirectory, 'require'>;
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly log: SessionLog;
+  readonly registry: SessionRegistry;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+type CreateRequest = z.output<typeof createChat.request>;
+type ChangeRequest = z.output<typeof changeMessage.request>;
+type ListRequest = z.output<typeof listChats.request>;
+
+/** Events of one page of the search for an old turn. */
+const PAGE = 500;
+/** Maximum number of attempts: another process may take the session over before the append. */
+const MAX_ROUNDS = 5;
+
+const isConflict = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.VERSION_CONFLICT';
+const isFenced = (error: unknown): boolean => isAppError(error) && error.code === 'LOG.FENCED';
+
+const claimOf = (
+  { caller, idempotencyKey: key }: Pick<CreateRequest, 'caller' | 'idempotencyKey'>,
+  verb: 'create' | 'change',
+  subject: JsonObject,
+  response: JsonObject,
+): { idempotency?: IdempotencyClaim } =>
+  key === undefined
+    ? {}
+    : { idempotency: { scope: `${caller}/chat.${verb}`, key, digest: digestOf(subject), response } };
+
+/** Handles chats: creates and lists them, and changes their messages. */
+@Controller()
+export class Chats {
+  readonly chats: ChatStore;
+
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ChatsDeps) {
+    this.chats = new ChatStore(deps.pool, deps.store);
+  }
+
+  /** Creates a chat with its session: one append, so that neither exists without the other. */
+  @HandleRequest(createChat)
+  async create(request: CreateRequest): Promise<ChatView> {
+    const { store, agents } = this.deps;
+    const { workspace, spec } = request;
+    const agentId = (await agents.require(workspace, this.agentOf(request))).id;
+    const data = this.toCreated(request, agentId);
+    const view = toChatView(data);
+    try {
+      const result = await store.append({
+        workspace,
+        streams: await this.streamsOf(workspace, data),
+        ...claimOf(request, 'create', { spec: spec as JsonObject }, { ...view }),
+      });
+      return result.outcome === 'joined' ? createChat.reply.parse(result.response) : view;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const message = `there is a chat "${data.name}". What to do: choose another name, or continue that chat`;
+      throw conflict('CHAT.NAME_TAKEN', message, { data: { chatId: data.chatId } });
+    }
+  }
+
+  /** Returns one chat, by its id or its name. Throws `CHAT.NOT_FOUND`. */
+  @HandleRequest(getChat)
+  get({ workspace, chat }: z.output<typeof getChat.request>): Promise<ChatView> {
+    return this.chats.require(workspace, chat);
+  }
+
+  /** Lists the chats of a workspace, oldest first. */
+  @HandleRequest(listChats)
+  async list({ workspace, limit, cursor }: ListRequest): Promise<z.output<typeof listChats.reply>> {
+    const after = cursor === undefined ? 0 : decodeCursor(cursor);
+    if (after === undefined)
+      throw invalid('CHAT.INVALID_CURSOR', 'this cursor was not issued by this list: begin without one');
+    const found = await this.chats.list(workspace, after, limit + 1);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      chats: page.map(({ chat }) => chat),
+      nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
+    };
+  }
+
+  /** Edits or deletes a message. The first text stays in the log. */
+  @HandleRequest(changeMessage)
+  async change(request: ChangeRequest): Promise<z.output<typeof changeMessage.reply>> {
+    const { turnId, part, caller: actor, content } = request;
+    const changed = { turnId, part, actor };
+    const command =
+      content === null
+        ? ({ type: 'DeleteMessage', data: changed } as const)
+        : ({ type: 'EditMessage', data: { ...changed, content: toStorable(content) } } as const);
+    return this.commit(request, { ...command, now: isoTime(this.deps.clock) }, (ended) =>
+      ended.includes(turnId) ? Promise.resolve() : this.requireTurn(request),
+    );
+  }
+
+  private agentOf({ workspace, spec: { agent, role } }: CreateRequest): string {
+    const { agents } = workspaceConfig(this.deps.config, workspace);
+    if (agent !== undefined) return agent;
+    if (role === undefined) return agents[0]?.id ?? '';
+    const found = agents.find(({ id }) => id === role) ?? agents.find((known) => known.role === role);
+    if (found) return found.id;
+    throw notFound('CHAT.ROLE_UNKNOWN', `no agent has the role "${role}"`);
+  }
+
+  private toCreated({ workspace, spec, caller }: CreateRequest, agentId: string): ChatCreated['data'] {
+    const { ids, clock } = this.deps;
+    const sessionId = ids.next();
+    const createdAt = isoTime(clock);
+    const minute = createdAt.slice(0, 16).replaceAll(/[:T]/g, '-');
+    const name = toStorable(spec.name ?? `chat-${minute}-${sessionId.slice(-6)}`);
+    return {
+      chatId: chatIdOf(workspace, name),
+      ...{ name, path: `${name}${CHAT_SUFFIX}`, agentId, role: spec.role ?? null, sessionId },
+      ...{ createdBy: caller, createdAt },
+    };
+  }
+
+  private async streamsOf(workspace: string, data: ChatCreated['data']): Promise<StreamAppend[]> {
+    const { ids, log, store } = this.deps;
+    const { chatId, sessionId, agentId, createdAt: now } = data;
+    const sessionKey = sessionKeyOf({ agentId, channel: 'chat', account: 'files', peer: chatId });
+    const started = { sessionId, sessionKey, agentId };
+    const command: SessionCommand = { type: 'StartSession', data: started, now };
+    const events = log.decider.decide(command, log.decider.initialState());
+    const created = { type: 'ChatCreated', schemaVersion: 1, data };
+    return [
+      { streamId: chatStream(chatId), expectedVersion: 0, events: [toNewEvent(created, ids)] },
+      {
+        streamId: sessionStream(sessionId),
+        expectedVersion: 0,
+        events: events.map((event) => toNewEvent(event, ids)),
+      },
+      bindKey(await readBinding(store, workspace, sessionKey), sessionKey, sessionId, ids, eventMetadata()),
+    ];
+  }
+
+  private async commit(
+    request: ChangeRequest,
+    command: SessionCommand,
+    check: (ended: readonly string[]) => Promise<void>,
+  ): Promise<z.output<typeof changeMessage.reply>> {
+    const { registry, log } = this.deps;
+    const { workspace, chatId, sessionId } = request;
+    for (let round = 1; ; round++) {
+      const session = await registry.requireSession(workspace, sessionId);
+      const { actor } = session;
+      await check(actor.fold().state.ended.map(({ turnId }) => turnId));
+      try {
+        const committed = await actor.commit((fold) => {
+          const events = log.decider.decide(command, fold.state);
+          const reply = { chatId, version: fold.version + events.length };
+          return { events, reply, ...this.claimOfChange(request, reply) };
+        });
+        registry.wakeDriver(session);
+        if (committed.outcome === 'appended') return committed.decision.reply;
+        if (committed.outcome === 'joined') return changeMessage.reply.parse(committed.answer);
+        return { chatId, version: actor.fold().version };
+      } catch (error) {
+        if (!isFenced(error) || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
+
+  private claimOfChange(request: ChangeRequest, reply: JsonObject): { idempotency?: IdempotencyClaim } {
+    const { workspace: _workspace, caller: _caller, idempotencyKey: _key, ...subject } = request;
+    return claimOf(request, 'change', subject, reply);
+  }
+
+  /** Reads the log for a turn that is too old for the fold. Throws `CHAT.MESSAGE_NOT_FOUND`. */
+  private async requireTurn({ workspace, sessionId, turnId }: ChangeRequest): Promise<void> {
+    const stream = sessionStream(sessionId);
+    for await (const { type, data } of readBackwards(this.deps.store, workspace, stream, PAGE))
+      if (type === 'TurnRequested' && data['turnId'] === turnId) return;
+    throw notFound('CHAT.MESSAGE_NOT_FOUND', `this chat has no message of the turn ${turnId}`);
+  }
+}

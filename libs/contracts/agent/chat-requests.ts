@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+import { AgentId } from './agent-id.js';
+import { ChatName, MessagePart } from './chat-events.js';
+import { Caller, IdempotencyKey, MessageContent } from './requests.js';
+
+/** A chat: a session with an agent, listed among the files as `<name>.chat`. */
+export const ChatView = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  path: z.string().describe('Path under which the files list the chat: `<name>.chat`.'),
+  is_virtual: z
+    .literal(true)
+    .describe('The file is rendered when it is read. It cannot be written or removed as a file.'),
+  agentId: z.string(),
+  role: z.string().nullable().describe('Role that was asked for; null if none was.'),
+  sessionId: z.uuid().describe('Session that holds the messages.'),
+  createdAt: z.iso.datetime(),
+});
+export type ChatView = z.infer<typeof ChatView>;
+
+/** Choice of a client for a new chat. */
+export const ChatSpec = z.strictObject({
+  name: ChatName.optional().describe('Name, unique in the workspace. Default: one that is made of the time.'),
+  agent: AgentId.optional().describe('Agent of the chat. Default: the first agent of the workspace.'),
+  role: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Role instead of an agent: the id of an agent, or the `role` in its configuration.'),
+});
+export type ChatSpec = z.infer<typeof ChatSpec>;
+
+/** Creates a chat with its session. */
+export const createChat = defineRequest({
+  subject: 'cmd.agent.chat.create',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    spec: ChatSpec,
+    caller: Caller,
+    idempotencyKey: IdempotencyKey.optional(),
+  }),
+  reply: ChatView,
+  timeoutMs: 10_000,
+});
+
+/** Returns one chat, by its id or its name. */
+export const getChat = defineRequest({
+  subject: 'cmd.agent.chat.get',
+  request: z.strictObject({ workspace: WorkspaceId, chat: z.string().min(1).max(200) }),
+  reply: ChatView,
+  timeoutMs: 5_000,
+});
+
+/** Lists the chats of a workspace, oldest first. */
+export const listChats = defineRequest({
+  subject: 'cmd.agent.chat.list',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    limit: z.int().min(1).max(200),
+    cursor: z.string().max(200).optional(),
+  }),
+  reply: z.object({
+    chats: z.array(ChatView),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('Pass it as `cursor` for the next page; null on the last page.'),
+  }),
+  timeoutMs: 5_000,
+});
+
+/** Result of a change of a chat. */
+export const ChatChanged = z.object({
+  chatId: z.uuid(),
+  version: z.int().positive().describe('Version of the chat after the change.'),
+});
+
+const change = {
+  workspace: WorkspaceId,
+  chatId: z.uuid(),
+  sessionId: z.uuid(),
+  caller: Caller,
+  idempotencyKey: IdempotencyKey.optional(),
+};
+
+/** Edits a message, or deletes it where `content` is null. */
+export const changeMessage = defineRequest({
+  subject: 'cmd.agent.chat.change',
+  request: z.strictObject({
+    ...change,
+    turnId: z.uuid(),
+    part: MessagePart,
+    content: MessageContent.nullable(),
+  }),
+  reply: ChatChanged,
+  timeoutMs: 10_000,
+});

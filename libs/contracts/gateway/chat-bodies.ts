@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { MAX_REASON_LENGTH } from '../agent/approval-requests.js';
+import { ChatName, MessageId } from '../agent/chat-events.js';
+import { WorkspaceId } from '../log/index.js';
+import { MessageContent } from '../agent/requests.js';
+import { PageQuery } from './http-bodies.js';
+
+/** Path parameter `id` of the workspace: the one of the credential. */
+export const ByWorkspace = z.object({ id: WorkspaceId });
+
+/** Path parameters of a chat. */
+export const ByChat = ByWorkspace.extend({
+  chat: z.union([z.uuid(), ChatName]).describe('Id or name of the chat.'),
+});
+
+/** Path parameters of a message. */
+export const ByMessage = ByChat.extend({ message: MessageId });
+
+/** Query of `GET /api/v1/workspaces/:id/chats`. */
+export const ChatsQuery = PageQuery;
+
+/** Query of `GET /api/v1/workspaces/:id/chats/:chat`. */
+export const ChatQuery = z.strictObject({
+  at: z.coerce.number().int().positive().optional().describe('Version of the chat. Default: the newest.'),
+  format: z
+    .enum(['md', 'json'])
+    .optional()
+    .describe('Form of the response. Default: by `Accept`, and Markdown without it.'),
+});
+
+/** Command to a chat. */
+export const ChatCommand = z.discriminatedUnion('command', [
+  z.strictObject({ command: z.literal('message'), content: MessageContent }),
+  z.strictObject({
+    command: z.literal('cancel'),
+    turnId: z.uuid().optional().describe('Turn to cancel. Default: the open one and all that wait.'),
+  }),
+  z.strictObject({
+    command: z.enum(['approve', 'deny']),
+    approvalId: z.uuid(),
+    reason: z.string().max(MAX_REASON_LENGTH).default(''),
+    digest: z.string().max(128).optional().describe('Digest that the approver has seen.'),
+  }),
+]);
+export type ChatCommand = z.infer<typeof ChatCommand>;
+
+/** Reply to a command, sent once its fact is committed. */
+export const ChatReply = z.object({
+  chatId: z.uuid(),
+  sessionId: z.uuid(),
+  version: z
+    .int()
+    .positive()
+    .nullable()
+    .describe('Version of the chat; null where nothing was written to it.'),
+  turnId: z.uuid().nullable().describe('Turn of the message; null for any other command.'),
+  cursor: z
+    .string()
+    .nullable()
+    .describe(
+      'Event id just before the answer, for `Last-Event-ID`; null if the turn waits for another one.',
+    ),
+  joined: z.boolean().describe('True if an earlier request with the same key was accepted.'),
+});
+export type ChatReply = z.infer<typeof ChatReply>;
+
+/** Body that edits a message. */
+export const MessageEditBody = z.strictObject({ content: MessageContent });
+
+/** Query of the events of a chat. A browser cannot set the header for its first connection. */
+export const ChatEventsQuery = z.strictObject({
+  last_event_id: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Like the header `Last-Event-ID`, which wins. Default: all of the chat.'),
+});

@@ -1,0 +1,209 @@
+import {
+  Controller,
+  Header,
+  Headers,
+  Inject,
+  Res,
+  StreamableFile,
+  type OnModuleDestroy,
+} from '@nestjs/common';
+import {
+  answerApproval,
+  cancelTurn,
+  changeMessage,
+  createChat,
+  listChats,
+  parseMessageId,
+  submitTurn,
+  toMarkdown,
+  type ChatView,
+} from '@antiphon/contracts/agent';
+import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
+import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import type { EventStore } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
+import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
+import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import type { FastifyReply } from 'fastify';
+import type { z } from 'zod';
+import { authorize, CurrentPrincipal } from '../access/access-guard.js';
+import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
+import { approverOf } from '../http/approvals.controller.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { toEventId } from './chat-cursor.js';
+import { ChatReader } from './chat-reader.js';
+import type { ChatStreams } from './chat-streams.js';
+
+type Routes = typeof CHAT_ROUTES;
+type Changed = z.output<typeof changeMessage.reply>;
+type Reply = z.output<typeof ChatReply>;
+
+const MEDIA = { md: 'text/markdown; charset=utf-8', json: 'application/json; charset=utf-8' } as const;
+
+/** Throws unless the workspace of the path is the caller's. Another one is not found. */
+const requireWorkspace = ({ workspace }: Principal, id: string): void => {
+  if (id !== workspace) throw notFound('GATEWAY.NOT_FOUND', `there is no workspace "${id}"`);
+};
+
+const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =>
+  format ?? (accept.includes('application/json') && !accept.includes('text/markdown') ? 'json' : 'md');
+
+/** Serves chats: sessions that the files list as `<name>.chat`. */
+@Controller()
+export class ChatsController implements OnModuleDestroy {
+  private readonly chats: ChatReader;
+
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(EVENT_STORE) store: EventStore,
+    @Inject(CHAT_STREAMS) private readonly streams: ChatStreams,
+  ) {
+    this.chats = new ChatReader(requests, store);
+  }
+
+  onModuleDestroy(): void {
+    this.streams.close();
+  }
+
+  @HandleRoute(CHAT_ROUTES.createChat)
+  create(
+    { params, body: spec, idempotencyKey }: RouteInput<Routes['createChat']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<ChatView> {
+    requireWorkspace(principal, params.id);
+    const { workspace, caller } = principal;
+    return this.requests.request(createChat, { workspace, spec, caller, idempotencyKey });
+  }
+
+  @HandleRoute(CHAT_ROUTES.listChats)
+  list(
+    { params, query }: RouteInput<Routes['listChats']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listChats.reply>> {
+    requireWorkspace(principal, params.id);
+    return this.requests.request(listChats, { workspace: principal.workspace, ...query });
+  }
+
+  @HandleRoute(CHAT_ROUTES.readChat)
+  async read(
+    { params, query: { at, format } }: RouteInput<Routes['readChat']>,
+    @CurrentPrincipal() principal: Principal,
+    @Headers('accept') accept: string | undefined,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<StreamableFile> {
+    const chat = await this.find(principal, params);
+    const document = await this.chats.read(principal.workspace, chat, at);
+    const form = formOf(format, accept);
+    const text = form === 'md' ? toMarkdown(document) : `${JSON.stringify(document)}\n`;
+    void reply.header('etag', `"${document.version}"`).header('vary', 'accept');
+    return new StreamableFile(Buffer.from(text), { type: MEDIA[form] });
+  }
+
+  @HandleRoute(CHAT_ROUTES.sendChatCommand)
+  async send(
+    { params, body, idempotencyKey }: RouteInput<Routes['sendChatCommand']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Reply> {
+    const chat = await this.find(principal, params);
+    const reply: Reply = {
+      ...{ chatId: chat.id, sessionId: chat.sessionId, version: null },
+      ...{ turnId: null, cursor: null, joined: false },
+    };
+    if (body.command === 'message') return this.append(chat, principal, body, idempotencyKey, reply);
+    const { workspace, caller } = principal;
+    if (body.command === 'cancel') {
+      const { turnId } = body;
+      await this.requests.request(cancelTurn, { workspace, caller, sessionId: chat.sessionId, turnId });
+      return { ...reply, turnId: turnId ?? null };
+    }
+    authorize(principal, 'approvals:answer');
+    const { command: decision, approvalId, reason, digest } = body;
+    const approver = approverOf(principal);
+    await this.requests.request(answerApproval, {
+      workspace,
+      approvalId,
+      decision,
+      reason,
+      digest,
+      approver,
+    });
+    return reply;
+  }
+
+  @HandleRoute(CHAT_ROUTES.editMessage)
+  edit(
+    { params, body: { content } }: RouteInput<Routes['editMessage']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Changed> {
+    return this.change(principal, params, content);
+  }
+
+  @HandleRoute(CHAT_ROUTES.deleteMessage)
+  remove(
+    { params }: RouteInput<Routes['deleteMessage']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Changed> {
+    return this.change(principal, params, null);
+  }
+
+  @HandleRoute(CHAT_ROUTES.streamChat)
+  @Header('cache-control', 'no-store')
+  @Header('x-accel-buffering', 'no')
+  async stream(
+    { params, query }: RouteInput<Routes['streamChat']>,
+    @CurrentPrincipal() principal: Principal,
+    @Headers('last-event-id') header: string | undefined,
+  ): Promise<StreamableFile> {
+    const chat = await this.find(principal, params);
+    const lastEventId = header ?? query.last_event_id;
+    const pipe = await this.streams.open({ principal, chat, lastEventId });
+    return new StreamableFile(pipe, { type: 'text/event-stream; charset=utf-8' });
+  }
+
+  private find(
+    principal: Principal,
+    params: { readonly id: string; readonly chat: string },
+  ): Promise<ChatView> {
+    requireWorkspace(principal, params.id);
+    return this.chats.require(principal.workspace, params.chat);
+  }
+
+  private async append(
+    { sessionId }: ChatView,
+    { workspace, caller }: Principal,
+    { content }: Extract<ChatCommand, { command: 'message' }>,
+    idempotencyKey: string | undefined,
+    reply: Reply,
+  ): Promise<Reply> {
+    const message = { workspace, caller, target: { sessionId }, content, idempotencyKey };
+    const ask = (options?: RequestOptions) => this.requests.request(submitTurn, message, options);
+    // Without a key a retry could append the message twice.
+    const submitted = idempotencyKey === undefined ? ask() : requestWithRetry(ask);
+    const [turn, epoch] = await Promise.all([submitted, this.streams.readEpoch()]);
+    const { turnId, version, acceptedOffset, joined } = turn;
+    const cursor =
+      acceptedOffset === null
+        ? null
+        : toEventId({ epoch, sessionId, offset: Math.max(0, acceptedOffset - 1) });
+    return { ...reply, version, turnId, cursor, joined };
+  }
+
+  private async change(
+    principal: Principal,
+    params: RouteInput<Routes['editMessage']>['params'],
+    content: string | null,
+  ): Promise<Changed> {
+    const { id: chatId, sessionId } = await this.find(principal, params);
+    const { workspace, caller } = principal;
+    const message = parseMessageId(params.message);
+    return this.requests.request(changeMessage, {
+      workspace,
+      caller,
+      chatId,
+      sessionId,
+      ...message,
+      content,
+    });
+  }
+}
