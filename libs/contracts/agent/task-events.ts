@@ -51,6 +51,8 @@ export const TaskAssigned = event('TaskAssigned', {
   agentId: z.string().nullable(),
   /** True if an idle agent took it from the backlog of another. */
   stolen: z.boolean(),
+  /** Idempotency key of an external worker's request: a repeat of it gets the same claim. */
+  claimKey: z.string().max(200).optional(),
   at: z.iso.datetime(),
 });
 /** Work began. For an agent, a turn was accepted in a session of its own. */

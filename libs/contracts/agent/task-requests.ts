@@ -57,7 +57,7 @@ const target = { workspace: WorkspaceId, taskId: z.string().min(1).max(200) };
 
 /**
  * Accepts a task. It waits until an agent with its capabilities is idle. Errors: `TASK.QUEUE_FULL`
- * (exhausted, with `retryAfterS`), `AGENT.NOT_FOUND`.
+ * (exhausted, with `retryAfterSeconds`), `AGENT.NOT_FOUND`.
  */
 export const createTask = defineRequest({
   subject: 'cmd.agent.task.create',
@@ -88,6 +88,8 @@ export const listTasks = defineRequest({
     project: z.string().max(200).optional(),
     limit: z.int().min(1).max(500).default(100),
     cursor: z.string().max(500).optional(),
+    /** Number of matching tasks to skip, after the cursor. */
+    offset: z.int().min(0).max(100_000).default(0),
   }),
   reply: z.object({ tasks: z.array(TaskItem), nextCursor: z.string().nullable() }),
   timeoutMs: 5_000,
@@ -108,13 +110,18 @@ export const TaskClaim = z.object({
   leaseMs: z.int().positive().describe('Renew the claim before this time is over.'),
 });
 
-/** Claims the next external task that the worker can do; `claim` is null if there is none. */
+/**
+ * Claims the next external task that the worker can do; `claim` is null if there is none. A request
+ * that is repeated with its idempotency key gets the same claim, or `TASK.CLAIM_LOST` (conflict) if
+ * that one has ended. Null is not remembered.
+ */
 export const claimTask = defineRequest({
   subject: 'cmd.agent.task.claim',
   request: z.strictObject({
     workspace: WorkspaceId,
     capabilities: z.array(z.string().min(1).max(64)).max(64).default([]),
     actor: AgentActor,
+    idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({ claim: TaskClaim.nullable() }),
   timeoutMs: 5_000,

@@ -81,6 +81,13 @@ export const TasksQuery = z.strictObject({
   project: Project.optional(),
   limit: pageLimit(500, 100),
   cursor: Cursor,
+  offset: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(100_000)
+    .optional()
+    .describe('Number of matching tasks to skip. A cursor is cheaper on a long list.'),
 });
 /** Body of `PATCH /api/v1/tasks/{id}`. */
 export const TaskPatchBody = z.strictObject({ action: z.literal('cancel'), reason: Reason });

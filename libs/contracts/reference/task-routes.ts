@@ -97,14 +97,19 @@ export const TASK_ROUTES = {
     summary: 'Claim a task as an external worker',
     description:
       'Claims the next task with `worker: "external"` that the capabilities cover. `claim` is null if there is none. ' +
-      'Renew the claim before `leaseMs` is over, and end it with its result.',
+      'Renew the claim before `leaseMs` is over, and end it with its result. A request that is repeated with its key ' +
+      'gets the same claim.',
     body: TaskClaimBody,
+    idempotent: true,
     reply: { schema: claimTask.reply },
     example: {
       body: { capabilities: ['research'] },
       reply: {
         claim: { task: EXTERNAL_TASK, prompt: 'Collect facts about tide tables.', epoch: 1, leaseMs: 30_000 },
       },
+    },
+    problems: {
+      409: 'the `Idempotency-Key` was used for another request, or `TASK.CLAIM_LOST`: its claim has ended',
     },
   }),
   renewTask: defineRoute({

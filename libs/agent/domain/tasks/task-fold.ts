@@ -13,6 +13,8 @@ export interface TaskFold {
   readonly worker: string | null;
   /** Agent of the claim; null while the task is queued and for an external worker. */
   readonly agentId: string | null;
+  /** Idempotency key of the claim; null for none. */
+  readonly claimKey: string | null;
   readonly sessionId: string | null;
   readonly turnId: string | null;
   /** Earliest time of the next claim; null for none. */
@@ -35,6 +37,7 @@ export const initialTask = (): TaskFold => ({
   epoch: 0,
   worker: null,
   agentId: null,
+  claimKey: null,
   sessionId: null,
   turnId: null,
   notBefore: null,
@@ -47,7 +50,7 @@ export const initialTask = (): TaskFold => ({
   result: null,
 });
 
-const NO_CLAIM = { worker: null, agentId: null } as const;
+const NO_CLAIM = { worker: null, agentId: null, claimKey: null } as const;
 
 /** Folds the events of a task. Never throws: recorded events are facts. */
 export const evolveTask = (state: TaskFold, event: TaskEvent): TaskFold => {
@@ -55,8 +58,8 @@ export const evolveTask = (state: TaskFold, event: TaskEvent): TaskFold => {
     case 'TaskQueued':
       return { ...state, status: 'queued', queued: event.data };
     case 'TaskAssigned': {
-      const { epoch, worker, agentId } = event.data;
-      const claim = { epoch, worker, agentId, sessionId: null, turnId: null, notBefore: null };
+      const { epoch, worker, agentId, claimKey = null } = event.data;
+      const claim = { epoch, worker, agentId, claimKey, sessionId: null, turnId: null, notBefore: null };
       return { ...state, ...claim, status: 'assigned' };
     }
     case 'TaskBegun': {

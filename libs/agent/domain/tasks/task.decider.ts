@@ -29,6 +29,7 @@ export type AssignTask = Command<
     readonly worker: string;
     readonly agentId: string | null;
     readonly stolen: boolean;
+    readonly claimKey?: string;
   }
 >;
 export type BeginTask = Command<

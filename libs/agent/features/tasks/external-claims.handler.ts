@@ -3,9 +3,10 @@ import { claimTask, finishTask, renewTask, taskLease } from '@antiphon/contracts
 import type { z } from 'zod';
 import { isClaimedTask } from '@antiphon/agent-domain';
 import type { TaskFold } from '@antiphon/agent-domain';
-import type { LeaseAttempt } from '@antiphon/event-store';
+import type { IdempotencyClaim, LeaseAttempt } from '@antiphon/event-store';
 import { conflict, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { digestOf } from '../derived-ids.js';
 import type { OpenTask } from './task-queues.js';
 import { noSuchTask, taskItem } from './task-view.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
@@ -19,11 +20,21 @@ const MAX_TRIES = 50;
 const CONTENDED_MS = 1_000;
 
 type ClaimReply = z.output<typeof claimTask.reply>;
+type ClaimRequest = z.output<typeof claimTask.request>;
+
 interface Claim {
   readonly workspace: string;
   readonly taskId: string;
   readonly epoch: number;
 }
+
+const claimFor = (
+  { capabilities, actor, idempotencyKey: key }: ClaimRequest,
+  response: { readonly taskId: string; readonly epoch: number },
+): IdempotencyClaim | undefined =>
+  key === undefined
+    ? undefined
+    : { scope: `${actor.caller}/task.claim`, key, digest: digestOf({ capabilities }), response };
 
 const claimLost = (): Error =>
   conflict('TASK.CLAIM_LOST', 'the claim has ended: the task is with another worker, or has ended');
@@ -37,18 +48,21 @@ export class ExternalClaims {
   constructor(@Inject(TASK_SERVICES) private readonly deps: TaskServices) {}
 
   @HandleRequest(claimTask)
-  async claimTask({
-    workspace,
-    capabilities,
-    actor,
-  }: z.output<typeof claimTask.request>): Promise<ClaimReply> {
+  async claimTask(request: ClaimRequest): Promise<ClaimReply> {
+    const { workspace, capabilities, idempotencyKey } = request;
     const { open } = this.deps;
     const able = new Set(capabilities);
-    let isFresh = false;
+    let isFresh = idempotencyKey !== undefined;
+    if (isFresh) {
+      await open.catchUp();
+      open.queues.releaseDue(this.deps.clock.now());
+      const known = this.findByKey(request);
+      if (known) return { claim: await this.repeat(request, known) };
+    }
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const task = open.queues.pickForWorker(workspace, able);
       if (task) {
-        const claim = await this.tryClaim(task, actor.caller);
+        const claim = await this.tryClaim(task, request);
         if (claim) return { claim };
       } else if (isFresh) break;
       else {
@@ -96,10 +110,12 @@ export class ExternalClaims {
   }
 
   /** Claims a picked task. Returns null if another worker has it. */
-  private async tryClaim(task: OpenTask, worker: string): Promise<ClaimReply['claim']> {
+  private async tryClaim(task: OpenTask, request: ClaimRequest): Promise<ClaimReply['claim']> {
     const { open, tasks } = this.deps;
     const { workspace, taskId, state } = task;
     const epoch = state.epoch + 1;
+    const { caller: worker } = request.actor;
+    const { idempotencyKey: claimKey } = request;
     try {
       // The lease comes first: a claim without one would be taken for lost.
       const { acquired } = await this.holdLease({ workspace, taskId, epoch });
@@ -107,10 +123,21 @@ export class ExternalClaims {
         open.queues.delay(taskId, this.deps.clock.now() + CONTENDED_MS);
         return null;
       }
-      const committed = await tasks.commit(workspace, taskId, (_, now) => [
-        { type: 'AssignTask', data: { epoch, worker, agentId: null, stolen: false }, now },
-        { type: 'BeginTask', data: { epoch, sessionId: null, turnId: null }, now },
-      ]);
+      const assigned = { epoch, worker, agentId: null, stolen: false, ...(claimKey ? { claimKey } : {}) };
+      const committed = await tasks.commit(
+        workspace,
+        taskId,
+        (_, now) => [
+          { type: 'AssignTask', data: assigned, now },
+          { type: 'BeginTask', data: { epoch, sessionId: null, turnId: null }, now },
+        ],
+        { idempotency: claimFor(request, { taskId, epoch }) },
+      );
+      if (committed.joined) {
+        await this.freeLease({ workspace, taskId, epoch });
+        open.queues.delay(taskId, 0);
+        return await this.repeat(request, committed.joined as unknown as Omit<Claim, 'workspace'>);
+      }
       open.put({ workspace, taskId, state: committed.state, version: committed.version });
       const prompt = committed.state.queued?.prompt ?? '';
       return { task: taskItem(committed.state), prompt, epoch, leaseMs: CLAIM_MS };
@@ -119,6 +146,29 @@ export class ExternalClaims {
       if (isAppError(error) && error.code === 'TASK.CLAIMED') return null;
       throw error;
     }
+  }
+
+  /** Returns the claim that a request with this key got, if this process knows of it. */
+  private findByKey({ workspace, actor, idempotencyKey }: ClaimRequest): Omit<Claim, 'workspace'> | null {
+    const task = this.deps.open.queues
+      .claimed()
+      .find(
+        (known) =>
+          known.workspace === workspace &&
+          known.state.worker === actor.caller &&
+          known.state.claimKey === idempotencyKey,
+      );
+    return task ? { taskId: task.taskId, epoch: task.state.epoch } : null;
+  }
+
+  /** Returns a claim again to the worker that has it. Throws `TASK.CLAIM_LOST`. */
+  private async repeat(
+    { workspace, actor }: ClaimRequest,
+    { taskId, epoch }: Omit<Claim, 'workspace'>,
+  ): Promise<ClaimReply['claim']> {
+    await this.renewTask({ workspace, taskId, epoch, actor });
+    const { state } = await this.deps.tasks.read(workspace, taskId);
+    return { task: taskItem(state), prompt: state.queued?.prompt ?? '', epoch, leaseMs: CLAIM_MS };
   }
 
   /** Takes or extends the lease of a claim, unless another process has ended the claim. */

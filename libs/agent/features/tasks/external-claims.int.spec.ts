@@ -43,6 +43,28 @@ describe('an external worker', () => {
     expect(world.agents.model.requests).toEqual([]);
   });
 
+  it('gets the same claim for a repeated key, in any process, and no second task', async () => {
+    const other = world.process();
+    const ids = await Promise.all(Array.from({ length: 5 }, () => world.send(agent, external)));
+    const keyed = async (process: TasksProcess, idempotencyKey: string) => {
+      const request = { workspace: WORKSPACE, capabilities: [], actor: WORKER, idempotencyKey };
+      return (await process.claims.claimTask(request)).claim;
+    };
+    const claims = await Promise.all([agent, other, agent, other].map((process) => keyed(process, 'k')));
+    expect(new Set(claims.map((one) => one?.task.id)).size).toBe(1);
+    const taskId = claims[0]?.task.id ?? '';
+    expect(ids).toContain(taskId);
+    const { claim: foreign } = await other.claims.claimTask({
+      ...{ workspace: WORKSPACE, capabilities: [], idempotencyKey: 'k' },
+      actor: { ...WORKER, caller: 'key/another' },
+    });
+    expect(foreign?.task.id).not.toBe(taskId);
+    await finish(taskId, 1);
+    await expect(keyed(agent, 'k')).rejects.toMatchObject({ code: 'TASK.CLAIM_LOST' });
+    for (const id of ids) await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: id, actor: ACTOR });
+    await other.stop();
+  });
+
   it('gets each task once, however many workers claim in several processes', async () => {
     const other = world.process();
     const ids = await Promise.all(Array.from({ length: 40 }, () => world.send(agent, external)));

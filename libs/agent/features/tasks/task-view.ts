@@ -101,7 +101,7 @@ const LIST_SQL = `select ${COLUMNS} from agent_tasks
   where workspace = $1 and ($2::bigint is null or (first_position, id) < ($2, $3))
     and ($4::text is null or state = $4) and ($5::text is null or agent_id = $5)
     and ($6::text is null or project = $6)
-  order by first_position desc, id desc limit $7`;
+  order by first_position desc, id desc limit $7 offset $8`;
 const ROW_SQL = `select ${COLUMNS} from agent_tasks where workspace = $1 and id = $2`;
 
 export interface TaskFilter {
@@ -111,6 +111,8 @@ export interface TaskFilter {
   readonly project?: string | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
+  /** Number of tasks to skip after the cursor. */
+  readonly offset?: number;
 }
 
 const select = async (pool: pg.Pool, workspace: string, query: pg.QueryConfig): Promise<TaskRow[]> => {
@@ -124,10 +126,11 @@ const select = async (pool: pg.Pool, workspace: string, query: pg.QueryConfig): 
 /** Lists tasks of the queue and nodes of runs, newest first. */
 export const readTasks = async (
   pool: pg.Pool,
-  { workspace, state = undefined, agent, project, limit, cursor }: TaskFilter,
+  { workspace, state = undefined, agent, project, limit, cursor, offset = 0 }: TaskFilter,
 ): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
   const [before, id] = cursor === undefined ? [null, ''] : decodeCursor(cursor);
-  const values = [workspace, before, id, state ?? null, agent ?? null, project ?? null, limit + 1];
+  const filter = [state ?? null, agent ?? null, project ?? null];
+  const values = [workspace, before, id, ...filter, limit + 1, offset];
   const rows = await select(pool, workspace, { name: 'agent_tasks_list', text: LIST_SQL, values });
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);

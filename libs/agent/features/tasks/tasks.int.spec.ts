@@ -199,8 +199,9 @@ describe('the list of tasks', () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push(await world.send(agent, { project }));
     await Promise.all(ids.map((id) => world.ended(agent, id)));
-    const list = (more: { cursor?: string; limit?: number; state?: 'completed' | 'failed' } = {}) =>
-      agent.tasks.listTasks({ workspace: WORKSPACE, project, limit: 2, ...more });
+    const list = (
+      more: { cursor?: string; limit?: number; offset?: number; state?: 'completed' | 'failed' } = {},
+    ) => agent.tasks.listTasks({ workspace: WORKSPACE, project, limit: 2, offset: 0, ...more });
     await until(async () => (await list({ state: 'completed', limit: 100 })).tasks.length === 5);
     const first = await list();
     const second = await list({ cursor: first.nextCursor ?? '' });
@@ -208,6 +209,8 @@ describe('the list of tasks', () => {
     const all = [...first.tasks, ...second.tasks, ...third.tasks].map(({ id }) => id);
     expect(all).toEqual([...ids].reverse());
     expect(third.nextCursor).toBeNull();
+    expect((await list({ offset: 3 })).tasks.map(({ id }) => id)).toEqual(all.slice(3));
+    expect((await list({ offset: 5 })).tasks).toEqual([]);
     expect((await list({ state: 'failed' })).tasks).toEqual([]);
     expect(first.tasks[0]).toEqual(await world.get(agent, ids[4] ?? ''));
     await expect(list({ cursor: 'x' })).rejects.toMatchObject({ code: 'REQUEST.INVALID' });
@@ -216,7 +219,7 @@ describe('the list of tasks', () => {
   it('shows no task of another workspace', async () => {
     const id = await world.send(agent);
     await expect(world.get(agent, id, 'other')).rejects.toMatchObject({ code: 'TASK.NOT_FOUND' });
-    expect((await agent.tasks.listTasks({ workspace: 'other', limit: 10 })).tasks).toEqual([]);
+    expect((await agent.tasks.listTasks({ workspace: 'other', limit: 10, offset: 0 })).tasks).toEqual([]);
   });
 });
 

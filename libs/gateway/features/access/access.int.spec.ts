@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connectNats } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { startService, type RunningService } from '@antiphon/service-host';
 import {
@@ -120,6 +121,33 @@ describe('a feature that the configuration turns off', () => {
     };
     expect(await claim(TOKEN)).toEqual([404, 'GATEWAY.FEATURE_OFF']);
     expect((await claim('wrong'))[1]).toMatch(/UNAUTHENTICATED|TOO_MANY_FAILURES/);
+  });
+});
+
+describe('a full queue of tasks', () => {
+  it('refuses a task with 429 and Retry-After, and with -32029 on a socket', async () => {
+    const agent = await connectNats({ url: nats.url, service: 'agent', logger: silentLogger });
+    const error = { kind: 'exhausted', code: 'TASK.QUEUE_FULL', message: 'too many open tasks' };
+    agent.connection.subscribe('cmd.agent.task.create', {
+      callback: (_error, message) =>
+        void message.respond(
+          JSON.stringify({ ok: false, error: { ...error, data: { retryAfterSeconds: 5 } } }),
+        ),
+    });
+    await agent.connection.flush();
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify({ prompt: 'x' }) };
+    const response = await fetch(`http://${url}/api/v1/tasks`, init);
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
+    expect(await response.json()).toMatchObject({ code: 'TASK.QUEUE_FULL' });
+    const client = await connectClient(`ws://${url}/ws`, { authorization: `Bearer ${TOKEN}` });
+    client.sendRaw(JSON.stringify({ id: 1, method: 'task.create', params: { prompt: 'x' } }));
+    expect((await client.waitFor('the refusal', ({ id }) => id === 1)).error).toMatchObject({
+      code: -32029,
+      data: { code: 'TASK.QUEUE_FULL', retryAfterSeconds: 5 },
+    });
+    await client.close();
+    await agent.drain();
   });
 });
 

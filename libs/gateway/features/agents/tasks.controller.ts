@@ -49,10 +49,10 @@ export class TasksController {
 
   @HandleRoute(TASK_ROUTES.claimTask)
   claim(
-    { body }: RouteInput<Routes['claimTask']>,
+    { body, idempotencyKey }: RouteInput<Routes['claimTask']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof claimTask.reply>> {
-    return this.requests.request(claimTask, { ...commonOf(principal), ...body });
+    return this.requests.request(claimTask, { ...commonOf(principal), ...body, idempotencyKey });
   }
 
   @HandleRoute(TASK_ROUTES.getTask)
