@@ -1,3 +1,4 @@
+import { benchAgents } from '../parts/agents.mjs';
 import { benchAppend } from '../parts/append.mjs';
 import { benchCli } from '../parts/cli.mjs';
 import { benchEvents } from '../parts/events.mjs';
@@ -17,7 +18,17 @@ import { startStack } from './stack.mjs';
 import { median } from './stats.mjs';
 import { verdictsOf } from './verdicts.mjs';
 
-const NEEDS_STACK = ['append', 'projections', 'turn', 'first-frame', 'events', 'tasks', 'cli', 'start'];
+const NEEDS_STACK = [
+  'append',
+  'projections',
+  'turn',
+  'first-frame',
+  'events',
+  'tasks',
+  'agents',
+  'cli',
+  'start',
+];
 /** Measured in the same run as peers. */
 const NEEDS_PEERS = ['append', 'turn'];
 
@@ -37,6 +48,7 @@ const BENCHES = {
   'first-frame': benchFirstFrame,
   events: benchEvents,
   tasks: benchTasks,
+  agents: benchAgents,
   cli: benchCli,
   start: benchStart,
 };

@@ -1,7 +1,7 @@
 // A mock model that replies at once over HTTP, in OpenAI's and in Anthropic's format, so that a
 // measurement shows the runtime's own time. `TOOLS=n` in a user message yields n tool calls, one a
-// step, then text. `PACE=n` sends the words n milliseconds apart. It runs as its own process and
-// prints its port.
+// step, then text. `PACE=n` sends the words n milliseconds apart, `TAKE=n` the whole answer
+// within n milliseconds. It runs as its own process and prints its port.
 import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 
@@ -101,7 +101,7 @@ const server = createServer((request, response) => {
     const format = request.url.endsWith('/messages') ? anthropic : openAi;
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
     const pieces = format(body, plan(body));
-    const paceMs = wishOf(body.messages, 'PACE');
+    const paceMs = wishOf(body.messages, 'PACE') || wishOf(body.messages, 'TAKE') / (pieces.length - 2);
     if (paceMs > 0) void writePaced(response, pieces, paceMs);
     else response.end(pieces.join(''));
   });

@@ -54,6 +54,13 @@ const sections = {
     `A claim of a task, in milliseconds (${workers} workers, ${show(claimsPerSecond)} claims/s)`,
     table(['n', 'p50', 'p90', 'p99'], [spread(ms)]),
   ],
+  agents: ({ modelMs, rows }) => [
+    `A turn with a model of ${show(modelMs)} ms, in milliseconds, by the number of agents at work`,
+    table(
+      ['agents', 'n', 'p50', 'p90', 'p99'],
+      rows.map(({ agents, ms }) => [agents, ...spread(ms)]),
+    ),
+  ],
   append: (rows) => [
     'Appending, in milliseconds an append',
     table(

@@ -28,6 +28,9 @@ const command = (script, args, env, timeoutMs) =>
     });
   });
 
+/** Agents without tools, for the part `agents`. The default agent is another one. */
+export const AGENTS = Array.from({ length: 10 }, (_, index) => `agent-${index}`);
+
 const CONFIG = (providerUrl) => `
 [[providers]]
 name = "bench"
@@ -39,6 +42,8 @@ id = "main"
 provider = "bench"
 model = "mock"
 tools = ["echo"]
+
+${AGENTS.map((id) => `[[agents]]\nid = "${id}"\nprovider = "bench"\nmodel = "mock"`).join('\n\n')}
 
 [[prices]]
 provider = "bench"

@@ -179,6 +179,14 @@ const taskVerdicts = ({ claimsPerSecond }) => [
   }),
 ];
 
+const agentVerdicts = ({ modelMs, rows: [one, ten] }) => [
+  verdict(
+    `${ten.agents} agents at once with a model of ${modelMs} ms, p50, compared with one agent`,
+    ten.ms.p50 / one.ms.p50,
+    { must: 1.2, goal: 1.05 },
+  ),
+];
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -189,6 +197,7 @@ export const verdictsOf = (results) => [
   ...(results.sandbox ? sandboxVerdicts(results.sandbox) : []),
   ...(results.events ? eventVerdicts(results.events) : []),
   ...(results.tasks ? taskVerdicts(results.tasks) : []),
+  ...(results.agents ? agentVerdicts(results.agents) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];
