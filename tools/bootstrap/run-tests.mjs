@@ -21,7 +21,8 @@ export const runTests = async (args, runBundled) => {
     ANTIPHON_TEST_COUNT_FILE: countFile,
   };
   try {
-    const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
+    // Specs wait as often as they compute: three of them keep two cores busy.
+    const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=3'];
     const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
     const code = await runBundled([JEST, ...workers, ...reporters, ...args], env);
     const count = readJson(countFile) ?? { passed: 0, failed: 0, skipped: 0 };

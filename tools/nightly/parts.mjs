@@ -39,6 +39,10 @@ const SPECS = {
     ...{ quick: { ANTIPHON_APPEND_ROWS: '1000000' }, missing: needDisk(16) },
   },
   backup: { shows: 'a restore reports its loss and applies no lost event', minutes: 10 },
+  'budget-samples': {
+    ...{ shows: 'one of 512 calls of a tree is admitted, in 100 rounds', minutes: 10 },
+    env: { ANTIPHON_BUDGET_ROUNDS: '100' },
+  },
   chaos: {
     ...{ shows: 'no command is lost or repeated through random faults', minutes: 20 },
     ...{ env: { ANTIPHON_CHAOS_MINUTES: '10' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },
@@ -70,6 +74,10 @@ const SPECS = {
   'file-race': {
     ...{ shows: 'races with links touch no file outside, in 10^5 tries', minutes: 25 },
     ...{ quick: { ANTIPHON_FILE_RACES: '3000' }, missing: needLinux },
+  },
+  'gateway-samples': {
+    ...{ shows: '10,000 refused upgrades and 300 events of 1 MB cost bounded memory', minutes: 15 },
+    ...{ env: { ANTIPHON_UPGRADES: '10000', ANTIPHON_BIG_EVENTS: '300' }, missing: needLinux },
   },
   'history-size': { shows: 'Temporal histories stay below 2 MB', minutes: 10 },
   'hostile-sockets': {
@@ -107,6 +115,7 @@ const SPECS = {
     ...{ shows: 'stalled readers cost bounded memory and slow no other', minutes: 25 },
     ...{ quick: { ANTIPHON_SLOW_BLOCKS: 'reading,none,none,stalled' }, missing: needLinux },
   },
+  'stopped-sandbox': { shows: 'a suspended sandbox acts on no call after its outcome', minutes: 10 },
   'task-queue': {
     ...{ shows: 'tasks are done once under kills, claimed at 500/s and slow no chat', minutes: 30 },
     quick: { ANTIPHON_TASKS: '500', ANTIPHON_TASK_CLAIMS: '1000', ANTIPHON_TASK_ROUNDS: '4' },

@@ -1,3 +1,3 @@
 import { describeClientDrops } from './describe-client-drops.js';
 
-describeClientDrops(20);
+describeClientDrops(8);

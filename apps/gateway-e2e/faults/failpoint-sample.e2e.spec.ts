@@ -9,7 +9,7 @@ const seed = Number(process.env['ANTIPHON_TEST_SEED'] ?? Date.now() % 1_000_000)
 const random = createSeededRandom(seed);
 const turns = FAULT_CASES.filter(({ job }) => job === 'turn');
 const runs = FAULT_CASES.filter(({ job }) => job === 'run');
-const SAMPLE = [random.pick(turns), random.pick(turns), random.pick(runs)];
+const SAMPLE = [random.pick(turns), random.pick(runs)];
 
 let sweep: FailpointSweep;
 beforeAll(async () => {

@@ -22,8 +22,9 @@ const FILL_SQL = `insert into events (position, workspace, category, stream_id, 
   from generate_series(1, ${EVENTS}) n`;
 
 const READER = fileURLToPath(new URL('fixtures/read-events.mjs', import.meta.url));
-const BIG_EVENTS = 300;
-/** 300 events of 1 MB: text that does not compress, and text that does. */
+/** More than the process that reads them may use; 300 at night. */
+const BIG_EVENTS = Number(process.env['ANTIPHON_BIG_EVENTS'] ?? 140);
+/** Events of 1 MB: text that does not compress, and text that does. */
 const FILL_BIG_SQL = `insert into events (position, workspace, category, stream_id, stream_version, event_id, type,
     schema_version, data, metadata, recorded_at, hash)
   select ${EVENTS} + n, 'big', 'session', 'session-big', n, gen_random_uuid(), 'TurnRequested', 1,

@@ -16,7 +16,8 @@ import { ClientConnection, createSharedOutput } from './client-connection.js';
 import { attachSocketServer } from './socket-server.js';
 
 const SERVER = fileURLToPath(new URL('fixtures/socket-server.mjs', import.meta.url));
-const UPGRADES = 10_000;
+/** 10,000 at night. */
+const UPGRADES = Number(process.env['ANTIPHON_UPGRADES'] ?? 1_500);
 /** Peers that are connected at the same time. */
 const AT_ONCE = 250;
 
