@@ -90,7 +90,7 @@ const ping = (child: RunningChild): Promise<void> =>
  * clients use up its sockets does not hang. Dependencies that do not work are no reason to restart
  * a service. Rejects without a response in time.
  */
-const checkHealth = (host: string, port: number, child: RunningChild): Promise<void> =>
+export const checkHealth = (host: string, port: number, child: RunningChild): Promise<void> =>
   requestHealth(host, port).catch(() => ping(child));
 
 /**

@@ -8,6 +8,7 @@ import { identify } from '@antiphon/bootstrap/processes';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { createChildrenRecord, readChildren } from './child-process.js';
+import { checkHealth } from './service-process.js';
 import { SupervisedProcess } from './supervised-process.js';
 import type { Incarnation, ProcessSpec } from './supervised-process.js';
 
@@ -34,7 +35,7 @@ describe('SupervisedProcess', () => {
   const paths = () => homeLayout(folder);
 
   /** Supervises a shell script that creates the file `ready` when it is ready. */
-  const supervise = (script: string, change: Partial<ProcessSpec> = {}): SupervisedProcess => {
+  const supervise = (script: string, change: Partial<ProcessSpec> = {}, misses = 3): SupervisedProcess => {
     let incarnations = 0;
     const spec: ProcessSpec = {
       name: 'worker-1',
@@ -69,7 +70,7 @@ describe('SupervisedProcess', () => {
     const supervised = new SupervisedProcess(spec, {
       logger: silentLogger,
       policy: POLICY,
-      health: { everyMs: 50, misses: 3, graceMs: 100 },
+      health: { everyMs: 50, misses, graceMs: 100 },
       children: createChildrenRecord(paths(), () => true),
       changed: () => void changes++,
       note: (line) => void notes.push(line),
@@ -103,6 +104,41 @@ describe('SupervisedProcess', () => {
     await worker.start();
     await until(() => checks >= 12);
     expect(worker.status()).toMatchObject({ state: 'ready', restarts: 0 });
+  });
+
+  it('asks by the channel where the health route is silent, and restarts where both are', async () => {
+    // Its port is closed, and it answers messages on the channel until it hangs.
+    const program = `
+      process.on('message', () => process.send({ type: 'pong' }));
+      process.on('SIGUSR2', () => { for (;;); });
+      process.send({ type: 'ready' });`;
+    let checks = 0;
+    const launch = {
+      command: process.execPath,
+      args: ['-e', program],
+      env: { PATH: process.env['PATH'] },
+      ...{ cwd: folder, home: folder, logFile: at('worker.log'), ipc: true },
+    };
+    const worker = supervise(
+      '',
+      {
+        prepare: () => Promise.resolve({ launch }),
+        whenReady: (child) => new Promise((resolve) => child.onceMessage('ready', () => resolve(1))),
+        checkHealth: async (port, child) => {
+          await checkHealth('127.0.0.1', port, child);
+          checks++;
+        },
+      },
+      1,
+    );
+    await worker.start();
+    await until(() => checks >= 3);
+    expect(worker.status()).toMatchObject({ state: 'ready', restarts: 0 });
+    const pid = pidOf(worker);
+    process.kill(pid, 'SIGUSR2');
+    await until(() => worker.status().restarts === 1 && worker.status().state === 'ready');
+    expect(identify(pid)).toBeNull();
+    expect(notes).toEqual(['worker-1 did not respond to 1 health checks and was ended; restarting']);
   });
 
   it('becomes ready, is recorded for the next supervisor, and stops in order', async () => {

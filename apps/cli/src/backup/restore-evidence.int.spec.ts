@@ -297,3 +297,32 @@ describe('a signed restore', () => {
     ]);
   });
 });
+
+describe('antiphon restore --list', () => {
+  it('shows the restores of the database, the newest first, with the schemas that they replaced', async () => {
+    await runRestore(context(), undefined, { list: true });
+    expect(printed).toEqual([{ restores: [] }]);
+    await remember(1);
+    await runBackup(context(), backup, {});
+    await runRestore(context(), backup, {});
+    await remember(1);
+    await runBackup(context(), `${backup}-2`, {});
+    await runRestore(context(), `${backup}-2`, {});
+    await runRestore(context(), undefined, { list: true });
+    const { restores } = printed.at(-1) as { restores: Row[] };
+    expect(restores).toMatchObject([
+      { phase: 'finished', folder: `${backup}-2`, oldSchema: expect.stringMatching(/^antiphon_before_/) },
+      { phase: 'finished', folder: backup, oldSchema: expect.stringMatching(/^antiphon_before_/) },
+    ]);
+    expect(String(restores[0]!['beganAt']) > String(restores[1]!['beganAt'])).toBe(true);
+    const schemas = await withPool((pool) =>
+      pool.query<{ name: string }>(`select nspname as name from pg_namespace where nspname like 'antiphon%'`),
+    );
+    const names = schemas.rows.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(restores.map((one) => one['oldSchema'])));
+  });
+
+  it('is refused together with another choice', async () => {
+    await expect(runRestore(context(), backup, { list: true })).rejects.toMatchObject({ code: 'CLI.USAGE' });
+  });
+});
