@@ -42,13 +42,19 @@ const askRegistry = (image) => {
   return digest;
 };
 
-const check = (texts) => {
-  const loose = texts.flatMap(({ file, text }) =>
+const readFiles = (root) => FILES.map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
+
+/** Returns a problem for each image of others without a digest in the deployment files of a folder. */
+export const findLooseImages = (root) =>
+  readFiles(root).flatMap(({ file, text }) =>
     findImages(text)
       .filter(({ digest }) => digest === undefined)
-      .map(({ image }) => `${file}: ${image} has no digest`),
+      .map(({ image }) => ({ place: file, message: `${image} has no digest` })),
   );
-  for (const line of loose) console.error(line);
+
+const check = () => {
+  const loose = findLooseImages(projectRoot);
+  for (const { place, message } of loose) console.error(`${place}: ${message}`);
   return loose.length === 0 ? 0 : 1;
 };
 
@@ -68,6 +74,5 @@ const pin = (texts) => {
 };
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const texts = FILES.map((file) => ({ file, text: readFileSync(join(projectRoot, file), 'utf8') }));
-  process.exitCode = process.argv.includes('--check') ? check(texts) : pin(texts);
+  process.exitCode = process.argv.includes('--check') ? check() : pin(readFiles(projectRoot));
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { projectRoot } from '@antiphon/bootstrap/project';
-import { findImages, pinImages } from './pin-images.mjs';
+import { findImages, findLooseImages, pinImages } from './pin-images.mjs';
 
 const read = (file: string): string => readFileSync(join(projectRoot, file), 'utf8');
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -22,5 +22,11 @@ describe('pinning images', () => {
     expect(findImages(pinned).map((image) => image.digest)).toEqual(Array(3).fill(`@${digest('a')}`));
     expect(pinned).toContain('image: antiphon/agent:${ANTIPHON_IMAGE_TAG:-dev}\n');
     expect(pinImages(pinned, () => digest('b'))).toBe(pinned.replaceAll(digest('a'), digest('b')));
+  });
+
+  it('names each image without a digest, by its file', () => {
+    const loose = findLooseImages(projectRoot);
+    expect(loose.map(({ place }) => place)).toContain('deploy/Dockerfile');
+    expect(loose).toContainEqual({ place: 'docker-compose.yml', message: 'postgres:18.4 has no digest' });
   });
 });
