@@ -123,6 +123,8 @@ export class AgentMetricsSampler {
   async onModuleDestroy(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+    // The work since the last sample.
+    await this.#attempt(() => this.sample());
   }
 
   /** Stores the samples of the time since the last call. */
