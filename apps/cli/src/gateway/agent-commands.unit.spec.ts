@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { AgentSpec, MessageSpec, TaskSpec } from '@antiphon/contracts/agent';
 import { agentSpecOf } from './agent.command.js';
 import { parseAgentText } from './agent-file.js';
+import { confirmEnd } from './confirm-end.js';
 import { parseBudget, renderTable } from './agent-views.js';
 import { messageOf } from './message.command.js';
 import { taskSpecOf } from './task.command.js';
@@ -100,6 +101,26 @@ identity: { soul: Curious. }
       usage('--max-iterations ten: expected a whole number'),
     );
     expect(caught(() => parseBudget({ budgetUsd: 'much' }))).toMatchObject(usage('--budget-usd much'));
+  });
+});
+
+describe('antiphon agent terminate', () => {
+  const configured = { id: 'main', origin: 'configuration', state: 'idle' } as const;
+
+  it('needs --yes for an agent of the configuration, which stays terminated, or asks at a terminal', async () => {
+    await expect(confirmEnd(configured, null)).rejects.toMatchObject(usage('stays terminated'));
+    const questions: string[] = [];
+    const says = (answer: string) => (question: string) => {
+      questions.push(question);
+      return Promise.resolve(answer);
+    };
+    await expect(confirmEnd(configured, says(''))).rejects.toMatchObject(usage('not terminated'));
+    await expect(confirmEnd(configured, says('Yes'))).resolves.toBeUndefined();
+    expect(questions[0]).toContain('its id is never used again');
+  });
+
+  it('asks nothing for a spawned agent', async () => {
+    await expect(confirmEnd({ ...configured, origin: 'request' }, null)).resolves.toBeUndefined();
   });
 });
 

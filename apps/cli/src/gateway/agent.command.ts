@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AgentStateChange, AgentView } from '@antiphon/contracts/agent';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
+import { askAtTerminal, confirmEnd } from './confirm-end.js';
 import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 import {
@@ -120,8 +121,9 @@ const get = async ({ output, gateway }: CommandContext, id: string): Promise<voi
 };
 
 type Action = 'pause' | 'resume' | 'terminate';
-interface ReasonOption {
+interface ControlOptions {
   readonly reason?: string;
+  readonly yes?: boolean;
 }
 
 const IN_PROGRESS: Readonly<Record<Action, string>> = {
@@ -134,9 +136,11 @@ const control = async (
   { output, gateway }: CommandContext,
   id: string,
   action: Action,
-  { reason }: ReasonOption,
+  { reason, yes }: ControlOptions,
 ): Promise<void> => {
   const address = await gateway();
+  if (action === 'terminate' && yes !== true)
+    await confirmEnd(await getJson<AgentView>(address, pathOf(id)), askAtTerminal());
   const query = reason === undefined ? '' : `?${new URLSearchParams({ reason })}`;
   const request =
     action === 'terminate'
@@ -209,15 +213,19 @@ const addControl = (agent: Command, context: ContextOf): void => {
     resume: 'resume a paused agent, or one in the state error',
     terminate: 'end an agent and its descendants for good; their history stays readable',
   };
-  for (const action of ['pause', 'resume', 'terminate'] as const)
-    agent
+  for (const action of ['pause', 'resume', 'terminate'] as const) {
+    const command = agent
       .command(`${action} <id>`)
       .description(descriptions[action])
-      .option('--reason <text>', 'why; the history shows it')
+      .option('--reason <text>', 'why; the history shows it');
+    if (action === 'terminate')
+      command.option('--yes', 'do not ask before the end of an agent of the configuration, which is final');
+    command
       .addHelpText('after', `\nExample:\n  antiphon agent ${action} researcher-7f3a --reason "a reason"`)
-      .action((id: string, options: ReasonOption, command: Command) =>
-        control(context(command), id, action, options),
+      .action((id: string, options: ControlOptions, self: Command) =>
+        control(context(self), id, action, options),
       );
+  }
 };
 
 /** Adds `antiphon agent spawn|list|get|pause|resume|terminate|history`. */
