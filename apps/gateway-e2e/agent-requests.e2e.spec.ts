@@ -100,6 +100,7 @@ describe('the routes of agents', () => {
     expect((await call<AgentView>(acme, 'GET', path)).body).toMatchObject({ id, state: 'terminated' });
     await waitForList('/agents?project=website&state=terminated', 'agents', [id]);
     await waitForList('/agents?project=website', 'agents', []);
+    await waitForList('/agents?project=website&state=terminated&offset=1', 'agents', []);
     const history = await call<{ changes: AgentStateChange[] }>(acme, 'GET', `${path}/history?limit=50`);
     expect(history.body.changes.map(({ to }) => to).reverse()).toEqual([
       ...['spawning', 'idle', 'paused', 'idle', 'terminated'],
@@ -274,6 +275,8 @@ describe('the routes and the method of messages', () => {
     const toAll = await call(acme, 'POST', '/messages', { ...message, to: { everyone: true } });
     const ids = async (id: string) => (await inbox(id)).map(({ messageId }) => messageId);
     expect(await ids(one.id)).toEqual([toAll.body['messageId'], first.body.messageId]);
+    const skipped = await call<Messages>(acme, 'GET', `/agents/${one.id}/messages?offset=1&limit=1`);
+    expect(skipped.body.messages.map(({ messageId }) => messageId)).toEqual([first.body.messageId]);
     expect(await ids(other.id)).toEqual([
       toAll.body['messageId'],
       (onTopic as { messageId: string }).messageId,

@@ -100,6 +100,7 @@ export const listAgents = defineRequest({
     parent: z.string().max(64).optional(),
     limit: z.int().min(1).max(1_000).default(1_000),
     cursor: z.string().max(500).optional(),
+    offset: z.int().min(0).max(100_000).optional(),
   }),
   reply: z.object({ agents: z.array(AgentView), nextCursor: z.string().nullable() }),
   timeoutMs: 5_000,

@@ -50,6 +50,7 @@ export const listAgentMessages = defineRequest({
     agentId: AgentId,
     limit: z.int().min(1).max(500).default(100),
     cursor: z.string().max(500).optional(),
+    offset: z.int().min(0).max(100_000).optional(),
   }),
   reply: z.object({ messages: z.array(MessageItem), nextCursor: z.string().nullable() }),
   timeoutMs: 5_000,

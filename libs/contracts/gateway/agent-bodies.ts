@@ -11,6 +11,13 @@ import { TaskSpec, claimTask, finishTask, renewTask } from '../agent/task-reques
 const Cursor = z.string().max(500).optional().describe('`nextCursor` of the page before.');
 const pageLimit = (max: number, preset: number) =>
   z.coerce.number().int().min(1).max(max).default(preset).describe('Maximum number of items.');
+const Offset = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(100_000)
+  .optional()
+  .describe('Number of items to skip after the cursor. A cursor is cheaper in a long list.');
 const Reason = z.string().min(1).max(2_000).optional().describe('Why, for a person; the history shows it.');
 const Project = z.string().min(1).max(200);
 const idempotency = { idempotencyKey: IdempotencyKey.optional() };
@@ -42,6 +49,7 @@ export const AgentsQuery = z.strictObject({
   ...agentFilters,
   limit: pageLimit(1_000, 1_000),
   cursor: Cursor,
+  offset: Offset,
 });
 /** Params of `agent.list`. */
 export const AgentListParams = AgentsQuery;
@@ -120,6 +128,6 @@ export const TaskCancelParams = TaskParams.extend({ reason: Reason });
 /** Body of `POST /api/v1/agents/{id}/messages`. */
 export const AgentMessageBody = MessageSpec.omit({ to: true });
 /** Query of `GET /api/v1/agents/{id}/messages`. */
-export const MessagesQuery = z.strictObject({ limit: pageLimit(500, 100), cursor: Cursor });
+export const MessagesQuery = z.strictObject({ limit: pageLimit(500, 100), cursor: Cursor, offset: Offset });
 /** Params of `message.send`. */
 export const MessageSendParams = MessageSpec.extend(idempotency);

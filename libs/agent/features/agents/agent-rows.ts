@@ -46,7 +46,7 @@ const LIST_SQL = `select ${COLUMNS}
     and case $6::text when 'idle' then a.status = 'ready' and coalesce(t.open_turns, 0) = 0
       when 'working' then a.status = 'ready' and t.open_turns > 0
       else a.status = $6 or ($6 is null and a.status <> 'terminated') end
-  order by a.first_position limit $3`;
+  order by a.first_position limit $3 offset $7`;
 const FIND_SQL = `select ${COLUMNS} where a.workspace = $1 and a.agent_id = any($2::text[])`;
 const CONFIGURED_SQL = `select agent_id from agent_agents
   where workspace = $1 and record ->> 'origin' = 'configuration' and status <> 'terminated'`;
@@ -110,6 +110,7 @@ export interface SeenAgent extends AgentRef {
 
 export interface ListFilter {
   readonly after: number | null;
+  readonly offset: number;
   readonly limit: number;
   readonly project: string | null;
   readonly parent: string | null;
@@ -120,8 +121,11 @@ export interface ListFilter {
 export class AgentRows {
   constructor(private readonly pool: pg.Pool) {}
 
-  async list(workspace: string, { after, limit, project, parent, state }: ListFilter): Promise<AgentRow[]> {
-    const values = [workspace, after, limit, project, parent, state];
+  async list(
+    workspace: string,
+    { after, offset, limit, project, parent, state }: ListFilter,
+  ): Promise<AgentRow[]> {
+    const values = [workspace, after, limit, project, parent, state, offset];
     return (await this.run<Stored>(this.own(workspace), 'list', LIST_SQL, values)).map(toRow);
   }
 

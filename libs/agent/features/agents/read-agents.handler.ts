@@ -47,14 +47,14 @@ export class ReadAgents {
 
   @HandleRequest(listAgents)
   async list(request: ListAgentsRequest): Promise<ListAgentsReply> {
-    const { workspace, state, project, parent, limit = 1_000, cursor } = request;
+    const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0 } = request;
     await this.deps.configuredAgents.record(workspace);
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
     const after = parseCursor(cursor);
-    const rows = await this.deps.agentRows.list(workspace, { ...filter, after, limit: limit + 1 });
+    const rows = await this.deps.agentRows.list(workspace, { ...filter, after, offset, limit: limit + 1 });
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
-    const isWhole = after === null && Object.values(filter).every((value) => value === null);
+    const isWhole = after === null && offset === 0 && Object.values(filter).every((value) => value === null);
     const missing = isWhole ? await this.notYetProjected(workspace, rows) : [];
     return {
       agents: [...missing, ...shown.map((row) => this.view(workspace, row))],

@@ -112,21 +112,21 @@ export class Messages {
 
   /** Lists the messages of an agent, newest first. */
   @HandleRequest(listAgentMessages)
-  async list({ workspace, agentId, limit, cursor }: ListQuery): Promise<ListReply> {
+  async list({ workspace, agentId, limit, cursor, offset = 0 }: ListQuery): Promise<ListReply> {
     const { inboxes, agents } = this.deps;
     // The messages of an agent that has ended stay readable.
     if (!(await agents.load(workspace, agentId))) await agents.require(workspace, agentId);
     const before = cursor === undefined ? null : decodeCursor(cursor);
     if (before === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
     const state = await inboxes.readState(workspace, agentId);
-    const found = await inboxes.readNewest(workspace, state, limit + 1, before);
-    const shown = found.slice(0, limit);
+    const found = await inboxes.readNewest(workspace, state, offset + limit + 1, before);
+    const shown = found.slice(offset, offset + limit);
     const last = shown.at(-1);
     return {
       messages: shown.map(({ position, message }) => {
         return { ...message, logPosition: position, isRead: position <= state.upTo };
       }),
-      nextCursor: found.length > limit && last ? encodeCursor(last.position) : null,
+      nextCursor: found.length > offset + limit && last ? encodeCursor(last.position) : null,
     };
   }
 
