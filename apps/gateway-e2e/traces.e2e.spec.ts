@@ -85,6 +85,7 @@ beforeAll(async () => {
   );
   stack = await startStack({
     config: twoVendorConfig(mock.url),
+    shareDatabase: true,
     env: {
       E2E_PROVIDER_KEY: CANARY_KEY,
       ANTIPHON_LOG_LEVEL: 'debug',

@@ -33,6 +33,10 @@ const needLinux = () => (process.platform === 'linux' ? null : 'needs Linux (/pr
  * `--quick`.
  */
 const SPECS = {
+  'agent-histories': {
+    ...{ shows: 'agents stay in declared states over 100,000 histories', minutes: 5 },
+    env: { ANTIPHON_AGENT_HISTORIES: '100000' },
+  },
   approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
   'append-growth': {
     ...{ shows: 'an append does not slow down from 10^5 to 10^7 events', minutes: 45 },

@@ -77,6 +77,7 @@ export class FailpointSweep {
     const plan = new FailpointPlan();
     const stack = await startStack({
       watchesHealth: false,
+      shareDatabase: true,
       config: `${CHAOS_CONFIG}${GUARDED_CONFIG}`,
       env: { FAILPOINTS: plan.variable },
       scale: { gateway: 2, agent: 2 },

@@ -184,6 +184,7 @@ export class ToolKills {
     const plan = new FailpointPlan();
     const stack = await startStack({
       ...more,
+      shareDatabase: true,
       config: configOf(mock.url, folder),
       env: {
         E2E_PROVIDER_KEY: 'sk-test',

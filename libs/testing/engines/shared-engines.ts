@@ -50,8 +50,8 @@ const setVariables = (env: NodeJS.ProcessEnv, engines: EngineSet): void => {
 
 /**
  * Starts the engines whose variables are not set, once for a whole test run, and sets the
- * variables. All temporary folders are in memory then if it has room, unless `isDurable`: those of
- * the engines, and the homes of the stacks that specs start.
+ * variables. Unless `isDurable`, all temporary folders are in memory if it has room: those of the
+ * engines, and the homes of stacks.
  */
 export const startSharedEngines = async (
   env: NodeJS.ProcessEnv,
