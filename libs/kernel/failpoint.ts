@@ -32,6 +32,9 @@ export const RESTORE_FAILPOINTS = [
 /** Points between the steps that write a tree to its folder (libs/agent/features/files/disk). */
 export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed'] as const;
 
+/** Points between the bytes of a file and the fact that cites them (libs/agent/features/files). */
+export const FILE_FAILPOINTS = ['agent.file.stored', 'agent.file.decided', 'agent.file.recorded'] as const;
+
 /** Every point in the product at which a test may break a process. */
 export const FAILPOINTS = [
   ...TURN_FAILPOINTS,
@@ -66,6 +69,7 @@ export const FAILPOINTS = [
   'projection.batch.committed',
   'relay.batch.read',
   'relay.batch.published',
+  ...FILE_FAILPOINTS,
   ...RESTORE_FAILPOINTS,
   ...DISK_FAILPOINTS,
 ] as const;

@@ -22,6 +22,7 @@ export type { Decider } from './decider.js';
 export {
   DISK_FAILPOINTS,
   FAILPOINTS,
+  FILE_FAILPOINTS,
   RESTORE_FAILPOINTS,
   TURN_FAILPOINTS,
   armFailpoints,

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { DISK_FAILPOINTS, FAILPOINTS, RESTORE_FAILPOINTS } from '@antiphon/kernel';
+import { DISK_FAILPOINTS, FAILPOINTS, FILE_FAILPOINTS, RESTORE_FAILPOINTS } from '@antiphon/kernel';
 import { FAULT_CASES } from './fault-cases.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -23,11 +23,14 @@ const failpointsInSource = (): Set<string> => {
 const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
-  // Points of a restore and of files on disk have sweeps of their own:
-  // libs/platform/database/backup/restore.int.spec.ts, libs/agent/features/files/disk.
+  // Points of a restore and of files have sweeps of their own:
+  // libs/platform/database/backup/restore.int.spec.ts, libs/agent/features/files.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(
-      sorted([...FAULT_CASES.map(({ point }) => point), ...RESTORE_FAILPOINTS, ...DISK_FAILPOINTS]),
+      sorted([
+        ...FAULT_CASES.map(({ point }) => point),
+        ...[...RESTORE_FAILPOINTS, ...FILE_FAILPOINTS, ...DISK_FAILPOINTS],
+      ]),
     ).toEqual(sorted(failpointsInSource())));
 
   it('lists the same failpoints as the kernel', () =>

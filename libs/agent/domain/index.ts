@@ -103,3 +103,18 @@ export { invalidPlan, mergePlan } from './plans/merge-plan.js';
 export type { MergedPlan, PlanAuthor, PlanEdit } from './plans/merge-plan.js';
 export { planDecider } from './plans/plan.decider.js';
 export type { PlanCommand } from './plans/plan.decider.js';
+export {
+  comparePaths,
+  foldCase,
+  foldersOf,
+  isBelow,
+  isVirtualPath,
+  normalizeFolder,
+  normalizePath,
+} from './files/file-path.js';
+export { emptyFileTree, foldFileTree, streamVersionOf } from './files/file-tree.js';
+export type { CallVersions, FileEntry, FileTree } from './files/file-tree.js';
+export { decideFiles, requireFile } from './files/file-tree.decider.js';
+export type { FileCommand, FileDecisionContext, FileLimits } from './files/file-tree.decider.js';
+export { checkRemoval, countLines, editAll, editBytes } from './files/edit-text.js';
+export type { TextEdit } from './files/edit-text.js';

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
+import { BlobStore } from '@antiphon/database';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import { createBoundedMap, failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -18,6 +19,8 @@ import type { ChatsDeps } from './chats/chats.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
 import { InboxStore } from './messages/inbox-store.js';
+import { FileTreeSnapshots } from './files/file-tree-snapshots.js';
+import { FileTrees } from './files/file-trees.js';
 import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
 import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
@@ -123,7 +126,12 @@ type SessionDeps = DriverDeps & ActorDeps & Omit<RegistryDeps, 'createSession'>;
 /** Dependencies of one process's use cases. Each module declares those that it uses. */
 export type AgentServices = HandlerDeps &
   SessionDeps &
-  ToolRetryDeps & { readonly times: DriveTimes; readonly turnEnds: TurnEndWatcher };
+  ToolRetryDeps & {
+    readonly times: DriveTimes;
+    readonly turnEnds: TurnEndWatcher;
+    readonly files: FileTrees;
+    readonly blobs: BlobStore;
+  };
 
 /**
  * Reports ended turns. Frames are published after the commit, and `done` is the last frame of a
@@ -172,6 +180,8 @@ const createSharedServices = (
   const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
   const configuredAgents = new ConfiguredAgents({ config, store, requests, agents, trees, clock, ids });
+  const blobs = new BlobStore(pool);
+  const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
@@ -181,6 +191,8 @@ const createSharedServices = (
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     taskBudgets: createTaskBudgets(store, taskOf),
     trees,
+    files,
+    blobs,
     configuredAgents,
     store: announced,
     inboxes,

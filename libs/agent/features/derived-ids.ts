@@ -51,3 +51,10 @@ export const endMessageIdOf = (workspace: string, kind: 'child' | 'task', id: st
  */
 export const chatIdOf = (workspace: string, name: string): string =>
   v5(`${workspace}\nchat/${name.normalize('NFC').toLowerCase()}`, NAMESPACE);
+
+/**
+ * Returns the UUID of a workspace's file tree, or of the tree of a forked session, in the id of its
+ * event stream.
+ */
+export const fileTreeIdOf = (workspace: string, forkedSessionId?: string): string =>
+  v5(`${workspace}\nfile-tree/${forkedSessionId ?? ''}`, NAMESPACE);

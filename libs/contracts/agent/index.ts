@@ -9,6 +9,8 @@ export * from './chat-events.js';
 export * from './chat-requests.js';
 export * from './credential-requests.js';
 export * from './events.js';
+export * from './file-events.js';
+export * from './file-requests.js';
 export { FORK_PURPOSES } from './fork-events.js';
 export type { BelievedFact, RecalledTurn } from './fork-events.js';
 export * from './frames.js';

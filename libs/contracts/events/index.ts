@@ -4,6 +4,7 @@ import {
   AgentMessageEvent,
   AgentTreeEvent,
   ChatEvent,
+  FileTreeEvent,
   PlanEvent,
   RunEvent,
   SessionEvent,
@@ -34,6 +35,7 @@ type OtherSchema = (
   | typeof AgentEvent
   | typeof AgentMessageEvent
   | typeof AgentTreeEvent
+  | typeof FileTreeEvent
   | typeof PlanEvent
   | typeof ChatEvent
   | typeof RunEvent
@@ -61,6 +63,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('session', [...SessionEvent.options, SessionKeyBound]),
   ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
   ...contractsOf('chat', ChatEvent.options),
+  ...contractsOf('file', FileTreeEvent.options),
   ...contractsOf('task', TaskEvent.options),
   ...contractsOf('plan', PlanEvent.options),
   ...contractsOf('run', RunEvent.options),

@@ -12,6 +12,8 @@ export const PERMISSIONS = [
   'sessions:write',
   'agents:read',
   'agents:write',
+  'files:read',
+  'files:write',
   'runs:read',
   'runs:write',
   'events:read',
@@ -42,6 +44,7 @@ const MEMBER: readonly Permission[] = [
   ...READS,
   'sessions:write',
   'agents:write',
+  'files:write',
   'runs:write',
   'memory:write',
   // Each approval names the least privileged role that may decide it.

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, APPROVER_ROLES } from './antiphon-config.js';
 import * as defaults from './build-config.js';
+import { roots } from './file-settings.js';
 import { NAME, TOOL, hint, int, name, names, text, usd, workspace } from './key-hints.js';
 
 const Fallback = hint(
@@ -112,6 +113,8 @@ export const Agent = z.strictObject({
     defaults.DEFAULT_MAX_ITERATIONS,
   ),
   position: text('where a front end shows the agent', 'position = "room-1"', 200).nullable().default(null),
+  read_roots: roots('folders that the agent may read', 'read_roots = ["docs"]').optional(),
+  write_roots: roots('folders that the agent may change', 'write_roots = ["drafts"]').optional(),
   fallback: Fallback.nullable().default(null),
   budget: AgentBudget.nullable().default(null),
   approvals: hint(

@@ -22,6 +22,14 @@ export interface AntiphonConfig {
     readonly memoryV1: boolean;
     readonly workersV1: boolean;
   };
+  /** Quotas of the files of a workspace. */
+  readonly files: {
+    readonly maxFileBytes: number;
+    readonly maxFiles: number;
+    /** Of all versions that the log keeps. */
+    readonly maxBytes: number;
+    readonly maxVersions: number;
+  };
   readonly retention: {
     readonly eventsDays: number;
     readonly idempotencyDays: number;
@@ -95,6 +103,10 @@ export interface AgentConfig {
   /** Model calls in one turn at most, default 10. */
   readonly maxIterations: number;
   readonly position: string | null;
+  /** Folders of the file tree that its tools read; absent for the whole tree. */
+  readonly readRoots?: readonly string[];
+  /** Folders that its tools change; absent for the whole tree. */
+  readonly writeRoots?: readonly string[];
   readonly fallback: { readonly provider: string; readonly model: string } | null;
   /** Approval rules. A tool without a rule needs no approval. */
   readonly approvals: readonly ApprovalRule[];

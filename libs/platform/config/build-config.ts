@@ -46,7 +46,7 @@ export const DEFAULT_MODELS: Partial<Record<ProviderKind, string>> = {
 export const DEFAULT_TOOLS: readonly string[] = ['echo', 'calculator'];
 /** Plug-ins that are registered without configuration. */
 export const BUNDLED_PLUGINS: readonly string[] = ['echo', 'calculator', 'http-get'];
-/** Tools of the agent service itself, by which agents talk to each other. */
+/** Tools of the agent service itself: agents talk to each other, and work on files. */
 export const NATIVE_TOOLS = [
   'send_message',
   'ask_agent',
@@ -171,6 +171,8 @@ const agent = (item: Item<'agents'>, provider: ProviderConfig, toPath: ToPath): 
   capabilities: item.capabilities,
   maxIterations: item.max_iterations,
   position: item.position,
+  ...(item.read_roots ? { readRoots: item.read_roots } : {}),
+  ...(item.write_roots ? { writeRoots: item.write_roots } : {}),
   fallback: item.fallback,
   approvals: item.approvals.map(approval),
   toolLimits: item.tool_limits.map(toolLimit),
@@ -218,7 +220,7 @@ const budgetsFrom = ({ workspaces, ...table }: ConfigFile['budgets']): BudgetCon
   return { ...general, workspaces: own };
 };
 
-const settings = ({ gateway, budgets, memory, features, retention, messages }: ConfigFile) => ({
+const settings = ({ gateway, budgets, memory, features, files, retention, messages }: ConfigFile) => ({
   gateway: {
     host: gateway.host,
     port: gateway.port,
@@ -243,6 +245,12 @@ const settings = ({ gateway, budgets, memory, features, retention, messages }: C
     agentRuntimeV1: features.agent_runtime_v1,
     memoryV1: features.memory_v1,
     workersV1: features.workers_v1,
+  },
+  files: {
+    maxFileBytes: files.max_file_bytes,
+    maxFiles: files.max_files,
+    maxBytes: files.max_bytes,
+    maxVersions: files.max_versions,
   },
   retention: {
     eventsDays: retention.events_days,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Agent, attempts, longestBackoff } from './agent.schema.js';
 import { PROVIDER_KINDS } from './antiphon-config.js';
 import * as defaults from './build-config.js';
+import { Files } from './file-settings.js';
 import { NOTHING, TOOL, bool, hint, int, list, name, names, networks } from './key-hints.js';
 import { oneWorkspace, perSecond, seconds, section, text, tokens, usd, workspace } from './key-hints.js';
 
@@ -187,6 +188,7 @@ export const ConfigFile = z.strictObject({
   prices: list(Price, 'prices'),
   memory: section(Memory, 'memory'),
   features: section(Features, 'features'),
+  files: section(Files, 'files'),
   retention: section(Retention, 'retention'),
   messages: section(Messages, 'messages'),
 });

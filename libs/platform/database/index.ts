@@ -38,3 +38,5 @@ export {
   setWorkspaceSql,
 } from './workspace.js';
 export type { WorkspaceQueries } from './workspace.js';
+export { BlobStore } from './blob-store.js';
+export type { StoredBytes } from './blob-store.js';

@@ -1,0 +1,210 @@
+import { FileTreeEvent, fileTreeStream } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import { emptyFileTree, foldFileTree, streamVersionOf } from '@antiphon/agent-domain';
+import type { FileTree } from '@antiphon/agent-domain';
+import type { BlobStore, StoredBytes } from '@antiphon/database';
+import type {
+  AppendResult,
+  EventStore,
+  Fence,
+  IdempotencyClaim,
+  RecordedEvent,
+  StreamAppend,
+} from '@antiphon/event-store';
+import { bug, createBoundedMap, createSerialQueue, failpoint, isAppError, notFound } from '@antiphon/kernel';
+import type { BoundedMap, Ids, SerialQueue } from '@antiphon/kernel';
+import { toNewEvent } from '../event-envelope.js';
+import type { FileTreeSnapshots } from './file-tree-snapshots.js';
+
+/** Events for a tree, and appends to other streams in the same transaction. */
+export interface FileDecision {
+  readonly events: readonly FileTreeEvent[];
+  readonly also?: readonly StreamAppend[];
+  readonly idempotency?: IdempotencyClaim;
+  /** Lease that the caller must still hold. */
+  readonly fence?: Fence;
+}
+
+/** A tree after a commit. `result` is null if nothing was decided. */
+export interface FileCommit {
+  readonly tree: FileTree;
+  readonly result: AppendResult | null;
+  readonly events: readonly FileTreeEvent[];
+}
+
+/** File trees, as chats, plans and the copy on disk use them. */
+export interface FileTreesPort {
+  /** Reads a tree up to now, or at a version. Throws `FILE.NO_SUCH_VERSION`. */
+  read(workspace: string, treeId: string, atVersion?: number): Promise<FileTree>;
+  /** Decides on the newest tree and appends; decides again after a conflict. */
+  commit(
+    workspace: string,
+    treeId: string,
+    decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+  ): Promise<FileCommit>;
+  /** Returns the bytes of a digest. Throws `FILE.NO_BYTES`. */
+  readBytes(workspace: string, digest: string): Promise<Uint8Array>;
+  /** Stores bytes. Call it before the commit of the fact that cites them. */
+  putBytes(workspace: string, bytes: Uint8Array): Promise<StoredBytes>;
+}
+
+export interface FileTreesDeps {
+  readonly store: Pick<EventStore, 'readStreamPage' | 'append'>;
+  readonly blobs: Pick<BlobStore, 'put' | 'read'>;
+  readonly snapshots: Pick<FileTreeSnapshots, 'read' | 'write'>;
+  readonly ids: Ids;
+}
+
+interface LocalTree {
+  tree: FileTree;
+  /** Version of the event stream at the last snapshot that this process knows. */
+  snapshot: number;
+  isLoaded: boolean;
+  readonly enqueue: SerialQueue;
+}
+
+/** Maximum number of cached trees. */
+const MAX_TREES = 200;
+/** Maximum number of commit rounds: processes that change one tree conflict, and one succeeds. */
+const MAX_ROUNDS = 100;
+const PAGE = 1_000;
+const SNAPSHOT_EVERY = 1_000;
+
+const toFact = (recorded: RecordedEvent): FileTreeEvent => {
+  const parsed = FileTreeEvent.safeParse(upcast(recorded));
+  if (!parsed.success) throw bug('FILE.EVENT_UNKNOWN', `this version does not know ${recorded.type}`);
+  return parsed.data;
+};
+
+/**
+ * Event streams of file trees, and the bytes that they cite. Each read sees every commit of every
+ * process: the events after the cached fold are read first.
+ */
+export class FileTrees implements FileTreesPort {
+  private readonly local: BoundedMap<LocalTree> = createBoundedMap(MAX_TREES);
+
+  constructor(private readonly deps: FileTreesDeps) {}
+
+  read(workspace: string, treeId: string, atVersion?: number): Promise<FileTree> {
+    if (atVersion !== undefined) return this.readAt(workspace, treeId, atVersion);
+    const local = this.open(workspace, treeId);
+    return local.enqueue(() => this.refresh(local, workspace, treeId));
+  }
+
+  commit(
+    workspace: string,
+    treeId: string,
+    decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+  ): Promise<FileCommit> {
+    const local = this.open(workspace, treeId);
+    return local.enqueue(() => this.commitNow(local, workspace, treeId, decide));
+  }
+
+  readBytes(workspace: string, digest: string): Promise<Uint8Array> {
+    return this.deps.blobs.read(workspace, digest);
+  }
+
+  async putBytes(workspace: string, bytes: Uint8Array): Promise<StoredBytes> {
+    const stored = await this.deps.blobs.put(workspace, bytes);
+    await failpoint('agent.file.stored');
+    return stored;
+  }
+
+  /** Returns the facts of a tree's own event stream, newest first, below a version of the stream. */
+  readFacts(
+    workspace: string,
+    treeId: string,
+    options: { readonly beforeVersion?: number; readonly limit: number },
+  ): Promise<{ events: RecordedEvent[]; hasMore: boolean }> {
+    return this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), { ...options, backwards: true });
+  }
+
+  private async commitNow(
+    local: LocalTree,
+    workspace: string,
+    treeId: string,
+    decide: (tree: FileTree) => FileDecision | Promise<FileDecision>,
+  ): Promise<FileCommit> {
+    const streamId = fileTreeStream(treeId);
+    for (let round = 1; ; round++) {
+      const tree = await this.refresh(local, workspace, treeId);
+      const { events, also = [], ...guards } = await decide(tree);
+      if (events.length === 0 && also.length === 0) return { tree, result: null, events };
+      const own = { streamId, expectedVersion: streamVersionOf(tree), events: this.toNew(events) };
+      const streams = events.length === 0 ? also : [own, ...also];
+      try {
+        await failpoint('agent.file.decided');
+        const result = await this.deps.store.append({ workspace, streams, ...guards });
+        await failpoint('agent.file.recorded');
+        if (result.outcome === 'appended') local.tree = foldFileTree(tree, events);
+        return { tree: await this.refresh(local, workspace, treeId), result, events };
+      } catch (error) {
+        const isStale =
+          isAppError(error) && error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId;
+        if (!isStale || round === MAX_ROUNDS) throw error;
+      }
+    }
+  }
+
+  private toNew(events: readonly FileTreeEvent[]) {
+    return events.map((event) => toNewEvent(event, this.deps.ids));
+  }
+
+  private open(workspace: string, treeId: string): LocalTree {
+    const key = `${workspace}\n${treeId}`;
+    const local = this.local.get(key) ?? {
+      ...{ tree: emptyFileTree(), snapshot: 0, isLoaded: false, enqueue: createSerialQueue() },
+    };
+    this.local.put(key, local);
+    return local;
+  }
+
+  private async refresh(local: LocalTree, workspace: string, treeId: string): Promise<FileTree> {
+    if (!local.isLoaded) {
+      local.tree = (await this.deps.snapshots.read(workspace, treeId)) ?? local.tree;
+      local.snapshot = streamVersionOf(local.tree);
+      local.isLoaded = true;
+    }
+    local.tree = await this.foldAfter(workspace, treeId, local.tree);
+    if (streamVersionOf(local.tree) - local.snapshot >= SNAPSHOT_EVERY) {
+      await this.deps.snapshots.write(workspace, treeId, local.tree);
+      local.snapshot = streamVersionOf(local.tree);
+    }
+    return local.tree;
+  }
+
+  /** Applies the events after a fold, up to a version of the tree. */
+  private async foldAfter(
+    workspace: string,
+    treeId: string,
+    from: FileTree,
+    until = Infinity,
+  ): Promise<FileTree> {
+    let tree = from;
+    for (let hasMore = true; hasMore && tree.version < until;) {
+      const options = { fromVersion: streamVersionOf(tree) + 1, limit: Math.min(PAGE, until - tree.version) };
+      const page = await this.deps.store.readStreamPage(workspace, fileTreeStream(treeId), options);
+      const facts = page.events.map(toFact);
+      const [first] = facts;
+      if (tree.version === 0 && first?.type === 'FileTreeForked') {
+        if (first.data.version >= until) return this.readAt(workspace, first.data.base, until);
+        tree = await this.readAt(workspace, first.data.base, first.data.version);
+        // The base's own base belongs to its fold.
+        tree = { ...tree, base: null };
+      }
+      const wanted = facts.slice(0, until - tree.version);
+      tree = wanted.length === 0 ? tree : foldFileTree(tree, wanted);
+      ({ hasMore } = page);
+    }
+    return tree;
+  }
+
+  private async readAt(workspace: string, treeId: string, version: number): Promise<FileTree> {
+    if (version === 0) return emptyFileTree();
+    const now = await this.read(workspace, treeId);
+    if (now.version === version) return now;
+    if (version > now.version)
+      throw notFound('FILE.NO_SUCH_VERSION', `the tree has ${now.version} versions, not ${version}`);
+    return this.foldAfter(workspace, treeId, emptyFileTree(), version);
+  }
+}

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { notFound } from '@antiphon/kernel';
+import { translateDatabaseError } from './database-error.js';
+import { acrossWorkspaces, inWorkspace } from './workspace.js';
+
+/** Bytes in the blob store. */
+export interface StoredBytes {
+  /** SHA-256, hex. */
+  readonly digest: string;
+  readonly size: number;
+}
+
+const HAS_SQL = `update file_blobs set written_at = clock_timestamp() where workspace = $1 and digest = $2
+  and (is_cited or written_at > clock_timestamp() - interval '12 hours')`;
+const PUT_SQL = `insert into file_blobs (workspace, digest, size, body, written_at)
+  values ($1, $2, octet_length($3), $3, clock_timestamp())
+  on conflict (workspace, digest) do update set written_at = excluded.written_at`;
+const READ_SQL = 'select body from file_blobs where workspace = $1 and digest = $2';
+const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body from file_blobs
+  where workspace = $1 and digest = $2`;
+const SIZES_SQL = 'select digest, size from file_blobs where workspace = $1 and digest = any ($2)';
+const CITE_SQL = `update file_blobs b set is_cited = true
+  where not b.is_cited and b.written_at < $1 and exists (select from events e
+    where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)`;
+const SWEEP_SQL = `delete from file_blobs where (workspace, digest) in (
+  select b.workspace, b.digest from file_blobs b
+  where not b.is_cited and b.written_at < $1 and not exists (select from events e
+    where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
+  order by b.written_at limit $2 for update skip locked)`;
+
+/** Maximum number of rows that one sweep deletes. */
+const SWEEP_BATCH = 1_000;
+
+const guard = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+};
+
+/** Content-addressed bytes of a workspace. The log's facts cite them by their digest. */
+export class BlobStore {
+  constructor(private readonly pool: pg.Pool) {}
+
+  /** Stores bytes. A repeated write changes only the time that protects them from the sweep. */
+  async put(workspace: string, bytes: Uint8Array): Promise<StoredBytes> {
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    const own = inWorkspace(this.pool, workspace);
+    const known = await guard(own.query({ name: 'blob_has', text: HAS_SQL, values: [workspace, digest] }));
+    if (known.rowCount !== 1) {
+      const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      await guard(own.query({ name: 'blob_put', text: PUT_SQL, values: [workspace, digest, body] }));
+    }
+    return { digest, size: bytes.byteLength };
+  }
+
+  /** Returns all bytes of a digest. Throws `FILE.NO_BYTES`. */
+  async read(workspace: string, digest: string): Promise<Uint8Array> {
+    return this.readRow('blob_read', READ_SQL, [workspace, digest]);
+  }
+
+  /** Returns a part of the bytes of a digest. Throws `FILE.NO_BYTES`. */
+  async readPart(workspace: string, digest: string, from: number, length: number): Promise<Uint8Array> {
+    return this.readRow('blob_read_part', READ_PART_SQL, [workspace, digest, from, length]);
+  }
+
+  /** Returns the sizes of the digests that are stored. */
+  async sizes(workspace: string, digests: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string; size: string }>({
+        ...{ name: 'blob_sizes', text: SIZES_SQL, values: [workspace, digests] },
+      }),
+    );
+    return new Map(rows.map(({ digest, size }) => [digest, Number(size)]));
+  }
+
+  /** Deletes bytes that were written before a time and that no fact cites. Returns their number. */
+  async sweep(before: string): Promise<number> {
+    const everywhere = acrossWorkspaces(this.pool);
+    await guard(everywhere.query(CITE_SQL, [before]));
+    return (await guard(everywhere.query(SWEEP_SQL, [before, SWEEP_BATCH]))).rowCount ?? 0;
+  }
+
+  private async readRow(
+    name: string,
+    text: string,
+    values: [string, string, ...unknown[]],
+  ): Promise<Uint8Array> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, values[0]).query<{ body: Buffer }>({ name, text, values }),
+    );
+    const [row] = rows;
+    if (!row) throw notFound('FILE.NO_BYTES', `the bytes of ${values[1]} are not stored`);
+    return row.body;
+  }
+}
