@@ -64,6 +64,7 @@ export const testConfig = (agent: Partial<AgentConfig> = {}): AntiphonConfig => 
   },
   prices: [],
   memory: { episodicWindow: 5, contextTokens: 4_000, semanticEnabled: true },
+  files: { maxFileBytes: 1_000_000, maxFiles: 1_000, maxBytes: 100_000_000, maxVersions: 10_000 },
   features: { agentRuntimeV1: true, memoryV1: true, workersV1: true },
   retention: { eventsDays: 30, idempotencyDays: 7, metricsDays: 30, stateChangesDays: 31 },
   messages: { maxHops: 8 },
