@@ -164,6 +164,11 @@ const announceTaskTurn = (
   if (isConnected() && !connection.isDraining()) connection.publish(TURN_END_SUBJECT, sessionId);
 };
 
+const createFiles = ({ pool, store, ids }: AgentRuntimeOptions): Pick<AgentServices, 'files' | 'blobs'> => {
+  const blobs = new BlobStore(pool);
+  return { blobs, files: new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids }) };
+};
+
 const createSharedServices = (
   options: AgentRuntimeOptions,
   hooks: ProcessHooks,
@@ -180,8 +185,6 @@ const createSharedServices = (
   const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
   const configuredAgents = new ConfiguredAgents({ config, store, requests, agents, trees, clock, ids });
-  const blobs = new BlobStore(pool);
-  const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
@@ -191,8 +194,7 @@ const createSharedServices = (
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     taskBudgets: createTaskBudgets(store, taskOf),
     trees,
-    files,
-    blobs,
+    ...createFiles(options),
     configuredAgents,
     store: announced,
     inboxes,

@@ -18,7 +18,6 @@ export const CATEGORY_OWNERS = {
   chat: 'agent',
   plan: 'agent',
   workflow: 'agent',
-  chat: 'agent',
   budget: 'metering',
   memory: 'memory',
   plugin: 'sandbox',

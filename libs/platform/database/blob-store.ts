@@ -14,7 +14,7 @@ export interface StoredBytes {
 const HAS_SQL = `update file_blobs set written_at = clock_timestamp() where workspace = $1 and digest = $2
   and (is_cited or written_at > clock_timestamp() - interval '12 hours')`;
 const PUT_SQL = `insert into file_blobs (workspace, digest, size, body, written_at)
-  values ($1, $2, octet_length($3), $3, clock_timestamp())
+  values ($1, $2, octet_length($3::bytea), $3::bytea, clock_timestamp())
   on conflict (workspace, digest) do update set written_at = excluded.written_at`;
 const READ_SQL = 'select body from file_blobs where workspace = $1 and digest = $2';
 const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body from file_blobs

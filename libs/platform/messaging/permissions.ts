@@ -41,7 +41,6 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
       agent: [
         HEALTH,
         'agent.*',
-        'chat.*',
         'message.*',
         'task.*',
         'file.*',

@@ -1,6 +1,7 @@
 -- Files, chats and plans are facts of the agent service. The bytes of files are rows under their digest, outside the log.
 
-insert into category_owners (category, service) values ('file', 'agent'), ('chat', 'agent'), ('plan', 'agent');
+insert into category_owners (category, service) values ('file', 'agent'), ('chat', 'agent'), ('plan', 'agent')
+  on conflict do nothing;
 
 -- Immutable: a row is written before the fact that cites it, and deleted only while no fact does.
 create table file_blobs (
