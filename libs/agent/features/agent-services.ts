@@ -169,6 +169,21 @@ const createFiles = ({ pool, store, ids }: AgentRuntimeOptions): Pick<AgentServi
   return { blobs, files: new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids }) };
 };
 
+/** Reports appended events of a session to the metrics and to waiting processes. */
+const reportAppended =
+  (options: AgentRuntimeOptions, hooks: ProcessHooks): AgentServices['onAppended'] =>
+  (events, { workspace, sessionId }, { state }) => {
+    const agentId = state.started?.agentId ?? '';
+    reportEndedTurns(events, { workspace, sessionId, agentId }, options.clock.now());
+    options.metrics?.record(
+      workspace,
+      agentId,
+      events.map(({ event }) => event),
+    );
+    announceTaskTurn(options.nats, sessionId, state.started?.sessionKey ?? '', events);
+    if (hasLostDrivers(events)) hooks.onDriversLost(workspace, agentId);
+  };
+
 const createSharedServices = (
   options: AgentRuntimeOptions,
   hooks: ProcessHooks,
@@ -212,17 +227,7 @@ const createSharedServices = (
       onChange: options.onCircuitChange,
     }),
     publish: publishAndReport(createPublishFrames(nats, logger), (sessionId) => turnEnds.notify(sessionId)),
-    onAppended: (events, { workspace, sessionId }, { state }) => {
-      const agentId = state.started?.agentId ?? '';
-      reportEndedTurns(events, { workspace, sessionId, agentId }, clock.now());
-      options.metrics?.record(
-        workspace,
-        agentId,
-        events.map(({ event }) => event),
-      );
-      announceTaskTurn(nats, sessionId, state.started?.sessionKey ?? '', events);
-      if (hasLostDrivers(events)) hooks.onDriversLost(workspace, agentId);
-    },
+    onAppended: reportAppended(options, hooks),
     readVersions: createReadVersions(pool),
     boundSessions: createBoundedMap<string>(MAX_BOUND_SESSIONS),
     times: { ...DRIVE_TIMES, ...options.times },
