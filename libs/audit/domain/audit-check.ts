@@ -2,6 +2,7 @@ import type {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  FileTreeEvent,
   RunEvent,
   SessionEvent,
   TaskEvent,
@@ -63,6 +64,7 @@ export type ReservationCheck = AuditCheck<Parsed<BudgetEvent>>;
 export type LifecycleCheck = AuditCheck<Parsed<AgentEvent>>;
 export type TreeCheck = AuditCheck<Parsed<AgentTreeEvent>>;
 export type TaskCheck = AuditCheck<Parsed<TaskEvent>>;
+export type FileCheck = AuditCheck<Parsed<FileTreeEvent>>;
 export type InboxCheck = AuditCheck<Parsed<AgentMessageEvent>>;
 /** Takes the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;

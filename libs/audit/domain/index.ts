@@ -33,4 +33,5 @@ export { approvalsPrecedeCalls } from './session-checks/approvals.js';
 export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
+export { fileTreesFoldInOrder } from './file-checks.js';
 export { runsFollowTheirGraph } from './run-checks.js';

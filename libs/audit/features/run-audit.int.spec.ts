@@ -54,7 +54,9 @@ describe('an unchanged log', () => {
       'trees-stay-within-limits': 0,
       'inboxes-are-read-forward': 0,
       'tasks-end-once': 0,
+      'file-trees-fold-in-order': 0,
       'balances-equal-the-log': 4,
+      'cited-bytes-are-stored': 0,
     });
   });
 

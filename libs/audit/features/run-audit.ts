@@ -4,6 +4,7 @@ import { readLogRootInTransaction, readStoredRoots } from '@antiphon/event-store
 import { type AuditCheckpoint, requireSameHistory, type SignedAuditCheckpoint } from './audit-checkpoint.js';
 import { type AuditReport, type CheckReport, findFirst, nowhere, Tally } from './audit-report.js';
 import { compareBalances } from './pass-by-position/compare-balances.js';
+import { compareBytes } from './pass-by-position/compare-bytes.js';
 import { passByPosition } from './pass-by-position/pass-by-position.js';
 import { passByStream } from './pass-by-stream/pass-by-stream.js';
 import {
@@ -131,6 +132,7 @@ const auditSnapshot = async (
   onProgress('comparing balances and projections');
   const compared = [
     await compareBalances(client, book, strict),
+    await compareBytes(client, after),
     ...(await compareProjections(client, projections)),
   ];
   const checks = [

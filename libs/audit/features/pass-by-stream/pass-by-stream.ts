@@ -2,6 +2,7 @@ import type pg from 'pg';
 import {
   agentsFollowTheirLifecycle,
   approvalsPrecedeCalls,
+  fileTreesFoldInOrder,
   inboxesAreReadForward,
   leaseEpochsGrow,
   messagesAreReceivedOnce,
@@ -21,6 +22,7 @@ import type {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  FileTreeEvent,
   RunEvent,
   SessionEvent,
   TaskEvent,
@@ -32,6 +34,7 @@ import {
   eventsMatchContracts,
   isAgentEvent,
   isBudgetEvent,
+  isFileTreeEvent,
   isMessageEvent,
   isRunEvent,
   isSessionEvent,
@@ -75,6 +78,7 @@ class StreamChecks {
   private readonly trees: CheckRunner<Parsed<AgentTreeEvent>>;
   private readonly inboxes: CheckRunner<Parsed<AgentMessageEvent>>;
   private readonly tasks: CheckRunner<Parsed<TaskEvent>>;
+  private readonly files: CheckRunner<Parsed<FileTreeEvent>>;
 
   constructor(
     strict: boolean,
@@ -98,6 +102,7 @@ class StreamChecks {
     this.trees = start(treesStayWithinLimits);
     this.inboxes = start(inboxesAreReadForward);
     this.tasks = start(tasksEndOnce);
+    this.files = start(fileTreesFoldInOrder);
   }
 
   see(event: RecordedEvent): void {
@@ -108,9 +113,9 @@ class StreamChecks {
   }
 
   endStream(): void {
-    const { versions, hashes, sessions, runs, reservations, agents, trees, inboxes, tasks } = this;
+    const { versions, hashes, sessions, runs, reservations, agents, trees, inboxes, tasks, files } = this;
     for (const check of [versions, hashes, ...sessions, runs, reservations]) check.end();
-    for (const check of [agents, trees, inboxes, tasks]) check.end();
+    for (const check of [agents, trees, inboxes, tasks, files]) check.end();
     this.roots.endStream();
   }
 
@@ -136,6 +141,7 @@ class StreamChecks {
     else if (isTreeEvent(content)) this.trees.see({ place, content, epoch });
     else if (isMessageEvent(content)) this.inboxes.see({ place, content, epoch });
     else if (isTaskEvent(content)) this.tasks.see({ place, content, epoch });
+    else if (isFileTreeEvent(content)) this.files.see({ place, content, epoch });
   }
 }
 

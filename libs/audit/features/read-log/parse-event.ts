@@ -2,6 +2,7 @@ import {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  FileTreeEvent,
   RunEvent,
   SessionEvent,
   SessionKeyBound,
@@ -15,7 +16,7 @@ import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session, run, budget, agent and task event of a known type matches its contract',
+  about: 'every session, run, budget, agent, task and file event of a known type matches its contract',
   counts: 'events',
 };
 
@@ -28,6 +29,7 @@ type Known =
   | AgentEvent
   | AgentTreeEvent
   | AgentMessageEvent
+  | FileTreeEvent
   | TaskEvent;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
 type Union =
@@ -37,6 +39,7 @@ type Union =
   | typeof AgentEvent
   | typeof AgentTreeEvent
   | typeof AgentMessageEvent
+  | typeof FileTreeEvent
   | typeof TaskEvent;
 
 const listTypes = (schema: Union): ReadonlySet<string> =>
@@ -51,6 +54,7 @@ const AGENT = contract(AgentEvent);
 const TREE = contract(AgentTreeEvent);
 const MESSAGE = contract(AgentMessageEvent);
 const TASK = contract(TaskEvent);
+const FILE_TREE = contract(FileTreeEvent);
 const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
 const LIMIT = single('BudgetLimitSet', BudgetLimitSet);
 const KEY_BOUND = single('SessionKeyBound', SessionKeyBound);
@@ -62,6 +66,7 @@ const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>
   budget: [BUDGET, LIMIT],
   agent: [AGENT, TREE, MESSAGE],
   task: [TASK],
+  file: [FILE_TREE],
 };
 
 const findSchema = ({ category, type }: RecordedEvent): z.ZodType<Known> | undefined =>
@@ -95,4 +100,6 @@ export const isAgentEvent = (content: Known): content is AgentEvent => AGENT.typ
 export const isTreeEvent = (content: Known): content is AgentTreeEvent => TREE.types.has(content.type);
 export const isMessageEvent = (content: Known): content is AgentMessageEvent =>
   MESSAGE.types.has(content.type);
+export const isFileTreeEvent = (content: Known): content is FileTreeEvent =>
+  FILE_TREE.types.has(content.type);
 export const isTaskEvent = (content: Known): content is TaskEvent => TASK.types.has(content.type);

@@ -1,0 +1,58 @@
+import type pg from 'pg';
+import { violation } from '@antiphon/audit-domain';
+import type { Finding } from '@antiphon/audit-domain';
+import { type CheckReport, Tally } from '../audit-report.js';
+import { readRows } from '../read-log/read-log.js';
+
+interface CitedRow {
+  readonly position: string;
+  readonly workspace: string;
+  readonly stream_id: string;
+  readonly stream_version: string;
+  readonly event_id: string;
+  readonly digest: string;
+  readonly size: string | null;
+  readonly stored_size: string | null;
+  readonly stored_digest: string | null;
+}
+
+/** Selects the first event that cites each digest, with the digest and size of its stored bytes. */
+const citedSql = (after: number | null): string => `select c.*, octet_length(b.body)::text as stored_size,
+    encode(sha256(b.body), 'hex') as stored_digest
+  from (select distinct on (workspace, data ->> 'digest') position, workspace, stream_id, stream_version, event_id,
+      data ->> 'digest' as digest, data ->> 'size' as size
+    from events where category in ('file', 'chat') and data ->> 'digest' is not null
+    ${after === null ? '' : `and position > ${after}`}
+    order by workspace, data ->> 'digest', position) c
+  left join file_blobs b on b.workspace = c.workspace and b.digest = c.digest`;
+
+const findingOf = ({ digest, size, stored_size: stored, stored_digest: actual }: CitedRow): string | null => {
+  if (stored === null) return `the bytes of ${digest} are not stored`;
+  if (actual !== digest) return `the bytes stored under ${digest} have the digest ${actual}`;
+  return size === null || size === stored ? null : `${digest} has ${stored} bytes, the event names ${size}`;
+};
+
+const compareRow = (row: CitedRow): Finding[] => {
+  const message = findingOf(row);
+  const at = {
+    ...{ position: Number(row.position), workspace: row.workspace, streamId: row.stream_id },
+    ...{ streamVersion: Number(row.stream_version), eventId: row.event_id },
+  };
+  return message === null ? [] : [violation(at, message)];
+};
+
+const citedBytesAreStored = {
+  name: 'cited-bytes-are-stored',
+  about: 'the bytes of every digest that a file or a chat cites are stored, and have this digest and size',
+  counts: 'digests',
+};
+
+/** Compares the digests that events cite with the stored bytes, of all events or of new ones. */
+export const compareBytes = async (client: pg.ClientBase, after: number | null): Promise<CheckReport> => {
+  const tally = new Tally(citedBytesAreStored, false);
+  for await (const row of readRows<CitedRow>(client, 'audit_bytes', citedSql(after))) {
+    tally.count(1);
+    tally.add(compareRow(row));
+  }
+  return tally.report();
+};
