@@ -18,6 +18,7 @@ import { addWorkspace } from './gateway/workspace.command.js';
 import { EXIT, createOutput, exitCodeOf, exitOnClosedPipe, type ContextOf } from './output.js';
 import { addDlq } from './projections/dlq.command.js';
 import { addProjections } from './projections/projections.command.js';
+import { addFiles } from './session/files.command.js';
 import { addSession } from './session/session.command.js';
 import { addConfig, addStack } from './stack.command.js';
 
@@ -52,6 +53,7 @@ const COMMANDS = [
   addWorkspace,
   addCredential,
   addSession,
+  addFiles,
   addEvents,
   addAudit,
   addBackup,

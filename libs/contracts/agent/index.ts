@@ -11,6 +11,7 @@ export * from './credential-requests.js';
 export * from './events.js';
 export * from './file-events.js';
 export * from './file-requests.js';
+export { RewindConflictView, RewoundFile, rewindFiles } from './rewind-requests.js';
 export { FORK_PURPOSES } from './fork-events.js';
 export type { BelievedFact, RecalledTurn } from './fork-events.js';
 export * from './frames.js';

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { ApprovalView, answerApproval, listApprovals } from '../agent/approval-requests.js';
 import { forkSession } from '../agent/requests.js';
+import { rewindFiles } from '../agent/rewind-requests.js';
 import { ApprovalAnswerBody, ApprovalsQuery, ById, ExportQuery, ForkBody } from '../gateway/index.js';
 import { APPROVAL, FORK, IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 const NO_APPROVAL = { 404: 'there is no approval with this id' };
 const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
+
+const RewindBody = rewindFiles.request.pick({ at: true, dryRun: true });
 
 /** Routes of `/api/v1/sessions`. */
 export const SESSION_ROUTES = {
@@ -47,6 +50,34 @@ export const SESSION_ROUTES = {
       404: 'there is no such session, agent or provider',
       409: KEY_REUSED,
       422: '`atVersion` lies inside a turn (`detail` names the nearest valid ones), or no turn follows it',
+    },
+  }),
+  rewindFiles: defineRoute({
+    method: 'post',
+    path: '/api/v1/sessions/{id}/files/rewind',
+    access: 'files:write',
+    tag: 'Sessions',
+    summary: 'Rewind the files of a session',
+    description:
+      'Takes back the changes of files that a session made after one of its events. Deleted files return and new ones go ' +
+      'to the bin. Newer changes of others stay, and `conflicts` lists them. `dryRun` only returns the plan.',
+    params: ById,
+    body: RewindBody,
+    idempotent: true,
+    reply: { schema: rewindFiles.reply },
+    example: {
+      params: { id: IDS.session },
+      body: { at: 42 },
+      reply: {
+        version: 18,
+        files: [{ path: 'src/new.ts', change: 'deleted', digest: null, before: 'a'.repeat(64) }],
+        conflicts: [],
+      },
+    },
+    problems: {
+      404: 'there is no session with this id',
+      409: KEY_REUSED,
+      422: 'the session has fewer events than `at`',
     },
   }),
 } as const;

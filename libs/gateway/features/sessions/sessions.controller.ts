@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { Controller, Inject, StreamableFile } from '@nestjs/common';
-import { forkSession } from '@antiphon/contracts/agent';
+import { forkSession, rewindFiles } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { SESSION_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
@@ -15,7 +15,7 @@ type Routes = typeof SESSION_ROUTES;
 
 const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
 
-/** Serves the records of sessions: export and fork. */
+/** Serves the records of sessions: export, fork and the rewind of files. */
 @Controller()
 export class SessionsController {
   constructor(
@@ -48,6 +48,17 @@ export class SessionsController {
       workspace,
       caller,
       idempotencyKey,
+    });
+  }
+
+  @HandleRoute(SESSION_ROUTES.rewindFiles)
+  rewind(
+    { params, body, idempotencyKey }: RouteInput<Routes['rewindFiles']>,
+    @CurrentPrincipal() { workspace, caller: actor }: Principal,
+  ): Promise<z.output<typeof rewindFiles.reply>> {
+    return this.requests.request(rewindFiles, {
+      ...body,
+      ...{ sessionId: params.id, workspace, actor, idempotencyKey },
     });
   }
 }

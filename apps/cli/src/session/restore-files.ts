@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import type { rewindFiles } from '@antiphon/contracts/agent';
+import { invalid } from '@antiphon/kernel';
+import type { z } from 'zod';
+import { requestJson } from '../connection/http-client.js';
+import { escapeText } from '../escape-text.js';
+import type { CommandContext } from '../output.js';
+
+type RewindReply = z.output<typeof rewindFiles.reply>;
+
+export interface RestoreFilesOptions {
+  readonly session: string;
+  readonly at: string;
+  readonly dryRun?: boolean;
+  readonly key?: string;
+}
+
+const render = ({ version, files, conflicts }: RewindReply): string =>
+  [
+    ...files.map(({ path, change }) => `${change} ${escapeText(path)}`),
+    ...conflicts.map(({ path, reason, detail }) =>
+      reason === 'newer_change'
+        ? `kept ${escapeText(path)}: a newer change of ${escapeText(detail)}`
+        : `kept ${escapeText(path)}: ${escapeText(detail)}`,
+    ),
+    `version ${version}, ${files.length} files restored or deleted, ${conflicts.length} conflicts`,
+  ].join('\n');
+
+/** Takes back a session's changes of files after one of its events, and prints them. */
+export const restoreFiles = async (
+  { output, gateway }: CommandContext,
+  { session, at, dryRun = false, key }: RestoreFilesOptions,
+): Promise<void> => {
+  if (!/^\d{1,9}$/.test(at)) throw invalid('CLI.USAGE', `--at ${at}: expected a number from 0`);
+  const path = `/api/v1/sessions/${encodeURIComponent(session)}/files/rewind`;
+  const reply = await requestJson<RewindReply>(await gateway(), path, {
+    method: 'POST',
+    body: { at: Number(at), dryRun },
+    idempotencyKey: key ?? randomUUID(),
+  });
+  output.result(reply, render(reply));
+};
