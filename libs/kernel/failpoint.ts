@@ -30,7 +30,7 @@ export const RESTORE_FAILPOINTS = [
 ] as const;
 
 /** Points between the steps that write a tree to its folder (libs/agent/features/files/disk). */
-export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed'] as const;
+export const DISK_FAILPOINTS = ['files.disk.staged', 'files.disk.renamed', 'files.disk.synced'] as const;
 
 /** Points between the bytes of a file and the fact that cites them (libs/agent/features/files). */
 export const FILE_FAILPOINTS = ['agent.file.stored', 'agent.file.decided', 'agent.file.recorded'] as const;

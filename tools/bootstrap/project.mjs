@@ -52,6 +52,7 @@ export const homeLayout = (/** @type {string} */ home) => ({
   databaseUrlFile: join(home, 'credentials', 'database.url'),
   natsUsersFile: join(home, 'credentials', 'nats-users.json'),
   secretsFile: join(home, 'credentials', 'secrets.json'),
+  filesFolder: join(home, 'files'),
   logs: join(home, 'logs'),
   run: join(home, 'run'),
   postgres: join(home, 'postgres'),

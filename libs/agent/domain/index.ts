@@ -118,3 +118,7 @@ export { decideFiles, requireFile } from './files/file-tree.decider.js';
 export type { FileCommand, FileDecisionContext, FileLimits } from './files/file-tree.decider.js';
 export { checkRemoval, countLines, editAll, editBytes } from './files/edit-text.js';
 export type { TextEdit } from './files/edit-text.js';
+export { compareDisk, conflictPath } from './files/compare-disk.js';
+export type { DiskComparison, DiskDifference, FileContent } from './files/compare-disk.js';
+export { planRewind } from './files/rewind.js';
+export type { RewindConflict, RewindPlan, VersionedChange } from './files/rewind.js';

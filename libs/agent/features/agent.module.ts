@@ -11,6 +11,8 @@ import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
+import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
+import { RewindFiles } from './files/rewind-files.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
 import { AgentFolders } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
@@ -90,6 +92,15 @@ const createTasks = (
   return tasks;
 };
 
+/** Follows the folders of files where `ANTIPHON_FILES_FOLDER` is set. */
+const createFilesOnDisk = (platform: AgentPlatform, runtime: AgentRuntime): FilesFollower => {
+  const { config, env, identity, pool, leases, clock, logger } = platform;
+  const folder = readFilesFolder(env);
+  const { files: trees } = runtime.services;
+  const own = { pool, leases, clock, logger, trees, limits: () => config.files, owner: identity.id };
+  return new FilesFollower(folder === null ? null : new FilesOnDisk({ ...own, folder }));
+};
+
 /**
  * Starts to drive sessions after the bootstrap, and drains or hands over running turns at the
  * shutdown.
@@ -100,6 +111,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     @Inject(AGENT_RUNTIME) private readonly runtime: AgentRuntime,
     @Inject(RunWorker) private readonly runs: RunWorker,
     @Inject(TasksRuntime) private readonly tasks: TasksRuntime,
+    @Inject(FilesFollower) private readonly files: FilesFollower,
     @Inject(TurnEndWatcher) private readonly turnEnds: TurnEndWatcher,
     @Inject(MODELS) private readonly models: Models,
     @Inject(AgentPlatform) private readonly platform: AgentPlatform,
@@ -112,16 +124,20 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     health.addFact('pausedProviders', () => this.runtime.openCircuits().map((circuit) => ({ ...circuit })));
     health.addFact('workingSessions', () => this.runtime.working());
     health.addFact('assignsTasks', () => this.tasks.delegation.isLeader());
+    health.addFact('writesFiles', () => this.files.isLeader());
     health.addFact('temporalWorker', () => (this.runs.isPolling() ? 'polling' : 'waiting'));
     // Recovered turns first: loading Temporal's SDK occupies the processor for a while.
     const resumed = this.runtime.start();
     this.runs.start(resumed);
-    void resumed.then(() => this.tasks.start());
+    void resumed.then(() => {
+      this.tasks.start();
+      this.files.start();
+    });
   }
 
   async onModuleDestroy(): Promise<void> {
     // First: work that starts now would submit a turn that this process no longer starts.
-    await Promise.all([this.tasks.stop(), this.runs.stop()]);
+    await Promise.all([this.tasks.stop(), this.runs.stop(), this.files.stop()]);
     await this.runtime.stop();
     this.turnEnds.close();
     this.models.close();
@@ -143,6 +159,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     ControlAgent,
     Messages,
     Chats,
+    RewindFiles,
     SpawnAgent,
     Workflows,
     StartRun,
@@ -205,6 +222,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       inject: [AgentPlatform, AGENT_RUNTIME, TurnEndWatcher],
       useFactory: createTasks,
     },
+    { provide: FilesFollower, inject: [AgentPlatform, AGENT_RUNTIME], useFactory: createFilesOnDisk },
     { provide: TASK_SERVICES, inject: [TasksRuntime], useFactory: ({ services }: TasksRuntime) => services },
     AgentLifecycle,
   ],

@@ -42,7 +42,7 @@ const FOR_ALL =
 const FOR_ONE: Readonly<Record<ServiceName, RegExp>> = {
   gateway: /^ANTIPHON_(GATEWAY_TOKEN|BOOTSTRAP_KEY)$/,
   agent:
-    /^(ANTIPHON_(ARCHIVE_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
+    /^(ANTIPHON_(ARCHIVE_FOLDER|FILES_FOLDER|MASTER_KEY|MASTER_KEY_FILE|TEMPORAL_API_KEY(_FILE)?)|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy|NODE_USE_ENV_PROXY)$/,
   sandbox: /^$/,
   metering: /^$/,
   memory: /^ANTIPHON_(ARCHIVE_FOLDER|LOG_[A-Z_]+)$/,
@@ -67,15 +67,19 @@ const configurationOf = ({ file, folder, problem, config }: ServiceConfiguration
 });
 
 /**
- * Returns the key files of the home that a service reads, unless the operator names others. The
- * gateway makes the admin key valid. The agent encrypts credentials by the master key.
+ * Returns the paths of the home that a service uses, unless the operator names others. The gateway
+ * makes the admin key valid. The agent encrypts credentials by the master key, and writes the files
+ * of workspaces.
  */
-const keyFilesOf = ({ service, home }: ServiceSettings, env: Environment): Environment => {
-  const { adminKeyFile, masterKeyFile } = homeLayout(home);
+const homePathsOf = ({ service, home }: ServiceSettings, env: Environment): Environment => {
+  const { adminKeyFile, filesFolder, masterKeyFile } = homeLayout(home);
   if (service === 'gateway')
     return { ANTIPHON_BOOTSTRAP_KEY_FILE: env['ANTIPHON_BOOTSTRAP_KEY_FILE'] || adminKeyFile };
   if (service === 'agent')
-    return { ANTIPHON_MASTER_KEY_FILE: env['ANTIPHON_MASTER_KEY_FILE'] || masterKeyFile };
+    return {
+      ANTIPHON_MASTER_KEY_FILE: env['ANTIPHON_MASTER_KEY_FILE'] || masterKeyFile,
+      ANTIPHON_FILES_FOLDER: env['ANTIPHON_FILES_FOLDER'] || filesFolder,
+    };
   return {};
 };
 
@@ -98,7 +102,7 @@ export const serviceEnvironment = (settings: ServiceSettings, env: Environment):
   ANTIPHON_SERVICE_NATS_USER: settings.connections.natsUser,
   ANTIPHON_SERVICE_NATS_PASSWORD: settings.connections.natsPassword,
   ANTIPHON_TEMPORAL_ADDRESS: settings.connections.temporalAddress,
-  ...keyFilesOf(settings, env),
+  ...homePathsOf(settings, env),
   ...(settings.connections.temporalUi === null
     ? {}
     : { ANTIPHON_TEMPORAL_UI_URL: settings.connections.temporalUi }),

@@ -84,6 +84,7 @@ describe('the environment of a service', () => {
     ['ANTIPHON_MASTER_KEY_FILE', ['agent']],
     ['ANTIPHON_LOG_SIGNING_KEY_FILE', ['memory']],
     ['ANTIPHON_ARCHIVE_FOLDER', ['agent', 'memory']],
+    ['ANTIPHON_FILES_FOLDER', ['agent']],
     ['ANTIPHON_ARCHIVER_DATABASE_URL', ['memory']],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', SERVICES],
     ['FAILPOINTS', SERVICES],

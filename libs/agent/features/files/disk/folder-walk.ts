@@ -3,44 +3,17 @@ import type { Stats } from 'node:fs';
 import { lstat, mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { normalizePath } from '@antiphon/agent-domain';
 import { invalid, rejected } from '@antiphon/kernel';
 import type { AppError } from '@antiphon/kernel';
 
-const MAX_PART_BYTES = 255;
-const MAX_PATH_BYTES = 4_096;
-const MAX_PARTS = 64;
-/** Names that Windows reserves for devices, with or without an extension. */
-const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/iu;
-// Control characters, and characters that are separators or wildcards on some system.
-const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\\:*?"<>|]/u;
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants;
 const IS_LINUX = process.platform === 'linux';
 
-const refusePath = (path: string, reason: string): AppError =>
-  invalid('FILE.PATH_REFUSED', `the path ${JSON.stringify(path.slice(0, 200))} is refused: ${reason}`);
-
-const refusePart = (part: string): string | null => {
-  if (part === '') return 'a part is empty, or the path is absolute';
-  if (part === '.' || part === '..') return 'a part is . or ..';
-  if (Buffer.byteLength(part) > MAX_PART_BYTES) return `a part is longer than ${MAX_PART_BYTES} bytes`;
-  if (UNSAFE.test(part)) return 'a part has a character that is not portable';
-  if (/[. ]$/u.test(part)) return 'a part ends with a dot or a space';
-  if (DEVICE.test(part)) return 'a part is the name of a device';
-  return null;
-};
-
-/** Returns the parts of a path below a root. Throws `FILE.PATH_REFUSED`. */
+/** Returns the parts of a path below a root. Throws `FILE.INVALID_PATH`. */
 export const splitSafePath = (path: string): string[] => {
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw refusePath(path, 'it is too long');
-  if (path.startsWith('~')) throw refusePath(path, 'it begins with ~');
-  if (path !== path.normalize('NFC')) throw refusePath(path, 'it is not in the form NFC');
-  const parts = path.split('/');
-  if (parts.length > MAX_PARTS) throw refusePath(path, `it has more than ${MAX_PARTS} parts`);
-  for (const part of parts) {
-    const reason = refusePart(part);
-    if (reason !== null) throw refusePath(path, reason);
-  }
-  return parts;
+  if (normalizePath(path) !== path) throw invalid('FILE.INVALID_PATH', 'the path is not in the form NFC');
+  return path.split('/');
 };
 
 /** True for a path that `splitSafePath` accepts. */

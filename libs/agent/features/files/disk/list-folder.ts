@@ -15,6 +15,8 @@ export interface FileStamp {
   readonly mode: number;
   /** Inode, size, and times of the last change of content and of state. */
   readonly stamp: string;
+  /** Time of the last change of content or of state, ms. */
+  readonly changedAt: number;
 }
 
 export interface ListedFile extends FileStamp {
@@ -30,6 +32,7 @@ export interface FolderListing {
 export const stampOf = (stats: Stats): FileStamp => ({
   size: stats.size,
   mode: stats.mode & MODE_BITS,
+  changedAt: stats.ctimeMs,
   stamp: `${stats.ino}/${stats.size}/${stats.mtimeMs}/${stats.ctimeMs}`,
 });
 

@@ -7,6 +7,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -73,6 +74,11 @@ describe('a safe folder', () => {
     expect(readdirSync(join(base, 'partial'))).toEqual([]);
   });
 
+  it('has mode 700, as its folders have', async () => {
+    await folder.write('a/f', bytes('one'), 0o644, null);
+    expect([root, join(root, 'a')].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700]);
+  });
+
   it('deletes a file and the folders that it empties', async () => {
     await folder.write('a/b/c.txt', bytes('one'), 0o644, null);
     await folder.write('a/d.txt', bytes('two'), 0o644, null);
@@ -106,7 +112,7 @@ describe('a safe folder', () => {
 
 describe('a safe folder and hostile paths', () => {
   it.each(cases)('refuses $id and touches nothing outside', async ({ input }) => {
-    const refused = refusedWith('FILE.PATH_REFUSED');
+    const refused = refusedWith('FILE.INVALID_PATH');
     await expect(folder.read(input)).rejects.toEqual(refused);
     await expect(folder.write(input, bytes('x'), 0o644, null)).rejects.toEqual(refused);
     await expect(folder.remove(input, digest('x'))).rejects.toEqual(refused);

@@ -84,14 +84,14 @@ export class SafeFolder {
     await this.partial.handle.close();
   }
 
-  /** Returns a file, or null if it is missing. Throws `FILE.PATH_REFUSED`, `FILE.NOT_PLAIN`. */
+  /** Returns a file, or null if it is missing. Throws `FILE.INVALID_PATH`, `FILE.NOT_PLAIN`. */
   async read(path: string): Promise<DiskFile | null> {
     return this.inFolderOf(path, false, (folder, name) => readIn(folder, name, path));
   }
 
   /**
    * Writes a temporary file, syncs it and renames it. `expected` is the digest of the file that it
-   * replaces, null for none. Throws `FILE.PATH_REFUSED`, `FILE.NOT_PLAIN`, and
+   * replaces, null for none. Throws `FILE.INVALID_PATH`, `FILE.NOT_PLAIN`, and
    * `FILE.DISK_CHANGED` if the file on the disk is another one, which then stays.
    */
   async write(path: string, bytes: Uint8Array, mode: number, expected: string | null): Promise<FileStamp> {
@@ -245,7 +245,7 @@ export class SafeFolder {
   ): Promise<T | null> {
     const parts = splitSafePath(path);
     const name = parts.pop();
-    if (name === undefined) throw rejected('FILE.PATH_REFUSED', 'the path is empty');
+    if (name === undefined) throw rejected('FILE.INVALID_PATH', 'the path is empty');
     try {
       return await using(await walk(this.root, parts, { create }), (folder) => work(folder, name));
     } catch (error) {
