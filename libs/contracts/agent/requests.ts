@@ -32,6 +32,8 @@ export { AgentId } from './agent-id.js';
 
 /** Principal of a request, which is the scope of its idempotency key. */
 export const Caller = z.string().min(1).max(200);
+/** Agent that the caller's key belongs to. It may act only for itself and its descendants. */
+const CallerAgent = AgentId.optional();
 
 /** Address of a conversation. With the agent it determines the session key. */
 export const SessionAddress = z.strictObject({
@@ -67,6 +69,7 @@ export const submitTurn = defineRequest({
     target: SessionTarget,
     content: MessageContent,
     caller: Caller,
+    callerAgent: CallerAgent,
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({
@@ -93,6 +96,7 @@ export const newSession = defineRequest({
     workspace: WorkspaceId,
     target: SessionTarget,
     caller: Caller,
+    callerAgent: CallerAgent,
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({
@@ -136,6 +140,7 @@ export const forkSession = defineRequest({
       .optional()
       .describe('Repeats turns of the origin with another model. Tool results come from the record only.'),
     caller: Caller,
+    callerAgent: CallerAgent,
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: z.object({
@@ -161,6 +166,7 @@ export const cancelTurn = defineRequest({
     sessionId: z.uuid(),
     turnId: z.uuid().optional(),
     caller: Caller,
+    callerAgent: CallerAgent,
   }),
   reply: z.object({
     cancelled: z.boolean().describe('False if the turn had ended before.'),

@@ -21,6 +21,20 @@ export const isInSubtree = async (
 };
 
 /**
+ * Checks that the key of an agent is used for a session of this agent or of its descendants. Throws
+ * `AGENT.NOT_ALLOWED`. Other callers are not limited.
+ */
+export const requireOwnSession = async (
+  agents: Pick<AgentDirectory, 'load'>,
+  { workspace, callerAgent }: { readonly workspace: string; readonly callerAgent?: string | undefined },
+  agentId: string,
+): Promise<void> => {
+  if (callerAgent === undefined || (await isInSubtree(agents, workspace, agentId, callerAgent))) return;
+  const message = `agent "${callerAgent}" may use only sessions of itself and its descendants`;
+  throw forbidden('AGENT.NOT_ALLOWED', message);
+};
+
+/**
  * Checks that the actor may change this agent, or give it a child. Throws `AGENT.NOT_ALLOWED`: a
  * viewer changes nothing, and an agent changes only itself and its descendants.
  */

@@ -11,6 +11,7 @@ import { isoTime, notFound, rejected } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
+import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
@@ -89,7 +90,9 @@ export class ForkSession {
     const cut = await foldAt(store, log, workspace, originId, version);
     const remade = this.turnsToRemake(origin, version, request);
     const sessionId = ids.next();
-    const agentId = (await agents.require(workspace, agent ?? cut.fold.state.started?.agentId ?? '')).id;
+    const originAgent = cut.fold.state.started?.agentId ?? '';
+    const agentId = (await agents.require(workspace, agent ?? originAgent)).id;
+    for (const id of new Set([originAgent, agentId])) await requireOwnSession(agents, request, id);
     const address = { agentId, channel: 'fork', account: originId, peer: sessionId };
     const response: ForkSessionReply = {
       ...{ sessionId, sessionKey: sessionKeyOf(address), agentId, origin: { sessionId: originId, version } },

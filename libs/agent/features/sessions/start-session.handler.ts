@@ -7,6 +7,7 @@ import type { EventStore, IdempotencyClaim, NewEvent } from '@antiphon/event-sto
 import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { digestOf } from '../derived-ids.js';
@@ -65,6 +66,7 @@ export class StartSession {
     const { workspace } = request;
     const { agentId, sessionKey } = await this.resolveTarget(request);
     await agents.require(workspace, agentId);
+    await requireOwnSession(agents, request, agentId);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { isClaimedTask } from '@antiphon/agent-domain';
 import type { TaskFold } from '@antiphon/agent-domain';
 import type { IdempotencyClaim, LeaseAttempt } from '@antiphon/event-store';
-import { conflict, isAppError, toStorable } from '@antiphon/kernel';
+import { conflict, forbidden, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
 import type { OpenTask } from './task-queues.js';
@@ -50,6 +50,9 @@ export class ExternalClaims {
   @HandleRequest(claimTask)
   async claimTask(request: ClaimRequest): Promise<ClaimReply> {
     const { workspace, capabilities, idempotencyKey } = request;
+    // A worker is a program of its own. The key of an agent does not reach tasks of others.
+    if (request.actor.agentId !== null)
+      throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent may not claim tasks of external workers');
     const { open } = this.deps;
     const able = new Set(capabilities);
     let isFresh = idempotencyKey !== undefined;

@@ -30,6 +30,15 @@ const finish = (
 const historyOf = async (taskId: string) => (await world.history()).get(`task-${taskId}`) ?? [];
 
 describe('an external worker', () => {
+  it('with the key of an agent claims no task, also not one of another agent', async () => {
+    const id = await world.send(agent, { ...external, prompt: 'secret' });
+    await expect(claim([], { ...WORKER, agentId: 'sibling' } as never)).rejects.toMatchObject({
+      kind: 'forbidden',
+      code: 'AGENT.NOT_ALLOWED',
+    });
+    await agent.tasks.cancelTask({ workspace: WORKSPACE, taskId: id, actor: ACTOR });
+  });
+
   it('claims a task that it can do, and completes it without a model', async () => {
     const id = await world.send(agent, { ...external, prompt: 'build', capabilities: ['rust'] });
     expect(await claim(['prose'])).toBeNull();

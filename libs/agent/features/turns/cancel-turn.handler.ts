@@ -8,6 +8,7 @@ import { readBackwards } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import { isAppError, isoTime, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
+import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 import { followUpContext } from './turn-policy.js';
@@ -49,6 +50,7 @@ export class CancelTurn {
     const { workspace, sessionId, turnId } = request;
     const session = await registry.requireSession(workspace, sessionId);
     const { actor } = session;
+    await requireOwnSession(this.deps.agents, request, actor.fold().state.started?.agentId ?? '');
     const found: { state: SessionState } = { state: actor.fold().state };
     await actor.commit(({ state }) => {
       found.state = state;

@@ -9,6 +9,7 @@ import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { BoundedMap, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { runWithContextFields } from '@antiphon/observability';
+import { requireOwnSession } from '../agents/agent-rights.js';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -150,14 +151,17 @@ export class SubmitTurn {
   }
 
   /** Returns the existing session of the target, or a new one for an address without a session. */
-  private async resolve({ workspace, target }: SubmitTurnRequest): Promise<Destination> {
+  private async resolve(request: SubmitTurnRequest): Promise<Destination> {
+    const { workspace, target } = request;
     const { registry, agents, store, boundSessions, ids } = this.deps;
     if ('sessionId' in target) {
       const existing = await registry.requireSession(workspace, target.sessionId);
-      await agents.require(workspace, existing.actor.fold().state.started?.agentId ?? '');
+      const { id } = await agents.require(workspace, existing.actor.fold().state.started?.agentId ?? '');
+      await requireOwnSession(agents, request, id);
       return { ...existing, created: null };
     }
     const agentId = (await agents.require(workspace, target.address.agentId)).id;
+    await requireOwnSession(agents, request, agentId);
     const sessionKey = keyOf(target.address);
     const binding = await readBinding(store, workspace, sessionKey);
     const { sessionId: boundId } = binding;

@@ -178,3 +178,23 @@ describe('frames', () => {
     ]);
   });
 });
+
+describe('the key of an agent', () => {
+  it('uses only sessions of this agent and its descendants', async () => {
+    const address = newAddress();
+    const { sessionId } = await submitTo(agent, { address });
+    const common = { workspace: WORKSPACE, caller: 'key/k', content: 'hello' };
+    const { runtime } = agent;
+    const attempts = (callerAgent: string) => [
+      () => runtime.submitTurn({ ...common, callerAgent, target: { sessionId } }),
+      () => runtime.submitTurn({ ...common, callerAgent, target: { address } }),
+      () => runtime.cancelTurn({ workspace: WORKSPACE, caller: 'key/k', callerAgent, sessionId }),
+      () =>
+        runtime.startSession({ workspace: WORKSPACE, caller: 'key/k', callerAgent, target: { sessionId } }),
+      () => runtime.forkSession({ workspace: WORKSPACE, caller: 'key/k', callerAgent, sessionId }),
+    ];
+    for (const attempt of attempts('sibling'))
+      await expect(attempt()).rejects.toMatchObject({ kind: 'forbidden', code: 'AGENT.NOT_ALLOWED' });
+    for (const attempt of attempts(address.agentId).slice(0, 4)) await attempt();
+  });
+});

@@ -7,6 +7,9 @@ import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
+import { RunsController, WorkflowsController } from '../http/workflows.controller.js';
+import { SessionsController } from '../sessions/sessions.controller.js';
+import { sessionMethods } from '../sessions/session-methods.js';
 import { taskMethods, TasksController } from './tasks.controller.js';
 
 const AGENT_KEY: Principal = {
@@ -163,6 +166,40 @@ describe('the socket methods of agents, tasks and messages', () => {
       code: 'GATEWAY.INVALID_PARAMS',
       message: expect.stringContaining(field),
     });
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('the key of an agent', () => {
+  const common = { params: { id: TASK_ID }, query: undefined, idempotencyKey: undefined };
+
+  it('is named in each request about a session, so that the agent service limits it', async () => {
+    const { requests, sent } = recordRequests({ cancelled: true });
+    const methods = sessionMethods({ requests, routerOf: () => ({ route: () => 'main' }) });
+    await call(methods, 'session.new', { sessionId: TASK_ID });
+    await call(methods, 'session.fork', { sessionId: TASK_ID });
+    await call(methods, 'session.cancel', { sessionId: TASK_ID });
+    const sessions = new SessionsController(undefined as never, requests);
+    await sessions.fork({ ...common, body: {} } as never, AGENT_KEY);
+    expect(sent).toHaveLength(4);
+    for (const { payload } of sent)
+      expect(payload).toMatchObject({ workspace: 'acme', caller: 'key/k', callerAgent: 'main' });
+  });
+
+  it('changes no workflow and no run, whose nodes are turns of any agents', async () => {
+    const { requests, sent } = recordRequests();
+    const runs = new RunsController(requests);
+    const workflows = new WorkflowsController(requests);
+    const body = { workflow: {}, inputs: {} };
+    for (const change of [
+      () => runs.start({ ...common, body } as never, AGENT_KEY),
+      () => runs.cancel(common as never, AGENT_KEY),
+      () => workflows.create({ ...common, body } as never, AGENT_KEY),
+      () => workflows.replace({ ...common, body } as never, AGENT_KEY),
+      () => workflows.remove(common as never, AGENT_KEY),
+      () => workflows.start({ ...common, body } as never, AGENT_KEY),
+    ])
+      await expect((async () => change())()).rejects.toMatchObject({ code: 'AGENT.NOT_ALLOWED' });
     expect(sent).toEqual([]);
   });
 });

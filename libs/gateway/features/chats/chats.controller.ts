@@ -22,7 +22,7 @@ import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { notFound } from '@antiphon/kernel';
+import { forbidden, notFound } from '@antiphon/kernel';
 import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
@@ -31,6 +31,7 @@ import { authorize, CurrentPrincipal } from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
 import { HandleRoute } from '../http/handle-route.js';
+import { commonOf } from '../sessions/session-methods.js';
 import { toEventId } from './chat-cursor.js';
 import { ChatReader } from './chat-reader.js';
 import type { ChatStreams } from './chat-streams.js';
@@ -44,6 +45,12 @@ const MEDIA = { md: 'text/markdown; charset=utf-8', json: 'application/json; cha
 /** Throws unless the workspace of the path is the caller's. Another one is not found. */
 const requireWorkspace = ({ workspace }: Principal, id: string): void => {
   if (id !== workspace) throw notFound('GATEWAY.NOT_FOUND', `there is no workspace "${id}"`);
+};
+
+/** Throws `AGENT.NOT_ALLOWED` for the key of an agent and a chat of another one. */
+const requireOwnAgent = ({ agentId }: Principal, { agentId: agent }: ChatView): void => {
+  if (agentId === null || agentId === agent) return;
+  throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may change only chats of itself`);
 };
 
 const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =>
@@ -111,10 +118,11 @@ export class ChatsController implements OnModuleDestroy {
       ...{ turnId: null, cursor: null, joined: false },
     };
     if (body.command === 'message') return this.append(chat, principal, body, idempotencyKey, reply);
-    const { workspace, caller } = principal;
+    const { workspace } = principal;
     if (body.command === 'cancel') {
       const { turnId } = body;
-      await this.requests.request(cancelTurn, { workspace, caller, sessionId: chat.sessionId, turnId });
+      const cancel = { ...commonOf(principal), sessionId: chat.sessionId, turnId };
+      await this.requests.request(cancelTurn, cancel);
       return { ...reply, turnId: turnId ?? null };
     }
     authorize(principal, 'approvals:answer');
@@ -171,12 +179,12 @@ export class ChatsController implements OnModuleDestroy {
 
   private async append(
     { sessionId }: ChatView,
-    { workspace, caller }: Principal,
+    principal: Principal,
     { content }: Extract<ChatCommand, { command: 'message' }>,
     idempotencyKey: string | undefined,
     reply: Reply,
   ): Promise<Reply> {
-    const message = { workspace, caller, target: { sessionId }, content, idempotencyKey };
+    const message = { ...commonOf(principal), target: { sessionId }, content, idempotencyKey };
     const ask = (options?: RequestOptions) => this.requests.request(submitTurn, message, options);
     // Without a key a retry could append the message twice.
     const submitted = idempotencyKey === undefined ? ask() : requestWithRetry(ask);
@@ -194,7 +202,9 @@ export class ChatsController implements OnModuleDestroy {
     params: RouteInput<Routes['editMessage']>['params'],
     content: string | null,
   ): Promise<Changed> {
-    const { id: chatId, sessionId } = await this.find(principal, params);
+    const chat = await this.find(principal, params);
+    requireOwnAgent(principal, chat);
+    const { id: chatId, sessionId } = chat;
     const { workspace, caller } = principal;
     const message = parseMessageId(params.message);
     return this.requests.request(changeMessage, {

@@ -13,6 +13,7 @@ import {
 import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { RUN_ROUTES, WORKFLOW_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { forbidden } from '@antiphon/kernel';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
@@ -23,7 +24,18 @@ type Workflows = typeof WORKFLOW_ROUTES;
 type Runs = typeof RUN_ROUTES;
 
 /** Returns the fields of a principal that every command carries. */
-const commonOf = ({ workspace, caller }: Principal) => ({ workspace, caller });
+/**
+ * Returns the fields of a principal that every change carries. Throws `AGENT.NOT_ALLOWED` for the
+ * key of an agent: the nodes of a workflow are turns of any agents. An agent delegates tasks.
+ */
+const commonOf = ({ workspace, caller, agentId }: Principal) => {
+  if (agentId !== null)
+    throw forbidden(
+      'AGENT.NOT_ALLOWED',
+      `agent "${agentId}" may not change workflows and runs; it delegates tasks`,
+    );
+  return { workspace, caller };
+};
 
 /** Serves saved workflows. */
 @Controller()

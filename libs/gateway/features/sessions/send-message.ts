@@ -6,7 +6,7 @@ import type { Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
-import { resolveAddress, type RouterOf } from './session-methods.js';
+import { commonOf, resolveAddress, type RouterOf } from './session-methods.js';
 import { streamTurn } from './stream-turn.js';
 
 export interface SendMessageDeps {
@@ -30,9 +30,8 @@ const submit = async (
   call: RpcCall<unknown>,
   { target, content, idempotencyKey }: Message,
 ): Promise<RpcResult> => {
-  const { workspace, caller } = call;
   const receivedAt = performance.now();
-  const common = { workspace, caller, target, idempotencyKey };
+  const common = { ...commonOf(call.principal), target, idempotencyKey };
   await failpoint('gateway.command.received');
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   call.connection.requireStreamRoom();

@@ -9,6 +9,7 @@ import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
+import { commonOf } from './session-methods.js';
 import { exportText, verifySession } from './export-session.js';
 
 type Routes = typeof SESSION_ROUTES;
@@ -40,13 +41,12 @@ export class SessionsController {
   @HandleRoute(SESSION_ROUTES.forkSession)
   fork(
     { params, body, idempotencyKey }: RouteInput<Routes['forkSession']>,
-    @CurrentPrincipal() { workspace, caller }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof forkSession.reply>> {
     return this.requests.request(forkSession, {
       ...body,
       sessionId: params.id,
-      workspace,
-      caller,
+      ...commonOf(principal),
       idempotencyKey,
     });
   }
