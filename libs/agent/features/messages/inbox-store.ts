@@ -55,13 +55,14 @@ const STATE_SQL = `select
       order by topic, position desc) newest
     where type = 'TopicSubscribed') as topics`;
 
-// Each stream is read after its own position, so that the cost does not depend on its length. An
-// agent does not read what it published itself.
+// Each stream is read after its own position, so that the cost does not depend on its length. The
+// expression of the type selects the index of one stream's messages, also in a table without
+// statistics. An agent does not read what it published itself.
 const AFTER_SQL = `select m.position, m.data
   from unnest($2::text[], $3::bigint[]) as s (stream_id, after)
   cross join lateral (
     select e.position, e.data from events e
-    where e.workspace = $1 and e.stream_id = s.stream_id and e.type = 'AgentMessageSent'
+    where e.workspace = $1 and e.stream_id = s.stream_id and (e.type || '') = 'AgentMessageSent'
       and e.position > s.after and (s.stream_id = $5 or e.data ->> 'from' <> $6)
     order by e.position limit $4) m
   order by m.position limit $4`;
@@ -69,7 +70,7 @@ const NEWEST_SQL = `select m.position, m.data
   from unnest($2::text[], $3::bigint[]) as s (stream_id, after)
   cross join lateral (
     select e.position, e.data from events e
-    where e.workspace = $1 and e.stream_id = s.stream_id and e.type = 'AgentMessageSent'
+    where e.workspace = $1 and e.stream_id = s.stream_id and (e.type || '') = 'AgentMessageSent'
       and e.position > s.after and ($5::bigint is null or e.position < $5)
     order by e.position desc limit $4) m
   order by m.position desc limit $4`;
