@@ -51,6 +51,10 @@ const SPECS = {
     ...{ shows: 'no command is lost or repeated through random faults', minutes: 20 },
     ...{ env: { ANTIPHON_CHAOS_MINUTES: '10' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },
   },
+  'child-ends': {
+    ...{ shows: 'each end of 1,000 children reaches its parent once under kills', minutes: 45 },
+    quick: { ANTIPHON_CHILDREN: '60', ANTIPHON_PARENTS: '3' },
+  },
   'client-drops': {
     ...{ shows: 'clients lose and repeat no frame over 200 drops', minutes: 20 },
     quick: { ANTIPHON_DROPS: '60' },

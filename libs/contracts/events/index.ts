@@ -105,6 +105,8 @@ export interface RestRule {
   /** Prefix of streams that are never archived, because they hold current state. */
   readonly retainedPrefix: string | null;
   readonly pairs: readonly BeginsAndEnds[];
+  /** Prefixes of the streams of messages: those that every reader has read leave, the others stay. */
+  readonly messagePrefixes?: readonly string[];
 }
 
 /**
@@ -129,5 +131,11 @@ export const REST_RULES: readonly RestRule[] = [
       { begins: ['BudgetReserved'], ends: ['BudgetSettled', 'BudgetReleased', 'BudgetExpired'] },
       { begins: ['BudgetScopeFrozen'], ends: ['BudgetScopeUnfrozen'] },
     ],
+  },
+  {
+    category: 'agent',
+    retainedPrefix: null,
+    pairs: [],
+    messagePrefixes: ['agent-inbox-', 'agent-topic-'],
   },
 ];

@@ -9,9 +9,17 @@ export interface RestRule {
   /** Streams whose id starts with this prefix are never archived. */
   readonly retainedPrefix: string | null;
   readonly pairs: readonly { readonly begins: readonly string[]; readonly ends: readonly string[] }[];
+  /**
+   * Prefixes of the streams of messages, the only ones of this category that leave. Of these, read
+   * messages leave (`antiphon_messages_that_leave`), and the rest of the stream stays.
+   */
+  readonly messagePrefixes?: readonly string[];
 }
 
-/** The archived part of an event stream: all its events in the log, up to its head. */
+/**
+ * The archived part of an event stream: all its events in the log, up to its head. For messages, up
+ * to the last one that every reader has read.
+ */
 export interface LeavingStream {
   readonly workspace: string;
   readonly streamId: string;
@@ -65,6 +73,28 @@ const streamsSql = (rules: readonly RestRule[]): string => `with old as (
   where before = 0 or before + events <= $2
   order by workspace, stream_id`;
 
+/** As `streamsSql`, for the read messages of the log. Parameters: the same. */
+const messagesSql = (prefixes: readonly string[]): string => `with streams as (
+    select h.workspace, h.stream_id from stream_heads h
+    where ($3::text is null or h.workspace = $3)
+      and (${prefixes.map((prefix) => `starts_with(h.stream_id, ${pg.escapeLiteral(prefix)})`).join(' or ')})
+  ), leaving as (
+    select s.workspace, s.stream_id, part.from_version, v.to_version, part.events, part.last,
+      sum(part.events) over (order by part.last) - part.events as before
+    from streams s
+    cross join lateral (
+      select antiphon_messages_that_leave(s.workspace, s.stream_id, $1) as to_version) v
+    cross join lateral (
+      select min(e.stream_version) as from_version, count(*) as events, max(e.position) as last from events e
+      where e.workspace = s.workspace and e.stream_id = s.stream_id and e.stream_version <= v.to_version) part
+    where v.to_version > 0 and part.events > 0 and not exists (
+      select from projection_parked p where p.workspace = s.workspace and p.stream_id = s.stream_id)
+  )
+  select l.workspace, l.stream_id, l.from_version, l.to_version, e.hash, l.events from leaving l
+  join events e on e.workspace = l.workspace and e.stream_id = l.stream_id and e.stream_version = l.to_version
+  where l.before = 0 or l.before + l.events <= $2
+  order by l.workspace, l.stream_id`;
+
 interface StreamRow {
   readonly workspace: string;
   readonly stream_id: string;
@@ -87,7 +117,27 @@ export const findStreamsAtRest = async (
   client: pg.ClientBase,
   { rules, cut, workspace, maxEvents }: StreamSelection,
 ): Promise<LeavingStream[]> => {
-  const { rows } = await client.query<StreamRow>(streamsSql(rules), [cut, maxEvents, workspace ?? null]);
+  const wholeRules = rules.filter(({ messagePrefixes }) => messagePrefixes === undefined);
+  const values = [cut, maxEvents, workspace ?? null];
+  const whole = wholeRules.length === 0 ? [] : await select(client, streamsSql(wholeRules), values);
+  const left = maxEvents - whole.reduce((sum, { events }) => sum + events, 0);
+  const prefixes = rules.flatMap(({ messagePrefixes = [] }) => messagePrefixes);
+  if (prefixes.length === 0 || left <= 0) return whole;
+  const messages = await select(client, messagesSql(prefixes), [cut, left, workspace ?? null]);
+  return [...whole, ...messages].sort(byStream);
+};
+
+/** Orders streams as the archiver locks them. */
+const byStream = (a: LeavingStream, b: LeavingStream): number =>
+  compareTexts(a.workspace, b.workspace) || compareTexts(a.streamId, b.streamId);
+const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const select = async (
+  client: pg.ClientBase,
+  text: string,
+  values: readonly unknown[],
+): Promise<LeavingStream[]> => {
+  const { rows } = await client.query<StreamRow>(text, [...values]);
   return rows.map((row) => ({
     workspace: row.workspace,
     streamId: row.stream_id,
