@@ -115,6 +115,7 @@ const SPECS = {
     ...{ shows: 'turns resume within 3 s (p50) and 10 s (p99) after kill -9', minutes: 75 },
     quick: { ANTIPHON_KILLS: '4' },
   },
+  'rewind-model': { shows: 'rewound files equal those of the event, in random histories', minutes: 20 },
   simulation: {
     ...{ shows: 'the deciders hold in random interleavings and faults', minutes: 15 },
     quick: { ANTIPHON_SIMULATIONS: '2000' },
