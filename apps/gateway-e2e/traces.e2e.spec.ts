@@ -57,7 +57,8 @@ const findWholeTrace = (spans: readonly ReceivedSpan[]): readonly ReceivedSpan[]
     count('chat.send') === 1 &&
     count('process metering-settle-calls') === 2 &&
     count('ledger settle') >= 2 &&
-    count('cmd.metering.budget.settle') >= 2 &&
+    // Of the agent, which asks, and of metering.
+    count('cmd.metering.budget.settle') >= 4 &&
     ours.some(({ name }) => name.startsWith('invoke_agent')) &&
     treeProblems(ours, CLIENT_SPAN).length === 0;
   return whole ? ours : undefined;

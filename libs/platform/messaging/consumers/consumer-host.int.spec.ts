@@ -20,8 +20,9 @@ describe('consumer host', () => {
   it('passes each message to the handler once, parsed, in the context of its cause', async () => {
     const seen: unknown[] = [];
     world.run((message, meta) => {
-      const { correlationId, causationId, service } = currentContext() ?? {};
-      seen.push({ ...message, ...meta, correlationId, caused: causationId === meta.messageId, service });
+      const { correlationId, causationId, service, workspace } = currentContext() ?? {};
+      const caused = causationId === meta.messageId;
+      seen.push({ ...message, ...meta, correlationId, caused, service, workspace });
       return Promise.resolve();
     });
     await world.publish(1);
@@ -35,6 +36,7 @@ describe('consumer host', () => {
         correlationId: 'req-1',
         caused: true,
         service: 'metering',
+        workspace: 'default',
       },
     ]);
   });

@@ -48,16 +48,19 @@ const spanOf = (settings: Pick<ConsumerSettings<z.ZodType>, 'durable' | 'subject
   },
 });
 
-/** Pattern of a session event's subject, which contains the session's id. */
-const SESSION_SUBJECT = /^evt\.[^.]+\.session\.session-(.+)$/;
+/** Pattern of an event's subject: its workspace and, for a session's event, the session's id. */
+const EVENT_SUBJECT = /^evt\.([^.]+)\.(?:session\.session-(.+)$)?/;
 
-const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext =>
-  contextFrom(service, {
+const contextOf = (service: string, { headers, subject }: JsMsg): RequestContext => {
+  const [, workspace, sessionId] = EVENT_SUBJECT.exec(subject) ?? [];
+  const context = contextFrom(service, {
     correlationId: headers?.get(HEADERS.correlationId),
     causationId: headers?.get('Nats-Msg-Id'),
     traceparent: headers?.get(HEADERS.traceparent),
-    sessionId: SESSION_SUBJECT.exec(subject)?.[1],
+    sessionId,
   });
+  return workspace === undefined ? context : { ...context, workspace };
+};
 
 interface PendingAck {
   readonly message: JsMsg;
