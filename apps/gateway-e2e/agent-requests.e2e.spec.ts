@@ -177,6 +177,17 @@ describe('the socket methods of agents', () => {
     });
     await client.close();
   });
+
+  it('spawn an agent by the typed frame agent_spawn_request', async () => {
+    const client = await socketOf(acme);
+    client.sendRaw(JSON.stringify({ type: 'agent_spawn_request', id: 'typed', name: 'Typed', base: 'gpt' }));
+    const { result } = await client.waitFor('the agent', ({ id }) => id === 'typed');
+    const { id } = result as AgentView;
+    expect((await call<AgentView>(acme, 'GET', `/agents/${id}`)).body).toMatchObject({
+      ...{ id, name: 'Typed', state: 'idle' },
+    });
+    await client.close();
+  });
 });
 
 describe('the routes and methods of tasks', () => {

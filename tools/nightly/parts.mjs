@@ -92,6 +92,10 @@ const SPECS = {
     ...{ shows: '1,000 hostile sockets slow no client; 10,000 idle ones need 1 GiB', minutes: 10 },
     missing: needLinux,
   },
+  'idle-agents': {
+    ...{ shows: '10,000 idle agents are rows only: memory and statements', minutes: 15 },
+    ...{ quick: { ANTIPHON_IDLE_AGENTS: '500' }, missing: needLinux },
+  },
   images: { shows: 'each image starts alone and is within its size', minutes: 20, missing: needLinux },
   'large-messages': {
     ...{ shows: 'messages of 786 kB pass through services of 512 MiB', minutes: 15 },

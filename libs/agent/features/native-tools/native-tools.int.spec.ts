@@ -87,6 +87,24 @@ describe('Native tools', () => {
     );
   });
 
+  it('are refused after the configured number of hops, with the name of the limit', async () => {
+    agent = world.process({ config: { ...config, messages: { maxHops: 1 } } });
+    const refused: string[] = [];
+    play({
+      a: (_, call) =>
+        call === 1 ? asksFor({ name: 'ask_agent', input: { agent: 'b', question: 'q' } }) : says('done'),
+      b: (request, call) => {
+        if (call === 1) return asksFor({ name: 'ask_agent', input: { agent: 'c', question: 'q' } });
+        refused.push(lastResult(request));
+        return says('alone');
+      },
+    });
+    const { sessionId } = await begin();
+    expect((await world.ended(sessionId)).at(-1)?.type).toBe('TurnCompleted');
+    expect(refused).toEqual([expect.stringContaining('limit hops')]);
+    expect(calls['c']).toBeUndefined();
+  });
+
   it('hand the turn over, and forward the answer word for word without a further model call', async () => {
     play({
       a: () => asksFor({ name: 'hand_over', input: { agent: 'b', note: 'be brief' } }),
