@@ -13,6 +13,8 @@ import {
 } from './backup-files.js';
 
 const PAGE = 500;
+/** Rows of a page of tables whose rows have the bytes of files: a page stays in memory. */
+const WIDE_PAGES: Readonly<Record<string, number>> = { file_blobs: 4 };
 const HISTORY = '_prisma_migrations';
 const TABLES_SQL = `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace
   and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> '${HISTORY}' order by c.relname`;
@@ -23,8 +25,9 @@ const readRows = async function* (client: pg.ClientBase, table: string, onRows: 
   await client.query(
     `declare backup_rows no scroll cursor for select to_jsonb(t)::text as line from public."${table}" t`,
   );
+  const page = WIDE_PAGES[table] ?? PAGE;
   for (;;) {
-    const { rows } = await client.query<{ line: string }>(`fetch ${PAGE} from backup_rows`);
+    const { rows } = await client.query<{ line: string }>(`fetch ${page} from backup_rows`);
     if (rows.length === 0) break;
     onRows(rows.length);
     yield rows.map(({ line }) => line);

@@ -89,14 +89,20 @@ export const checkFile = async (file: string, sha256: string): Promise<void> => 
     throw invalid('BACKUP.DAMAGED', `${file} was changed after it was written: its SHA-256 differs`);
 };
 
-/** Reads the lines of a file in pages. */
+/** Length of the lines of a page. A line of a stored file may be longer. */
+const PAGE_CHARS = 16 * 1024 * 1024;
+
+/** Reads the lines of a file in pages, which end at their number or their length. */
 export async function* readLines(file: string, pageSize: number): AsyncGenerator<string[], void, undefined> {
   let page: string[] = [];
+  let length = 0;
   for await (const line of createInterface({ input: createReadStream(file).pipe(createGunzip()) })) {
     page.push(line);
-    if (page.length < pageSize) continue;
+    length += line.length;
+    if (page.length < pageSize && length < PAGE_CHARS) continue;
     yield page;
     page = [];
+    length = 0;
   }
   if (page.length > 0) yield page;
 }

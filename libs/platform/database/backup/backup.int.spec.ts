@@ -28,6 +28,9 @@ beforeEach(async () => {
     select n, 'default', 'session', 'session-' || n, 1, gen_random_uuid(), 'Asked', 1,
       jsonb_build_object('n', n, 'text', E'Grüße\\n"\\\\' || n, 'deep', '[1e300, -0.1, null, {"a": []}]'::jsonb), '{}', now(), sha256(n::text::bytea)
     from generate_series(1, 1234) n`);
+  await admin.query(`insert into file_blobs (workspace, digest, size, body, written_at)
+    select 'default', encode(sha256(b), 'hex'), length(b), b, now() from (select decode(repeat(lpad(to_hex(n), 2, '0'), n * 1000), 'hex') as b
+    from generate_series(1, 11) n) bodies`);
   await admin.query(`insert into leases values ('default', 'l', 'me', 7, now())`);
 });
 afterEach(async () => {
@@ -64,6 +67,17 @@ describe('a backup', () => {
       insert into idempotency values ('w', 's', 'k', 'd', '{}', null, 1, 1, now())`);
     await restore();
     expect(await contents()).toEqual(before);
+  });
+
+  it('restores the bytes of files under their digests', async () => {
+    const { tables } = await backup();
+    expect(tables.find(({ name }) => name === 'file_blobs')?.rows).toBe(11);
+    await admin.query('delete from file_blobs');
+    await restore();
+    const { rows } = await admin.query(
+      `select count(*)::int as all, count(*) filter (where encode(sha256(body), 'hex') = digest)::int as equal from file_blobs`,
+    );
+    expect(rows).toEqual([{ all: 11, equal: 11 }]);
   });
 
   it('leaves the database unchanged when a step fails', async () => {
