@@ -16,7 +16,12 @@ const PASSWORD = 'test-only';
 const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.(agent|sandbox|metering|memory)\.health\.check$/, ['gateway']],
   [/^cmd\.sandbox\.health\.check$/, ['agent']],
-  [/^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential)\.[a-z]+$/, ['gateway']],
+  [
+    /^cmd\.agent\.(agent|task|message|session|turn|approval|workflow|run|credential|chat|file|plan)\.[a-z]+$/,
+    ['gateway'],
+  ],
+  // The process that assigns tasks lets any agent process run their turns.
+  [/^cmd\.agent\.turn\.(submit|cancel)$/, ['agent']],
   [/^cmd\.sandbox\.plugin\.list$/, ['gateway']],
   [/^cmd\.sandbox\.(tool\.list|tool\.call|call\.find)$/, ['agent']],
   [
