@@ -7,7 +7,7 @@ import { createSlowModel, dropClients, readAgain } from './dropped-clients.js';
 import {
   readEvents,
   runCli,
-  startStackWith,
+  startQuickStack,
   twoVendorConfig,
   waitForAccepted,
   waitForValue,
@@ -22,7 +22,7 @@ let client: SocketClient;
 
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startStackWith(twoVendorConfig(mock.url), { gateway: 3 });
+  stack = await startQuickStack(twoVendorConfig(mock.url), { gateway: 3 });
   client = await connectClient(stack.wsUrl);
 });
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunView } from '@antiphon/contracts/agent';
 import type { TestStack } from '@antiphon/testing/stack';
 import { startMockModel, type MockModel, type MockScript } from '@antiphon/testing/providers';
-import { runCli, waitForValue, readEvents, startStackWith, twoVendorConfig } from './stack-under-test.js';
+import { runCli, waitForValue, readEvents, startQuickStack, twoVendorConfig } from './stack-under-test.js';
 
 jest.setTimeout(240_000);
 
@@ -28,7 +28,7 @@ let mock: MockModel;
 let stack: TestStack;
 beforeAll(async () => {
   mock = await startMockModel((request) => script(request));
-  stack = await startStackWith(twoVendorConfig(mock.url) + SCRIPTED);
+  stack = await startQuickStack(twoVendorConfig(mock.url) + SCRIPTED);
 });
 afterAll(async () => {
   await stack?.stop();
