@@ -50,7 +50,8 @@ export const BUDGET_ROUTES = {
     summary: 'Read the cost of agents',
     description:
       'Returns what the model calls of each agent cost, most expensive first, and the sum. The figures come from the ' +
-      'rows of the budgets, so the sum over all agents is what the workspace spent. Terminated agents count.',
+      'rows of the budgets, so the sum over all agents is what the workspace spent. Terminated agents count. ' +
+      'At most 1,000 agents are listed, the most expensive first, and the total counts all of them.',
     query: UsageQuery,
     reply: { schema: readAgentUsage.reply },
     example: {

@@ -29,6 +29,9 @@ const USAGE_SQL = `select reserved ->> 'agentId' as agent_id, count(*) as calls,
     and ($3::text is null or coalesce(reserved -> 'agents' ->> -1, reserved ->> 'agentId') = $3)
   group by 1 order by settled_micro_usd desc, settled_tokens desc, agent_id`;
 
+/** Maximum number of agents of a reply. The total counts all of them. */
+const MAX_AGENTS = 1_000;
+
 interface UsageRow extends Readonly<Record<string, string>> {
   readonly agent_id: string;
 }
@@ -67,7 +70,7 @@ export interface AgentUsageQuery {
   readonly rootId?: string | undefined;
 }
 
-/** Returns the cost of each agent, from the same rows as the balances. */
+/** Returns the cost of the agents, the most expensive first, from the same rows as the balances. */
 @Controller()
 export class ReadAgentUsage {
   constructor(@Inject(DATABASE_POOL) private readonly pool: pg.Pool) {}
@@ -82,6 +85,6 @@ export class ReadAgentUsage {
         throw translateDatabaseError(error);
       });
     const usage = rows.map(toUsage);
-    return { agents: usage, total: usage.reduce<Total>(addUsage, NOTHING) };
+    return { agents: usage.slice(0, MAX_AGENTS), total: usage.reduce<Total>(addUsage, NOTHING) };
   }
 }
