@@ -146,7 +146,7 @@ describe('three agents with isolated folders', () => {
       const calls = mock.calls.filter(({ seen: { body } }) => roleOf(body) === 'planner');
       return calls.length === 2 || undefined;
     });
-    // A pause in mid-run takes effect at the end of the step: its tools end, and no model is called.
+    // A pause in mid-run waits for the end of the step: its tools end, and no model is called.
     await call('PATCH', '/agents/planner', { action: 'pause', reason: 'lunch' });
     gate.resolve();
     expect([await stateOf('planner'), await stateOf('researcher')]).toEqual(['paused', 'paused']);
