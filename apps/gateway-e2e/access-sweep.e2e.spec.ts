@@ -19,10 +19,11 @@ const satisfies = ({ principal }: Holder, access: Access): boolean =>
 const isForeign = ({ principal }: Holder): boolean => principal?.workspace === 'globex';
 
 /** Returns the path of a route with the ids of `acme`'s resources. */
-const pathOf = ({ path }: HttpRoute): string => {
+const pathOf = ({ path, example: { params = {} } }: HttpRoute): string => {
   const kind = /^\/api\/v1\/(\w+)/.exec(path)?.[1] ?? '';
-  const id = world.resources[kind as keyof AccessWorld['resources']];
-  return path.replace('{id}', id).replace('{topic}', 'news');
+  const id = kind === 'workspaces' ? 'acme' : world.resources[kind as keyof AccessWorld['resources']];
+  const named = path.replace('{id}', id).replace('{topic}', 'news');
+  return named.replaceAll(/\{(\w+)\}/g, (_, name: string) => params[name] ?? name);
 };
 /** Returns true for a route of one resource, which another workspace must not find. */
 const namesResource = ({ path }: HttpRoute): boolean => path.includes('{id}');

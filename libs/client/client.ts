@@ -1,4 +1,5 @@
 import type { BufferLimits } from './buffered-stream.js';
+import { ChatStream, type ChatStreamOptions } from './chat-stream.js';
 import { GatewayConnection, type ConnectionOptions, type Exchange } from './connection.js';
 import type { Incoming } from './gateway-socket.js';
 import { errorOfRpc, isTransient, type ClientError } from './errors.js';
@@ -66,6 +67,8 @@ export interface Client {
   send(params: MethodParams<'session.send'>, options?: TurnOptions): TurnStream;
   /** Reads the frames of a session after an offset, and then as they come. */
   follow(sessionId: string, after?: number): SessionStream;
+  /** Reads the events of a chat, and then as they come, through lost connections. */
+  followChat(options: ChatStreamOptions): ChatStream;
   /** Reads events of the log. */
   events(options?: EventStreamOptions): EventStream;
   /** Calls a method of the WebSocket that returns one result. */
@@ -135,9 +138,11 @@ class GatewayClient implements Client {
   readonly http: HttpClient;
   readonly #connection: GatewayConnection;
   readonly #buffer: BufferLimits;
+  readonly #options: ConnectionOptions;
 
   constructor(options: ClientOptions) {
     const connection = connectionOptions(options);
+    this.#options = connection;
     this.#connection = new GatewayConnection(connection);
     this.#buffer = options.buffer ?? DEFAULT_BUFFER;
     const { urls, token, fetch: send } = connection;
@@ -168,6 +173,10 @@ class GatewayClient implements Client {
 
   follow(sessionId: string, after = 0): SessionStream {
     return this.#start(new SessionStream(this.#connection, this.#buffer, sessionId, after));
+  }
+
+  followChat(options: ChatStreamOptions): ChatStream {
+    return new ChatStream(this.#options, options);
   }
 
   events(options: EventStreamOptions = {}): EventStream {

@@ -1,5 +1,6 @@
 export { createClient } from './client.js';
 export type { Approvals, Client, ClientOptions, Notification } from './client.js';
+export type { ChatEvent, ChatStream, ChatStreamOptions } from './chat-stream.js';
 export type { BufferLimits } from './buffered-stream.js';
 export { CLIENT_ERRORS, ClientError } from './errors.js';
 export type { EventFilter, EventItem, EventStream, EventStreamOptions } from './event-stream.js';

@@ -73,5 +73,11 @@ export const ChatEventsQuery = z.strictObject({
     .string()
     .max(200)
     .optional()
-    .describe('Like the header `Last-Event-ID`, which wins. Default: all of the chat.'),
+    .describe('Like the header `Last-Event-ID`, which wins. Default: as `from` says.'),
+  from: z
+    .enum(['start', 'end'])
+    .default('start')
+    .describe(
+      'Without an event id: all of the chat, or only what follows and the answer that is being given.',
+    ),
 });

@@ -7,6 +7,9 @@ import type { ChatFrame, ChatRequest } from './chat-client.js';
 import { Detachment } from './detach.js';
 
 interface ChatOptions {
+  readonly role?: string;
+  readonly chat?: string;
+  readonly workspace: string;
   readonly agent?: string;
   readonly session?: string;
   readonly channel: string;
@@ -91,10 +94,12 @@ const toFailure = (frame: ChatFrame): AppError => {
 };
 
 const runChat = async (
-  { output, gateway }: CommandContext,
-  text: string,
+  { output, gateway, ...rest }: CommandContext,
+  text: string | undefined,
   options: ChatOptions,
 ): Promise<void> => {
+  if (text === undefined)
+    return (await import('./interactive-chat.js')).runInteractiveChat({ output, gateway, ...rest }, options);
   const content = text === '-' ? await readInput() : text;
   await printTurn(output, await gateway(), toRequest(content, options), new Detachment(output));
 };
@@ -123,22 +128,28 @@ export const printTurn = async (
   if (failure) throw failure;
 };
 
-/** Adds `antiphon chat [--agent ID] [--session ID] TEXT|-`. */
+/** Adds `antiphon chat [--agent ID] [--session ID] [TEXT|-]`. */
 export const addChat = (program: Command, context: ContextOf): void => {
   program
     .command('chat')
     .description('send a message to an agent and print its answer while it arrives')
-    .argument('<text>', 'the message, or - to read it from standard input')
+    .argument(
+      '[text]',
+      'the message, or - to read it from standard input; without it the chat is interactive',
+    )
     .option('--agent <id>', 'use this agent instead of the one that the bindings choose')
     .option('--session <id>', 'continue this session')
+    .option('--chat <name>', 'interactive: continue the chat with this name or id, or begin it')
+    .option('--role <name>', 'interactive: the role of the agent of a new chat')
+    .option('--workspace <id>', 'interactive: the workspace of the chat', 'default')
     .option('--channel <name>', 'the channel of the message', 'cli')
     .option('--account <name>', 'the account on that channel', 'local')
     .option('--peer <name>', 'the sender', 'user')
     .addHelpText(
       'after',
-      '\nCtrl-C detaches: the turn continues, and the command that returns to it is printed.\n\nExamples:\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
+      '\nCtrl-C detaches: the turn continues, and the command that returns to it is printed.\nWithout a text each line is a message, and approvals are asked for in place; a second Ctrl-C cancels.\n\nExamples:\n  antiphon chat --chat notes\n  antiphon chat "What is 6 times 7?"\n  git diff | antiphon chat --agent reviewer -',
     )
-    .action((text: string, options: ChatOptions, command: Command) =>
+    .action((text: string | undefined, options: ChatOptions, command: Command) =>
       runChat(context(command), text, options),
     );
 };

@@ -1,10 +1,12 @@
 import {
   approvalFrames,
+  ATTEMPT_SPAN,
   attemptOf,
   sessionStream,
   type ApprovalEvent,
   type ApprovalFrame,
   type ChatView,
+  type FrameCursor,
 } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { translateDatabaseError } from '@antiphon/database';
@@ -34,6 +36,8 @@ interface StreamRequest {
   readonly chat: ChatView;
   /** Id of the last event that the reader has; undefined for all events. */
   readonly lastEventId: string | undefined;
+  /** Where a reader without an id begins. Default: at the start. */
+  readonly from?: 'start' | 'end';
 }
 
 /** Maximum number of streams that a gateway serves. */
@@ -47,6 +51,10 @@ const CLOSES: ReadonlySet<string> = new Set([
   'ApprovalExpired',
   'ApprovalVoided',
 ]);
+
+/** Returns the offset before the running attempt, or the last offset where no turn is open. */
+const placeAtEnd = ({ attempt, lastOffset, openTurnId }: FrameCursor): number =>
+  openTurnId === null ? lastOffset : Math.max(0, attempt * ATTEMPT_SPAN - 1);
 
 /** Streams of events of chats. Each follows the session's frames like a WebSocket does. */
 export class ChatStreams {
@@ -69,15 +77,16 @@ export class ChatStreams {
    * Opens a stream after an event. Throws `CHAT.CURSOR_MALFORMED`, `CHAT.CURSOR_FOREIGN`,
    * `GATEWAY.EPOCH_CHANGED`, `GATEWAY.OFFSET_AHEAD` and `LOG.ARCHIVED` before anything is sent.
    */
-  async open({ principal, chat, lastEventId }: StreamRequest): Promise<ChatPipe> {
+  async open({ principal, chat, lastEventId, from = 'start' }: StreamRequest): Promise<ChatPipe> {
     if (this.#open.size >= MAX_STREAMS)
       throw exhausted('CHAT.TOO_MANY_STREAMS', `this gateway serves ${MAX_STREAMS} streams already`);
     const { workspace } = principal;
     const { sessionId } = chat;
     const epoch = await this.readEpoch();
-    const offset = lastEventId === undefined ? 0 : offsetOfEventId(lastEventId, { epoch, sessionId });
-    const openTurnId = await this.#requireOffset(workspace, sessionId, offset);
-    const approvals = offset === 0 ? [] : await this.#openApprovals(workspace, sessionId, openTurnId);
+    const given = lastEventId === undefined ? 0 : offsetOfEventId(lastEventId, { epoch, sessionId });
+    const end = await this.#requireOffset(workspace, sessionId, given);
+    const offset = lastEventId === undefined && from === 'end' ? placeAtEnd(end) : given;
+    const approvals = offset === 0 ? [] : await this.#openApprovals(workspace, sessionId, end.openTurnId);
     const pipe = new ChatPipe({ epoch, sessionId, offset }, this.#deps.limits ?? PIPE_LIMITS);
     const cursor = lastEventId === undefined ? 'absent' : 'resumed';
     pipe.send('ready', { chatId: chat.id, sessionId, cursor }, toEventId({ epoch, sessionId, offset }));
@@ -115,10 +124,11 @@ export class ChatStreams {
     });
   }
 
-  /** Returns the open turn. An attempt is in the log before its first frame is sent. */
-  async #requireOffset(workspace: string, sessionId: string, offset: number): Promise<string | null> {
-    const { attempt, lastOffset, openTurnId } = await this.#deps.frameLog.end(workspace, sessionId);
-    if (attemptOf(offset) <= attempt) return openTurnId;
+  /** Returns the end of the frames. An attempt is in the log before its first frame is sent. */
+  async #requireOffset(workspace: string, sessionId: string, offset: number): Promise<FrameCursor> {
+    const end = await this.#deps.frameLog.end(workspace, sessionId);
+    const { attempt, lastOffset } = end;
+    if (attemptOf(offset) <= attempt) return end;
     const message =
       'this event id is ahead of the chat: send the last id that you got, or none for all events';
     throw conflict('GATEWAY.OFFSET_AHEAD', message, { data: { lastOffset } });

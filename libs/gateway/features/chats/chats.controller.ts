@@ -165,7 +165,7 @@ export class ChatsController implements OnModuleDestroy {
   ): Promise<StreamableFile> {
     const chat = await this.find(principal, params);
     const lastEventId = header ?? query.last_event_id;
-    const pipe = await this.streams.open({ principal, chat, lastEventId });
+    const pipe = await this.streams.open({ principal, chat, lastEventId, from: query.from });
     return new StreamableFile(pipe, { type: 'text/event-stream; charset=utf-8' });
   }
 

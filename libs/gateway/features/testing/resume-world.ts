@@ -24,6 +24,7 @@ import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { Authenticator, LOCAL_OPERATOR } from '../access/authenticator.js';
 import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
+import { ChatStreams } from '../chats/chat-streams.js';
 import { AgentStreams } from '../events/agent-streams.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
 import { eventMethods } from '../events/event-methods.js';
@@ -48,6 +49,8 @@ export interface ResumeGateway {
   reads(): number;
   /** Returns the bytes that its slow clients have not read. */
   heldBytes(): number;
+  /** Streams of events of chats. */
+  readonly chats: ChatStreams;
 }
 
 /** Writes a session as its driver does, and starts independent gateways. */
@@ -200,7 +203,12 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         ...eventMethods({ log, logger: silentLogger }),
         ...agentSubscriptions(new AgentStreams(log)),
       ];
-      return { ...(await listen(methods, limits)), reads: () => reads };
+      const chats = new ChatStreams({
+        ...{ feeds, frameLog, store: counted, pool: gatewayPool },
+        ...{ identities: NO_IDENTITIES, logger: silentLogger },
+      });
+      ends.push(() => chats.close());
+      return { ...(await listen(methods, limits)), reads: () => reads, chats };
     },
     close: async () => {
       for (const end of ends.reverse()) await end();

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
+import { createTestDatabase, startNatsServer } from '@antiphon/testing';
+import type { TestNatsServer } from '@antiphon/testing';
+import { openPipe, readPipe, readWithDrops, type ReadEvent } from '../testing/chat-drops.js';
+import { createResumeWorld, type ResumeGateway, type ResumeWorld } from '../testing/resume-world.js';
+import { createSessionScript, type SessionScript } from '../testing/session-script.js';
+
+let server: TestNatsServer;
+let world: ResumeWorld;
+let gateways: ResumeGateway[];
+
+beforeAll(async () => {
+  server = await startNatsServer();
+  world = await createResumeWorld(await createTestDatabase(), server.url);
+  gateways = [await world.startGateway(), await world.startGateway(), await world.startGateway()];
+});
+afterAll(async () => {
+  await world?.close();
+  await server?.remove();
+});
+
+const first = (): ResumeGateway => gateways[0] as ResumeGateway;
+const lastOf = (script: SessionScript): Frame => script.frames().at(-1) as Frame;
+const offsetsOf = (events: readonly ReadEvent[]): number[] =>
+  events.flatMap(({ id, event }) => (id && event !== 'ready' ? [Number(id.split('.').at(-1))] : []));
+const committed = async (turns: number): Promise<SessionScript> => {
+  const script = createSessionScript();
+  for (let n = 0; n < turns; n++) script.turn('Hello ', `${n}`, '!');
+  await world.commit(script.sessionId, script.events);
+  return script;
+};
+const readTo = async (script: SessionScript, lastEventId?: string, from?: 'start' | 'end') => {
+  const pipe = await openPipe(first(), script.sessionId, lastEventId, from);
+  return readPipe(
+    pipe,
+    ({ id, event }) => event !== 'ready' && id?.endsWith(`.${lastOf(script).offset}`) === true,
+  );
+};
+const codeOf = (script: SessionScript, id: string): Promise<unknown> =>
+  openPipe(first(), script.sessionId, id).then(
+    () => 'opened',
+    (error: { code: string }) => error.code,
+  );
+
+describe('the events of a chat', () => {
+  it('come once and in order through drops over three gateways, while turns go on', async () => {
+    const script = createSessionScript();
+    await world.commit(script.sessionId, script.events);
+    let seed = 7;
+    const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const parts: SessionEvent[][] = Array.from({ length: 40 }, (_, n) => script.turn('a', `${n}`, 'c'));
+    const write = async (): Promise<void> => {
+      for (const part of parts) await world.commit(script.sessionId, part);
+    };
+    const [result] = await Promise.all([
+      readWithDrops(gateways, script.sessionId, lastOf(script), random),
+      write(),
+    ]);
+    expect(result.drops).toBeGreaterThan(40);
+    expect(offsetsOf(result.events)).toEqual(script.frames().map(({ offset }) => offset));
+    const text = (events: readonly { data: unknown }[], field: (data: never) => unknown): string =>
+      events.map(({ data }) => field(data as never) ?? '').join('');
+    expect(text(result.events, ({ text: piece }: { text?: string }) => piece)).toBe(
+      text(
+        script.frames().filter(({ event }) => event === 'text'),
+        (piece: string) => piece,
+      ),
+    );
+  });
+
+  it('catch up with 10,000 events in a second, and the first comes at once', async () => {
+    const script = await committed(1_700);
+    expect(script.frames().length).toBeGreaterThan(10_000);
+    const start = performance.now();
+    const pipe = await openPipe(first(), script.sessionId);
+    const events = await readPipe(pipe, ({ id }) => id?.endsWith(`.${lastOf(script).offset}`) === true);
+    // The figure of the criterion is measured in the nightly run, on an idle machine.
+    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(offsetsOf(events)).toEqual(script.frames().map(({ offset }) => offset));
+  });
+
+  it('begin at the end on request, and with the answer that is being given', async () => {
+    const script = await committed(3);
+    const pipe = await openPipe(first(), script.sessionId, undefined, 'end');
+    const [request, begin] = [script.request(), script.begin()];
+    await world.commit(script.sessionId, [...request, ...begin]);
+    const [answer, end] = [script.answer('late'), script.complete()];
+    await world.commit(script.sessionId, [...answer, ...end]);
+    const events = await readPipe(pipe, ({ event }) => event === 'done');
+    expect(events.map(({ event }) => event)).toEqual(['ready', 'accepted', 'text', 'usage', 'done']);
+  });
+
+  it('send an open approval again on each attach, and none that is decided', async () => {
+    const script = createSessionScript();
+    script.request();
+    script.begin();
+    script.asks('echo', 'echo');
+    const calls = script.events.findLast(({ type }) => type === 'ModelCallCompleted');
+    const { turnId, toolCalls } = calls?.data as unknown as {
+      turnId: string;
+      toolCalls: { callId: string }[];
+    };
+    const at = '2026-11-22T10:00:00.000Z';
+    const approvals = toolCalls.map(({ callId }) => ({ turnId, callId, approvalId: callId }));
+    const request = (ids: object): SessionEvent =>
+      ({
+        type: 'ApprovalRequested',
+        schemaVersion: 1,
+        data: {
+          ...{
+            ...ids,
+            name: 'echo',
+            input: {},
+            moduleDigest: '',
+            grants: [],
+            digest: 'd',
+            answerBy: 'member',
+          },
+          ...{ requestedAt: at, expiresAt: at, escalateAt: null, escalateTo: null },
+        },
+      }) as unknown as SessionEvent;
+    const granted = {
+      type: 'ApprovalGranted',
+      schemaVersion: 1,
+      data: { ...approvals[0], digest: 'd', answeredBy: 'ada', role: 'member', reason: '', answeredAt: at },
+    } as unknown as SessionEvent;
+    await world.commit(script.sessionId, [...script.events, ...approvals.map(request), granted]);
+    const all = await readPipe(
+      await openPipe(first(), script.sessionId),
+      ({ event }) => event === 'approval_update',
+    );
+    const lastId = all.at(-1)?.id;
+    for (const gateway of gateways) {
+      const again = await readPipe(
+        await openPipe(gateway, script.sessionId, lastId),
+        ({ event }) => event === 'approval',
+      );
+      expect(again.map(({ event, id }) => [event, id === undefined])).toEqual([
+        ['ready', false],
+        ['approval', true],
+      ]);
+      expect(again[1]?.data).toMatchObject({ approvalId: approvals[1]?.approvalId, again: true });
+    }
+  });
+
+  it('resume after `ready` alone, and refuse ids that are malformed, foreign or ahead', async () => {
+    const [script, other] = [await committed(2), await committed(1)];
+    const ready = (await readPipe(await openPipe(first(), script.sessionId), () => true))[0]?.id ?? '';
+    expect(offsetsOf(await readTo(script, ready))).toEqual(script.frames().map(({ offset }) => offset));
+    const foreign = (await readTo(other)).at(-1)?.id ?? '';
+    expect(await codeOf(script, 'x')).toBe('CHAT.CURSOR_MALFORMED');
+    expect(await codeOf(script, foreign)).toBe('CHAT.CURSOR_FOREIGN');
+    expect(await codeOf(script, ready.replace(/\d+$/, '999999999'))).toBe('GATEWAY.OFFSET_AHEAD');
+    expect(await codeOf(script, ready.replace(/^\d+/, '9'))).toBe('GATEWAY.EPOCH_CHANGED');
+  });
+
+  it('cut a reader that reads nothing with the id to resume from, while another one gets every event', async () => {
+    const script = createSessionScript();
+    await world.commit(script.sessionId, script.events);
+    const [deaf, other] = [
+      await openPipe(first(), script.sessionId),
+      await openPipe(first(), script.sessionId),
+    ];
+    const parts = Array.from({ length: 20 }, () => script.turn('x'.repeat(100_000)));
+    const reading = readPipe(other, ({ id }) => id?.endsWith(`.${lastOf(script).offset}`) === true);
+    for (const part of parts) {
+      await world.commit(script.sessionId, part);
+      const frames = script
+        .frames()
+        .filter(({ turnId }) => turnId === (part[0]?.data as { turnId: string }).turnId);
+      await world.send(script.sessionId, frames);
+    }
+    expect(offsetsOf(await reading)).toEqual(script.frames().map(({ offset }) => offset));
+    expect(deaf.readableLength).toBeLessThan(1_300_000);
+    const got = await readPipe(deaf, () => false);
+    const resume = got.at(-1);
+    expect(resume?.event).toBe('behind');
+    expect(resume?.data['resume']).toBe(got.findLast(({ id }) => id !== undefined)?.id);
+    const rest = await readTo(script, resume?.data['resume'] as string);
+    expect([...offsetsOf(got), ...offsetsOf(rest)]).toEqual(script.frames().map(({ offset }) => offset));
+  });
+
+  it('of an archived session are refused as archived', async () => {
+    const script = await committed(1);
+    const id = (await readTo(script)).at(-1)?.id ?? '';
+    await world.archive();
+    expect(await codeOf(script, id)).toBe('LOG.ARCHIVED');
+  });
+});
