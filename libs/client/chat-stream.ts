@@ -71,6 +71,7 @@ export class ChatStream implements AsyncIterable<ChatEvent> {
   #lastEventId: string | undefined;
   #tries = 0;
   #urlIndex = 0;
+  #lostAt = performance.now();
 
   constructor(connection: StreamConnection, options: ChatStreamOptions) {
     const { workspace = 'default', chat, lastEventId, from = 'start' } = options;
@@ -92,22 +93,30 @@ export class ChatStream implements AsyncIterable<ChatEvent> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ChatEvent> {
     const { signal } = this.#closing;
-    let lostAt = performance.now();
     while (!signal.aborted) {
       try {
-        for await (const event of readEvents(await this.#open())) {
-          this.#tries = 0;
-          lostAt = performance.now();
-          if (event.event !== 'behind') yield event;
-          this.#lastEventId = event.id ?? this.#lastEventId;
-        }
+        yield* this.#readConnection();
       } catch (error) {
         if (signal.aborted) return;
-        const isFinal = error instanceof ClientError && !TRANSIENT.has(error.status ?? 503);
-        if (isFinal || performance.now() - lostAt > this.#connection.giveUpAfterMs) throw error;
+        if (this.#isFinal(error)) throw error;
       }
       await this.#pause();
     }
+  }
+
+  /** Yields the events of one connection. */
+  async *#readConnection(): AsyncGenerator<ChatEvent> {
+    for await (const event of readEvents(await this.#open())) {
+      this.#tries = 0;
+      this.#lostAt = performance.now();
+      if (event.event !== 'behind') yield event;
+      this.#lastEventId = event.id ?? this.#lastEventId;
+    }
+  }
+
+  #isFinal(error: unknown): boolean {
+    if (error instanceof ClientError && !TRANSIENT.has(error.status ?? 503)) return true;
+    return performance.now() - this.#lostAt > this.#connection.giveUpAfterMs;
   }
 
   async #open(): Promise<ReadableStream<Uint8Array>> {

@@ -110,8 +110,8 @@ export class ChatPipe extends Readable {
     setTimeout(() => this.destroy(), this.#limits.graceMs).unref();
   }
 
+  /** Called when the reader has room. The chunk that it is about to get still counts as held. */
   override _read(): void {
-    if (this.#isFull()) return;
     this.#clear('slow');
     this.#clear('stalled');
     this.#resume();
