@@ -10,6 +10,7 @@ import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
 import { addMessage } from './gateway/message.command.js';
+import { addPlan } from './gateway/plan.command.js';
 import { addRun } from './gateway/run.command.js';
 import { addStatus } from './gateway/status.command.js';
 import { addTask } from './gateway/task.command.js';
@@ -45,6 +46,7 @@ const COMMANDS = [
   addChat,
   addAgent,
   addTask,
+  addPlan,
   addMessage,
   addWorkflow,
   addRun,

@@ -18,6 +18,7 @@ export * from './frames.js';
 export * from './message-events.js';
 export * from './message-requests.js';
 export * from './plan-events.js';
+export * from './plan-requests.js';
 export * from './requests.js';
 export * from './run-events.js';
 export * from './task-events.js';

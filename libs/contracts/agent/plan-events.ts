@@ -44,9 +44,11 @@ const PlanHead = z.object({ head: z.string().max(MAX_STEP_BODY), eol: z.enum(['l
 
 const change = {
   planId: z.uuid(),
+  /** Path of its file. */
+  path: z.string(),
   /** `agent/<id>`, the caller of a request, or `runtime`. */
   actor: z.string().min(1).max(200),
-  /** Agent that the frames of the change name; null for none. */
+  /** Agent that made the change or works on the plan; its subscribers get a frame. Null for none. */
   agentId: z.string().nullable(),
   at: z.iso.datetime(),
 };
@@ -55,8 +57,7 @@ const stepChange = { ...change, stepId: PlanStepId };
 /** A plan exists from here on, with at least one step. */
 export const PlanCreated = event('PlanCreated', {
   ...change,
-  treeId: z.string(),
-  path: z.string(),
+  treeId: z.uuid(),
   ...PlanHead.shape,
   steps: z.array(PlanStepText).min(1).max(MAX_PLAN_STEPS),
 });
@@ -128,7 +129,13 @@ export const PlanEditConflicted = event('PlanEditConflicted', {
   conflicts: z.array(PlanConflict).min(1).max(500),
 });
 /** The file of the plan has this content, which is the plan after the events before this one. */
-export const PlanFileRendered = event('PlanFileRendered', { ...change, digest: z.string() });
+export const PlanFileRendered = event('PlanFileRendered', {
+  ...change,
+  digest: z.string(),
+  /** Number of ticked boxes, and of boxes. */
+  done: z.int().nonnegative(),
+  steps: z.int().nonnegative(),
+});
 
 /** An agent does the open steps one after another. Exactly one `PlanRunEnded` follows. */
 export const PlanRunStarted = event('PlanRunStarted', {

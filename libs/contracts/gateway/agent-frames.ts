@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { AgentPhase, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
 import { AgentStateChange } from '../agent/agent-requests.js';
+import { PlanConflict } from '../agent/plan-events.js';
 
 /** Kinds of frames that a subscription to agents may select. */
-export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked'] as const;
+export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan'] as const;
 export const AgentSubscribeParams = z.strictObject({
   agent: AgentId.optional().describe('Default: all agents of the workspace.'),
   frames: z
@@ -69,6 +70,40 @@ export const AGENT_FRAMES = {
       chain: z.array(z.string()).describe('Agents of a hand-over cycle, in order.'),
     })
     .describe('The agent cannot go on: a tool call waits for an approval, or a rule stopped the turn.'),
+  'agent.plan': z
+    .object({
+      type: z.literal('agent.plan'),
+      ...about,
+      planId: z.uuid(),
+      path: z.string().describe('Path of the plan’s file.'),
+      change: z
+        .enum([
+          'created',
+          'step_added',
+          'step_removed',
+          'step_reworded',
+          'reordered',
+          'step_started',
+          'step_completed',
+          'step_failed',
+          'step_reopened',
+          'conflict',
+          'file_written',
+          'run_started',
+          'run_ended',
+        ])
+        .describe('`file_written` follows each change of the file, and has its counts.'),
+      stepId: z.string().nullable(),
+      text: z.string().nullable().describe('Text of an added or reworded step, or message of an end.'),
+      steps: z
+        .array(z.object({ stepId: z.string(), text: z.string() }))
+        .optional()
+        .describe('With `created`: the steps of the plan.'),
+      done: z.int().nonnegative().optional().describe('With `file_written`: number of ticked boxes.'),
+      total: z.int().nonnegative().optional().describe('With `file_written`: number of boxes.'),
+      conflicts: z.array(PlanConflict).optional().describe('With `conflict`: parts of an edit that stay out.'),
+    })
+    .describe('A plan that the agent made or works on changed. `created` comes before the first step.'),
 } as const;
 export type AgentFrame = z.infer<(typeof AGENT_FRAMES)[keyof typeof AGENT_FRAMES]>;
 export type AgentStateFrame = z.infer<typeof AGENT_FRAMES.agent_broadcast_state>;

@@ -6,6 +6,7 @@ import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
+import { PLAN_ROUTES } from './plan-routes.js';
 import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
@@ -17,6 +18,7 @@ export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
+export { PLAN_ROUTES } from './plan-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
@@ -29,6 +31,7 @@ export { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 export const ROUTE_GROUPS = [
   AGENT_ROUTES,
   TASK_ROUTES,
+  PLAN_ROUTES,
   MESSAGE_ROUTES,
   BUDGET_ROUTES,
   GATEWAY_ROUTES,

@@ -28,6 +28,7 @@ import type { Identities } from './access/identities.port.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
+import { PlansController } from './agents/plans.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatsController } from './chats/chats.controller.js';
@@ -153,6 +154,7 @@ const methodsProvider: Provider = {
     SessionsController,
     StatusController,
     TasksController,
+    PlansController,
     WorkflowsController,
     WorkspacesController,
   ],

@@ -53,6 +53,8 @@ export const NATIVE_TOOLS = [
   'hand_over',
   'spawn_agent',
   'delegate_task',
+  'make_plan',
+  'plan_step',
 ] as const;
 export type NativeToolName = (typeof NATIVE_TOOLS)[number];
 

@@ -33,6 +33,8 @@ const whole = ({ text, body }: { readonly text: string; readonly body: string })
 /** Returns the document as a reader of its file sees it. */
 const seen = (document: PlanDocument): PlanDocument<ParsedStep> => parsePlan(renderPlan(document));
 
+const placeOf = ({ created }: PlanFold) => ({ planId: created?.planId ?? '', path: created?.path ?? '' });
+
 type Ids = readonly string[];
 /** Returns the ids of a list that the other one has, too, in their order. */
 const common = (list: Ids, other: Ids): Ids => list.filter((id) => other.includes(id));
@@ -75,7 +77,7 @@ class Merge {
 
   private get change() {
     const { actor, agentId } = this.edit.author;
-    return { planId: this.before.created?.planId ?? '', actor, agentId, at: this.edit.now };
+    return { ...placeOf(this.before), actor, agentId, at: this.edit.now };
   }
 
   private add(event: PlanEvent): void {
@@ -224,7 +226,7 @@ export const mergePlan = (state: PlanFold, edit: PlanEdit): MergedPlan => {
   const parsed = parsePlan(edit.file);
   const invalid = invalidPlan(parsed);
   const { actor, agentId } = edit.author;
-  const change = { planId: state.created?.planId ?? '', actor, agentId, at: edit.now };
+  const change = { ...placeOf(state), actor, agentId, at: edit.now };
   const conflicted = (conflicts: readonly PlanConflict[]): PlanEvent[] =>
     conflicts.length === 0
       ? []

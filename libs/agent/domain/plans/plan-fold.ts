@@ -42,6 +42,8 @@ export interface PlanFold {
   /** Conflicts of that edit. */
   readonly conflicts: readonly PlanConflict[];
   readonly run: PlanRun | null;
+  /** Agent that changed the plan last; null if none did. */
+  readonly agentId: string | null;
 }
 
 export const initialPlan = (): PlanFold => ({
@@ -54,6 +56,7 @@ export const initialPlan = (): PlanFold => ({
   conflicted: null,
   conflicts: [],
   run: null,
+  agentId: null,
 });
 
 const newStep = ({ stepId, text, body }: PlanStepText): PlanStep => ({
@@ -147,8 +150,10 @@ const FOLDS: Folds = {
 };
 
 /** Folds the events of a plan. Never throws: recorded events are facts. */
-export const evolvePlan = (state: PlanFold, event: PlanEvent): PlanFold =>
-  (FOLDS[event.type] as (state: PlanFold, data: PlanEvent['data']) => PlanFold)(state, event.data);
+export const evolvePlan = (state: PlanFold, event: PlanEvent): PlanFold => {
+  const evolve = FOLDS[event.type] as (state: PlanFold, data: PlanEvent['data']) => PlanFold;
+  return { ...evolve(state, event.data), agentId: event.data.agentId ?? state.agentId };
+};
 
 /** State of a plan as a whole. A plan without steps is invalid: neither done nor open. */
 export type PlanStatus = 'missing' | 'invalid' | 'open' | 'running' | 'failed' | 'done';

@@ -71,9 +71,9 @@ export type PlanCommand =
 const NO_STEPS = 'the file has no step. What to do: add lines such as "- [ ] First step" at the top level';
 const TOO_LARGE = `the plan is too large: at most ${PLAN_LIMITS.steps} steps of ${PLAN_LIMITS.text} characters`;
 
-const changeOf = ({ created }: PlanFold, { by, now }: PlanCommand) => ({
-  planId: created?.planId ?? '',
-  ...{ actor: by.actor, agentId: by.agentId, at: now },
+const changeOf = ({ created, agentId }: PlanFold, { by, now }: PlanCommand) => ({
+  ...{ planId: created?.planId ?? '', path: created?.path ?? '' },
+  ...{ actor: by.actor, agentId: by.agentId ?? agentId, at: now },
 });
 
 const createPlan = (command: CreatePlan, state: PlanFold): PlanEvent[] => {
@@ -82,10 +82,10 @@ const createPlan = (command: CreatePlan, state: PlanFold): PlanEvent[] => {
   const parsed = parsePlan(file);
   const reason = invalidPlan(parsed);
   if (reason) throw invalid(`PLAN.${reason.toUpperCase()}`, reason === 'no_steps' ? NO_STEPS : TOO_LARGE);
-  const change = { ...changeOf(state, command), planId: place.planId };
+  const change = { ...changeOf(state, command), planId: place.planId, path: place.path };
   const steps = parsed.steps.map(({ text, body }, at) => ({ stepId: `s${at + 1}`, text, body }));
   const { head, eol } = parsed;
-  const created = { ...change, ...place, head, eol, steps };
+  const created = { ...change, treeId: place.treeId, head, eol, steps };
   const ticked = steps.filter((_, at) => kind === 'person' && parsed.steps[at]?.isDone);
   return [
     { type: 'PlanCreated', schemaVersion, data: created },
@@ -156,12 +156,15 @@ const endRun = (command: EndPlanRun, state: PlanFold): PlanEvent[] => {
   return [{ type: 'PlanRunEnded', schemaVersion, data: { ...changeOf(state, command), ...command.data } }];
 };
 
-const mergeEdit = ({ data: { kind, ...edit }, by, now }: MergePlanEdit, state: PlanFold): PlanEvent[] => [
-  ...mergePlan(state, { ...edit, author: { ...by, kind }, now }).events,
-];
+const mergeEdit = ({ data: { kind, ...edit }, by, now }: MergePlanEdit, state: PlanFold): PlanEvent[] => {
+  const author = { kind, actor: by.actor, agentId: by.agentId ?? state.agentId };
+  return [...mergePlan(state, { ...edit, author, now }).events];
+};
 
 const render = (command: RenderPlanFile, state: PlanFold): PlanEvent[] => {
-  const data = { ...changeOf(state, command), ...command.data };
+  const done = state.steps.filter(({ status }) => status === 'done').length;
+  const counts = { done, steps: state.steps.length };
+  const data = { ...changeOf(state, command), ...command.data, ...counts };
   return [{ type: 'PlanFileRendered', schemaVersion, data }];
 };
 

@@ -19,7 +19,7 @@ const decide = (state: PlanFold, command: Pick<PlanCommand, 'type' | 'data'>): P
 const render = (state: PlanFold): string => renderPlan(documentOf(state));
 const rendered = (state: PlanFold): PlanFold => decide(state, { type: 'RenderPlanFile', data: { digest } });
 const planOf = (file: string): PlanFold => {
-  const data = { planId, treeId: 'tree', path: 'a.plan.md', file, kind: 'person' } as const;
+  const data = { planId, treeId: planId, path: 'a.plan.md', file, kind: 'person' } as const;
   return rendered(decide(initialPlan(), { type: 'CreatePlan', data }));
 };
 const editOf = (state: PlanFold, file: string, kind: 'person' | 'agent' = 'person') => ({
@@ -124,7 +124,7 @@ describe('an edit of a plan file', () => {
       {
         type: 'PlanStepReworded',
         schemaVersion: 1,
-        data: { planId, ...by, at: now, stepId: 's1', text: 'A', body: '' },
+        data: { planId, path: 'a.plan.md', ...by, at: now, stepId: 's1', text: 'A', body: '' },
       },
     ]);
     const edit = editOf(state, file.replace('] a', '] aa').replace('[ ] b', '[x] b'), 'agent');
@@ -142,7 +142,7 @@ describe('an edit of a plan file', () => {
     const running = decide(state, { type: 'StartPlanStep', data: start });
     const edited = file.replace('- [ ] b <!-- s2 -->\n', '');
     expect(merge(running, edited).conflicts).toMatchObject([{ kind: 'step_removed', stepId: 's2' }]);
-    const added = { planId, ...by, at: now, stepId: 's4', text: 'd', body: '', after: 's1' };
+    const added = { planId, path: 'a.plan.md', ...by, at: now, stepId: 's4', text: 'd', body: '', after: 's1' };
     const later = fold(state, [{ type: 'PlanStepAdded', schemaVersion: 1, data: added }]);
     const { conflicts, events } = mergePlan(later, editOf(state, edited));
     expect(conflicts).toEqual([]);

@@ -26,6 +26,13 @@ export interface NativeRequests extends AgentTurns {
   ) => Promise<z.input<typeof createTask.reply>>;
 }
 
+type PlanInput<N extends 'make_plan' | 'plan_step'> = z.output<(typeof NATIVE_INPUT)[N]>;
+/** Plans, as native tools make and report them. */
+export interface NativePlans {
+  make(call: NativeCall, input: PlanInput<'make_plan'>): Promise<string>;
+  report(call: NativeCall, input: PlanInput<'plan_step'>): Promise<string>;
+}
+
 export interface NativeToolsDeps extends AskAgentDeps {
   readonly taskOf: TaskOf;
   readonly agents: Pick<AgentDirectory, 'load'>;
@@ -48,6 +55,7 @@ export class NativeTools {
   private requests: NativeRequests | null = null;
   private readonly asking: AskAgent;
   private readonly runs: Runs;
+  private plans: NativePlans | null = null;
 
   constructor(private readonly deps: NativeToolsDeps) {
     this.asking = new AskAgent(deps, () => this.connected());
@@ -57,6 +65,8 @@ export class NativeTools {
       hand_over: (call, input) => this.asking.handOver(call, input),
       spawn_agent: (call, input) => this.spawnAgent(call, input),
       delegate_task: (call, input) => this.delegateTask(call, input),
+      make_plan: (call, input) => this.connectedPlans().make(call, input),
+      plan_step: (call, input) => this.connectedPlans().report(call, input),
     };
   }
 
@@ -68,6 +78,11 @@ export class NativeTools {
   /** Sets the handler of tasks, which starts after the others. */
   connectTasks(createTask: NonNullable<NativeRequests['createTask']>): void {
     this.requests = { ...this.connected(), createTask };
+  }
+
+  /** Sets the handler of plans. */
+  connectPlans(plans: NativePlans): void {
+    this.plans = plans;
   }
 
   /** Runs a call and returns its outcome. Throws `Stopped` if this process no longer drives it. */
@@ -172,6 +187,11 @@ export class NativeTools {
       idempotencyKey: call.callId,
     });
     return JSON.stringify({ taskId: task.id, state: task.state });
+  }
+
+  private connectedPlans(): NativePlans {
+    if (!this.plans) throw unavailable('make_plan');
+    return this.plans;
   }
 
   private connected(): NativeRequests {

@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { NATIVE_TOOLS } from '@antiphon/config';
 import type { NativeToolName } from '@antiphon/config';
-import { AgentBudget, AgentId, MAX_IDENTITY_LENGTH, Topic } from '@antiphon/contracts/agent';
+import {
+  AgentBudget,
+  AgentId,
+  MAX_IDENTITY_LENGTH,
+  MAX_PLAN_STEPS,
+  MAX_STEP_TEXT,
+  PlanPath,
+  PlanStepId,
+  Topic,
+} from '@antiphon/contracts/agent';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
 
 const Text = z.string().min(1).max(60_000);
@@ -45,6 +54,28 @@ export const NATIVE_INPUT = {
     priority: z.int().min(0).max(9).optional().describe('0 is the most urgent.'),
     budget: AgentBudget.optional().describe('What the task may spend; it fails at its limit.'),
   }),
+  make_plan: z.strictObject({
+    path: PlanPath,
+    title: z.string().min(1).max(200),
+    steps: z
+      .array(z.string().trim().min(1).max(MAX_STEP_TEXT))
+      .min(1)
+      .max(MAX_PLAN_STEPS)
+      .describe('One line each, in the order of the work. Each can be checked on its own.'),
+  }),
+  plan_step: z.strictObject({
+    path: PlanPath,
+    step: PlanStepId.describe('Id of the step, such as s2.'),
+    status: z.enum(['done', 'failed']),
+    evidence: z
+      .union([
+        z.strictObject({ tool: z.string().min(1).max(64).describe('Tool that this turn called with success.') }),
+        z.strictObject({ none: z.string().min(1).max(2_000).describe('Why nothing can verify the step.') }),
+      ])
+      .optional()
+      .describe('Required for done.'),
+    note: z.string().min(1).max(2_000).optional().describe('What was done, or why it failed.'),
+  }),
 } as const satisfies Record<NativeToolName, z.ZodType>;
 
 const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
@@ -52,6 +83,8 @@ const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
   ask_agent: 'Asks another agent a question, waits for its answer and returns it.',
   hand_over: 'Gives the message of the user to another agent. Its answer ends your turn as your answer.',
   spawn_agent: 'Creates an agent below you. Returns its id, for delegate_task, ask_agent and send_message.',
+  make_plan: 'Writes a plan of steps to a .plan.md file. Its steps are done one by one, by plan_step.',
+  plan_step: 'Reports that a step of a plan is done, with evidence, or that it failed. Ticks its box.',
   delegate_task: 'Gives a task to another agent and returns its id. Its end comes to you as a message.',
 };
 

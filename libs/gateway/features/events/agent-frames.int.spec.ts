@@ -140,6 +140,28 @@ describe('agent.subscribe', () => {
     ]);
   });
 
+  it('sends agent.plan with the steps before the first of them starts, and the counts of the file', async () => {
+    const client = await connect(0);
+    await client.call('agent.subscribe', { frames: ['plan'] });
+    const planId = randomUUID();
+    const change = { planId, path: 'a.plan.md', actor: 'agent/main', agentId: 'main', at };
+    const append = (type: string, more: JsonObject) => world.append(`plan-${planId}`, type, { ...change, ...more });
+    const steps = [{ stepId: 's1', text: 'Look', body: '' }];
+    await append('PlanCreated', { treeId: randomUUID(), head: '', eol: 'lf', steps });
+    await append('PlanFileRendered', { digest: 'd', done: 0, steps: 1 });
+    await append('PlanStepStarted', { stepId: 's1', runId: null, sessionId: null, turnId: null });
+    await append('PlanStepFailed', { stepId: 's1', code: 'X', message: 'no' });
+    await until(() => framesOf(client).length >= 4);
+    expect(framesOf(client)).toMatchObject([
+      { type: 'agent.plan', change: 'created', path: 'a.plan.md', steps: [{ stepId: 's1', text: 'Look' }] },
+      { change: 'file_written', done: 0, total: 1 },
+      { change: 'step_started', stepId: 's1', agentId: 'main', planId },
+      { change: 'step_failed', stepId: 's1', text: 'no' },
+    ]);
+    for (const frame of framesOf(client))
+      expect(AGENT_FRAMES[frame.type].safeParse(frame).error).toBeUndefined();
+  });
+
   it('leaves a stream in progress on the same socket as it is', async () => {
     const client = await connect(1);
     await client.call('agent.subscribe');

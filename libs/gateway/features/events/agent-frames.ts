@@ -5,7 +5,7 @@ import {
   stateOf,
   TURN_END_STATUS,
 } from '@antiphon/contracts/agent';
-import type { ActivityFact, AgentActivity } from '@antiphon/contracts/agent';
+import type { ActivityFact, AgentActivity, PlanConflict } from '@antiphon/contracts/agent';
 import type { AgentFrame, AgentStateView } from '@antiphon/contracts/gateway';
 import type { TailEvent } from './workspace-tail.js';
 
@@ -52,6 +52,49 @@ const PROGRESS: Readonly<Record<string, Progress>> = {
   TaskAssigned: { kind: 'task', status: 'assigned' },
   TaskBegun: { kind: 'task', status: 'started' },
   TaskRequeued: { kind: 'task', status: 'queued' },
+};
+
+type PlanFrame = Extract<AgentFrame, { type: 'agent.plan' }>;
+
+const PLAN_CHANGES: Readonly<Record<string, PlanFrame['change']>> = {
+  PlanCreated: 'created',
+  PlanStepAdded: 'step_added',
+  PlanStepRemoved: 'step_removed',
+  PlanStepReworded: 'step_reworded',
+  PlanStepsReordered: 'reordered',
+  PlanStepStarted: 'step_started',
+  PlanStepCompleted: 'step_completed',
+  PlanStepFailed: 'step_failed',
+  PlanStepReopened: 'step_reopened',
+  PlanEditConflicted: 'conflict',
+  PlanFileRendered: 'file_written',
+  PlanRunStarted: 'run_started',
+  PlanRunEnded: 'run_ended',
+};
+
+const planFrame = (agentId: string, event: TailEvent): AgentFrame | undefined => {
+  const { category, type } = event.event;
+  const change = Object.hasOwn(PLAN_CHANGES, type) ? PLAN_CHANGES[type] : undefined;
+  if (category !== 'plan' || !change) return undefined;
+  const data = dataOf(event);
+  const { steps, done, conflicts } = data;
+  return {
+    type: 'agent.plan',
+    ...aboutOf(agentId, event),
+    planId: textOf(data['planId']) ?? '',
+    path: textOf(data['path']) ?? '',
+    change,
+    stepId: textOf(data['stepId']),
+    text: textOf(data['text']) ?? textOf(data['message']) ?? textOf(data['note']),
+    ...(Array.isArray(steps) ? { steps: steps.map(stepOf) } : {}),
+    ...(typeof done === 'number' && typeof steps === 'number' ? { done, total: steps } : {}),
+    ...(Array.isArray(conflicts) ? { conflicts: conflicts as PlanConflict[] } : {}),
+  };
+};
+
+const stepOf = (step: unknown): { stepId: string; text: string } => {
+  const { stepId, text } = step as { stepId?: unknown; text?: unknown };
+  return { stepId: textOf(stepId) ?? '', text: textOf(text) ?? '' };
 };
 
 const progressOf = (type: string, data: Data): Progress | undefined => {
@@ -118,6 +161,7 @@ export class AgentFold {
       const frames = [
         progressFrame(agentId, event),
         blockedFrame(agentId, event),
+        planFrame(agentId, event),
         this.#change(agentId, event),
       ];
       return frames.filter((frame) => frame !== undefined);

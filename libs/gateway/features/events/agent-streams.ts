@@ -4,7 +4,7 @@ import { loadAgents } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
 import type { WorkspaceTail } from './workspace-tail.js';
 
-type FrameKind = 'state' | 'progress' | 'blocked';
+type FrameKind = 'state' | 'progress' | 'blocked' | 'plan';
 
 export interface AgentSubscriber {
   /** Agent whose frames it gets; undefined for all agents. */
@@ -21,6 +21,7 @@ export interface AgentSubscriber {
 
 const kindOf = ({ type }: AgentFrame): FrameKind => {
   if (type === 'agent.progress') return 'progress';
+  if (type === 'agent.plan') return 'plan';
   return type === 'agent.blocked' ? 'blocked' : 'state';
 };
 
@@ -50,7 +51,8 @@ class Delivery {
   }
 
   #hold(frame: AgentFrame): void {
-    const key = `${kindOf(frame)}/${frame.agentId}`;
+    const plan = frame.type === 'agent.plan' ? `/${frame.planId}` : '';
+    const key = `${kindOf(frame)}/${frame.agentId}${plan}`;
     const before = this.#held.get(key);
     // One frame for several changes: from the state that the client knows.
     const merged = before && isState(before) && isState(frame) ? { ...frame, from: before.from } : frame;

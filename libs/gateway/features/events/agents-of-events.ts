@@ -23,7 +23,7 @@ const textOf = (value: unknown): string | null => (typeof value === 'string' ? v
 
 /** Returns the agent that an event names itself, null for none. */
 const namedAgent = ({ category, data }: AgentEvidence): string | null => {
-  if (category !== 'agent') return null;
+  if (category !== 'agent' && category !== 'plan') return null;
   const to = data['to'] as { agentId?: unknown } | undefined;
   return textOf(data['agentId']) ?? textOf(to?.agentId);
 };

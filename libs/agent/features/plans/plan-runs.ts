@@ -1,0 +1,269 @@
+import type pg from 'pg';
+import type { PlanEvent } from '@antiphon/contracts/agent';
+import { nextPlanStep } from '@antiphon/agent-domain';
+import type { PlanFold, PlanRun, PlanStep } from '@antiphon/agent-domain';
+import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import { createWakeSignal, isAppError } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import { Leadership } from '@antiphon/messaging';
+import type { Logger } from '@antiphon/observability';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import { isPermanentError } from '../runs/run-task.js';
+import type { TurnCommands } from '../runs/run-streams.js';
+import { readOutcome } from '../runs/turn-ends.js';
+import type { TurnEndWatcher, TurnRef } from '../runs/turn-ends.js';
+import type { PlanAt, PlanRef, PlanStore } from './plan-store.js';
+
+export interface PlanRunsDeps {
+  readonly pool: pg.Pool;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Owner of this process's leases. */
+  readonly owner: string;
+  readonly plans: PlanStore;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+  readonly turns: TurnCommands;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly leaseMs?: number;
+  readonly pollMs?: number;
+}
+
+/** Lease of the process that drives the runs of plans. */
+const LEASE = 'agent/plans';
+const LEASE_MS = 4_000;
+const POLL_MS = 500;
+const RUNTIME = { actor: 'runtime', agentId: null };
+
+const OPEN_SQL = `select s.workspace, s.data ->> 'path' as path, s.data ->> 'runId' as run_id from events s
+  where s.type = 'PlanRunStarted' and not exists (
+    select 1 from events e where e.workspace = s.workspace and e.stream_id = s.stream_id
+      and e.type = 'PlanRunEnded' and e.data ->> 'runId' = s.data ->> 'runId')
+  order by s.position limit 1000`;
+
+/** Text of the turn that does a step. */
+const promptOf = (path: string, { stepId, text, body }: PlanStep): string =>
+  [
+    `Do step ${stepId} of the plan ${path}: ${text}`,
+    ...(body.trim() === '' ? [] : [body.trimEnd()]),
+    `Then call plan_step with the path "${path}" and the step "${stepId}": status "done" with the evidence, ` +
+      'or status "failed" with a note. Only that call completes the step.',
+  ].join('\n\n');
+
+type End = Extract<PlanEvent, { type: 'PlanRunEnded' }>['data']['reason'];
+
+/** Next action of a run. */
+type Action =
+  | { readonly kind: 'end'; readonly reason: End; readonly message: string | null }
+  | { readonly kind: 'start'; readonly step: PlanStep }
+  | { readonly kind: 'await'; readonly step: PlanStep };
+
+/** Decides on the next action from the facts alone. */
+export const nextAction = ({ state, file, isInvalid }: PlanAt, run: PlanRun): Action => {
+  const end = (reason: End, message: string | null = null): Action => ({ kind: 'end', reason, message });
+  const started = state.steps.find(({ status }) => status === 'started');
+  if (run.isStopRequested && !started) return end('stopped');
+  if (!file && !started) return end('plan_removed', 'the file of the plan was removed');
+  if (started) return { kind: 'await', step: started };
+  if (isInvalid) return end('stopped', 'the file of the plan has no steps');
+  const failed = state.steps.find(({ status }) => status === 'failed');
+  if (failed) return end('step_failed', `step ${failed.stepId}: ${failed.note ?? 'failed'}`);
+  const next = nextPlanStep(state);
+  if (!next) return end('completed');
+  if (run.turns >= run.maxTurns) return end('turn_limit', `the run has had ${run.turns} turns`);
+  return { kind: 'start', step: next };
+};
+
+/**
+ * Does the runs of plans: one turn for each step, in a session for each run. One process does so at
+ * a time. All that it knows is in the log, so that another process goes on where it stopped.
+ */
+export class PlanRuns {
+  private readonly leadership: Leadership;
+  private readonly wakeSignal = createWakeSignal();
+  /** Open runs that this process works on. */
+  private readonly running = new Map<string, Promise<void>>();
+  private term = new AbortController();
+  private isFailing = false;
+
+  constructor(private readonly deps: PlanRunsDeps) {
+    const { leases, owner, logger, leaseMs = LEASE_MS } = deps;
+    this.leadership = new Leadership({ leases, owner, logger, leaseMs, name: LEASE });
+  }
+
+  /** Starts the next round soon. */
+  wake(): void {
+    this.wakeSignal.wake();
+  }
+
+  /** Drives runs until the signal aborts, then releases the lease. */
+  async run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.wake(), { once: true });
+    while (!signal.aborted) {
+      await this.round().then(
+        () => (this.isFailing = false),
+        (error: unknown) => this.warnOnce(error),
+      );
+      if (!signal.aborted) await this.wakeSignal.wait(this.deps.pollMs ?? POLL_MS);
+    }
+    this.term.abort(new Error('this process no longer drives plans'));
+    await Promise.allSettled(this.running.values());
+    await this.leadership.release().catch((error: unknown) => {
+      this.deps.logger.warn({ err: error }, 'plan lease not released');
+    });
+  }
+
+  private warnOnce(error: unknown): void {
+    if (!this.isFailing) this.deps.logger.warn({ err: error }, 'plan runs not driven');
+    this.isFailing = true;
+  }
+
+  private async round(): Promise<void> {
+    if (!this.leadership.isLeader()) {
+      this.term.abort(new Error('this process no longer drives plans'));
+      this.term = new AbortController();
+      if (!(await this.leadership.campaign())) return;
+    }
+    for (const { workspace, path, runId } of await this.findOpen()) {
+      if (this.running.has(runId)) continue;
+      const done = this.drive({ workspace, path }, runId, this.term.signal)
+        .catch((error: unknown) => {
+          if (!this.term.signal.aborted) this.deps.logger.warn({ err: error, runId }, 'plan run interrupted');
+        })
+        .finally(() => this.running.delete(runId));
+      this.running.set(runId, done);
+    }
+  }
+
+  private async findOpen(): Promise<{ workspace: string; path: string; runId: string }[]> {
+    try {
+      const { rows } = await acrossWorkspaces(this.deps.pool).query<{
+        workspace: string;
+        path: string;
+        run_id: string;
+      }>({ name: 'agent_open_plan_runs', text: OPEN_SQL, values: [] });
+      return rows.map(({ run_id: runId, ...row }) => ({ ...row, runId }));
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
+  }
+
+  /** Performs the actions of a run until it ends or waits for its agent. */
+  private async drive(ref: PlanRef, runId: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.leadership.isLeader()) {
+      const at = await this.deps.plans.read(ref);
+      const { run } = at.state;
+      if (!run || run.ended || run.runId !== runId) return;
+      const action = nextAction(at, run);
+      const agent = await this.deps.agents.load(ref.workspace, run.agentId);
+      const isGone = !agent || agent.status === 'terminated';
+      if (isGone && action.kind !== 'await' && (action.kind === 'start' || action.reason === 'step_failed'))
+        return this.end(ref, runId, { reason: 'agent_gone', message: `there is no agent "${run.agentId}"` });
+      if (action.kind === 'end') return this.end(ref, runId, action);
+      // A later round goes on after the agent's resume.
+      if (agent?.status === 'paused' && action.kind === 'start') return;
+      if (action.kind === 'start') await this.start(ref, run, action.step);
+      else await this.finish(ref, at.state, run, action.step, signal);
+    }
+  }
+
+  private async end(
+    ref: PlanRef,
+    runId: string,
+    { reason, message }: { readonly reason: End; readonly message: string | null },
+  ): Promise<void> {
+    const data = { runId, reason, message };
+    await this.deps.plans.change(ref, RUNTIME, () => [{ type: 'EndPlanRun', data }]);
+  }
+
+  /** Records the start of a step, if it is still the next one. */
+  private async start(ref: PlanRef, { runId, agentId }: PlanRun, { stepId }: PlanStep): Promise<void> {
+    const by = { actor: 'runtime', agentId };
+    const data = { stepId, runId, sessionId: null, turnId: null };
+    await this.deps.plans.change(ref, by, (at) => {
+      const { run } = at.state;
+      if (!run || run.runId !== runId || run.ended) return [];
+      const action = nextAction(at, run);
+      if (action.kind !== 'start' || action.step.stepId !== stepId) return [];
+      return [{ type: 'StartPlanStep', data }];
+    });
+  }
+
+  /** Submits the turn of a started step, or joins it, and records its end. */
+  private async finish(
+    ref: PlanRef,
+    state: PlanFold,
+    run: PlanRun,
+    step: PlanStep,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const turn = await this.submit(ref, state, run, step).catch((error: unknown) => {
+      if (!isAppError(error) || !isPermanentError(error.kind)) throw error;
+      return { code: error.code, message: error.message };
+    });
+    if ('code' in turn) return this.fail(ref, run, step, turn);
+    if (run.isStopRequested) await this.deps.turns.cancelTurn({ ...turn, caller: 'plan' });
+    await this.waitForEnd(ref, run, turn, signal);
+    const outcome = await readOutcome(this.deps.store, turn);
+    if (outcome.kind === 'failed') return this.fail(ref, run, step, outcome);
+    if (outcome.kind === 'cancelled')
+      return this.fail(ref, run, step, { code: 'TURN.CANCELLED', message: 'the turn was cancelled' });
+    // A step that the agent completed is no longer started, and stays as it is.
+    const message = 'the turn ended without a call of plan_step for this step';
+    return this.fail(ref, run, step, { code: 'PLAN.NO_EVIDENCE', message });
+  }
+
+  /** The idempotency key counts the starts of the step, so that a repeated submission joins. */
+  private async submit(
+    { workspace, path }: PlanRef,
+    { created }: PlanFold,
+    { runId, agentId }: PlanRun,
+    step: PlanStep,
+  ): Promise<TurnRef> {
+    const { sessionId, turnId } = await this.deps.turns.submitTurn({
+      workspace,
+      target: { address: { agentId, channel: 'plan', account: created?.planId ?? '', peer: runId } },
+      content: promptOf(path, step),
+      caller: 'plan',
+      idempotencyKey: `plan/${runId}/${step.stepId}/${step.starts}`,
+    });
+    return { workspace, sessionId, turnId };
+  }
+
+  /** Waits for the end of a turn. A stop of the run cancels it. */
+  private async waitForEnd(ref: PlanRef, run: PlanRun, turn: TurnRef, signal: AbortSignal): Promise<void> {
+    for (let isCancelled = run.isStopRequested; ;) {
+      const slice = AbortSignal.timeout(this.deps.pollMs ?? POLL_MS);
+      try {
+        return await this.deps.turnEnds.waitForEnd(turn, AbortSignal.any([signal, slice]));
+      } catch (error) {
+        if (signal.aborted || !slice.aborted) throw error;
+      }
+      if (isCancelled || !(await this.isStopRequested(ref, run))) continue;
+      await this.deps.turns.cancelTurn({ ...turn, caller: 'plan' });
+      isCancelled = true;
+    }
+  }
+
+  private async isStopRequested(ref: PlanRef, { runId }: PlanRun): Promise<boolean> {
+    const { run } = (await this.deps.plans.peek(ref)).state;
+    return run?.runId === runId && run.isStopRequested;
+  }
+
+  private async fail(
+    ref: PlanRef,
+    { runId, agentId }: PlanRun,
+    { stepId }: PlanStep,
+    { code, message }: { readonly code: string; readonly message: string },
+  ): Promise<void> {
+    const by = { actor: 'runtime', agentId };
+    const data = { stepId, code, message: message.slice(0, 2_000) };
+    await this.deps.plans.change(ref, by, ({ state }) => {
+      const step = state.steps.find((other) => other.stepId === stepId);
+      const isOpen = step?.status === 'started' && state.run?.runId === runId;
+      return isOpen ? [{ type: 'FailPlanStep', data }] : [];
+    });
+  }
+}

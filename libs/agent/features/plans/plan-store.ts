@@ -1,0 +1,249 @@
+import { createHash } from 'node:crypto';
+import { PlanEvent, planStream } from '@antiphon/contracts/agent';
+import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
+import { decideFiles, documentOf, planDecider, renderPlan } from '@antiphon/agent-domain';
+import type { FileEntry, FileLimits, FileTree, PlanCommand, PlanFold } from '@antiphon/agent-domain';
+import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
+import { isoTime, notFound } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import type { FileDecision, FileTrees } from '../files/file-trees.js';
+import { StreamStore, retryConflicts } from '../runs/run-streams.js';
+
+/** A plan by its file. */
+export interface PlanRef {
+  readonly workspace: string;
+  readonly path: string;
+}
+
+/** Author of a change. */
+export interface PlanActor {
+  /** `agent/<id>`, the caller of a request, or `runtime`. */
+  readonly actor: string;
+  readonly agentId: string | null;
+  /** Turn and tool call of an agent's change. */
+  readonly cause?: Omit<FileCause, 'actor'>;
+}
+
+/** A plan, and its file at the same time. */
+export interface PlanAt {
+  readonly state: PlanFold;
+  /** Null for a removed file. */
+  readonly file: FileEntry | null;
+  /** True if the file is no plan: the facts stay until it is one again. */
+  readonly isInvalid: boolean;
+  /** The newest tool calls that changed the tree. */
+  readonly calls: Pick<FileTree['calls'], 'has'>;
+}
+
+type Command = Pick<PlanCommand, 'type' | 'data'>;
+/** Decides on the facts, which have every edit of the file. */
+export type DecidePlan = (at: PlanAt) => readonly Command[];
+
+export interface PlanStoreDeps {
+  readonly store: EventStore;
+  readonly trees: Pick<FileTrees, 'commit' | 'read' | 'readBytes' | 'putBytes' | 'readFacts'>;
+  readonly fileLimits: (workspace: string) => FileLimits;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+/** Actor of facts that a read takes over from the file. */
+const READER = { actor: 'runtime', agentId: null };
+const MAX_ROUNDS = 20;
+/** Maximum number of changes of the tree that are read to find the authors of an edit. */
+const MAX_FACTS = 500;
+/** Files that are larger are no plans. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+/** Facts that are to be appended to a plan. */
+interface Draft {
+  readonly version: number;
+  readonly rendered: string | null;
+  state: PlanFold;
+  readonly events: PlanEvent[];
+}
+
+interface Author {
+  readonly kind: 'person' | 'agent';
+  readonly actor: string;
+  readonly agentId: string | null;
+}
+
+/**
+ * Plans and their files. A fact and the file that shows it are one append. An edit of the file
+ * becomes facts before the plan is read or changed.
+ */
+export class PlanStore {
+  private readonly streams: StreamStore<PlanFold, PlanCommand, PlanEvent>;
+
+  constructor(private readonly deps: PlanStoreDeps) {
+    const { store, ids } = deps;
+    const own = { decider: planDecider, schema: PlanEvent, streamOf: planStream };
+    this.streams = new StreamStore({ store, ids, ...own });
+  }
+
+  /** Reads a plan. Throws `PLAN.NOT_FOUND` where there is neither a plan nor its file. */
+  read(ref: PlanRef): Promise<PlanAt> {
+    return this.change(ref, READER, () => []);
+  }
+
+  /** Reads the facts alone. An edit of the file stays for the next read. */
+  peek(ref: PlanRef): Promise<{ readonly state: PlanFold }> {
+    return this.streams.read(ref.workspace, this.idOf(ref));
+  }
+
+  idOf({ workspace, path }: PlanRef): string {
+    return planIdOf(workspace, path);
+  }
+
+  treeOf(workspace: string): string {
+    return fileTreeIdOf(workspace);
+  }
+
+  /** Decides and appends; decides again after a conflict. */
+  change(
+    ref: PlanRef,
+    by: PlanActor,
+    decide: DecidePlan,
+    idempotency?: IdempotencyClaim,
+  ): Promise<PlanAt> {
+    return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), MAX_ROUNDS);
+  }
+
+  private async changeOnce(
+    ref: PlanRef,
+    by: PlanActor,
+    decide: DecidePlan,
+    idempotency: IdempotencyClaim | undefined,
+  ): Promise<PlanAt> {
+    const treeId = fileTreeIdOf(ref.workspace);
+    const draft: { state?: PlanFold; isInvalid?: boolean } = {};
+    const { tree } = await this.deps.trees.commit(ref.workspace, treeId, async (before) => {
+      const decided = await this.decide(ref, before, by, decide);
+      Object.assign(draft, decided);
+      return idempotency ? { ...decided.decision, idempotency } : decided.decision;
+    });
+    const { state = planDecider.initialState(), isInvalid = false } = draft;
+    return { state, isInvalid, file: tree.files.get(ref.path) ?? null, calls: tree.calls };
+  }
+
+  private async decide(ref: PlanRef, tree: FileTree, by: PlanActor, decide: DecidePlan) {
+    const planId = planIdOf(ref.workspace, ref.path);
+    const { state, version } = await this.streams.read(ref.workspace, planId);
+    const draft: Draft = { version, state, rendered: state.rendered?.digest ?? null, events: [] };
+    const file = tree.files.get(ref.path) ?? null;
+    const isInvalid = await this.takeEdit(ref, tree, file, draft);
+    const commands = decide({ state: draft.state, file, isInvalid, calls: tree.calls });
+    if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan'))
+      throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
+    for (const command of commands) this.apply(draft, command, by);
+    const isRemoved = !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');
+    const events = isInvalid || isRemoved ? [] : await this.render(ref, tree, file, draft, by);
+    return { state: draft.state, isInvalid, decision: this.toDecision(planId, draft, events) };
+  }
+
+  private apply(draft: Draft, command: Command, by: Pick<PlanActor, 'actor' | 'agentId'>): void {
+    const now = isoTime(this.deps.clock);
+    const { actor, agentId } = by;
+    const decided = planDecider.decide({ ...command, by: { actor, agentId }, now } as PlanCommand, draft.state);
+    draft.events.push(...decided);
+    draft.state = decided.reduce(planDecider.evolve, draft.state);
+  }
+
+  /** Makes facts of an edit of the file. Returns true if the file is no plan. */
+  private async takeEdit(
+    ref: PlanRef,
+    tree: FileTree,
+    file: FileEntry | null,
+    draft: Draft,
+  ): Promise<boolean> {
+    const { created, rendered } = draft.state;
+    if (!file || file.digest === rendered?.digest) return false;
+    const text = await this.textOf(ref.workspace, file);
+    const author = await this.authorOf(ref, tree, file, rendered?.digest ?? null);
+    if (!created) {
+      const place = { planId: planIdOf(ref.workspace, ref.path), treeId: fileTreeIdOf(ref.workspace) };
+      const data = { ...place, path: ref.path, file: text, kind: author.kind };
+      this.apply(draft, { type: 'CreatePlan', data }, author);
+      return false;
+    }
+    const before = draft.events.length;
+    const base = rendered?.document ?? documentOf(draft.state);
+    const data = { file: text, digest: file.digest, base, kind: author.kind };
+    const isKnown = draft.state.conflicted?.digest === file.digest;
+    this.apply(draft, { type: 'MergePlanEdit', data }, author);
+    const isInvalid = draft.events
+      .slice(before)
+      .some((event) => event.type === 'PlanEditConflicted' && event.data.conflicts.some(isFatal));
+    // Recorded once: each read meets the file again.
+    if (isInvalid && isKnown) draft.events.splice(before);
+    return isInvalid;
+  }
+
+  private async textOf(workspace: string, { digest, size }: FileEntry): Promise<string> {
+    if (size > MAX_BYTES) return '';
+    return new TextDecoder().decode(await this.deps.trees.readBytes(workspace, digest));
+  }
+
+  /**
+   * Returns the author of the newest edit. An agent's edit among those that are not facts yet makes
+   * all of them its own, so that no agent ticks a box by a person's next edit.
+   */
+  private async authorOf(
+    { workspace, path }: PlanRef,
+    tree: FileTree,
+    file: FileEntry,
+    rendered: string | null,
+  ): Promise<Author> {
+    const own = { beforeVersion: file.version - (tree.base?.version ?? 0) + 1, limit: MAX_FACTS };
+    const page =
+      own.beforeVersion > 1
+        ? await this.deps.trees.readFacts(workspace, fileTreeIdOf(workspace), own)
+        : { events: [] };
+    const actors: string[] = [];
+    for (const { data } of page.events) {
+      if (data['path'] !== path && data['to'] !== path) continue;
+      if (data['digest'] === rendered && rendered !== null) break;
+      actors.push((data['cause'] as { actor?: string } | undefined)?.actor ?? 'runtime');
+    }
+    const agent = actors.find((actor) => actor.startsWith('agent/'));
+    return {
+      kind: agent === undefined ? 'person' : 'agent',
+      actor: agent ?? actors[0] ?? 'runtime',
+      agentId: agent?.slice('agent/'.length) ?? null,
+    };
+  }
+
+  /** Returns the change of the file that shows the facts, and records its digest with them. */
+  private async render(
+    { workspace, path }: PlanRef,
+    tree: FileTree,
+    file: FileEntry | null,
+    draft: Draft,
+    { actor, agentId, cause }: PlanActor,
+  ): Promise<FileTreeEvent[]> {
+    const bytes = new TextEncoder().encode(renderPlan(documentOf(draft.state)));
+    const digest = sha256(bytes);
+    if (digest !== draft.rendered || draft.events.some(({ type }) => type === 'PlanEditConflicted'))
+      this.apply(draft, { type: 'RenderPlanFile', data: { digest } }, { actor, agentId });
+    if (file?.digest === digest) return [];
+    const { size } = await this.deps.trees.putBytes(workspace, bytes);
+    const at = isoTime(this.deps.clock);
+    const limits = this.deps.fileLimits(workspace);
+    const write = { op: 'write', path, digest, size, expect: file?.digest ?? null } as const;
+    return decideFiles(tree, [write], { at, cause: { actor, ...cause }, limits });
+  }
+
+  private toDecision(planId: string, draft: Draft, events: readonly FileTreeEvent[]): FileDecision {
+    if (draft.events.length === 0) return { events };
+    const streamId = planStream(planId);
+    const stored = draft.events.map((event) => toNewEvent(event, this.deps.ids));
+    return { events, also: [{ streamId, expectedVersion: draft.version, events: stored }] };
+  }
+}
+
+const isFatal = ({ kind }: { readonly kind: string }): boolean => kind === 'no_steps' || kind === 'too_large';

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+import { AgentId } from './agent-id.js';
+import { AgentActor } from './agent-requests.js';
+import { PLAN_SUFFIX, PlanConflict, PlanEvidence, PlanStepId } from './plan-events.js';
+
+/** Maximum number of turns of one run, unless the request gives another one. */
+export const DEFAULT_PLAN_TURNS = 50;
+
+/** Path of a plan's file. */
+export const PlanPath = z
+  .string()
+  .min(PLAN_SUFFIX.length + 1)
+  .max(1_024)
+  .endsWith(PLAN_SUFFIX)
+  .describe('Path of the plan’s file, such as `release.plan.md`.');
+
+/** A plan after its file was read. */
+export const PlanView = z.object({
+  planId: z.uuid(),
+  path: z.string(),
+  status: z
+    .enum(['invalid', 'open', 'running', 'failed', 'done'])
+    .describe('`invalid`: the file has no step at the top level, or is too large.'),
+  digest: z.string().nullable().describe('SHA-256 of the file; null for a removed file.'),
+  steps: z.array(
+    z.object({
+      stepId: PlanStepId,
+      text: z.string(),
+      body: z.string(),
+      status: z.enum(['open', 'started', 'done', 'failed']),
+      evidence: PlanEvidence.nullable(),
+      note: z.string().nullable(),
+      code: z.string().nullable(),
+    }),
+  ),
+  conflicts: z.array(PlanConflict).describe('Parts of the last conflicting edit; the facts stayed.'),
+  conflictedAt: z.iso.datetime().nullable(),
+  run: z
+    .object({
+      runId: z.uuid(),
+      agentId: z.string(),
+      turns: z.int().nonnegative(),
+      maxTurns: z.int().positive(),
+      ended: z.object({ reason: z.string(), message: z.string().nullable() }).nullable(),
+    })
+    .nullable(),
+});
+export type PlanView = z.infer<typeof PlanView>;
+
+const place = { workspace: WorkspaceId, path: PlanPath };
+
+/**
+ * Reads a plan. An edit of its file becomes facts first. Errors: `PLAN.NOT_FOUND`, `PLAN.NO_STEPS`,
+ * `PLAN.TOO_LARGE`.
+ */
+export const getPlan = defineRequest({
+  subject: 'cmd.agent.plan.get',
+  request: z.strictObject(place),
+  reply: z.object({ plan: PlanView }),
+  timeoutMs: 10_000,
+});
+
+/**
+ * Starts a run: an agent does the open steps, one turn each. Returns at once. Errors also:
+ * `PLAN.RUNNING`, `PLAN.DONE`, `PLAN.NO_TOOL`, `AGENT.NOT_FOUND`.
+ */
+export const runPlan = defineRequest({
+  subject: 'cmd.agent.plan.run',
+  request: z.strictObject({
+    ...place,
+    agent: AgentId,
+    maxTurns: z.int().min(1).max(1_000).default(DEFAULT_PLAN_TURNS),
+    actor: AgentActor,
+  }),
+  reply: z.object({ plan: PlanView }),
+  timeoutMs: 10_000,
+});
+
+/** Stops the run of a plan and cancels its turn. Without a run it changes nothing. */
+export const stopPlan = defineRequest({
+  subject: 'cmd.agent.plan.stop',
+  request: z.strictObject({ ...place, actor: AgentActor }),
+  reply: z.object({ plan: PlanView }),
+  timeoutMs: 10_000,
+});

@@ -1,0 +1,43 @@
+import { Controller, Inject } from '@nestjs/common';
+import { getPlan, runPlan, stopPlan, type PlanView } from '@antiphon/contracts/agent';
+import type { Principal } from '@antiphon/contracts/identity';
+import { PLAN_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { REQUESTS } from '@antiphon/service-host';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { actorOf } from './agent-actor.js';
+
+type Routes = typeof PLAN_ROUTES;
+
+/** Serves plans, and the runs of their steps. */
+@Controller()
+export class PlansController {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleRoute(PLAN_ROUTES.getPlan)
+  async get(
+    { query }: RouteInput<Routes['getPlan']>,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<PlanView> {
+    return (await this.requests.request(getPlan, { workspace, ...query })).plan;
+  }
+
+  @HandleRoute(PLAN_ROUTES.runPlan)
+  async run(
+    { body }: RouteInput<Routes['runPlan']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<PlanView> {
+    const command = { workspace: principal.workspace, actor: actorOf(principal), ...body };
+    return (await this.requests.request(runPlan, command)).plan;
+  }
+
+  @HandleRoute(PLAN_ROUTES.stopPlan)
+  async stop(
+    { body }: RouteInput<Routes['stopPlan']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<PlanView> {
+    const command = { workspace: principal.workspace, actor: actorOf(principal), ...body };
+    return (await this.requests.request(stopPlan, command)).plan;
+  }
+}
