@@ -18,6 +18,8 @@ import { AgentFolders } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { ReadAgentMetrics } from './metrics/read-agent-metrics.handler.js';
 import { Messages } from './messages/messages.handler.js';
+import { PLAN_SERVICES, Plans } from './plans/plans.handler.js';
+import { PlansRuntime } from './plans/plans-runtime.js';
 import { CancelRun } from './runs/cancel-run.handler.js';
 import { RunQueries } from './runs/run-queries.handler.js';
 import { RUN_SERVICES, TURN_COMMANDS, createRunServices } from './runs/run-streams.js';
@@ -101,6 +103,19 @@ const createFilesOnDisk = (platform: AgentPlatform, runtime: AgentRuntime): File
   return new FilesFollower(folder === null ? null : new FilesOnDisk({ ...own, folder }));
 };
 
+const createPlans = (
+  platform: AgentPlatform,
+  turns: AgentRuntime,
+  turnEnds: TurnEndWatcher,
+): PlansRuntime => {
+  const { config, leases, pool, logger, clock, ids, identity } = platform;
+  const { store, files, agents: directory, nativeTools } = turns.services;
+  const shared = { config, store, leases, pool, logger, clock, ids, files, directory };
+  const plans = new PlansRuntime({ ...shared, owner: identity.id, turns, turnEnds });
+  nativeTools.connectPlans(new Plans(plans.services));
+  return plans;
+};
+
 /**
  * Starts to drive sessions after the bootstrap, and drains or hands over running turns at the
  * shutdown.
@@ -112,6 +127,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     @Inject(RunWorker) private readonly runs: RunWorker,
     @Inject(TasksRuntime) private readonly tasks: TasksRuntime,
     @Inject(FilesFollower) private readonly files: FilesFollower,
+    @Inject(PlansRuntime) private readonly plans: PlansRuntime,
     @Inject(TurnEndWatcher) private readonly turnEnds: TurnEndWatcher,
     @Inject(MODELS) private readonly models: Models,
     @Inject(AgentPlatform) private readonly platform: AgentPlatform,
@@ -131,13 +147,14 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     this.runs.start(resumed);
     void resumed.then(() => {
       this.tasks.start();
+      this.plans.start();
       this.files.start();
     });
   }
 
   async onModuleDestroy(): Promise<void> {
     // First: work that starts now would submit a turn that this process no longer starts.
-    await Promise.all([this.tasks.stop(), this.runs.stop(), this.files.stop()]);
+    await Promise.all([this.tasks.stop(), this.plans.stop(), this.runs.stop(), this.files.stop()]);
     await this.runtime.stop();
     this.turnEnds.close();
     this.models.close();
@@ -167,6 +184,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     RunQueries,
     Tasks,
     ExternalClaims,
+    Plans,
   ],
   providers: [
     AgentPlatform,
@@ -223,6 +241,12 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
       useFactory: createTasks,
     },
     { provide: FilesFollower, inject: [AgentPlatform, AGENT_RUNTIME], useFactory: createFilesOnDisk },
+    {
+      provide: PlansRuntime,
+      inject: [AgentPlatform, AGENT_RUNTIME, TurnEndWatcher],
+      useFactory: createPlans,
+    },
+    { provide: PLAN_SERVICES, inject: [PlansRuntime], useFactory: ({ services }: PlansRuntime) => services },
     { provide: TASK_SERVICES, inject: [TasksRuntime], useFactory: ({ services }: TasksRuntime) => services },
     AgentLifecycle,
   ],

@@ -101,7 +101,10 @@ export const AGENT_FRAMES = {
         .describe('With `created`: the steps of the plan.'),
       done: z.int().nonnegative().optional().describe('With `file_written`: number of ticked boxes.'),
       total: z.int().nonnegative().optional().describe('With `file_written`: number of boxes.'),
-      conflicts: z.array(PlanConflict).optional().describe('With `conflict`: parts of an edit that stay out.'),
+      conflicts: z
+        .array(PlanConflict)
+        .optional()
+        .describe('With `conflict`: parts of an edit that stay out.'),
     })
     .describe('A plan that the agent made or works on changed. `created` comes before the first step.'),
 } as const;

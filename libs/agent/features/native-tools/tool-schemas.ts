@@ -69,7 +69,9 @@ export const NATIVE_INPUT = {
     status: z.enum(['done', 'failed']),
     evidence: z
       .union([
-        z.strictObject({ tool: z.string().min(1).max(64).describe('Tool that this turn called with success.') }),
+        z.strictObject({
+          tool: z.string().min(1).max(64).describe('Tool that this turn called with success.'),
+        }),
         z.strictObject({ none: z.string().min(1).max(2_000).describe('Why nothing can verify the step.') }),
       ])
       .optional()

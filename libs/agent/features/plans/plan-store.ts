@@ -105,12 +105,7 @@ export class PlanStore {
   }
 
   /** Decides and appends; decides again after a conflict. */
-  change(
-    ref: PlanRef,
-    by: PlanActor,
-    decide: DecidePlan,
-    idempotency?: IdempotencyClaim,
-  ): Promise<PlanAt> {
+  change(ref: PlanRef, by: PlanActor, decide: DecidePlan, idempotency?: IdempotencyClaim): Promise<PlanAt> {
     return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), MAX_ROUNDS);
   }
 
@@ -141,7 +136,8 @@ export class PlanStore {
     if (!draft.state.created && commands.every(({ type }) => type !== 'CreatePlan'))
       throw notFound('PLAN.NOT_FOUND', `there is no plan "${ref.path}"`);
     for (const command of commands) this.apply(draft, command, by);
-    const isRemoved = !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');
+    const isRemoved =
+      !file && commands.every(({ type }) => type !== 'CreatePlan' && type !== 'MergePlanEdit');
     const events = isInvalid || isRemoved ? [] : await this.render(ref, tree, file, draft, by);
     return { state: draft.state, isInvalid, decision: this.toDecision(planId, draft, events) };
   }
@@ -149,7 +145,10 @@ export class PlanStore {
   private apply(draft: Draft, command: Command, by: Pick<PlanActor, 'actor' | 'agentId'>): void {
     const now = isoTime(this.deps.clock);
     const { actor, agentId } = by;
-    const decided = planDecider.decide({ ...command, by: { actor, agentId }, now } as PlanCommand, draft.state);
+    const decided = planDecider.decide(
+      { ...command, by: { actor, agentId }, now } as PlanCommand,
+      draft.state,
+    );
     draft.events.push(...decided);
     draft.state = decided.reduce(planDecider.evolve, draft.state);
   }

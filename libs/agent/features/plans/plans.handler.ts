@@ -54,7 +54,9 @@ const toText = ({ path, status, steps, conflicts }: PlanView): string => {
     const suffix = own === 'done' || own === 'open' ? '' : ` (${own})`;
     return `- [${own === 'done' ? 'x' : ' '}] ${stepId}: ${text}${suffix}`;
   });
-  const shown = conflicts.map(({ kind, stepId }) => `conflict: ${kind}${stepId === null ? '' : ` of ${stepId}`}`);
+  const shown = conflicts.map(
+    ({ kind, stepId }) => `conflict: ${kind}${stepId === null ? '' : ` of ${stepId}`}`,
+  );
   return [`${path}: ${status}`, ...lines, ...shown].join('\n');
 };
 
@@ -132,7 +134,10 @@ export class Plans {
     const by = authorOf(call);
     const at = await this.deps.plans.change({ workspace, path }, by, (before) => {
       const { created, rendered } = before.state;
-      const place = { planId: this.deps.plans.idOf({ workspace, path }), treeId: this.deps.plans.treeOf(workspace) };
+      const place = {
+        planId: this.deps.plans.idOf({ workspace, path }),
+        treeId: this.deps.plans.treeOf(workspace),
+      };
       const create = { type: 'CreatePlan', data: { ...place, path, file, kind: 'agent' } } as const;
       if (!created) return [create];
       if (before.calls.has(call.callId)) return [];
@@ -152,8 +157,14 @@ export class Plans {
     const by = authorOf(call);
     const command =
       status === 'failed'
-        ? ({ type: 'FailPlanStep', data: { stepId, code: 'PLAN.STEP_FAILED', message: note ?? 'failed' } } as const)
-        : ({ type: 'CompletePlanStep', data: { stepId, evidence: evidenceOf(call, turn, input), note } } as const);
+        ? ({
+            type: 'FailPlanStep',
+            data: { stepId, code: 'PLAN.STEP_FAILED', message: note ?? 'failed' },
+          } as const)
+        : ({
+            type: 'CompletePlanStep',
+            data: { stepId, evidence: evidenceOf(call, turn, input), note },
+          } as const);
     const at = await this.deps.plans.change({ workspace, path }, by, () => [command]);
     this.deps.wake();
     return toText(toView(at));
@@ -166,11 +177,7 @@ const authorOf = ({ agentId, sessionId, turn: { turnId }, callId }: NativeCall) 
 });
 
 /** Returns the evidence that an agent cites. Throws `PLAN.NO_EVIDENCE`: a claim alone is none. */
-const evidenceOf = (
-  { sessionId }: NativeCall,
-  turn: OpenTurn,
-  { evidence }: StepReport,
-): PlanEvidence => {
+const evidenceOf = ({ sessionId }: NativeCall, turn: OpenTurn, { evidence }: StepReport): PlanEvidence => {
   if (evidence && 'none' in evidence) return { kind: 'none', reason: evidence.none };
   const found = evidence && callOf(turn, evidence.tool);
   if (!evidence || !found)

@@ -145,7 +145,8 @@ describe('agent.subscribe', () => {
     await client.call('agent.subscribe', { frames: ['plan'] });
     const planId = randomUUID();
     const change = { planId, path: 'a.plan.md', actor: 'agent/main', agentId: 'main', at };
-    const append = (type: string, more: JsonObject) => world.append(`plan-${planId}`, type, { ...change, ...more });
+    const append = (type: string, more: JsonObject) =>
+      world.append(`plan-${planId}`, type, { ...change, ...more });
     const steps = [{ stepId: 's1', text: 'Look', body: '' }];
     await append('PlanCreated', { treeId: randomUUID(), head: '', eol: 'lf', steps });
     await append('PlanFileRendered', { digest: 'd', done: 0, steps: 1 });

@@ -1,0 +1,63 @@
+import type pg from 'pg';
+import type { AntiphonConfig } from '@antiphon/config';
+import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { Clock, Ids } from '@antiphon/kernel';
+import type { Logger } from '@antiphon/observability';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { FileTrees } from '../files/file-trees.js';
+import type { TurnCommands } from '../runs/run-streams.js';
+import type { TurnEndWatcher } from '../runs/turn-ends.js';
+import { PlanRuns } from './plan-runs.js';
+import { PlanStore } from './plan-store.js';
+import type { PlansDeps } from './plans.handler.js';
+
+export interface PlansRuntimeOptions {
+  readonly config: AntiphonConfig;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly logger: Logger;
+  /** Owner of this process's leases. */
+  readonly owner: string;
+  readonly files: FileTrees;
+  readonly directory: AgentDirectory;
+  readonly turns: TurnCommands;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
+  readonly leaseMs?: number;
+  readonly pollMs?: number;
+}
+
+/** Plans in one agent process: their streams and files, and the runs of their steps. */
+export class PlansRuntime {
+  /** Dependencies of this folder's handlers. */
+  readonly services: PlansDeps;
+  private readonly runs: PlanRuns;
+  private readonly stopping = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(options: PlansRuntimeOptions) {
+    const { config, store, clock, ids, files, directory } = options;
+    const plans = new PlanStore({ store, trees: files, fileLimits: () => config.files, clock, ids });
+    this.runs = new PlanRuns({ ...options, plans, agents: directory });
+    this.services = { plans, directory, ids, wake: () => this.runs.wake() };
+  }
+
+  start(): void {
+    this.running = this.runs.run(this.stopping.signal);
+  }
+
+  /** Stops to drive runs, and releases the lease. Running turns go on elsewhere. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.running;
+  }
+
+  /**
+   * Ends the loop of a process that a test has killed. Nothing that it waits for settles again.
+   */
+  halt(): void {
+    this.stopping.abort();
+  }
+}

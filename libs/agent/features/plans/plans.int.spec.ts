@@ -1,0 +1,275 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { PlanEvent, planStream } from '@antiphon/contracts/agent';
+import type { PlanView } from '@antiphon/contracts/agent';
+import { decideFiles } from '@antiphon/agent-domain';
+import type { ModelRequest } from '@antiphon/agent-domain';
+import { isoTime } from '@antiphon/kernel';
+import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
+import { createTestDatabase } from '@antiphon/testing';
+import { fileTreeIdOf, planIdOf } from '../derived-ids.js';
+import {
+  WORKSPACE,
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  until,
+} from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { createLife, killable } from '../testing/process-isolation.js';
+import { asksFor, says } from '../testing/test-model.js';
+import type { Reply } from '../testing/test-model.js';
+import { Plans } from './plans.handler.js';
+import { PlansRuntime } from './plans-runtime.js';
+
+const CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
+const ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
+const TREE = fileTreeIdOf(WORKSPACE);
+
+interface PlansProcess extends TestProcess {
+  readonly plans: Plans;
+  stop(): Promise<void>;
+}
+
+let world: AgentWorld;
+let count = 0;
+const alive = new Set<PlansProcess>();
+const nextPath = (): string => `plan-${++count}.plan.md`;
+
+/** Starts an agent process that drives runs of plans. */
+const start = (): PlansProcess => {
+  const life = createLife();
+  const process = world.process({ config: CONFIG });
+  const { files, store, agents: directory, turnEnds, nativeTools } = process.runtime.services;
+  const own = {
+    store: killable(life, store),
+    leases: killable(life, world.leases),
+    pool: killable(life, world.pool),
+  };
+  const runtime = new PlansRuntime({
+    ...own,
+    ...{ config: CONFIG, clock: systemClock, ids: uuidIds, logger: silentLogger },
+    ...{ owner: process.owner, files, directory, turns: process.runtime, turnEnds },
+    ...{ leaseMs: 600, pollMs: 50 },
+  });
+  const plans = new Plans(runtime.services);
+  nativeTools.connectPlans(plans);
+  runtime.start();
+  const running: PlansProcess = {
+    ...process,
+    plans,
+    kill: () => {
+      alive.delete(running);
+      life.kill();
+      process.kill();
+      runtime.halt();
+    },
+    stop: () => (alive.delete(running), runtime.stop()),
+  };
+  alive.add(running);
+  return running;
+};
+
+/** Writes a file as a person or an agent does. */
+const write = async (
+  { runtime }: PlansProcess,
+  path: string,
+  text: string,
+  actor = 'key/ada',
+): Promise<void> => {
+  const { files } = runtime.services;
+  const { digest, size } = await files.putBytes(WORKSPACE, Buffer.from(text));
+  await files.commit(WORKSPACE, TREE, (tree) => ({
+    events: decideFiles(tree, [{ op: 'write', path, digest, size }], {
+      ...{ at: isoTime(systemClock), cause: { actor }, limits: CONFIG.files },
+    }),
+  }));
+};
+const readFile = async ({ runtime }: PlansProcess, path: string): Promise<string> => {
+  const { files } = runtime.services;
+  const digest = (await files.read(WORKSPACE, TREE)).files.get(path)?.digest ?? '';
+  return Buffer.from(await files.readBytes(WORKSPACE, digest)).toString();
+};
+const show = async ({ plans }: PlansProcess, path: string): Promise<PlanView> =>
+  (await plans.get({ workspace: WORKSPACE, path })).plan;
+const run = async ({ plans }: PlansProcess, path: string, maxTurns = 20): Promise<PlanView> =>
+  (await plans.run({ workspace: WORKSPACE, path, agent: 'main', maxTurns, actor: ACTOR })).plan;
+const ended = (process: PlansProcess, path: string): Promise<PlanView> =>
+  until(async () => {
+    const plan = await show(process, path);
+    return plan.run?.ended && plan;
+  });
+const factsOf = async (path: string): Promise<PlanEvent[]> =>
+  (await world.store.readStream(WORKSPACE, planStream(planIdOf(WORKSPACE, path)))).map((event) =>
+    PlanEvent.parse(event),
+  );
+const boxes = ({ steps }: PlanView): string[] => steps.map(({ stepId, status }) => `${stepId} ${status}`);
+
+const lastUser = ({ messages }: ModelRequest): string => {
+  const message = messages.findLast(({ role }) => role === 'user');
+  return message?.role === 'user' ? message.text : '';
+};
+/** Returns how many tool results follow the last message of a user. */
+const resultsIn = ({ messages }: ModelRequest): number =>
+  messages.slice(messages.findLastIndex(({ role }) => role === 'user')).filter(({ role }) => role === 'tool')
+    .length;
+
+/** Does a step of a plan: calls `echo`, reports the step with it as evidence, and answers. */
+const works: Reply = async (request) => {
+  const [, step = '', path = ''] = /^Do step (\S+) of the plan (\S+):/.exec(lastUser(request)) ?? [];
+  const report = { path, step, status: 'done', evidence: { tool: 'echo' }, note: 'echoed' };
+  return (
+    [asksFor({ name: 'echo' }), asksFor({ name: 'plan_step', input: report })][resultsIn(request)] ??
+    says('ok')
+  );
+};
+
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+}, 60_000);
+afterEach(async () => {
+  await Promise.all([...alive].map((process) => process.stop()));
+  await world.stopAll();
+});
+afterAll(() => world.close(), 30_000);
+
+describe('a run of a plan', () => {
+  it('does the steps of a plan that an agent made, one turn each, and ticks a box by its evidence', async () => {
+    const path = nextPath();
+    const process = start();
+    const input = { path, title: 'Tides', steps: ['Collect tables', 'Compare them'] };
+    world.model.reply = async (request) =>
+      resultsIn(request) === 0 ? asksFor({ name: 'make_plan', input }) : says('made');
+    const { sessionId } = await submitTo(process, { address: newAddress() });
+    await world.ended(sessionId);
+    const first = '# Tides\n\n- [ ] Collect tables <!-- s1 -->\n- [ ] Compare them <!-- s2 -->\n';
+    expect(await readFile(process, path)).toBe(first);
+    world.model.reply = works;
+    await run(process, path);
+    expect(await ended(process, path)).toMatchObject({
+      status: 'done',
+      run: { turns: 2, ended: { reason: 'completed' } },
+    });
+    expect(await readFile(process, path)).toBe(first.replaceAll('[ ]', '[x]'));
+    const facts = await factsOf(path);
+    for (const { data } of facts.filter(({ type }) => type === 'PlanStepCompleted')) {
+      const { evidence } = data as Extract<PlanEvent, { type: 'PlanStepCompleted' }>['data'];
+      const { callId = '', sessionId: by = '' } = evidence.kind === 'tool' ? evidence : {};
+      const cited = (await world.events(by)).find(
+        (event) => event.data['callId'] === callId && event.type === 'ToolCallCompleted',
+      );
+      expect(cited?.data['isError']).toBe(false);
+    }
+    // Each fact that changes the file is one append with it.
+    const files = await world.store.readStream(WORKSPACE, `file-tree-${TREE}`);
+    const written = files.filter(({ data }) => data['path'] === path).map(({ data }) => data['digest']);
+    const rendered = facts.flatMap((event) => (event.type === 'PlanFileRendered' ? [event.data.digest] : []));
+    expect(rendered).toEqual(written);
+  });
+
+  it('fails the step of an agent that claims without evidence, and ends there', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '- [ ] a\n- [ ] b\n');
+    const claim = { path, step: 's1', status: 'done', note: 'trust me' };
+    world.model.reply = async (request) =>
+      resultsIn(request) === 0 ? asksFor({ name: 'plan_step', input: claim }) : says('all done');
+    await run(process, path);
+    const plan = await ended(process, path);
+    expect(plan).toMatchObject({ status: 'failed', run: { turns: 1, ended: { reason: 'step_failed' } } });
+    expect(plan.steps[0]).toMatchObject({ status: 'failed', code: 'PLAN.NO_EVIDENCE' });
+    expect(await readFile(process, path)).toContain('- [ ] a <!-- s1 failed -->');
+    world.model.reply = works;
+    await run(process, path);
+    expect(boxes(await ended(process, path))).toEqual(['s1 done', 's2 done']);
+  });
+
+  it('goes on in another process after a kill, without a second turn of a step', async () => {
+    const path = nextPath();
+    const first = start();
+    await write(first, path, '- [ ] a\n- [ ] b\n- [ ] c\n');
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    world.model.reply = async (request, sink, call) => {
+      if (lastUser(request).includes('s2')) await isHeld;
+      return works(request, sink, call);
+    };
+    await run(first, path);
+    await until(async () => boxes(await show(first, path))[1] === 's2 started');
+    first.kill();
+    await world.handleExit(first);
+    const second = start();
+    release();
+    const plan = await ended(second, path);
+    expect([plan.status, plan.run?.turns]).toEqual(['done', 3]);
+    const facts = await factsOf(path);
+    expect(facts.filter(({ type }) => type === 'PlanStepStarted')).toHaveLength(3);
+    const [completed] = facts.filter((event) => event.type === 'PlanStepCompleted');
+    const by = completed?.data.evidence.kind === 'tool' ? completed.data.evidence.sessionId : '';
+    expect((await world.types(by)).filter((type) => type === 'TurnRequested')).toHaveLength(3);
+  });
+
+  it('stops by request and cancels its turn, and needs an agent with the tool', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '- [ ] a\n');
+    world.model.reply = (request) =>
+      new Promise((_, reject) =>
+        request.signal.addEventListener('abort', () => reject(new Error('stopped'))),
+      );
+    await run(process, path);
+    await expect(run(process, path)).rejects.toMatchObject({ code: 'PLAN.RUNNING' });
+    await until(async () => boxes(await show(process, path))[0] === 's1 started');
+    await process.plans.stop({ workspace: WORKSPACE, path, actor: ACTOR });
+    expect(await ended(process, path)).toMatchObject({
+      run: { ended: { reason: 'stopped' } },
+      steps: [{ code: 'TURN.CANCELLED' }],
+    });
+    await expect(
+      process.plans.run({ workspace: WORKSPACE, path, agent: 'nobody-else', maxTurns: 1, actor: ACTOR }),
+    ).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+  });
+});
+
+describe('an edit of a plan file', () => {
+  it('becomes facts at the next read: a person ticks, an agent does not', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '# A\n\n* [ ] a\n* [x] b\n');
+    expect(boxes(await show(process, path))).toEqual(['s1 open', 's2 done']);
+    const file = await readFile(process, path);
+    expect(file).toBe('# A\n\n- [ ] a <!-- s1 -->\n- [x] b <!-- s2 -->\n');
+    await write(process, path, `${file.replace('[ ] a', '[x] aa')}- [ ] c\n`);
+    expect(boxes(await show(process, path))).toEqual(['s1 done', 's2 done', 's3 open']);
+    const edited = await readFile(process, path);
+    await write(process, path, edited.replace('[ ] c', '[x] c'), 'agent/main');
+    // A person's edit on top does not launder the agent's tick.
+    await write(process, path, edited.replace('[ ] c', '[x] cc'));
+    expect(await show(process, path)).toMatchObject({
+      conflicts: [{ kind: 'tick_without_evidence', stepId: 's3' }],
+      steps: [{ text: 'aa' }, {}, { text: 'cc', status: 'open' }],
+    });
+    const types = (await factsOf(path)).map(({ type }) => type);
+    await show(process, path);
+    expect((await factsOf(path)).map(({ type }) => type)).toEqual(types);
+  });
+
+  it('without steps is a conflict that is shown once, keeps the file, and starts no run', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, 'no boxes\n');
+    await expect(show(process, path)).rejects.toMatchObject({ code: 'PLAN.NO_STEPS' });
+    await write(process, path, '- [ ] a\n');
+    await show(process, path);
+    await write(process, path, '```\n- [ ] a\n```\n');
+    for (const _ of [1, 2])
+      expect(await show(process, path)).toMatchObject({
+        status: 'invalid',
+        conflicts: [{ kind: 'no_steps' }],
+      });
+    expect(await readFile(process, path)).toBe('```\n- [ ] a\n```\n');
+    expect((await factsOf(path)).filter(({ type }) => type === 'PlanEditConflicted')).toHaveLength(1);
+    await expect(run(process, path)).rejects.toMatchObject({ code: 'PLAN.NO_STEPS' });
+    await expect(show(process, 'none.plan.md')).rejects.toMatchObject({ code: 'PLAN.NOT_FOUND' });
+  });
+});
