@@ -41,6 +41,7 @@ import { SessionRegistry } from './sessions/session-registry.js';
 import type { RegistryDeps } from './sessions/session-registry.js';
 import type { CancelTurnDeps } from './turns/cancel-turn.handler.js';
 import { SandboxWatch } from './turns/lost-call.js';
+import { RoleFiles } from './turns/role-files.js';
 import type { Failpoint } from './turns/step-context.js';
 import type { SubmitTurnDeps } from './turns/submit-turn.handler.js';
 import { ToolCatalog } from './turns/tool-catalog.js';
@@ -200,6 +201,7 @@ const createSharedServices = (
   const announced = announceMessages(started, inboxSignals);
   const trees = new AgentTrees({ store: announced, ids });
   const configuredAgents = new ConfiguredAgents({ config, store, requests, agents, trees, clock, ids });
+  const files = createFiles(options);
   const window = { turns: episodicWindow, chars: contextTokens * CHARS_PER_CONTEXT_TOKEN };
   return {
     ...options,
@@ -209,7 +211,8 @@ const createSharedServices = (
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     taskBudgets: createTaskBudgets(store, taskOf),
     trees,
-    ...createFiles(options),
+    ...files,
+    roles: new RoleFiles({ files: files.files, agents }),
     configuredAgents,
     store: announced,
     inboxes,

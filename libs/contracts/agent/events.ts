@@ -68,12 +68,21 @@ export const AgentHop = z.object({
   callId: z.uuid(),
 });
 export type AgentHop = z.infer<typeof AgentHop>;
+/** Version of the file that is the agent's prompt in a turn. */
+export const TurnRole = z.object({
+  path: z.string(),
+  /** SHA-256 (hex) of its bytes. */
+  digest: z.string(),
+});
+export type TurnRole = z.infer<typeof TurnRole>;
 /** The turn is accepted. Exactly one terminal event (`TURN_ENDS`) follows. */
 export const TurnRequested = event('TurnRequested', {
   turnId: z.uuid(),
   content: z.string(),
   /** Absent unless another agent asked for the turn. Oldest first. */
   chain: z.array(AgentHop).optional(),
+  /** Absent for an agent without a file of its role: its configured prompt applies. */
+  role: TurnRole.optional(),
   requestedAt: z.iso.datetime(),
 });
 export const TurnCancelRequested = event('TurnCancelRequested', {

@@ -19,11 +19,12 @@ const updateOpen = (
 
 const requestTurn = (
   state: SessionState,
-  { turnId, content, chain = [] }: SessionEventOf<'TurnRequested'>['data'],
+  { turnId, content, chain = [], role }: SessionEventOf<'TurnRequested'>['data'],
 ): SessionState => {
   const turn: OpenTurn = {
     ...{ turnId, content, chain, received: [], returned: null, cancelRequested: false },
     ...{ steps: [], call: null, tries: [] },
+    ...(role ? { role } : {}),
   };
   return state.open ? { ...state, queue: [...state.queue, turn] } : { ...state, open: turn };
 };

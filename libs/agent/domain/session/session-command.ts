@@ -1,4 +1,4 @@
-import type { AgentHop, SessionEventOf } from '@antiphon/contracts/agent';
+import type { AgentHop, SessionEventOf, TurnRole } from '@antiphon/contracts/agent';
 import type { ApprovalCommand } from './approval.decider.js';
 
 interface Command<Type extends string, Data> {
@@ -27,7 +27,12 @@ export type StartSession = Command<
 >;
 export type RequestTurn = Command<
   'RequestTurn',
-  { readonly turnId: string; readonly content: string; readonly chain?: AgentHop[] | undefined }
+  {
+    readonly turnId: string;
+    readonly content: string;
+    readonly chain?: AgentHop[] | undefined;
+    readonly role?: TurnRole | null | undefined;
+  }
 >;
 /** Puts messages of the agent's inbox into the context of the open turn, between two model calls. */
 export type ReceiveMessages = Command<

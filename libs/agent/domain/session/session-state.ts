@@ -6,6 +6,7 @@ import type {
   ToolCall,
   TurnEndStatus,
   TurnPolicy,
+  TurnRole,
 } from '@antiphon/contracts/agent';
 import type { ToolRetry } from '@antiphon/contracts/sandbox';
 
@@ -104,6 +105,8 @@ export interface OpenTurn {
   readonly content: string;
   /** Requests from agent to agent that led to this turn, oldest first. */
   readonly chain: readonly AgentHop[];
+  /** File that is the agent's prompt in this turn. Absent: the configured prompt applies. */
+  readonly role?: TurnRole;
   readonly received: readonly ReceivedMessages[];
   /** Reason for returning an answer to the agent; null if none was returned. */
   readonly returned: { readonly afterSteps: number; readonly message: string } | null;

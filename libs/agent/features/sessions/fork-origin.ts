@@ -1,4 +1,5 @@
 import { sessionStream } from '@antiphon/contracts/agent';
+import type { TurnRole } from '@antiphon/contracts/agent';
 import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { notFound, rejected } from '@antiphon/kernel';
 import { emptyFold } from './session-fold.js';
@@ -6,9 +7,10 @@ import type { SessionFold } from './session-fold.js';
 import { toFolded } from './session-log.js';
 import type { SessionLog } from './session-log.js';
 
-interface OriginTurn {
+export interface OriginTurn {
   readonly turnId: string;
   readonly content: string;
+  readonly role?: TurnRole | undefined;
   /** Version of its `TurnRequested`. */
   readonly version: number;
 }
@@ -66,8 +68,8 @@ export const scanOrigin = async (
   for await (const { fold, event } of foldsOf(store, log, workspace, sessionId)) {
     if (!fold.state.open) cuts.push(fold.version);
     if (event.type !== 'TurnRequested') continue;
-    const { turnId, content } = event.data as { turnId: string; content: string };
-    turns.push({ turnId, content, version: event.streamVersion });
+    const { turnId, content, role } = event.data as unknown as OriginTurn;
+    turns.push({ turnId, content, role, version: event.streamVersion });
   }
   if (cuts.length === 0) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
   return { cuts, turns };

@@ -17,7 +17,7 @@ import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
 import { toNewEvents } from './session-events.js';
 import { chooseCut, foldAt, scanOrigin } from './fork-origin.js';
-import type { CutAt, Origin } from './fork-origin.js';
+import type { CutAt, Origin, OriginTurn } from './fork-origin.js';
 import { emptyFold } from './session-fold.js';
 import { bindKey, readBinding } from './session-keys.js';
 import type { StartSessionDeps } from './start-session.handler.js';
@@ -30,7 +30,7 @@ export interface ForkSessionDeps extends StartSessionDeps {
 }
 
 /** A turn of the origin that the fork runs again. */
-type RemadeTurn = ForkSessionReply['remakes'][number] & { readonly content: string };
+type RemadeTurn = ForkSessionReply['remakes'][number] & Pick<OriginTurn, 'content' | 'role'>;
 
 interface ForkPlan {
   readonly cut: CutAt;
@@ -108,7 +108,7 @@ export class ForkSession {
     const after = turns.filter((turn) => turn.version > version).slice(0, whatIf.turns);
     if (after.length === 0)
       throw rejected('WHATIF.NO_TURN', `no turn follows event ${version}. What to do: cut earlier`);
-    return after.map(({ turnId: of, content }) => ({ turnId: this.deps.ids.next(), of, content }));
+    return after.map(({ turnId: of, content, role }) => ({ turnId: this.deps.ids.next(), of, content, role }));
   }
 
   private async toCommands(
@@ -132,8 +132,9 @@ export class ForkSession {
         data: { sessionId, origin, purpose, ...(choice ? { choice } : {}), ...taken },
         now,
       },
-      ...remade.map(({ turnId, content }) => ({
-        ...{ type: 'RequestTurn' as const, data: { turnId, content }, now },
+      // The same prompt as in the origin, so that only the model differs.
+      ...remade.map(({ turnId, content, role }) => ({
+        ...{ type: 'RequestTurn' as const, data: { turnId, content, role }, now },
       })),
     ];
   }

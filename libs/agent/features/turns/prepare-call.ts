@@ -11,6 +11,7 @@ import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import { reserveForCall } from './reserve-budget.js';
 import type { Reservation, ReserveDeps } from './reserve-budget.js';
+import type { RoleFiles } from './role-files.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { ToolCatalog } from './tool-catalog.js';
 
@@ -75,6 +76,7 @@ export const requestContext = async (
 
 export interface PrepareDeps extends ReserveDeps {
   readonly config: AntiphonConfig;
+  readonly roles: Pick<RoleFiles, 'read'>;
 }
 
 /** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
@@ -96,15 +98,27 @@ export interface CallToPrepare {
   readonly signal: AbortSignal;
 }
 
-const promptFor = async (
-  { config, logger }: PrepareDeps,
-  { agent, state, call, context, signal }: CallToPrepare,
-): Promise<ModelPrompt> => {
-  const { remembered, tools } = await retryTransient(context, signal, logger);
+/** Returns the prompt of the open turn's role, or the configured one. */
+const systemPromptOf = async (
+  { roles, logger }: PrepareDeps,
+  { workspace, agent, state, signal }: CallToPrepare,
+): Promise<string | null> => {
+  const role = state.open?.role;
+  if (!role) return agent?.systemPrompt ?? null;
+  return retryTransient(() => roles.read(workspace, role), signal, logger);
+};
+
+const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<ModelPrompt> => {
+  const { config, logger } = deps;
+  const { state, call, context, signal } = prepared;
+  const [{ remembered, tools }, systemPrompt] = await Promise.all([
+    retryTransient(context, signal, logger),
+    systemPromptOf(deps, prepared),
+  ]);
   if (!state.open) throw new Stopped('lost');
   return buildPrompt(state, state.open, {
     choice: call,
-    systemPrompt: agent?.systemPrompt ?? null,
+    systemPrompt,
     remembered,
     tools: tools.map(({ name, description, inputSchema }) => ({
       name,

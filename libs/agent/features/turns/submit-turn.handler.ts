@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { ATTEMPT_SPAN, submitTurn } from '@antiphon/contracts/agent';
-import type { AgentHop, SessionEvent } from '@antiphon/contracts/agent';
+import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent';
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
@@ -21,6 +21,7 @@ import { bindKey, keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
 import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
 import type { Decision } from '../sessions/session-stream.js';
+import type { RoleFiles } from './role-files.js';
 import type { Failpoint } from './step-context.js';
 import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
@@ -32,6 +33,7 @@ export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps {
   readonly registry: SessionRegistry;
   readonly store: EventStore;
   readonly failpoint: Failpoint;
+  readonly roles: Pick<RoleFiles, 'find'>;
   /**
    * Cache of the sessions that keys were bound to, by workspace and key. Used only for a head
    * start.
@@ -67,6 +69,7 @@ interface Turn {
   readonly content: string;
   /** Requests from agent to agent that led to the turn. */
   readonly chain: AgentHop[];
+  readonly role: TurnRole | null;
 }
 
 const isLostRace = (error: unknown): boolean =>
@@ -108,7 +111,12 @@ export class SubmitTurn {
 
   @HandleRequest(submitTurn)
   async handle(request: SubmitTurnRequest, chain: AgentHop[] = []): Promise<SubmitTurnReply> {
-    const turn: Turn = { turnId: this.deps.ids.next(), content: toStorable(request.content), chain };
+    const turn: Turn = {
+      turnId: this.deps.ids.next(),
+      content: toStorable(request.content),
+      chain,
+      role: null,
+    };
     this.prefetchEarly(request, turn);
     for (let round = 1; ; round++) {
       const destination = await this.resolve(request);
@@ -133,14 +141,23 @@ export class SubmitTurn {
     const { actor } = destination;
     this.prefetch(destination, turn, destination.created);
     await failpoint('agent.turn.claimed', actor.sessionId);
-    await this.checkInbox(request.workspace, destination);
-    const commit = await actor.commit((fold) => this.decide(request, turn, destination, fold));
+    const [role] = await Promise.all([
+      this.roleOf(request.workspace, destination),
+      this.checkInbox(request.workspace, destination),
+    ]);
+    const commit = await actor.commit((fold) => this.decide(request, { ...turn, role }, destination, fold));
     await failpoint('agent.turn.accepted', actor.sessionId);
     registry.wakeDriver(destination);
     if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
     if (commit.outcome === 'joined')
       return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
     throw bug('TURN.NOT_REQUESTED', 'a turn was accepted without an event');
+  }
+
+  /** Returns the version of the agent's role file that the turn begins with. */
+  private async roleOf(workspace: string, { created, actor }: Destination): Promise<TurnRole | null> {
+    const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
+    return agentId === undefined ? null : this.deps.roles.find(workspace, agentId);
   }
 
   /** A failure leaves the check to the driver, which begins the call after the commit then. */

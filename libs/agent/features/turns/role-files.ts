@@ -1,0 +1,57 @@
+import type { TurnRole } from '@antiphon/contracts/agent';
+import { clipText } from '@antiphon/agent-domain';
+import type { FileTree } from '@antiphon/agent-domain';
+import { createBoundedMap, createCoalescer, toStorable } from '@antiphon/kernel';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import { fileTreeIdOf } from '../derived-ids.js';
+import type { FileTrees } from '../files/file-trees.js';
+
+/** Maximum length of a role's text in a prompt, UTF-16 units. */
+const MAX_ROLE = 100_000;
+/** Number of texts that are cached. Their digests name them, so that none gets out of date. */
+const MAX_TEXTS = 200;
+
+/** Returns the path of the file of a role. */
+export const rolePath = (role: string): string => `system/agents/${role}.md`;
+
+export interface RoleFilesDeps {
+  readonly files: Pick<FileTrees, 'read' | 'readBytes'>;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+}
+
+/**
+ * Files of roles: the prompt of an agent is `system/agents/<id>.md` or `system/agents/<role>.md` of
+ * its workspace, where there is one. A turn records the version that it began with.
+ */
+export class RoleFiles {
+  private readonly texts = createBoundedMap<string>(MAX_TEXTS);
+  /** Turns that are accepted at the same time share a read, which begins after their request. */
+  private readonly readTree: (workspace: string) => Promise<FileTree>;
+
+  constructor(private readonly deps: RoleFilesDeps) {
+    this.readTree = createCoalescer((workspace: string) =>
+      deps.files.read(workspace, fileTreeIdOf(workspace)),
+    );
+  }
+
+  /** Returns the newest version of the role's file of an agent; null for an agent without one. */
+  async find(workspace: string, agentId: string): Promise<TurnRole | null> {
+    const { files } = await this.readTree(workspace);
+    if (files.size === 0) return null;
+    const role = (await this.deps.agents.load(workspace, agentId))?.role ?? null;
+    const paths = [agentId, ...(role === null ? [] : [role])].map(rolePath);
+    const file = paths.map((path) => files.get(path)).find((found) => found !== undefined);
+    return file ? { path: file.path, digest: file.digest } : null;
+  }
+
+  /** Returns the text of a role at the version that a turn recorded. */
+  async read(workspace: string, { digest }: Pick<TurnRole, 'digest'>): Promise<string> {
+    const key = `${workspace}\n${digest}`;
+    const known = this.texts.get(key);
+    if (known !== undefined) return known;
+    const bytes = await this.deps.files.readBytes(workspace, digest);
+    const text = clipText(toStorable(new TextDecoder().decode(bytes)), MAX_ROLE);
+    this.texts.put(key, text);
+    return text;
+  }
+}
