@@ -3,6 +3,7 @@ import type {
   AgentMessageEvent,
   AgentTreeEvent,
   FileTreeEvent,
+  PlanEvent,
   RunEvent,
   SessionEvent,
   TaskEvent,
@@ -65,6 +66,7 @@ export type LifecycleCheck = AuditCheck<Parsed<AgentEvent>>;
 export type TreeCheck = AuditCheck<Parsed<AgentTreeEvent>>;
 export type TaskCheck = AuditCheck<Parsed<TaskEvent>>;
 export type FileCheck = AuditCheck<Parsed<FileTreeEvent>>;
+export type PlanCheck = AuditCheck<Parsed<PlanEvent>>;
 export type InboxCheck = AuditCheck<Parsed<AgentMessageEvent>>;
 /** Takes the events of the whole log by position. */
 export type MoneyCheck = AuditCheck<Parsed<SessionEvent | BudgetEvent>>;

@@ -10,6 +10,7 @@ export type {
   InboxCheck,
   LifecycleCheck,
   Parsed,
+  PlanCheck,
   ReservationCheck,
   RunCheck,
   SessionCheck,
@@ -34,4 +35,5 @@ export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
 export { fileTreesFoldInOrder } from './file-checks.js';
+export { plansEqualTheirFiles } from './plan-checks.js';
 export { runsFollowTheirGraph } from './run-checks.js';

@@ -55,6 +55,7 @@ describe('an unchanged log', () => {
       'inboxes-are-read-forward': 0,
       'tasks-end-once': 0,
       'file-trees-fold-in-order': 0,
+      'plans-equal-their-files': 0,
       'balances-equal-the-log': 4,
       'cited-bytes-are-stored': 0,
     });

@@ -7,6 +7,7 @@ import {
   leaseEpochsGrow,
   messagesAreReceivedOnce,
   modelAttemptsAreNumbered,
+  plansEqualTheirFiles,
   reservationsEndOnce,
   runsFollowTheirGraph,
   sessionsBeginOnce,
@@ -23,6 +24,7 @@ import type {
   AgentMessageEvent,
   AgentTreeEvent,
   FileTreeEvent,
+  PlanEvent,
   RunEvent,
   SessionEvent,
   TaskEvent,
@@ -36,6 +38,7 @@ import {
   isBudgetEvent,
   isFileTreeEvent,
   isMessageEvent,
+  isPlanEvent,
   isRunEvent,
   isSessionEvent,
   isTaskEvent,
@@ -79,6 +82,7 @@ class StreamChecks {
   private readonly inboxes: CheckRunner<Parsed<AgentMessageEvent>>;
   private readonly tasks: CheckRunner<Parsed<TaskEvent>>;
   private readonly files: CheckRunner<Parsed<FileTreeEvent>>;
+  private readonly plans: CheckRunner<Parsed<PlanEvent>>;
 
   constructor(
     strict: boolean,
@@ -103,6 +107,7 @@ class StreamChecks {
     this.inboxes = start(inboxesAreReadForward);
     this.tasks = start(tasksEndOnce);
     this.files = start(fileTreesFoldInOrder);
+    this.plans = start(plansEqualTheirFiles);
   }
 
   see(event: RecordedEvent): void {
@@ -113,9 +118,10 @@ class StreamChecks {
   }
 
   endStream(): void {
-    const { versions, hashes, sessions, runs, reservations, agents, trees, inboxes, tasks, files } = this;
+    const { versions, hashes, sessions, runs, reservations } = this;
+    const { agents, trees, inboxes, tasks, files, plans } = this;
     for (const check of [versions, hashes, ...sessions, runs, reservations]) check.end();
-    for (const check of [agents, trees, inboxes, tasks, files]) check.end();
+    for (const check of [agents, trees, inboxes, tasks, files, plans]) check.end();
     this.roots.endStream();
   }
 
@@ -142,6 +148,7 @@ class StreamChecks {
     else if (isMessageEvent(content)) this.inboxes.see({ place, content, epoch });
     else if (isTaskEvent(content)) this.tasks.see({ place, content, epoch });
     else if (isFileTreeEvent(content)) this.files.see({ place, content, epoch });
+    else if (isPlanEvent(content)) this.plans.see({ place, content, epoch });
   }
 }
 

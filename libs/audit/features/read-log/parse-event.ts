@@ -3,6 +3,7 @@ import {
   AgentMessageEvent,
   AgentTreeEvent,
   FileTreeEvent,
+  PlanEvent,
   RunEvent,
   SessionEvent,
   SessionKeyBound,
@@ -16,7 +17,7 @@ import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session, run, budget, agent, task and file event of a known type matches its contract',
+  about: 'every session, run, budget, agent, task, file and plan event of a known type matches its contract',
   counts: 'events',
 };
 
@@ -30,6 +31,7 @@ type Known =
   | AgentTreeEvent
   | AgentMessageEvent
   | FileTreeEvent
+  | PlanEvent
   | TaskEvent;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
 type Union =
@@ -40,6 +42,7 @@ type Union =
   | typeof AgentTreeEvent
   | typeof AgentMessageEvent
   | typeof FileTreeEvent
+  | typeof PlanEvent
   | typeof TaskEvent;
 
 const listTypes = (schema: Union): ReadonlySet<string> =>
@@ -53,6 +56,7 @@ const BUDGET = contract(BudgetEvent);
 const AGENT = contract(AgentEvent);
 const TREE = contract(AgentTreeEvent);
 const MESSAGE = contract(AgentMessageEvent);
+const PLAN = contract(PlanEvent);
 const TASK = contract(TaskEvent);
 const FILE_TREE = contract(FileTreeEvent);
 const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
@@ -65,6 +69,7 @@ const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>
   run: [RUN],
   budget: [BUDGET, LIMIT],
   agent: [AGENT, TREE, MESSAGE],
+  plan: [PLAN],
   task: [TASK],
   file: [FILE_TREE],
 };
@@ -102,4 +107,5 @@ export const isMessageEvent = (content: Known): content is AgentMessageEvent =>
   MESSAGE.types.has(content.type);
 export const isFileTreeEvent = (content: Known): content is FileTreeEvent =>
   FILE_TREE.types.has(content.type);
+export const isPlanEvent = (content: Known): content is PlanEvent => PLAN.types.has(content.type);
 export const isTaskEvent = (content: Known): content is TaskEvent => TASK.types.has(content.type);
