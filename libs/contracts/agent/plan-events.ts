@@ -117,7 +117,7 @@ export const PlanConflict = z.object({
     'head_changed',
   ]),
   stepId: PlanStepId.nullable(),
-  /** What the facts say, and what the file says. */
+  /** Text of the facts, and of the file. */
   ours: z.string().max(2_000),
   theirs: z.string().max(2_000),
 });

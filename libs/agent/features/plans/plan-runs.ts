@@ -156,17 +156,24 @@ export class PlanRuns {
       const at = await this.deps.plans.read(ref);
       const { run } = at.state;
       if (!run || run.ended || run.runId !== runId) return;
-      const action = nextAction(at, run);
-      const agent = await this.deps.agents.load(ref.workspace, run.agentId);
-      const isGone = !agent || agent.status === 'terminated';
-      if (isGone && action.kind !== 'await' && (action.kind === 'start' || action.reason === 'step_failed'))
-        return this.end(ref, runId, { reason: 'agent_gone', message: `there is no agent "${run.agentId}"` });
-      if (action.kind === 'end') return this.end(ref, runId, action);
+      const action = await this.actionFor(ref, at, run);
       // A later round goes on after the agent's resume.
-      if (agent?.status === 'paused' && action.kind === 'start') return;
+      if (action === null) return;
+      if (action.kind === 'end') return this.end(ref, runId, action);
       if (action.kind === 'start') await this.start(ref, run, action.step);
       else await this.finish(ref, at.state, run, action.step, signal);
     }
+  }
+
+  /** Returns the next action, with regard to the run's agent; null while the agent is paused. */
+  private async actionFor({ workspace }: PlanRef, at: PlanAt, run: PlanRun): Promise<Action | null> {
+    const action = nextAction(at, run);
+    if (action.kind === 'await') return action;
+    const agent = await this.deps.agents.load(workspace, run.agentId);
+    const isGone = !agent || agent.status === 'terminated';
+    if (isGone && (action.kind === 'start' || action.reason === 'step_failed'))
+      return { kind: 'end', reason: 'agent_gone', message: `there is no agent "${run.agentId}"` };
+    return agent?.status === 'paused' && action.kind === 'start' ? null : action;
   }
 
   private async end(

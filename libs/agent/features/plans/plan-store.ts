@@ -189,8 +189,8 @@ export class PlanStore {
   }
 
   /**
-   * Returns the author of the newest edit. An agent's edit among those that are not facts yet makes
-   * all of them its own, so that no agent ticks a box by a person's next edit.
+   * Returns the author of the edits that are not facts yet. One by an agent makes all of them its
+   * own: a person's next edit does not complete its ticks.
    */
   private async authorOf(
     { workspace, path }: PlanRef,
@@ -198,23 +198,30 @@ export class PlanStore {
     file: FileEntry,
     rendered: string | null,
   ): Promise<Author> {
-    const own = { beforeVersion: file.version - (tree.base?.version ?? 0) + 1, limit: MAX_FACTS };
-    const page =
-      own.beforeVersion > 1
-        ? await this.deps.trees.readFacts(workspace, fileTreeIdOf(workspace), own)
-        : { events: [] };
-    const actors: string[] = [];
-    for (const { data } of page.events) {
-      if (data['path'] !== path && data['to'] !== path) continue;
-      if (data['digest'] === rendered && rendered !== null) break;
-      actors.push((data['cause'] as { actor?: string } | undefined)?.actor ?? 'runtime');
-    }
+    const actors = await this.actorsOf({ workspace, path }, tree, file, rendered);
     const agent = actors.find((actor) => actor.startsWith('agent/'));
     return {
       kind: agent === undefined ? 'person' : 'agent',
       actor: agent ?? actors[0] ?? 'runtime',
       agentId: agent?.slice('agent/'.length) ?? null,
     };
+  }
+
+  /** Returns the actors of the changes of a file since the plan was rendered, newest first. */
+  private async actorsOf(
+    { workspace, path }: PlanRef,
+    tree: FileTree,
+    { version }: FileEntry,
+    rendered: string | null,
+  ): Promise<string[]> {
+    const beforeVersion = version - (tree.base?.version ?? 0) + 1;
+    if (beforeVersion <= 1) return [];
+    const bounds = { beforeVersion, limit: MAX_FACTS };
+    const { events } = await this.deps.trees.readFacts(workspace, fileTreeIdOf(workspace), bounds);
+    const own = events.filter(({ data }) => data['path'] === path || data['to'] === path);
+    const known = own.findIndex(({ data }) => rendered !== null && data['digest'] === rendered);
+    const edits = known < 0 ? own : own.slice(0, known);
+    return edits.map(({ data }) => (data['cause'] as { actor?: string }).actor ?? 'runtime');
   }
 
   /** Returns the change of the file that shows the facts, and records its digest with them. */
