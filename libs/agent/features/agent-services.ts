@@ -214,10 +214,7 @@ const createSharedServices = (
     ...files,
     roles: new RoleFiles({ files: files.files, agents }),
     configuredAgents,
-    store: announced,
-    inboxes,
-    inboxSignals,
-    turnEnds,
+    ...{ store: announced, inboxes, inboxSignals, turnEnds },
     nativeTools: new NativeTools({
       ...{ config, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
     }),
