@@ -142,7 +142,16 @@ describe('an edit of a plan file', () => {
     const running = decide(state, { type: 'StartPlanStep', data: start });
     const edited = file.replace('- [ ] b <!-- s2 -->\n', '');
     expect(merge(running, edited).conflicts).toMatchObject([{ kind: 'step_removed', stepId: 's2' }]);
-    const added = { planId, path: 'a.plan.md', ...by, at: now, stepId: 's4', text: 'd', body: '', after: 's1' };
+    const added = {
+      planId,
+      path: 'a.plan.md',
+      ...by,
+      at: now,
+      stepId: 's4',
+      text: 'd',
+      body: '',
+      after: 's1',
+    };
     const later = fold(state, [{ type: 'PlanStepAdded', schemaVersion: 1, data: added }]);
     const { conflicts, events } = mergePlan(later, editOf(state, edited));
     expect(conflicts).toEqual([]);

@@ -108,7 +108,12 @@ export class ForkSession {
     const after = turns.filter((turn) => turn.version > version).slice(0, whatIf.turns);
     if (after.length === 0)
       throw rejected('WHATIF.NO_TURN', `no turn follows event ${version}. What to do: cut earlier`);
-    return after.map(({ turnId: of, content, role }) => ({ turnId: this.deps.ids.next(), of, content, role }));
+    return after.map(({ turnId: of, content, role }) => ({
+      turnId: this.deps.ids.next(),
+      of,
+      content,
+      role,
+    }));
   }
 
   private async toCommands(
