@@ -136,7 +136,9 @@ export class FileTrees implements FileTreesPort {
         await failpoint('agent.file.decided');
         const result = await this.deps.store.append({ workspace, streams, ...guards });
         await failpoint('agent.file.recorded');
-        if (result.outcome === 'appended') local.tree = foldFileTree(tree, events);
+        // A fork begins with the files of its base, which the next read finds.
+        const isFork = events[0]?.type === 'FileTreeForked';
+        if (result.outcome === 'appended' && !isFork) local.tree = foldFileTree(tree, events);
         return { tree: await this.refresh(local, workspace, treeId), result, events };
       } catch (error) {
         const isStale =
@@ -205,6 +207,8 @@ export class FileTrees implements FileTreesPort {
     if (now.version === version) return now;
     if (version > now.version)
       throw notFound('FILE.NO_SUCH_VERSION', `the tree has ${now.version} versions, not ${version}`);
-    return this.foldAfter(workspace, treeId, emptyFileTree(), version);
+    const snapshot = await this.deps.snapshots.read(workspace, treeId);
+    const start = snapshot && snapshot.version <= version ? snapshot : emptyFileTree();
+    return this.foldAfter(workspace, treeId, start, version);
   }
 }
