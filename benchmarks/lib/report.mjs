@@ -55,7 +55,7 @@ const sections = {
     table(['n', 'p50', 'p90', 'p99'], [spread(ms)]),
   ],
   agents: ({ modelMs, rows }) => [
-    `A turn with a model of ${show(modelMs)} ms, in milliseconds, by the number of agents at work`,
+    `A turn with a model of ${show(modelMs)} ms, in milliseconds, by the number of working agents`,
     table(
       ['agents', 'n', 'p50', 'p90', 'p99'],
       rows.map(({ agents, ms }) => [agents, ...spread(ms)]),

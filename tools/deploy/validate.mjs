@@ -16,7 +16,8 @@ import { ensureValidators } from './validate/validator-tools.mjs';
 /*
  * `npm run validate:deploy` renders and validates k8s/, docker-compose.yml and deploy/. `--root`
  * validates another clone. `--release` also refuses images of others without a digest. `--tools`
- * only builds the programs that it needs. Exit codes are 0 for valid files, 1 for problems (each with its place), 2 when the validation could not run.
+ * only builds the programs that it needs. Exit codes are 0 for valid files, 1 for problems (each
+ * with its place), 2 when the validation could not run.
  */
 
 const checkOverlay = (tools, root, overlay) => {

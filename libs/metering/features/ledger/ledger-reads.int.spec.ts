@@ -21,8 +21,8 @@ const readCounters = async (): Promise<Counters> => {
   return rows[0]!;
 };
 
-// The statements are planned once, while the table is small: an index that begins with the workspace
-// alone then looks as cheap as the primary key, and reads every reservation of the workspace.
+// The statements are planned once, while the table is small. An index by workspace alone then looks
+// as cheap as the primary key, but it reads every reservation of the workspace.
 it('settles a reservation without reading the others of its workspace', async () => {
   const { reserve, settle } = metering.start();
   const settleOne = async (): Promise<void> => {
@@ -40,7 +40,7 @@ it('settles a reservation without reading the others of its workspace', async ()
     }
   };
   await settleOne();
-  // The server does the same by itself, and plans anew after it.
+  // The server does the same by itself, and plans again after it.
   await metering.admin.query('vacuum analyze budget_reservations');
   await Promise.all(Array.from({ length: 500 }, settleOne));
   const before = await countersAfter(500);
