@@ -21,6 +21,7 @@ import type { MessagesDeps } from './messages/messages.handler.js';
 import { InboxStore } from './messages/inbox-store.js';
 import { FileTreeSnapshots } from './files/file-tree-snapshots.js';
 import { FileTrees } from './files/file-trees.js';
+import { Files } from './files/files.js';
 import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
 import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
@@ -132,6 +133,7 @@ export type AgentServices = HandlerDeps &
     readonly turnEnds: TurnEndWatcher;
     readonly files: FileTrees;
     readonly blobs: BlobStore;
+    readonly workspaceFiles: Files;
   };
 
 /**
@@ -165,9 +167,12 @@ const announceTaskTurn = (
   if (isConnected() && !connection.isDraining()) connection.publish(TURN_END_SUBJECT, sessionId);
 };
 
-const createFiles = ({ pool, store, ids }: AgentRuntimeOptions): Pick<AgentServices, 'files' | 'blobs'> => {
+type FileServices = Pick<AgentServices, 'files' | 'blobs' | 'workspaceFiles'>;
+
+const createFiles = ({ config, pool, store, clock, ids }: AgentRuntimeOptions): FileServices => {
   const blobs = new BlobStore(pool);
-  return { blobs, files: new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids }) };
+  const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
+  return { blobs, files, workspaceFiles: new Files({ store, trees: files, blobs, config, clock }) };
 };
 
 /** Reports appended events of a session to the metrics and to waiting processes. */
@@ -217,6 +222,7 @@ const createSharedServices = (
     ...{ store: announced, inboxes, inboxSignals, turnEnds },
     nativeTools: new NativeTools({
       ...{ config, store, agents, configuredAgents, clock, logger, turnEnds, taskOf },
+      ...{ settings: config, ...files },
     }),
     log: createSessionLog(store, createSessionSnapshots(pool, foldSignature(window)), window),
     tools: new ToolCatalog(requests, logger, () => performance.now()),

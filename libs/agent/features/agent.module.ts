@@ -13,6 +13,7 @@ import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
 import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
+import { FilesHandler } from './files/files.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
 import { AgentFolders } from './metrics/agent-folders.js';
 import { AgentMetricsSampler } from './metrics/agent-metrics.js';
@@ -171,6 +172,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     CancelTurn,
     StartSession,
     ForkSession,
+    FilesHandler,
     ReadAgentMetrics,
     ReadAgents,
     ControlAgent,

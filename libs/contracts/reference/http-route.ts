@@ -12,6 +12,7 @@ export const ROUTE_TAGS = {
   Sessions:
     'Records of conversations: export, integrity check and fork. Messages are sent over the WebSocket.',
   Chats: 'Conversations that the files list as virtual `.chat` files, with commands and a stream of events.',
+  Files: 'Files of a workspace, with all their versions.',
   Approvals: 'Tool calls that wait for a decision of a person.',
   Workflows: 'Saved definitions of directed acyclic graphs of agent turns.',
   Runs: 'Executions of workflows.',

@@ -1,6 +1,7 @@
 import { AGENT_ROUTES } from './agent-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
+import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
@@ -13,6 +14,7 @@ import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 export { AGENT_ROUTES } from './agent-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
+export { FILE_ROUTES } from './file-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
 export type { HttpRoute, RouteInput } from './http-route.js';
@@ -37,6 +39,7 @@ export const ROUTE_GROUPS = [
   GATEWAY_ROUTES,
   SESSION_ROUTES,
   CHAT_ROUTES,
+  FILE_ROUTES,
   APPROVAL_ROUTES,
   WORKFLOW_ROUTES,
   RUN_ROUTES,

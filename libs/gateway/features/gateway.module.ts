@@ -51,6 +51,7 @@ import {
   STATUS,
 } from './gateway.ports.js';
 import { approvalMethods, ApprovalsController } from './http/approvals.controller.js';
+import { FilesController } from './http/files.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { createStatusReader, StatusController, type StatusReader } from './http/status.controller.js';
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
@@ -147,6 +148,7 @@ const methodsProvider: Provider = {
     ChatsController,
     CredentialsController,
     EventsController,
+    FilesController,
     KeysController,
     MessagesController,
     ReferenceController,

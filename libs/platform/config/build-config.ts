@@ -46,17 +46,6 @@ export const DEFAULT_MODELS: Partial<Record<ProviderKind, string>> = {
 export const DEFAULT_TOOLS: readonly string[] = ['echo', 'calculator'];
 /** Plug-ins that are registered without configuration. */
 export const BUNDLED_PLUGINS: readonly string[] = ['echo', 'calculator', 'http-get'];
-/** Tools of the agent service itself: agents talk to each other, and work on files. */
-export const NATIVE_TOOLS = [
-  'send_message',
-  'ask_agent',
-  'hand_over',
-  'spawn_agent',
-  'delegate_task',
-  'make_plan',
-  'plan_step',
-] as const;
-export type NativeToolName = (typeof NATIVE_TOOLS)[number];
 
 export const DEFAULT_MAX_ITERATIONS = 10;
 export const DEFAULT_PLUGIN_TIMEOUT_MS = 5_000;

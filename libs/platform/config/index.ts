@@ -19,14 +19,8 @@ export { CAPABILITY_TYPES, parseCapability } from './capability.js';
 export type { Capability, CapabilityResult } from './capability.js';
 export { isLoopback } from './check-rules.js';
 export type { ConfigProblem, Place } from './config-problem.js';
-export {
-  BUNDLED_PLUGINS,
-  COMPARED_DAYS,
-  DEFAULT_AGENT_ID,
-  DEFAULT_PORT,
-  NATIVE_TOOLS,
-} from './build-config.js';
-export type { Environment, NativeToolName } from './build-config.js';
+export { BUNDLED_PLUGINS, COMPARED_DAYS, DEFAULT_AGENT_ID, DEFAULT_PORT } from './build-config.js';
+export type { Environment } from './build-config.js';
 export { editDistance, findNearest } from './find-nearest.js';
 export { configPaths, loadConfig } from './load-config.js';
 export type { LoadOptions } from './load-config.js';
@@ -38,3 +32,5 @@ export { DEFAULT_PRICES, findPrice, matchesPattern } from './prices.js';
 export { REDACTED, redactedConfig } from './load-config.js';
 export { budgetLimitsOf, isVisibleIn, workspaceConfig } from './workspace-config.js';
 export { configProblems, renderConfigErrors } from './config-problem.js';
+export { NATIVE_TOOLS } from './native-tools.js';
+export type { NativeToolName } from './native-tools.js';

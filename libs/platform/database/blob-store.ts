@@ -19,6 +19,7 @@ const PUT_SQL = `insert into file_blobs (workspace, digest, size, body, written_
 const READ_SQL = 'select body from file_blobs where workspace = $1 and digest = $2';
 const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body from file_blobs
   where workspace = $1 and digest = $2`;
+const READ_MANY_SQL = 'select digest, body from file_blobs where workspace = $1 and digest = any ($2)';
 const SIZES_SQL = 'select digest, size from file_blobs where workspace = $1 and digest = any ($2)';
 const CITE_SQL = `update file_blobs b set is_cited = true
   where not b.is_cited and b.written_at < $1 and exists (select from events e
@@ -64,6 +65,16 @@ export class BlobStore {
   /** Returns a part of the bytes of a digest. Throws `FILE.NO_BYTES`. */
   async readPart(workspace: string, digest: string, from: number, length: number): Promise<Uint8Array> {
     return this.readRow('blob_read_part', READ_PART_SQL, [workspace, digest, from, length]);
+  }
+
+  /** Returns the bytes of the digests that are stored. The caller bounds their sum. */
+  async readMany(workspace: string, digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string; body: Buffer }>({
+        ...{ name: 'blob_read_many', text: READ_MANY_SQL, values: [workspace, digests] },
+      }),
+    );
+    return new Map(rows.map(({ digest, body }) => [digest, body]));
   }
 
   /** Returns the sizes of the digests that are stored. */

@@ -5,10 +5,11 @@ import { clipText } from '@antiphon/agent-domain';
 import { bug, invalid, isAppError, rejected, toStorable } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { z } from 'zod';
-import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { TaskOf } from '../tasks/task-budgets.js';
 import { Stopped, retryTransient } from '../turns/step-context.js';
 import type { StepContext } from '../turns/step-context.js';
+import { FileTools } from './file-tools.js';
+import type { FileToolsDeps } from './file-tools.js';
 import { AskAgent, actorOf } from './ask-agent.js';
 import type { AgentTurns, AskAgentDeps, NativeCall } from './ask-agent.js';
 import { NATIVE_INPUT, NATIVE_MODULE } from './tool-schemas.js';
@@ -33,9 +34,8 @@ export interface NativePlans {
   report(call: NativeCall, input: PlanInput<'plan_step'>): Promise<string>;
 }
 
-export interface NativeToolsDeps extends AskAgentDeps {
+export interface NativeToolsDeps extends AskAgentDeps, FileToolsDeps {
   readonly taskOf: TaskOf;
-  readonly agents: Pick<AgentDirectory, 'load'>;
   readonly logger: Logger;
 }
 
@@ -67,6 +67,7 @@ export class NativeTools {
       delegate_task: (call, input) => this.delegateTask(call, input),
       make_plan: (call, input) => this.connectedPlans().make(call, input),
       plan_step: (call, input) => this.connectedPlans().report(call, input),
+      ...new FileTools(deps).runs,
     };
   }
 

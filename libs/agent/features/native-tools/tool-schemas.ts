@@ -12,6 +12,7 @@ import {
   Topic,
 } from '@antiphon/contracts/agent';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
+import { FILE_DESCRIPTIONS, FILE_INPUT } from './file-schemas.js';
 
 const Text = z.string().min(1).max(60_000);
 const Names = z.array(z.string().min(1).max(64)).max(64);
@@ -78,6 +79,7 @@ export const NATIVE_INPUT = {
       .describe('Required for done.'),
     note: z.string().min(1).max(2_000).optional().describe('What was done, or why it failed.'),
   }),
+  ...FILE_INPUT,
 } as const satisfies Record<NativeToolName, z.ZodType>;
 
 const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
@@ -88,6 +90,7 @@ const DESCRIPTIONS: Readonly<Record<NativeToolName, string>> = {
   make_plan: 'Writes a plan of steps to a .plan.md file. Its steps are done one by one, by plan_step.',
   plan_step: 'Reports that a step of a plan is done, with evidence, or that it failed. Ticks its box.',
   delegate_task: 'Gives a task to another agent and returns its id. Its end comes to you as a message.',
+  ...FILE_DESCRIPTIONS,
 };
 
 /** `moduleDigest` of tools that no plug-in has. */

@@ -1,0 +1,242 @@
+import type {
+  FileCause,
+  FileChange,
+  FileEntryView,
+  FileResult,
+  FileTreeEvent,
+} from '@antiphon/contracts/agent';
+import { FileTreeEvent as FileTreeEventSchema } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import type { AntiphonConfig } from '@antiphon/config';
+import {
+  comparePaths,
+  decideFiles,
+  isBelow,
+  isVirtualPath,
+  normalizeFolder,
+  normalizePath,
+  requireFile,
+} from '@antiphon/agent-domain';
+import type { CallVersions, FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
+import type { BlobStore } from '@antiphon/database';
+import type { IdempotencyClaim } from '@antiphon/event-store';
+import { isoTime, notFound, rejected } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
+import type { FileTrees } from './file-trees.js';
+import { SessionTrees } from './session-tree.js';
+import type { SessionTreeDeps } from './session-tree.js';
+
+/** A file that is built on read. */
+export interface VirtualFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** Files that are built on read, such as chats. */
+export interface VirtualFiles {
+  list(workspace: string, treeId: string): Promise<readonly VirtualFile[]>;
+  /** Returns the text of a file; null if there is none. */
+  render(workspace: string, treeId: string, path: string): Promise<Uint8Array | null>;
+}
+
+export interface FilesDeps {
+  readonly store: SessionTreeDeps['store'];
+  readonly trees: FileTrees;
+  readonly blobs: Pick<BlobStore, 'sizes'>;
+  readonly config: Pick<AntiphonConfig, 'files'>;
+  readonly clock: Clock;
+}
+
+/** A committed change. */
+export interface FilesChanged {
+  readonly version: number;
+  readonly files: FileResult[];
+}
+
+export interface ChangeRequest {
+  readonly workspace: string;
+  readonly treeId: string;
+  readonly cause: FileCause;
+  readonly idempotency?: Omit<IdempotencyClaim, 'response'>;
+}
+
+/** A file with all its bytes. */
+export interface OpenedFile {
+  readonly entry: FileEntryView & { readonly digest: string };
+  readonly version: number;
+}
+
+const resultOf = (event: FileTreeEvent, version: number): FileResult[] => {
+  const { type, data } = event;
+  switch (type) {
+    case 'FileTreeForked':
+      return [];
+    case 'FileMoved':
+      return [
+        { path: data.path, digest: null, before: data.digest, size: 0, version },
+        { path: data.to, digest: data.digest, before: null, size: data.size, version },
+      ];
+    case 'FileDeleted':
+      return [{ path: data.path, digest: null, before: data.digest, size: 0, version }];
+    default:
+      return [{ path: data.path, digest: data.digest, before: data.before, size: data.size, version }];
+  }
+};
+
+const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
+  ...file,
+  ...{ kind: 'file', is_virtual: false },
+});
+
+/** Returns the file of a path that a restore names: from the bin, or from the tree at the version. */
+const binned = ({ bin }: FileTree, path: string, version?: number): [number, FileEntry] | null => {
+  if (version !== undefined) {
+    const entry = bin.get(version);
+    return entry?.path === path ? [version, entry] : null;
+  }
+  return [...bin].filter(([, entry]) => entry.path === path).at(-1) ?? null;
+};
+
+/** File trees as callers and tools use them: lists, files and changes. */
+export class Files {
+  private virtual: VirtualFiles | null = null;
+  private readonly sessions: SessionTrees;
+
+  constructor(private readonly deps: FilesDeps) {
+    this.sessions = new SessionTrees(deps);
+  }
+
+  /** Sets the files that are built on read. Called once, at the start. */
+  connectVirtual(virtual: VirtualFiles): void {
+    this.virtual = virtual;
+  }
+
+  /** Returns the tree of a workspace, or of a session that is a fork. */
+  treeIdOf(workspace: string, sessionId?: string): Promise<string> {
+    return this.sessions.treeIdOf(workspace, sessionId);
+  }
+
+  /** Lists all files below a folder by path, with those that are built on read. */
+  async list(
+    workspace: string,
+    treeId: string,
+    options: { readonly folder: string; readonly at?: number | undefined; readonly bin?: boolean },
+  ): Promise<{ version: number; files: FileEntryView[] }> {
+    const folder = normalizeFolder(options.folder);
+    const tree = await this.deps.trees.read(workspace, treeId, options.at);
+    const stored = options.bin ? tree.bin : tree.files;
+    const files: FileEntryView[] = [...stored.values()]
+      .filter(({ path }) => isBelow(path, folder))
+      .map(viewOf);
+    if (!options.bin && options.at === undefined)
+      files.push(...(await this.listVirtual(workspace, treeId, tree.version, folder)));
+    if (files.length === 0 && folder !== '' && !options.bin)
+      throw notFound('FILE.NOT_FOUND', `there is no folder "${folder}"`);
+    return { version: tree.version, files: files.sort((a, b) => comparePaths(a.path, b.path)) };
+  }
+
+  /** Returns a file. The text of a virtual one is in the blob store afterwards. */
+  async open(workspace: string, treeId: string, given: string, at?: number): Promise<OpenedFile> {
+    const path = normalizePath(given);
+    const tree = await this.deps.trees.read(workspace, treeId, at);
+    if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version: tree.version };
+    const text = await this.virtual?.render(workspace, treeId, path);
+    if (!text) throw notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
+    const { digest, size } = await this.deps.trees.putBytes(workspace, text);
+    const { version } = tree;
+    return { entry: { path, kind: 'file', digest, size, mode: 0o644, version, is_virtual: true }, version };
+  }
+
+  /** Makes changes: all of them, or none. A repeated call returns the first result. */
+  async change(
+    request: ChangeRequest,
+    toCommands: (tree: FileTree) => readonly FileCommand[] | Promise<readonly FileCommand[]>,
+  ): Promise<FilesChanged> {
+    const { workspace, treeId, cause, idempotency } = request;
+    const { trees, clock, config } = this.deps;
+    let repeated: CallVersions | undefined;
+    const { tree, result, events } = await trees.commit(workspace, treeId, async (now) => {
+      repeated = cause.callId === undefined ? undefined : now.calls.get(cause.callId);
+      if (repeated) return { events: [] };
+      const commands = await toCommands(now);
+      const decided = decideFiles(now, commands, { at: isoTime(clock), cause, limits: config.files });
+      if (!idempotency || decided.length === 0) return { events: decided };
+      // The claim keeps the versions: the result is read from their facts again.
+      const response = { from: now.version + 1, to: now.version + decided.length };
+      return { events: decided, idempotency: { ...idempotency, response } };
+    });
+    const joined = result?.outcome === 'joined' ? (result.response as unknown as CallVersions) : repeated;
+    if (joined) return this.resultAt(workspace, treeId, tree, joined);
+    const first = tree.version - events.length + 1;
+    const version = result === null ? tree.version : versionAfter(result.versions[0] ?? 0, tree);
+    const from = result === null ? first : version - events.length + 1;
+    return { version, files: events.flatMap((event, index) => resultOf(event, from + index)) };
+  }
+
+  /** Makes the changes that a caller of the API names. */
+  changeByRequest(request: ChangeRequest, changes: readonly FileChange[]): Promise<FilesChanged> {
+    return this.change(request, async (tree) => {
+      await this.checkBytes(request.workspace, changes);
+      return Promise.all(changes.map((change) => this.toCommand(request, tree, change)));
+    });
+  }
+
+  private async resultAt(
+    workspace: string,
+    treeId: string,
+    { base, version }: FileTree,
+    { from, to }: CallVersions,
+  ): Promise<FilesChanged> {
+    const offset = base?.version ?? 0;
+    const options = { beforeVersion: to - offset + 1, limit: to - from + 1 };
+    const { events } = await this.deps.trees.readFacts(workspace, treeId, options);
+    const facts = events.reverse().map((event) => FileTreeEventSchema.parse(upcast(event)));
+    return {
+      version: Math.min(version, to),
+      files: facts.flatMap((fact, index) => resultOf(fact, from + index)),
+    };
+  }
+
+  private async toCommand(
+    { workspace, treeId }: ChangeRequest,
+    tree: FileTree,
+    change: FileChange,
+  ): Promise<FileCommand> {
+    if (change.op !== 'restore') return change;
+    const { version, ...rest } = change;
+    const path = normalizePath(change.path);
+    const found = binned(tree, path, version);
+    if (found) return { ...rest, from: found[0], file: found[1] };
+    if (version === undefined || version === 0)
+      throw notFound('FILE.NOT_FOUND', `there is no file "${path}" in the bin`);
+    const then = await this.deps.trees.read(workspace, treeId, version);
+    return { ...rest, from: version, file: requireFile(then, path) };
+  }
+
+  private async checkBytes(workspace: string, changes: readonly FileChange[]): Promise<void> {
+    const written = changes.filter((change) => change.op === 'write');
+    if (written.length === 0) return;
+    const sizes = await this.deps.blobs.sizes(workspace, [...new Set(written.map(({ digest }) => digest))]);
+    for (const { digest, size } of written)
+      if (sizes.get(digest) !== size)
+        throw rejected('FILE.NO_BYTES', `the bytes of ${digest} are not stored, or have another size`);
+  }
+
+  private async listVirtual(
+    workspace: string,
+    treeId: string,
+    version: number,
+    folder: string,
+  ): Promise<FileEntryView[]> {
+    const files = (await this.virtual?.list(workspace, treeId)) ?? [];
+    return files
+      .filter(({ path }) => isBelow(path, folder))
+      .map(({ path, size }) => ({
+        ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
+      }));
+  }
+}
+
+/** Returns the version of the tree from that of its event stream. */
+const versionAfter = (streamVersion: number, { base }: FileTree): number =>
+  streamVersion + (base?.version ?? 0);

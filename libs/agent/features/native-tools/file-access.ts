@@ -1,0 +1,59 @@
+import { isBelow, normalizeFolder, normalizePath } from '@antiphon/agent-domain';
+import { workspaceConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
+import { forbidden } from '@antiphon/kernel';
+import type { z } from 'zod';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { Files } from '../files/files.js';
+import type { NativeCall } from './ask-agent.js';
+import type { FILE_INPUT, FileToolName } from './file-schemas.js';
+
+export type FileInput = { readonly [N in FileToolName]: z.output<(typeof FILE_INPUT)[N]> };
+
+export interface FileAccessDeps {
+  readonly settings: AntiphonConfig;
+  readonly agents: Pick<AgentDirectory, 'load'>;
+  readonly workspaceFiles: Files;
+}
+
+/** Folders that an agent may read, and those that it may change. */
+export interface FileRoots {
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+}
+
+/** Returns the result of a tool: a line of JSON about it, then its text. */
+export const resultOf = (header: object, text = ''): string =>
+  text === '' ? JSON.stringify(header) : `${JSON.stringify(header)}\n${text}`;
+
+export const isWithin = (roots: readonly string[], path: string): boolean =>
+  roots.some((root) => isBelow(path, normalizeFolder(root)));
+
+/** Finds the tree of a call, and the folders that its agent may use. */
+export class FileAccess {
+  constructor(private readonly deps: FileAccessDeps) {}
+
+  treeOf({ workspace, sessionId }: NativeCall): Promise<string> {
+    return this.deps.workspaceFiles.treeIdOf(workspace, sessionId);
+  }
+
+  /** Returns a normalised path within the roots of the agent. Throws `FILE.NOT_ALLOWED`. */
+  async allow(call: NativeCall, use: keyof FileRoots, given: string): Promise<string> {
+    const path = normalizePath(given);
+    const roots = (await this.rootsOf(call))[use];
+    if (!isWithin(roots, path))
+      throw forbidden(
+        'FILE.NOT_ALLOWED',
+        `the agent may not ${use} "${path}"; it may ${use} ${roots.join(', ') || 'nothing'}`,
+      );
+    return path;
+  }
+
+  /** The roots are those of the configured agent that the caller derives from. */
+  async rootsOf({ workspace, agentId }: NativeCall): Promise<FileRoots> {
+    const agent = await this.deps.agents.load(workspace, agentId);
+    const base = agent?.base ?? agentId;
+    const configured = workspaceConfig(this.deps.settings, workspace).agents.find(({ id }) => id === base);
+    return { read: configured?.readRoots ?? [''], write: configured?.writeRoots ?? [''] };
+  }
+}

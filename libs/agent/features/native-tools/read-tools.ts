@@ -1,0 +1,136 @@
+import { normalizeFolder } from '@antiphon/agent-domain';
+import type { BlobStore } from '@antiphon/database';
+import { oneLevel } from '../files/files.handler.js';
+import type { FileTrees } from '../files/file-trees.js';
+import type { NativeCall } from './ask-agent.js';
+import { isWithin, resultOf } from './file-access.js';
+import type { FileAccess, FileAccessDeps, FileInput } from './file-access.js';
+import { isBinary, searchFiles } from './search-files.js';
+import type { SearchedFile } from './search-files.js';
+
+export interface ReadToolsDeps extends FileAccessDeps {
+  readonly files: FileTrees;
+  readonly blobs: Pick<BlobStore, 'readMany'>;
+}
+
+/** Maximum length of the shown text of a file, and of one line, UTF-16 units. */
+const MAX_SHOWN = 100_000;
+const MAX_LINE = 2_000;
+/** Bytes of files that a search reads at once. */
+const SEARCH_BATCH_BYTES = 8 * 1024 * 1024;
+const SEARCH_BATCH_FILES = 500;
+/** Folders that a search leaves out unless it begins in them. */
+const LEFT_OUT = /(^|\/)(\.[^/]+|node_modules)\//;
+
+/** Runs the tools that read files: ls, read and search. */
+export class ReadTools {
+  constructor(
+    private readonly deps: ReadToolsDeps,
+    private readonly access: FileAccess,
+  ) {}
+
+  async list(call: NativeCall, { path, recursive, bin, from, limit }: FileInput['ls']): Promise<string> {
+    const { workspace } = call;
+    const treeId = await this.access.treeOf(call);
+    const folder = normalizeFolder(path);
+    const { read } = await this.access.rootsOf(call);
+    const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin });
+    const allowed = all.files.filter((file) => isWithin(read, file.path));
+    const entries = recursive || bin ? allowed : oneLevel(allowed, folder);
+    const shown = entries.slice(from - 1, from - 1 + limit);
+    const lines = shown.map((entry) =>
+      entry.kind === 'folder'
+        ? `${entry.path}/\t${entry.files ?? 0} files`
+        : `${entry.path}\t${entry.size} bytes`,
+    );
+    const isTruncated = from - 1 + shown.length < entries.length;
+    const header = {
+      version: all.version,
+      total: entries.length,
+      returned: shown.length,
+      truncated: isTruncated,
+    };
+    return resultOf(header, lines.join('\n'));
+  }
+
+  async read(call: NativeCall, { path: given, from, lines: count }: FileInput['read']): Promise<string> {
+    const { workspace } = call;
+    const path = await this.access.allow(call, 'read', given);
+    const { entry } = await this.deps.workspaceFiles.open(workspace, await this.access.treeOf(call), path);
+    const bytes = await this.deps.files.readBytes(workspace, entry.digest);
+    const about = { path, digest: entry.digest, bytes: entry.size };
+    if (isBinary(bytes)) return resultOf({ ...about, binary: true });
+    const all = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).split('\n');
+    if (all.at(-1) === '') all.pop();
+    const { text, shown, isClipped } = numbered(all.slice(from - 1, from - 1 + count), from);
+    const isWhole = from === 1 && shown === all.length && !isClipped;
+    const seen = entry.is_virtual ? [] : [{ path, digest: entry.digest, whole: isWhole }];
+    const header = { ...about, from, returned: shown, lines: all.length, truncated: !isWhole, seen };
+    return resultOf(header, text);
+  }
+
+  async search(call: NativeCall, input: FileInput['search']): Promise<string> {
+    const { workspace } = call;
+    const treeId = await this.access.treeOf(call);
+    const folder = normalizeFolder(input.path);
+    const { read } = await this.access.rootsOf(call);
+    const { files, version } = await this.deps.workspaceFiles.list(workspace, treeId, { folder });
+    const searched = files.filter(
+      ({ path }) => isWithin(read, path) && !LEFT_OUT.test(path.slice(folder === '' ? 0 : folder.length + 1)),
+    );
+    const result = await searchFiles(this.bytesOf(workspace, treeId, searched), {
+      ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case, limit: input.limit },
+    });
+    const { found, isTruncated } = result;
+    const header = {
+      ...{ version, files: searched.length, searched: result.searched, binary: result.binary },
+      ...{ returned: found.length, truncated: isTruncated },
+    };
+    return resultOf(header, found.map(({ path, line, text }) => `${path}:${line}\t${text}`).join('\n'));
+  }
+
+  private async *bytesOf(
+    workspace: string,
+    treeId: string,
+    files: readonly { readonly path: string; readonly digest: string | null; readonly size: number }[],
+  ): AsyncGenerator<SearchedFile[]> {
+    for (let at = 0; at < files.length;) {
+      let bytes = 0;
+      const batch: (typeof files)[number][] = [];
+      while (at < files.length && batch.length < SEARCH_BATCH_FILES && bytes < SEARCH_BATCH_BYTES) {
+        const file = files[at++];
+        if (!file) break;
+        batch.push(file);
+        bytes += file.size;
+      }
+      const digests = batch.flatMap(({ digest }) => digest ?? []);
+      const stored = await this.deps.blobs.readMany(workspace, [...new Set(digests)]);
+      yield await Promise.all(
+        batch.map(async ({ path, digest }) => {
+          const own = digest === null ? undefined : stored.get(digest);
+          if (own) return { path, bytes: own };
+          const { entry } = await this.deps.workspaceFiles.open(workspace, treeId, path);
+          return { path, bytes: await this.deps.files.readBytes(workspace, entry.digest) };
+        }),
+      );
+    }
+  }
+}
+
+/** Numbers lines, up to a maximum length. */
+const numbered = (
+  lines: readonly string[],
+  first: number,
+): { readonly text: string; readonly shown: number; readonly isClipped: boolean } => {
+  const shown: string[] = [];
+  let length = 0;
+  let isClipped = false;
+  for (const line of lines) {
+    const clipped = line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line;
+    length += clipped.length + 8;
+    if (length > MAX_SHOWN) break;
+    isClipped ||= clipped !== line;
+    shown.push(`${first + shown.length}\t${clipped}`);
+  }
+  return { text: shown.join('\n'), shown: shown.length, isClipped };
+};

@@ -1,0 +1,118 @@
+import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
+import {
+  changeFiles,
+  listFiles,
+  readFileHistory,
+  statFile,
+  type FileChange,
+} from '@antiphon/contracts/agent';
+import type { Principal } from '@antiphon/contracts/identity';
+import { FILE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { BlobStore } from '@antiphon/database';
+import { notFound } from '@antiphon/kernel';
+import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
+import type { FastifyReply } from 'fastify';
+import type { Pool } from 'pg';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from './handle-route.js';
+
+type Routes = typeof FILE_ROUTES;
+type Changed = z.output<typeof changeFiles.reply>;
+
+/** Throws unless the workspace of the path is the caller's. Another one is not found. */
+const requireWorkspace = ({ workspace }: Principal, id: string): void => {
+  if (id !== workspace) throw notFound('GATEWAY.NOT_FOUND', `there is no workspace "${id}"`);
+};
+
+/** Serves the files of a workspace. Bytes go between the gateway and the blob store. */
+@Controller()
+export class FilesController {
+  private readonly blobs: BlobStore;
+
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(DATABASE_POOL) pool: Pool,
+  ) {
+    this.blobs = new BlobStore(pool);
+  }
+
+  @HandleRoute(FILE_ROUTES.listFiles)
+  list(
+    { params, query: { recursive, bin, ...query } }: RouteInput<Routes['listFiles']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof listFiles.reply>> {
+    requireWorkspace(principal, params.id);
+    const { workspace } = principal;
+    const flags = { recursive: recursive === 'true', bin: bin === 'true' };
+    return this.requests.request(listFiles, { workspace, ...query, ...flags });
+  }
+
+  @HandleRoute(FILE_ROUTES.readFile)
+  async read(
+    { params, query: { offset, length, ...query } }: RouteInput<Routes['readFile']>,
+    @CurrentPrincipal() principal: Principal,
+    @Res({ passthrough: true }) response: FastifyReply,
+  ): Promise<StreamableFile> {
+    requireWorkspace(principal, params.id);
+    const { workspace } = principal;
+    const { file, version } = await this.requests.request(statFile, {
+      workspace,
+      path: params.path,
+      ...query,
+    });
+    const bytes = await this.blobs.readPart(workspace, file.digest, offset, length ?? file.size);
+    // A file of a workspace is data: no browser runs it.
+    response.header('content-security-policy', 'sandbox');
+    response.header('x-content-type-options', 'nosniff');
+    response.header('etag', `"${file.digest}"`);
+    response.header('x-file-version', String(version));
+    return new StreamableFile(bytes, { type: 'application/octet-stream', disposition: 'attachment' });
+  }
+
+  @HandleRoute(FILE_ROUTES.writeFile)
+  async write(
+    { params, body: { text, base64, session, ...change } }: RouteInput<Routes['writeFile']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Changed> {
+    requireWorkspace(principal, params.id);
+    const bytes = base64 === undefined ? Buffer.from(text ?? '', 'utf8') : Buffer.from(base64, 'base64');
+    // The agent service refuses what is over a quota; the sweep deletes such bytes after a day.
+    const stored = await this.blobs.put(principal.workspace, bytes);
+    return this.change(principal, { op: 'write', path: params.path, ...stored, ...change }, session);
+  }
+
+  @HandleRoute(FILE_ROUTES.deleteFile)
+  delete(
+    { params, query: { session, ...change } }: RouteInput<Routes['deleteFile']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Changed> {
+    requireWorkspace(principal, params.id);
+    return this.change(principal, { op: 'delete', path: params.path, ...change }, session);
+  }
+
+  @HandleRoute(FILE_ROUTES.changeFiles)
+  changes(
+    { params, body, idempotencyKey }: RouteInput<Routes['changeFiles']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Changed> {
+    requireWorkspace(principal, params.id);
+    const { workspace, caller: actor } = principal;
+    return this.requests.request(changeFiles, { workspace, ...body, actor, idempotencyKey });
+  }
+
+  @HandleRoute(FILE_ROUTES.readFileHistory)
+  history(
+    { params, query }: RouteInput<Routes['readFileHistory']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof readFileHistory.reply>> {
+    requireWorkspace(principal, params.id);
+    return this.requests.request(readFileHistory, { workspace: principal.workspace, ...query });
+  }
+
+  private change(principal: Principal, change: FileChange, session: string | undefined): Promise<Changed> {
+    const { workspace, caller: actor } = principal;
+    return this.requests.request(changeFiles, { workspace, session, changes: [change], actor });
+  }
+}
