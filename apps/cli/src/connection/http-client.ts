@@ -63,7 +63,7 @@ interface Sent {
 
 interface HttpResponse {
   readonly status: number;
-  readonly text: string;
+  readonly body: Buffer;
 }
 
 // Importing either module as an ES module, and `fetch`, loads undici: twice the time of the rest of
@@ -79,9 +79,7 @@ const send = (url: string, options: RequestOptions & Sent): Promise<HttpResponse
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
-      );
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
     });
     outgoing.on('error', reject);
     outgoing.end(body === undefined ? undefined : JSON.stringify(body));
@@ -92,15 +90,15 @@ const request = async (
   path: string,
   options: RequestOptions,
   timeoutMs = TIMEOUT_MS,
-): Promise<string> => {
+): Promise<Buffer> => {
   const headers = headersOf(gateway, options);
-  const { status, text } = await send(gateway.url + path, { ...options, headers, timeoutMs }).catch(
+  const { status, body } = await send(gateway.url + path, { ...options, headers, timeoutMs }).catch(
     (cause: unknown) => {
       throw unreachable(gateway, cause);
     },
   );
-  if (status < 200 || status > 299) throw problemOf(status, text);
-  return text;
+  if (status < 200 || status > 299) throw problemOf(status, body.toString('utf8'));
+  return body;
 };
 
 /**
@@ -112,12 +110,16 @@ export const requestJson = async <T>(
   path: string,
   options: RequestOptions,
 ): Promise<T> => {
-  const text = await request(gateway, path, options);
+  const text = (await request(gateway, path, options)).toString('utf8');
   return (text === '' ? null : JSON.parse(text)) as T;
 };
 
 /** GETs a text of any length. */
-export const getText = (gateway: GatewayAddress, path: string): Promise<string> =>
+export const getText = async (gateway: GatewayAddress, path: string): Promise<string> =>
+  (await getBytes(gateway, path)).toString('utf8');
+
+/** GETs bytes of any length. */
+export const getBytes = (gateway: GatewayAddress, path: string): Promise<Buffer> =>
   request(gateway, path, { method: 'GET' }, LONG_TIMEOUT_MS);
 
 /** GETs a JSON document from the gateway. */

@@ -1,26 +1,90 @@
 import type { Command } from 'commander';
+import { invalid } from '@antiphon/kernel';
 import type { ContextOf } from '../output.js';
+import type { BrowseOptions } from './browse-files.js';
 import type { RestoreFilesOptions } from './restore-files.js';
 
 const addRestore = (files: Command, context: ContextOf): void => {
   files
-    .command('restore')
-    .description("take back a session's changes of files after one of its events")
-    .requiredOption('--session <id>', 'the session whose changes are taken back')
-    .requiredOption('--at <n>', 'keep the changes up to the event with this version; 0 keeps none')
+    .command('restore [path]')
+    .description("restore a file from the bin or a version, or take back a session's changes of files")
+    .option('--version <n>', 'the version of the tree that has the file; default: the newest one in the bin')
+    .option('--workspace <id>', 'the workspace of the path', 'default')
+    .option('--session <id>', 'the session whose changes are taken back')
+    .option('--at <n>', 'keep the changes up to the event with this version; 0 keeps none')
     .option('--dry-run', 'only print what would change')
     .option('--key <key>', 'an idempotency key: requests with the same key restore once')
     .addHelpText(
       'after',
-      '\nNewer changes of others stay and are listed. Deleted files go to the bin.\n\nExamples:\n  antiphon files restore --session 0d6c… --at 12 --dry-run\n  antiphon files restore --session 0d6c… --at 12',
+      '\nNewer changes of others stay and are listed. Deleted files go to the bin.\n\nExamples:\n  antiphon files restore docs/plan.md\n  antiphon files restore docs/plan.md --version 12\n  antiphon files restore --session 0d6c… --at 12 --dry-run\n  antiphon files restore --session 0d6c… --at 12',
     )
-    .action(async (options: RestoreFilesOptions, command: Command) =>
-      (await import('./restore-files.js')).restoreFiles(context(command), options),
+    .action(async (path: string | undefined, options: RestoreOptions, command: Command) => {
+      const { session, at } = options;
+      if (path !== undefined)
+        return (await import('./browse-files.js')).restoreFile(context(command), path, options);
+      if (session === undefined || at === undefined)
+        throw invalid('CLI.USAGE', 'expected a path, or --session and --at');
+      return (await import('./restore-files.js')).restoreFiles(context(command), { ...options, session, at });
+    });
+};
+
+type RestoreOptions = Partial<RestoreFilesOptions> & BrowseOptions & { readonly version?: string };
+
+const browse = (files: Command, name: string, description: string, example: string): Command =>
+  files
+    .command(name)
+    .description(description)
+    .option('--workspace <id>', 'the workspace', 'default')
+    .option('--session <id>', 'a forked session, which has a tree of its own')
+    .addHelpText('after', `\nExamples:\n  antiphon files ${example}`);
+
+const addBrowsing = (files: Command, context: ContextOf): void => {
+  browse(files, 'ls [folder]', 'list files and folders', 'ls docs\n  antiphon files ls --recursive --at 12')
+    .option('--recursive', 'list files of all levels')
+    .option('--bin', 'list deleted files')
+    .option('--at <n>', 'the version of the tree')
+    .action(async (folder: string | undefined, options: BrowseOptions, command: Command) =>
+      (await import('./browse-files.js')).listFolder(context(command), folder ?? '', options),
+    );
+  browse(files, 'cat <path>', 'print a file', 'cat docs/plan.md\n  antiphon files cat docs/plan.md --at 12')
+    .option('--at <n>', 'the version of the tree')
+    .action(async (path: string, options: BrowseOptions, command: Command) =>
+      (await import('./browse-files.js')).printFile(context(command), path, options),
+    );
+  browse(files, 'history [path]', 'show the changes of files and their causes', 'history src/app.ts')
+    .option('--limit <n>', 'the number of changes', '50')
+    .action(async (path: string | undefined, options: BrowseOptions, command: Command) =>
+      (await import('./browse-files.js')).showHistory(context(command), path ?? '', options),
+    );
+  browse(
+    files,
+    'diff <path>',
+    'show how a file changed from a version to another',
+    'diff src/app.ts --from 3 --to 9',
+  )
+    .requiredOption('--from <n>', 'the earlier version of the tree')
+    .option('--to <n>', 'the later version; default: the newest')
+    .action(async (path: string, options: BrowseOptions, command: Command) =>
+      (await import('./browse-files.js')).showDiff(context(command), path, options),
+    );
+  browse(
+    files,
+    'export',
+    'write files and a list of their digests to a new folder',
+    'export --out backup --at 12',
+  )
+    .requiredOption('--out <folder>', 'a folder that does not exist')
+    .option('--at <n>', 'the version of the tree; default: the newest')
+    .action(async (options: BrowseOptions, command: Command) =>
+      (await import('./browse-files.js')).exportFiles(context(command), options),
     );
 };
 
 /** Declares `antiphon files`. */
 export const addFiles = (program: Command, context: ContextOf): void => {
-  const files = program.command('files').description('restore the files of a session');
+  const files = program
+    .command('files')
+    .description('list, read, compare, restore and export the files of a workspace');
+  addBrowsing(files, context);
   addRestore(files, context);
 };

@@ -27,9 +27,9 @@ const RULES: readonly Rule[] = [
     name: 'line endings (the file has CRLF where `old` has LF, or the reverse)',
     apply: (line) => line.replace(/\r$/, ''),
   },
-  { name: 'space at the end of a line', apply: (line) => line.trimEnd() },
+  { name: 'space at the end of a line', apply: (line) => line.replace(/[ \t]+(?=\r?$)/, '') },
   { name: 'tabs and spaces of the indentation', apply: (line) => line.replace(/^[ \t]+/, '') },
-  { name: 'the width of white space', apply: (line) => line.replace(/[ \t]+/g, ' ') },
+  { name: 'the width of white space', apply: (line) => line.replace(/(?<=\S)[ \t]+/g, ' ') },
   { name: 'the Unicode form (NFC or NFD)', apply: (line) => line.normalize('NFC') },
   { name: 'the byte order mark', apply: (line) => line.replace(/^\ufeff/, '') },
   {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { translateDatabaseError } from '@antiphon/database';
+import { BlobStore, translateDatabaseError } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -7,6 +7,8 @@ import type { Logger } from '@antiphon/observability';
 const DAY_MS = 24 * 3_600_000;
 /** Age of the lease of a session that no process drives. */
 export const LEASE_DAYS = 7;
+/** Age of bytes of files that no fact cites. */
+export const UNCITED_DAYS = 1;
 /** Maximum number of rows in one transaction. */
 const BATCH = 1_000;
 const MAX_BATCHES = 100;
@@ -19,7 +21,10 @@ export interface DeleteOldRowsDeps {
   readonly claimDays: number;
 }
 
-/** Deletes expired claims, leases and rows of archived streams. Returns the number of rows. */
+/**
+ * Deletes expired claims, leases, rows of archived streams, and bytes that no fact cites. Returns
+ * the number of rows.
+ */
 export type DeleteOldRows = () => Promise<number>;
 
 /**
@@ -59,8 +64,10 @@ export const createDeleteOldRows = ({ pool, clock, logger, claimDays }: DeleteOl
     const claims = await deleteOlder('select antiphon_delete_claims($1, $2) as deleted', claimDays);
     const leases = await deleteOlder('select antiphon_delete_leases($1, $2) as deleted', LEASE_DAYS);
     const archived = await deleteArchived();
-    const rows = claims + leases + archived;
-    if (rows > 0) logger.info({ claims, leases, archived }, 'old rows deleted');
+    const before = isoTime({ now: () => clock.now() - UNCITED_DAYS * DAY_MS });
+    const blobs = await new BlobStore(pool).sweep(before);
+    const rows = claims + leases + archived + blobs;
+    if (rows > 0) logger.info({ claims, leases, archived, blobs }, 'old rows deleted');
     return rows;
   };
 };

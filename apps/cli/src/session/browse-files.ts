@@ -1,0 +1,203 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve, sep } from 'node:path';
+import type {
+  FileChangeView,
+  FileEntryView,
+  changeFiles,
+  listFiles,
+  readFileHistory,
+} from '@antiphon/contracts/agent';
+import { invalid, rejected } from '@antiphon/kernel';
+import type { z } from 'zod';
+import { getBytes, getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { escapeText } from '../escape-text.js';
+import type { CommandContext } from '../output.js';
+
+/** Options of the commands that read files. */
+export interface BrowseOptions {
+  readonly workspace?: string;
+  readonly session?: string;
+  readonly at?: string;
+  readonly recursive?: boolean;
+  readonly bin?: boolean;
+  readonly limit?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly out?: string;
+}
+
+type Page = z.output<typeof listFiles.reply>;
+
+const base = ({ workspace = 'default' }: BrowseOptions): string =>
+  `/api/v1/workspaces/${encodeURIComponent(workspace)}`;
+
+const number = (name: string, value: string | undefined): string | undefined => {
+  if (value !== undefined && !/^\d{1,12}$/.test(value))
+    throw invalid('CLI.USAGE', `--${name} ${value}: expected a number from 0`);
+  return value;
+};
+
+const queryOf = (values: Readonly<Record<string, string | undefined>>): string => {
+  const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+};
+
+const listPage = async (
+  { gateway }: CommandContext,
+  folder: string,
+  options: BrowseOptions,
+  cursor?: string,
+): Promise<Page> => {
+  const { session, recursive, bin, at } = options;
+  const flags = { recursive: recursive ? 'true' : undefined, bin: bin ? 'true' : undefined };
+  const query = queryOf({ path: folder, session, at: number('at', at), ...flags, limit: '1000', cursor });
+  return getJson<Page>(await gateway(), `${base(options)}/files${query}`);
+};
+
+const listAll = async (context: CommandContext, folder: string, options: BrowseOptions): Promise<Page> => {
+  const first = await listPage(context, folder, options);
+  const entries = [...first.entries];
+  const at = options.bin ? options.at : (options.at ?? String(first.version));
+  for (let cursor = first.nextCursor; cursor !== null;) {
+    const page = await listPage(context, folder, { ...options, ...(at === undefined ? {} : { at }) }, cursor);
+    entries.push(...page.entries);
+    cursor = page.nextCursor;
+  }
+  return { ...first, entries, nextCursor: null };
+};
+
+const renderEntry = ({ path, kind, size, files, version, is_virtual: isVirtual }: FileEntryView): string => {
+  const name = escapeText(path);
+  if (kind === 'folder') return `${name}/  ${files ?? 0} files, ${size} bytes`;
+  return `${name}  ${size} bytes, version ${version}${isVirtual ? ', virtual' : ''}`;
+};
+
+/** Prints the entries of a folder. */
+export const listFolder = async (
+  context: CommandContext,
+  folder: string,
+  options: BrowseOptions,
+): Promise<void> => {
+  const page = await listAll(context, folder, options);
+  const lines = [...page.entries.map(renderEntry), `version ${page.version}, ${page.total} entries`];
+  context.output.result(page, lines.join('\n'));
+};
+
+const readBytes = async (
+  { gateway }: CommandContext,
+  path: string,
+  options: BrowseOptions,
+  at: string | undefined,
+): Promise<Buffer> => {
+  const query = queryOf({ session: options.session, at });
+  return getBytes(await gateway(), `${base(options)}/files/${encodeURIComponent(path)}${query}`);
+};
+
+/** Prints a file, byte by byte unless the output is JSON. */
+export const printFile = async (
+  context: CommandContext,
+  path: string,
+  options: BrowseOptions,
+): Promise<void> => {
+  const bytes = await readBytes(context, path, options, number('at', options.at));
+  const text = bytes.toString('utf8');
+  context.output.result({ path, text }, process.stdout.isTTY ? escapeLines(text) : text);
+};
+
+const escapeLines = (text: string): string => text.split('\n').map(escapeText).join('\n');
+
+const renderChange = ({ version, type, path, to, cause, at }: FileChangeView): string => {
+  const where =
+    cause.turnId === undefined ? '' : ` in session ${cause.sessionId ?? ''}, turn ${cause.turnId}`;
+  const target = to === null ? '' : ` to ${escapeText(to)}`;
+  return `${version}  ${at}  ${type} ${escapeText(path)}${target} by ${escapeText(cause.actor)}${where}`;
+};
+
+/** Prints the changes of a path, newest first, with their causes. */
+export const showHistory = async (
+  { output, gateway }: CommandContext,
+  path: string,
+  options: BrowseOptions,
+): Promise<void> => {
+  const query = queryOf({ path, session: options.session, limit: number('limit', options.limit) });
+  const page = await getJson<z.output<typeof readFileHistory.reply>>(
+    await gateway(),
+    `${base(options)}/file-history${query}`,
+  );
+  output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
+};
+
+/** Prints the lines that differ between two versions of a file, from the first to the last one. */
+export const showDiff = async (
+  context: CommandContext,
+  path: string,
+  options: BrowseOptions,
+): Promise<void> => {
+  const from = number('from', options.from);
+  const to = number('to', options.to);
+  const [before, after] = await Promise.all([from, to].map((at) => readBytes(context, path, options, at)));
+  const diff = diffLines((before ?? Buffer.of()).toString('utf8'), (after ?? Buffer.of()).toString('utf8'));
+  context.output.result({ path, from: Number(from), to: to === undefined ? null : Number(to), diff }, diff);
+};
+
+const diffLines = (before: string, after: string): string => {
+  const old = before.split('\n');
+  const now = after.split('\n');
+  const most = Math.min(old.length, now.length);
+  let same = 0;
+  while (same < most && old[same] === now[same]) same++;
+  let end = 0;
+  while (end < most - same && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+  const removed = old.slice(same, old.length - end);
+  const added = now.slice(same, now.length - end);
+  if (removed.length === 0 && added.length === 0) return 'no difference';
+  const head = `@@ -${same + 1},${removed.length} +${same + 1},${added.length} @@`;
+  const lines = [
+    ...removed.map((line) => `-${escapeText(line)}`),
+    ...added.map((line) => `+${escapeText(line)}`),
+  ];
+  return [head, ...lines].join('\n');
+};
+
+/** Restores a file from the bin, or from a version of the tree. */
+export const restoreFile = async (
+  { output, gateway }: CommandContext,
+  path: string,
+  options: BrowseOptions & { readonly version?: string; readonly key?: string },
+): Promise<void> => {
+  const version = number('version', options.version);
+  const change = { op: 'restore', path, ...(version === undefined ? {} : { version: Number(version) }) };
+  const reply = await requestJson<z.output<typeof changeFiles.reply>>(
+    await gateway(),
+    `${base(options)}/file-changes`,
+    { method: 'POST', body: { changes: [change] }, idempotencyKey: options.key ?? randomUUID() },
+  );
+  output.result(reply, `restored ${escapeText(path)}, version ${reply.version}`);
+};
+
+/** Writes the files of a version to a new folder, with a list of their digests. */
+export const exportFiles = async (context: CommandContext, options: BrowseOptions): Promise<void> => {
+  const out = resolve(options.out ?? '');
+  const { entries, version } = await listAll(context, '', { ...options, recursive: true });
+  await mkdir(out, { mode: 0o700 });
+  const files = entries.filter(({ is_virtual: isVirtual }) => !isVirtual);
+  for (const { path, digest, mode } of files) {
+    const target = join(out, path);
+    if (!target.startsWith(out + sep)) throw rejected('CLI.USAGE', `the path ${path} leaves the folder`);
+    const bytes = await readBytes(context, path, options, String(version));
+    const own = createHash('sha256').update(bytes).digest('hex');
+    if (own !== digest) throw rejected('FILE.NO_BYTES', `the bytes of ${path} have another digest`);
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    await writeFile(target, bytes, { flag: 'wx', mode });
+  }
+  const manifest = {
+    version,
+    files: files.map(({ path, digest, size, mode }) => ({ path, digest, size, mode })),
+  };
+  await writeFile(`${out}.json`, `${JSON.stringify(manifest, null, 2)}\n`, { flag: 'wx' });
+  context.output.result(
+    { ...manifest, folder: out },
+    `${files.length} files of version ${version} are in ${out}`,
+  );
+};

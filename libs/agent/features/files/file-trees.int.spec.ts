@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import pg from 'pg';
+import { FILE_FAILPOINTS, armFailpoints, rejected } from '@antiphon/kernel';
+import { createTestDatabase } from '@antiphon/testing';
+import type { TestDatabase } from '@antiphon/testing';
+import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { says } from '../testing/test-model.js';
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+describe('File trees', () => {
+  let database: TestDatabase;
+  let world: AgentWorld;
+  let agent: TestProcess;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    world = await createAgentWorld(database, process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+    agent = world.process({ config: testConfig() });
+    world.model.reply = () => Promise.resolve(says('ok'));
+  }, 60_000);
+  afterAll(() => world.close(), 30_000);
+
+  const write = async (process: TestProcess, path: string, text: string, session?: string) => {
+    const { files, workspaceFiles } = process.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE, session);
+    const stored = await files.putBytes(WORKSPACE, bytesOf(text));
+    const request = { workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } };
+    return workspaceFiles.change(request, () => [{ op: 'write', path, ...stored }]);
+  };
+  const read = async (process: TestProcess, path: string, session?: string, at?: number): Promise<string> => {
+    const { files, workspaceFiles } = process.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE, session);
+    const { entry } = await workspaceFiles.open(WORKSPACE, treeId, path, at);
+    return new TextDecoder().decode(await files.readBytes(WORKSPACE, entry.digest));
+  };
+
+  it('show each version, on any process', async () => {
+    const first = await write(agent, 'v.txt', 'one');
+    await write(agent, 'v.txt', 'two');
+    const other = world.process({ config: testConfig() });
+    expect(await read(other, 'v.txt')).toBe('two');
+    expect(await read(other, 'v.txt', undefined, first.version)).toBe('one');
+    await expect(read(other, 'v.txt', undefined, 9_999)).rejects.toMatchObject({
+      code: 'FILE.NO_SUCH_VERSION',
+    });
+  });
+
+  it('of a fork have the files as of the fork point, and do not change the origin', async () => {
+    await write(agent, 'f.txt', 'before');
+    const { sessionId } = await submitTo(agent, { address: newAddress('main') }, 'hello');
+    await world.ended(sessionId);
+    await write(agent, 'f.txt', 'after');
+    const forked = await agent.runtime.forkSession({ workspace: WORKSPACE, sessionId, caller: 'key/k1' });
+    expect(await read(agent, 'f.txt', forked.sessionId)).toBe('before');
+    await write(agent, 'f.txt', 'of the fork', forked.sessionId);
+    const other = world.process({ config: testConfig() });
+    expect(await read(other, 'f.txt', forked.sessionId)).toBe('of the fork');
+    expect(await read(other, 'f.txt')).toBe('after');
+  });
+
+  it.each(FILE_FAILPOINTS)('hold the old or the new text after a failure at %s', async (point) => {
+    await write(agent, 'p.txt', 'old');
+    armFailpoints((name) =>
+      name === point ? Promise.reject(rejected('TEST.KILLED', name)) : Promise.resolve(),
+    );
+    await expect(write(agent, 'p.txt', `new of ${point}`)).rejects.toMatchObject({ code: 'TEST.KILLED' });
+    armFailpoints(null);
+    const other = world.process({ config: testConfig() });
+    const text = point === 'agent.file.recorded' ? `new of ${point}` : 'old';
+    expect([await read(agent, 'p.txt'), await read(other, 'p.txt')]).toEqual([text, text]);
+  });
+
+  it('repeat no change for the same call', async () => {
+    const { files, workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const stored = await files.putBytes(WORKSPACE, bytesOf('once'));
+    const request = { workspace: WORKSPACE, treeId, cause: { actor: 'agent/main', callId: 'call-1' } };
+    const change = () =>
+      workspaceFiles.change(request, () => [{ op: 'write', path: 'once.txt', ...stored, expect: null }]);
+    const first = await change();
+    expect(await change()).toEqual(first);
+  });
+
+  it('lose bytes that no fact cites, after a day, and no others', async () => {
+    const { blobs, files } = agent.runtime.services;
+    await write(agent, 'kept.txt', 'cited');
+    const kept = await files.putBytes(WORKSPACE, bytesOf('cited'));
+    const lost = await files.putBytes(WORKSPACE, bytesOf('cited by none'));
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    await pool.query(`update file_blobs set written_at = written_at - interval '2 days'`);
+    await pool.end();
+    await blobs.sweep(new Date(Date.now() - 24 * 3_600_000).toISOString());
+    const sizes = await blobs.sizes(WORKSPACE, [kept.digest, lost.digest]);
+    expect([...sizes.keys()]).toEqual([kept.digest]);
+  });
+});
