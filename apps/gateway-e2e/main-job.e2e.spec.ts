@@ -213,7 +213,8 @@ describe('the main job', () => {
   it('serves each method and route as its reference describes', async () => {
     // Resources that have to be created first are covered by the specs that create them.
     const readable = HTTP_ROUTES.filter(
-      ({ method, path }) => method === 'get' && !/(?<!agents)\/\{/.test(path),
+      ({ method, path, query }) =>
+        method === 'get' && !/(?<!agents)\/\{/.test(path) && query?.safeParse({}).success !== false,
     );
     for (const { path, reply } of readable) {
       const answer = await fetch(`${stack.gatewayUrl}${path.replace('{id}', 'claude')}`);
