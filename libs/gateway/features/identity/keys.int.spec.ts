@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createPool } from '@antiphon/database';
 import { silentLogger } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
 import { adminOf, createIdentityWorld, type IdentityWorld } from '../testing/identity-world.js';
 import { parseApiKey } from './api-key-text.js';
 import { ensureBootstrapKey } from './bootstrap-key.js';
@@ -125,8 +126,7 @@ describe('a revoked key', () => {
     expect(await other.authenticate(key.token)).not.toBeNull();
     await world.keys.revoke(ADMIN, key.id);
     const revokedAt = Date.now();
-    while ((await other.authenticate(key.token)) !== null)
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(async () => (await other.authenticate(key.token)) === null);
     expect(Date.now() - revokedAt).toBeLessThan(1_000);
     expect(world.notified).toContain(key.id);
   });
@@ -146,7 +146,7 @@ describe('a revoked key', () => {
     const revokedAt = Date.now();
     await notified.refresh(key.id);
     expect(ended).toEqual(['notified']);
-    while (!ended.includes('lost')) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => ended.includes('lost'));
     expect(Date.now() - revokedAt).toBeLessThan(1_000);
     expect(ended).toEqual(['notified', 'lost']);
   });
