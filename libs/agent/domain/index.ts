@@ -32,6 +32,8 @@ export type {
   OpenCircuit,
   OpenCircuits,
 } from './circuit-breaker.js';
+export { renderAttached } from './context/attached-files.js';
+export type { AttachedText } from './context/attached-files.js';
 export { buildPrompt } from './context/build-prompt.js';
 export type { MemoryContext, PromptParts } from './context/build-prompt.js';
 export { clipText, estimatePrompt, estimateTokens } from './context/estimate-tokens.js';

@@ -86,6 +86,14 @@ const change = {
   idempotencyKey: IdempotencyKey.optional(),
 };
 
+/** Attaches a read-only snapshot of a file of the workspace, which later turns see. */
+export const attachChatFile = defineRequest({
+  subject: 'cmd.agent.chat.attach',
+  request: z.strictObject({ ...change, path: z.string().min(1).max(1_024) }),
+  reply: ChatChanged,
+  timeoutMs: 10_000,
+});
+
 /** Edits a message, or deletes it where `content` is null. */
 export const changeMessage = defineRequest({
   subject: 'cmd.agent.chat.change',

@@ -36,6 +36,10 @@ export const ChatCommand = z.discriminatedUnion('command', [
     turnId: z.uuid().optional().describe('Turn to cancel. Default: the open one and all that wait.'),
   }),
   z.strictObject({
+    command: z.literal('attach'),
+    path: z.string().min(1).max(1_024).describe('Path of a file. Later turns see its bytes as they are now.'),
+  }),
+  z.strictObject({
     command: z.enum(['approve', 'deny']),
     approvalId: z.uuid(),
     reason: z.string().max(MAX_REASON_LENGTH).default(''),

@@ -25,9 +25,13 @@ const factLine = ({ subject, predicate, object }: MemoryContext['facts'][number]
   `- ${oneLine(subject)} | ${oneLine(predicate)} | ${oneLine(object)}`;
 
 /** Returns the system text: soul, configured prompt, facts. Empty if all three are empty. */
-const buildSystem = (systemPrompt: string | null, { soul, facts }: MemoryContext): string => {
+const buildSystem = (
+  systemPrompt: string | null,
+  { soul, facts }: MemoryContext,
+  attached: string | null = null,
+): string => {
   const remembered = facts.length > 0 ? [FACTS_HEADING, ...facts.map(factLine)].join('\n') : null;
-  return [soul, systemPrompt, remembered]
+  return [soul, systemPrompt, remembered, attached]
     .filter((part): part is string => part !== null && part.trim() !== '')
     .join('\n\n');
 };
@@ -40,6 +44,8 @@ export interface PromptParts {
   readonly systemPrompt: string | null;
   readonly remembered: MemoryContext;
   readonly tools: readonly ModelTool[];
+  /** Rendered files that are attached to the session. */
+  readonly attached?: string | null;
   /** Maximum number of recent turns. */
   readonly window: number;
   /** Maximum size of the prompt in estimated tokens: `[memory] context_tokens`. */
@@ -94,7 +100,7 @@ const fitRecent = (recent: readonly PastTurn[], callIds: RequestCallIds, room: n
  */
 export const buildPrompt = (state: SessionState, turn: OpenTurn, parts: PromptParts): ModelPrompt => {
   const { choice, tools, window, contextTokens } = parts;
-  const system = buildSystem(parts.systemPrompt, parts.remembered);
+  const system = buildSystem(parts.systemPrompt, parts.remembered, parts.attached);
   const room = contextTokens - estimateTokens(system) - estimateTools(tools);
   const recent = state.recent.slice(-window);
   const callIds = assignCallIds([...recent, turn]);

@@ -2,6 +2,7 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import {
   CHAT_SUFFIX,
+  attachChatFile,
   changeMessage,
   chatStream,
   createChat,
@@ -22,7 +23,7 @@ import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { chatIdOf, digestOf } from '../derived-ids.js';
+import { chatIdOf, digestOf, fileTreeIdOf } from '../derived-ids.js';
 import { eventMetadata, toNewEvent } from '../event-envelope.js';
 import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
@@ -36,12 +37,22 @@ export interface ChatsDeps {
   readonly pool: pg.Pool;
   readonly log: SessionLog;
   readonly registry: SessionRegistry;
+  /** Files of the workspace, as the newest version of their tree has them. */
+  readonly files: {
+    read(
+      workspace: string,
+      treeId: string,
+    ): Promise<{
+      readonly files: ReadonlyMap<string, { readonly digest: string; readonly size: number }>;
+    }>;
+  };
   readonly clock: Clock;
   readonly ids: Ids;
 }
 
 type CreateRequest = z.output<typeof createChat.request>;
 type ChangeRequest = z.output<typeof changeMessage.request>;
+type AttachRequest = z.output<typeof attachChatFile.request>;
 type ListRequest = z.output<typeof listChats.request>;
 
 /** Events of one page of the search for an old turn. */
@@ -128,6 +139,19 @@ export class Chats {
     );
   }
 
+  /** Attaches the bytes that a file has now. Later changes of the file do not change them. */
+  @HandleRequest(attachChatFile)
+  async attach(request: AttachRequest): Promise<z.output<typeof attachChatFile.reply>> {
+    const { workspace, caller: actor } = request;
+    const path = request.path.normalize('NFC');
+    const { files } = await this.deps.files.read(workspace, fileTreeIdOf(workspace));
+    const file = files.get(path);
+    if (!file) throw notFound('CHAT.FILE_NOT_FOUND', `there is no file "${path}" in the workspace`);
+    const data = { path, digest: file.digest, size: file.size, actor };
+    const command = { type: 'AttachFile', data, now: isoTime(this.deps.clock) } as const;
+    return this.commit(request, command, () => Promise.resolve());
+  }
+
   private agentOf({ workspace, spec: { agent, role } }: CreateRequest): string {
     const { agents } = workspaceConfig(this.deps.config, workspace);
     if (agent !== undefined) return agent;
@@ -170,7 +194,7 @@ export class Chats {
   }
 
   private async commit(
-    request: ChangeRequest,
+    request: ChangeRequest | AttachRequest,
     command: SessionCommand,
     check: (ended: readonly string[]) => Promise<void>,
   ): Promise<z.output<typeof changeMessage.reply>> {
@@ -196,7 +220,10 @@ export class Chats {
     }
   }
 
-  private claimOfChange(request: ChangeRequest, reply: JsonObject): { idempotency?: IdempotencyClaim } {
+  private claimOfChange(
+    request: ChangeRequest | AttachRequest,
+    reply: JsonObject,
+  ): { idempotency?: IdempotencyClaim } {
     const { workspace: _workspace, caller: _caller, idempotencyKey: _key, ...subject } = request;
     return claimOf(request, 'change', subject, reply);
   }

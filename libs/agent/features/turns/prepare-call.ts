@@ -1,6 +1,6 @@
 import { assembleContext } from '@antiphon/contracts/memory';
 import type { ToolDescription } from '@antiphon/contracts/sandbox';
-import { buildPrompt } from '@antiphon/agent-domain';
+import { buildPrompt, renderAttached } from '@antiphon/agent-domain';
 import type { MemoryContext, ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
 import type { JsonObject } from '@antiphon/kernel';
@@ -77,6 +77,8 @@ export const requestContext = async (
 export interface PrepareDeps extends ReserveDeps {
   readonly config: AntiphonConfig;
   readonly roles: Pick<RoleFiles, 'read'>;
+  /** Bytes of attached files. Absent: sessions have none. */
+  readonly files?: { readBytes(workspace: string, digest: string): Promise<Uint8Array> };
 }
 
 /** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
@@ -108,18 +110,44 @@ const systemPromptOf = async (
   return retryTransient(() => roles.read(workspace, role), signal, logger);
 };
 
+/** Returns the text of bytes; null if they are not UTF-8. */
+const decodeText = (bytes: Uint8Array): string | null => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+};
+
+/** Reads the attached snapshots of a session by their digests, so that a replay reads the same. */
+const readAttached = async (
+  { config, files }: PrepareDeps,
+  { workspace, state }: CallToPrepare,
+): Promise<string | null> => {
+  if (!files || state.attached.length === 0) return null;
+  const texts = await Promise.all(
+    state.attached.map(async (file) => ({
+      ...file,
+      text: decodeText(await files.readBytes(workspace, file.digest)),
+    })),
+  );
+  return renderAttached(texts, config.memory.contextTokens);
+};
+
 const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<ModelPrompt> => {
   const { config, logger } = deps;
   const { state, call, context, signal } = prepared;
-  const [{ remembered, tools }, systemPrompt] = await Promise.all([
+  const [{ remembered, tools }, systemPrompt, attached] = await Promise.all([
     retryTransient(context, signal, logger),
     systemPromptOf(deps, prepared),
+    retryTransient(() => readAttached(deps, prepared), signal, logger),
   ]);
   if (!state.open) throw new Stopped('lost');
   return buildPrompt(state, state.open, {
     choice: call,
     systemPrompt,
     remembered,
+    attached,
     tools: tools.map(({ name, description, inputSchema }) => ({
       name,
       description,

@@ -9,6 +9,7 @@ import {
 } from '@nestjs/common';
 import {
   answerApproval,
+  attachChatFile,
   cancelTurn,
   changeMessage,
   createChat,
@@ -118,12 +119,19 @@ export class ChatsController implements OnModuleDestroy {
       ...{ turnId: null, cursor: null, joined: false },
     };
     if (body.command === 'message') return this.append(chat, principal, body, idempotencyKey, reply);
-    const { workspace } = principal;
+    const { workspace, caller } = principal;
     if (body.command === 'cancel') {
       const { turnId } = body;
       const cancel = { ...commonOf(principal), sessionId: chat.sessionId, turnId };
       await this.requests.request(cancelTurn, cancel);
       return { ...reply, turnId: turnId ?? null };
+    }
+    if (body.command === 'attach') {
+      requireOwnAgent(principal, chat);
+      const { id: chatId, sessionId } = chat;
+      const wanted = { workspace, caller, chatId, sessionId, path: body.path, idempotencyKey };
+      const { version } = await this.requests.request(attachChatFile, wanted);
+      return { ...reply, version };
     }
     authorize(principal, 'approvals:answer');
     const { command: decision, approvalId, reason, digest } = body;
