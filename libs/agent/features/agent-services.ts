@@ -15,6 +15,8 @@ import { ConfiguredAgents } from './agents/configured-agents.js';
 import type { ControlAgentDeps } from './agents/control-agent.handler.js';
 import type { SpawnAgentDeps } from './agents/spawn-agent.handler.js';
 import type { AnswerApprovalDeps } from './approvals/answer-approval.handler.js';
+import { ChatStore } from './chats/chat-store.js';
+import { VirtualChats } from './chats/virtual-chats.js';
 import type { ChatsDeps } from './chats/chats.handler.js';
 import { InboxSignals, announceMessages } from './messages/inbox-signals.js';
 import type { MessagesDeps } from './messages/messages.handler.js';
@@ -172,7 +174,9 @@ type FileServices = Pick<AgentServices, 'files' | 'blobs' | 'workspaceFiles'>;
 const createFiles = ({ config, pool, store, clock, ids }: AgentRuntimeOptions): FileServices => {
   const blobs = new BlobStore(pool);
   const files = new FileTrees({ store, blobs, snapshots: new FileTreeSnapshots(pool), ids });
-  return { blobs, files, workspaceFiles: new Files({ store, trees: files, blobs, config, clock }) };
+  const workspaceFiles = new Files({ store, trees: files, blobs, config, clock });
+  workspaceFiles.connectVirtual(new VirtualChats(new ChatStore(pool, store), store));
+  return { blobs, files, workspaceFiles };
 };
 
 /** Reports appended events of a session to the metrics and to waiting processes. */

@@ -50,6 +50,22 @@ describe('a chat', () => {
     expect(await chats.get({ workspace: WORKSPACE, chat: chat.name.toUpperCase() })).toEqual(chat);
   });
 
+  it('is a virtual file that is listed and read like any other, and cannot be written', async () => {
+    const chat = await create();
+    await ask(chat, 'a question for the file', 1);
+    const { workspaceFiles } = agent.runtime.services;
+    const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+    const { files } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '' });
+    expect(files).toContainEqual(expect.objectContaining({ path: chat.path, is_virtual: true }));
+    const { entry } = await workspaceFiles.open(WORKSPACE, treeId, chat.path);
+    const bytes = await agent.runtime.services.files.readBytes(WORKSPACE, entry.digest ?? '');
+    expect(Buffer.from(bytes).toString('utf8')).toContain('a question for the file');
+    const write = workspaceFiles.change({ workspace: WORKSPACE, treeId, cause: { actor: 'local' } }, () => [
+      { op: 'write', path: chat.path, digest: entry.digest ?? '', size: entry.size },
+    ]);
+    await expect(write).rejects.toThrow();
+  });
+
   it('shows the next turn an edited message, and neither a deleted one nor its answer', async () => {
     const chat = await create();
     const first = await ask(chat, 'the secret word', 1);

@@ -61,8 +61,8 @@ export interface DropResult {
 const inLog = ({ event, id }: ReadEvent): boolean => id !== undefined && event !== 'ready';
 
 /**
- * Reads a chat to its last frame through drops: each connection ends after a few events, also
- * before the first one, and the next is opened at the next gateway.
+ * Reads a chat to its last frame through drops. Each connection ends after a few events, also
+ * before the first one. The next is opened at the next gateway.
  */
 export const readWithDrops = async (
   gateways: readonly ResumeGateway[],
