@@ -14,7 +14,7 @@ import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 const WORKSPACE = { id: 'default' };
-const FILE = { ...WORKSPACE, path: 'docs/plan.md' };
+const FILE = { ...WORKSPACE, path: 'plan.md' };
 const DIGEST = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 const CHANGED = {
   version: 12,
@@ -44,7 +44,7 @@ export const FILE_ROUTES = {
     reply: { schema: listFiles.reply },
     example: {
       params: WORKSPACE,
-      query: { path: 'docs' },
+      query: { path: '' },
       reply: {
         version: 12,
         entries: [
