@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { TestStack } from '@antiphon/testing/stack';
 import { ChatStream, type ChatEvent } from './chat-stream.js';
-import { startStackWith } from './stack-under-test.js';
+import { startQuickStack } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
@@ -42,7 +42,7 @@ let stack: TestStack;
 const streams: ChatStream[] = [];
 
 beforeAll(async () => {
-  stack = await startStackWith(CONFIG, { gateway: 2 });
+  stack = await startQuickStack(CONFIG, { gateway: 2 });
 });
 afterAll(async () => {
   for (const stream of streams) stream.close();
