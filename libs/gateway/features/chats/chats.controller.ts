@@ -45,7 +45,7 @@ const MEDIA = { md: 'text/markdown; charset=utf-8', json: 'application/json; cha
 
 /** Throws unless the workspace of the path is the caller's. Another one is not found. */
 const requireWorkspace = ({ workspace }: Principal, id: string): void => {
-  if (id !== workspace) throw notFound('GATEWAY.NOT_FOUND', `there is no workspace "${id}"`);
+  if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
 };
 
 /** Throws `AGENT.NOT_ALLOWED` for the key of an agent and a chat of another one. */

@@ -23,7 +23,7 @@ type Changed = z.output<typeof changeFiles.reply>;
 
 /** Throws unless the workspace of the path is the caller's. Another one is not found. */
 const requireWorkspace = ({ workspace }: Principal, id: string): void => {
-  if (id !== workspace) throw notFound('GATEWAY.NOT_FOUND', `there is no workspace "${id}"`);
+  if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
 };
 
 /** Serves the files of a workspace. Bytes go between the gateway and the blob store. */
