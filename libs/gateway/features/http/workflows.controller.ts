@@ -23,7 +23,6 @@ import { HandleRoute } from './handle-route.js';
 type Workflows = typeof WORKFLOW_ROUTES;
 type Runs = typeof RUN_ROUTES;
 
-/** Returns the fields of a principal that every command carries. */
 /**
  * Returns the fields of a principal that every change carries. Throws `AGENT.NOT_ALLOWED` for the
  * key of an agent: the nodes of a workflow are turns of any agents. An agent delegates tasks.
