@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Body, Controller, Get, Module, Post } from '@nestjs/common';
+import { Body, Controller, Get, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createLogger, silentLogger } from '@antiphon/observability';
@@ -15,6 +15,11 @@ class SpecController {
   @Post('echo')
   echo(@Body() body: unknown): unknown {
     return { body };
+  }
+
+  @Get('files/:path')
+  file(@Param('path') path: string): unknown {
+    return { path };
   }
 
   @Get('never')
@@ -51,6 +56,12 @@ beforeAll(async () => {
   app = await start();
 });
 afterAll(() => app.close());
+
+it('accepts a path parameter as long as the path of a file', async () => {
+  const path = 'docs/ä'.repeat(140);
+  const response = await fetch(`http://127.0.0.1:${portOf(app)}/files/${encodeURIComponent(path)}`);
+  expect(await response.json()).toEqual({ path });
+});
 
 /** Resolves when a socket is closed, also by a reset, which a write to a closed peer causes. */
 const closeOf = (socket: Socket): Promise<void> =>

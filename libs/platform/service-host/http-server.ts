@@ -98,6 +98,9 @@ const refuseConnection = (
   socket.destroy();
 };
 
+/** Maximum length of a path parameter, characters: the path of a file has 1,024 bytes, each as `%00`. */
+const MAX_PARAM_LENGTH = 3 * 1_024;
+
 /**
  * Creates Fastify for Nest, with request ids and contexts, limits on size and time, and problem
  * documents.
@@ -110,6 +113,7 @@ export const createHttpAdapter = (
   const requestTimeout = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
   return new FastifyAdapter({
     bodyLimit: options.bodyLimit ?? DEFAULT_BODY_LIMIT,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     requestTimeout,
     http: {
       requestTimeout,
