@@ -259,7 +259,15 @@ describe('reserving', () => {
 
   it('refuses as transient when too many calls wait', async () => {
     const { reserve } = metering.start({ options: { maxQueued: 2, maxBatch: 1 } });
-    const asked = await Promise.allSettled(Array.from({ length: 6 }, () => reserve(metering.request())));
+    // The first call waits for the balances, so that the others wait for it.
+    const client = await metering.admin.connect();
+    await client.query('begin');
+    await client.query('lock table budget_balances in exclusive mode');
+    const asking = Array.from({ length: 6 }, () => reserve(metering.request()));
+    await expect(Promise.race(asking)).rejects.toMatchObject({ code: 'METERING.BUSY' });
+    await client.query('rollback');
+    client.release();
+    const asked = await Promise.allSettled(asking);
     const refused = asked.filter((one) => one.status === 'rejected');
     expect(refused.length).toBeGreaterThan(0);
     for (const { reason } of refused)
