@@ -26,7 +26,7 @@ kind = "scripted"
 [[agents]]
 id = "main"
 provider = "scripted"
-tools = ["calculator"]
+tools = ["calculator", "plan_step"]
 
 [[agents]]
 id = "guarded"
@@ -79,6 +79,8 @@ const say = async (content: string, ...options: string[]): Promise<string> => {
   const { data } = JSON.parse(lines[0] ?? '') as { data: { sessionId: string } };
   return data.sessionId;
 };
+
+type StackFile = { readonly urls: { readonly gateway: string } };
 
 interface Approval {
   readonly id: string;
@@ -298,6 +300,38 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
     );
     expect(await run('message', 'unsubscribe', 'main', 'releases')).toBe('main: no topics\n');
     expect((await cli('message', 'send', 'hello')).code).toBe(2);
+  });
+});
+
+describe('antiphon files and antiphon plan', () => {
+  const write = async (path: string, text: string, expect?: string): Promise<string> => {
+    const { urls } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8')) as StackFile;
+    const url = `${urls.gateway}/api/v1/workspaces/default/files/${encodeURIComponent(path)}`;
+    const [headers, body] = [{ 'content-type': 'application/json' }, JSON.stringify({ text, expect })];
+    const response = await fetch(url, { method: 'PUT', headers, body });
+    return ((await response.json()) as { files: [{ digest: string }] }).files[0].digest;
+  };
+
+  it('list, print, compare, export and restore a file', async () => {
+    const [path, out] = ['docs/tides.md', join(folder, 'exported')];
+    await write(path, 'high at seven\n', await write(path, 'high at six\n'));
+    expect(await run('files', 'ls', 'docs')).toContain(path);
+    expect(await run('files', 'cat', path)).toBe('high at seven\n');
+    expect((await run('files', 'history', path)).match(/docs\/tides\.md/g)).toHaveLength(2);
+    expect(await run('files', 'diff', path, '--from', '1')).toMatch(/-high at six\n\+high at seven/);
+    await run('files', 'restore', path, '--from', '1');
+    expect(await run('files', 'cat', path)).toBe('high at six\n');
+    await run('files', 'export', '--out', out);
+    expect(readFileSync(join(out, path), 'utf8')).toBe('high at six\n');
+  });
+
+  it('show a plan, run its step in a turn of an agent, and stop no run that has ended', async () => {
+    await write('release.plan.md', '# Release\n\n- [ ] Write the tests\n');
+    expect(await run('plan', 'show', 'release.plan.md')).toContain('Write the tests');
+    const ran = await cli('plan', 'run', 'release.plan.md', '--agent', 'main', '--watch');
+    // The scripted model reports no end of the step.
+    expect(ran).toMatchObject({ code: 1, stdout: expect.stringContaining('step_failed') });
+    expect(await run('plan', 'stop', 'release.plan.md')).toContain('step_failed');
   });
 });
 

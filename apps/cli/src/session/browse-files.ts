@@ -102,7 +102,10 @@ export const printFile = async (
 ): Promise<void> => {
   const bytes = await readBytes(context, path, options, number('at', options.at));
   const text = bytes.toString('utf8');
-  context.output.result({ path, text }, process.stdout.isTTY ? escapeLines(text) : text);
+  if (context.output.json) context.output.result({ path, text }, text);
+  else if (process.stdout.isTTY) context.output.piece(escapeLines(text));
+  // A file or a pipe gets the same bytes.
+  else process.stdout.write(bytes);
 };
 
 const escapeLines = (text: string): string => text.split('\n').map(escapeText).join('\n');
@@ -164,9 +167,9 @@ const diffLines = (before: string, after: string): string => {
 export const restoreFile = async (
   { output, gateway }: CommandContext,
   path: string,
-  options: BrowseOptions & { readonly version?: string; readonly key?: string },
+  options: BrowseOptions & { readonly from?: string; readonly key?: string },
 ): Promise<void> => {
-  const version = number('version', options.version);
+  const version = number('from', options.from);
   const change = { op: 'restore', path, ...(version === undefined ? {} : { version: Number(version) }) };
   const reply = await requestJson<z.output<typeof changeFiles.reply>>(
     await gateway(),

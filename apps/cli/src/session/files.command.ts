@@ -8,7 +8,7 @@ const addRestore = (files: Command, context: ContextOf): void => {
   files
     .command('restore [path]')
     .description("restore a file from the bin or a version, or take back a session's changes of files")
-    .option('--version <n>', 'the version of the tree that has the file; default: the newest one in the bin')
+    .option('--from <n>', 'the version of the tree that has the file; default: the newest one in the bin')
     .option('--workspace <id>', 'the workspace of the path', 'default')
     .option('--session <id>', 'the session whose changes are taken back')
     .option('--at <n>', 'keep the changes up to the event with this version; 0 keeps none')
@@ -16,7 +16,7 @@ const addRestore = (files: Command, context: ContextOf): void => {
     .option('--key <key>', 'an idempotency key: requests with the same key restore once')
     .addHelpText(
       'after',
-      '\nNewer changes of others stay and are listed. Deleted files go to the bin.\n\nExamples:\n  antiphon files restore docs/plan.md\n  antiphon files restore docs/plan.md --version 12\n  antiphon files restore --session 0d6c… --at 12 --dry-run\n  antiphon files restore --session 0d6c… --at 12',
+      '\nNewer changes of others stay and are listed. Deleted files go to the bin.\n\nExamples:\n  antiphon files restore docs/plan.md\n  antiphon files restore docs/plan.md --from 12\n  antiphon files restore --session 0d6c… --at 12 --dry-run\n  antiphon files restore --session 0d6c… --at 12',
     )
     .action(async (path: string | undefined, options: RestoreOptions, command: Command) => {
       const { session, at } = options;
@@ -28,7 +28,7 @@ const addRestore = (files: Command, context: ContextOf): void => {
     });
 };
 
-type RestoreOptions = Partial<RestoreFilesOptions> & BrowseOptions & { readonly version?: string };
+type RestoreOptions = Partial<RestoreFilesOptions> & BrowseOptions & { readonly from?: string };
 
 const browse = (files: Command, name: string, description: string, example: string): Command =>
   files

@@ -203,12 +203,14 @@ export class FileTrees implements FileTreesPort {
 
   private async readAt(workspace: string, treeId: string, version: number): Promise<FileTree> {
     if (version === 0) return emptyFileTree();
-    const now = await this.read(workspace, treeId);
-    if (now.version === version) return now;
-    if (version > now.version)
-      throw notFound('FILE.NO_SUCH_VERSION', `the tree has ${now.version} versions, not ${version}`);
+    // Outside the queue of the tree, because a decision in the queue may read an older version.
+    const { tree: cached } = this.open(workspace, treeId);
+    if (cached.version === version) return cached;
     const snapshot = await this.deps.snapshots.read(workspace, treeId);
     const start = snapshot && snapshot.version <= version ? snapshot : emptyFileTree();
-    return this.foldAfter(workspace, treeId, start, version);
+    const tree = await this.foldAfter(workspace, treeId, start, version);
+    if (tree.version < version)
+      throw notFound('FILE.NO_SUCH_VERSION', `the tree has ${tree.version} versions, not ${version}`);
+    return tree;
   }
 }
