@@ -170,7 +170,7 @@ export class AgentRuntime {
       this.upkeep.run(this.stopping.signal),
       inboxSignals.follow(drained),
     ]);
-    await swept.promise;
+    await Promise.all([swept.promise, inboxSignals.firstPoll]);
     await registry.waitUntilIdle(RESUME_FIRST_MS);
   }
 

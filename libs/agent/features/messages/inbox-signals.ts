@@ -44,8 +44,14 @@ export class InboxSignals {
   private readonly topicMessages = new Map<string, number>();
   private readonly checks = new Set<Check>();
   private position: number | null = null;
+  private readonly polled = Promise.withResolvers<void>();
 
   constructor(private readonly deps: InboxSignalsDeps) {}
+
+  /** Resolves after the first poll, which makes all earlier checks void, also if it failed. */
+  get firstPoll(): Promise<void> {
+    return this.polled.promise;
+  }
 
   /** Returns false if the agent certainly has no message that it has not read. */
   mayHaveMessages(workspace: string, agentId: string): boolean {
@@ -90,8 +96,10 @@ export class InboxSignals {
         if (!isFailing) this.deps.logger.warn({ err: error }, 'inbox poll failed');
         isFailing = true;
       }
+      this.polled.resolve();
     };
     await repeatEvery(poll, POLL_MS, signal);
+    this.polled.resolve();
     subscription.unsubscribe();
   }
 

@@ -112,7 +112,8 @@ export class SessionRegistry {
   async requireSession(workspace: string, sessionId: string): Promise<ClaimedSession> {
     const { actor, driver } = this.open(workspace, sessionId);
     // A lease row is never deleted: none is created for the id of an unknown session.
-    if (!actor.known()) await actor.refresh();
+    // Version 0 may be a session that is being created here: its commit may be in the log already.
+    if (!actor.known() || actor.fold().version === 0) await actor.refresh();
     if (actor.fold().version === 0) {
       this.entries.delete(keyOf(workspace, sessionId));
       throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
