@@ -88,7 +88,7 @@ const expectRefusal = async (route: HttpRoute, holder: Holder): Promise<void> =>
     expect(text).toContain(route.access);
   } else if (namesResource(route)) {
     // Some changes are refused to the key of any agent, before the resource is looked up.
-    const isAgentRefused = holder.principal?.agentId != null && code === 'AGENT.NOT_ALLOWED';
+    const isAgentRefused = typeof holder.principal?.agentId === 'string' && code === 'AGENT.NOT_ALLOWED';
     expect([label, status]).toEqual([label, isAgentRefused ? 403 : 404]);
   }
   expect([label, text.includes(CANARY)]).toEqual([label, false]);

@@ -40,11 +40,11 @@ const logger = createLogger({
   sink: { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
 });
 
-const start = async (): Promise<NestFastifyApplication> => {
-  const adapter = createHttpAdapter('gateway', logger, OPTIONS);
+const start = async (http = OPTIONS): Promise<NestFastifyApplication> => {
+  const adapter = createHttpAdapter('gateway', logger, http);
   const options = { logger: false, bodyParser: false } as const;
   const app = await NestFactory.create<NestFastifyApplication>(SpecModule, adapter, options);
-  configureHttp(app, 'gateway', OPTIONS);
+  configureHttp(app, 'gateway', http);
   app.useGlobalFilters(new ProblemFilter(silentLogger));
   await app.listen(0, '127.0.0.1');
   return app;
@@ -177,7 +177,8 @@ describe('a JSON route', () => {
 
 describe('a stop', () => {
   it('ends within its timeout while peers send and read nothing', async () => {
-    const own = await start();
+    // No other timeout ends a peer before the bound.
+    const own = await start({ headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, stopTimeoutMs: 500 });
     const open = async (text: string): Promise<Socket> => {
       const socket = connect({ port: portOf(own), host: '127.0.0.1', allowHalfOpen: true });
       socket.on('error', () => undefined);
@@ -196,7 +197,8 @@ describe('a stop', () => {
     await until(async () => (await countConnections()) === peers.length);
     const began = performance.now();
     await own.close();
-    expect(performance.now() - began).toBeLessThan(1_500);
+    // The rest is for a busy machine.
+    expect(performance.now() - began).toBeLessThan(500 + 10_000);
     for (const peer of peers) peer.destroy();
   });
 });

@@ -98,7 +98,7 @@ const refuseConnection = (
   socket.destroy();
 };
 
-/** Maximum length of a path parameter, characters: the path of a file has 1,024 bytes, each as `%00`. */
+/** Maximum length of a path parameter, characters: a file's path has 1,024 bytes, each as `%00`. */
 const MAX_PARAM_LENGTH = 3 * 1_024;
 
 /**
