@@ -21,7 +21,7 @@ export const runTests = async (args, runBundled) => {
     ANTIPHON_TEST_COUNT_FILE: countFile,
   };
   try {
-    // Two, on any machine: specs with deadlines fail on a machine that has more to do than its cores can.
+    // Two, on any machine: specs with deadlines fail where more runs than the cores can do.
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
     const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
     const code = await runBundled([JEST, ...workers, ...reporters, ...args], env);
