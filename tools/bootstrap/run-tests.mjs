@@ -1,15 +1,44 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { readJson } from './files.mjs';
 import { projectRoot } from './project.mjs';
 
 const JEST = join(projectRoot, 'node_modules/jest/bin/jest.js');
 const REPORTER = join(projectRoot, 'tools/bootstrap/count-reporter.mjs');
+const MAX_REPEATED_FILES = 4;
+const NONE = { passed: 0, failed: 0, skipped: 0, files: [] };
 
 /** Renders `7 passed, 1 failed`. A suite that could not be loaded counts as one failure. */
 export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
   `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`;
+
+/**
+ * Returns the spec files to run a second time, or none. Deadlines of a spec can be missed on a
+ * machine that others use at the same time, so CI repeats up to four failed files, alone. More
+ * failures are a fault of the change.
+ */
+export const filesToRepeat = ({ files = [] }, ci) =>
+  ci && files.length <= MAX_REPEATED_FILES ? files.map((file) => file.path) : [];
+
+/** Returns the totals of a run, with the results of the repeated files in place of the first ones. */
+export const mergeCounts = (first, repeated) => {
+  const before = (key) => first.files.reduce((sum, file) => sum + file[key], 0);
+  return {
+    passed: first.passed - before('passed') + repeated.passed,
+    failed: first.failed - before('failed') + repeated.failed,
+    skipped: first.skipped,
+    files: repeated.files,
+  };
+};
+
+const reportRepeated = (first, second) => {
+  const failedTwice = new Set(second.files.map((file) => file.path));
+  for (const { path } of first.files) {
+    const end = failedTwice.has(path) ? 'failed twice' : 'failed beside other specs, passed alone';
+    console.log(`${end}: ${relative(projectRoot, path)}`);
+  }
+};
 
 /** Runs Jest with `args` and prints the totals last. Returns its exit code, or 1 if no test ran. */
 export const runTests = async (args, runBundled) => {
@@ -20,12 +49,24 @@ export const runTests = async (args, runBundled) => {
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings`.trim(),
     ANTIPHON_TEST_COUNT_FILE: countFile,
   };
+  const run = async (jestArgs) => {
+    rmSync(countFile, { force: true });
+    const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
+    const code = await runBundled([JEST, ...reporters, ...jestArgs], env);
+    return { code, count: readJson(countFile) ?? NONE };
+  };
   try {
     // Two, on any machine: specs with deadlines fail where more runs than the cores can do.
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
-    const reporters = ['--reporters=default', `--reporters=${REPORTER}`];
-    const code = await runBundled([JEST, ...workers, ...reporters, ...args], env);
-    const count = readJson(countFile) ?? { passed: 0, failed: 0, skipped: 0 };
+    let { code, count } = await run([...workers, ...args]);
+    const files = filesToRepeat(count, process.env.CI === 'true');
+    if (code !== 0 && files.length > 0) {
+      console.log(`running ${files.length} failed spec files again, alone`);
+      const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
+      reportRepeated(count, repeated.count);
+      count = mergeCounts(count, repeated.count);
+      code = repeated.code;
+    }
     console.log(summary(count));
     return code === 0 && count.passed === 0 ? 1 : code;
   } finally {

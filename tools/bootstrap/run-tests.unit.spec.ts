@@ -1,9 +1,26 @@
 import { describe, expect, it } from '@jest/globals';
-import { summary } from './run-tests.mjs';
+import { filesToRepeat, mergeCounts, summary } from './run-tests.mjs';
+
+const failedFile = (path: string) => ({ path, failed: 1, passed: 2 });
 
 describe('the last line of a test run', () => {
   it('contains the totals', () => {
     expect(summary({ passed: 7, failed: 0, skipped: 0 })).toBe('7 passed, 0 failed');
     expect(summary({ passed: 7, failed: 2, skipped: 1 })).toBe('7 passed, 2 failed, 1 skipped');
+  });
+});
+
+describe('a spec file that fails in CI', () => {
+  it('is run once more, alone, but not when more than four files failed', () => {
+    const files = ['a', 'b', 'c', 'd', 'e'].map(failedFile);
+    expect(filesToRepeat({ files: files.slice(0, 4) }, true)).toEqual(['a', 'b', 'c', 'd']);
+    expect(filesToRepeat({ files }, true)).toEqual([]);
+    expect(filesToRepeat({ files: files.slice(0, 1) }, false)).toEqual([]);
+  });
+
+  it('counts with the result of its second run', () => {
+    const first = { passed: 10, failed: 2, skipped: 1, files: [failedFile('a'), failedFile('b')] };
+    const again = { passed: 5, failed: 1, skipped: 0, files: [failedFile('b')] };
+    expect(mergeCounts(first, again)).toEqual({ ...again, passed: 11, failed: 1, skipped: 1 });
   });
 });

@@ -165,10 +165,11 @@ describe('an agent whose turn lost its process five times', () => {
       type: 'AgentFailed',
       data: { code: 'TURN.DRIVER_LOST', actor: 'runtime', reason: expect.stringContaining('lost again') },
     });
-    expect(await viewOf(survivor, agent.id)).toMatchObject({
-      state: 'error',
-      reason: failed?.data['reason'],
+    const view = await until(async () => {
+      const read = await viewOf(survivor, agent.id);
+      return read.state === 'error' && read;
     });
+    expect(view.reason).toBe(failed?.data['reason']);
     const request = { workspace: WORKSPACE, agentId: agent.id, action: 'resume', actor: OWNER } as const;
     await survivor.runtime.controlAgent(request);
     await until(async () => (await viewOf(survivor, agent.id)).state === 'idle');
