@@ -14,9 +14,8 @@ export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
   `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`;
 
 /**
- * Returns the spec files to run a second time, or none. Deadlines of a spec can be missed on a
- * machine that others use at the same time, so CI repeats up to four failed files, alone. More
- * failures are a fault of the change.
+ * Returns the spec files to run a second time, or none. A shared machine can miss the deadline of a
+ * spec, so CI repeats up to four failed files, alone. More failures are a fault of the change.
  */
 export const filesToRepeat = ({ files = [] }, ci) =>
   ci && files.length <= MAX_REPEATED_FILES ? files.map((file) => file.path) : [];
@@ -35,7 +34,7 @@ export const mergeCounts = (first, repeated) => {
 const reportRepeated = (first, second) => {
   const failedTwice = new Set(second.files.map((file) => file.path));
   for (const { path } of first.files) {
-    const end = failedTwice.has(path) ? 'failed twice' : 'failed beside other specs, passed alone';
+    const end = failedTwice.has(path) ? 'failed twice' : 'failed in parallel, passed alone';
     console.log(`${end}: ${relative(projectRoot, path)}`);
   }
 };
