@@ -1,0 +1,319 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import { ChatStream } from './chat-stream.js';
+import { CANARY_KEY, readEvents, runCli, startStackWith, type CliRun } from './stack-under-test.js';
+
+jest.setTimeout(120_000);
+
+const TOOLS = ['ls', 'read', 'search', 'edit', 'write', 'rm'] as const;
+/** One agent on the scripted provider, and one on each vendor's streaming format. */
+const ROLES = ['assistant', 'claude-assistant', 'gpt-assistant'] as const;
+type Role = (typeof ROLES)[number];
+const CODER = 'coder';
+
+/** One model call of a turn. */
+interface Step {
+  readonly thought?: string;
+  readonly tool?: readonly [(typeof TOOLS)[number], object];
+  readonly text?: string;
+}
+
+/** The steps of a message, which every provider plays. */
+const tidy = (role: Role): Step[] => [
+  { thought: 'I have to see the folder.', tool: ['ls', { path: role }] },
+  { tool: ['read', { path: `${role}/notes.md` }] },
+  { tool: ['write', { path: `${role}/summary.md`, content: 'Milk and bread.\n' }] },
+  { tool: ['rm', { path: `${role}/old.md` }] },
+  { text: 'The folder is tidy.' },
+];
+const TEST = `import { test } from 'node:test';
+import assert from 'node:assert';
+import { slug } from '../src/slug.mjs';
+test('a slug has single hyphens', () => assert.equal(slug('Plain  English, please'), 'plain-english-please'));
+`;
+const BROKEN = `const isLetter = /[a-z0-9]+/;\n\nexport const slug = (title) => title.toLowerCase().replace(/[^a-z0-9]/g, '-');\n`;
+const MENDED = BROKEN.replace('/[^a-z0-9]/g', '/[^a-z0-9]+/g');
+const REPOSITORY = {
+  'repo/test/slug.test.mjs': TEST,
+  'repo/src/slug.mjs': BROKEN,
+  'repo/README.md': '# Slugs\n',
+};
+const MEND: Step[] = [
+  { tool: ['ls', { path: 'repo', recursive: true }] },
+  { tool: ['read', { path: 'repo/test/slug.test.mjs' }] },
+  { tool: ['search', { path: 'repo', query: 'export const slug' }] },
+  { tool: ['read', { path: 'repo/src/slug.mjs' }] },
+  { tool: ['edit', { path: 'repo/src/slug.mjs', old: '/[^a-z0-9]/g', new: '/[^a-z0-9]+/g' }] },
+  { tool: ['write', { path: 'repo/CHANGES.md', content: 'A slug has single hyphens.\n' }] },
+  { text: 'The test passes.' },
+];
+const MESSAGES: readonly { readonly user: string; readonly steps: readonly Step[] }[] = [
+  ...ROLES.map((role) => ({ user: `tidy the folder of ${role} now`, steps: tidy(role) })),
+  { user: 'mend the failing test', steps: MEND },
+];
+
+const scenario = {
+  version: 1,
+  replies: MESSAGES.flatMap(({ user, steps }) =>
+    steps.map(({ thought, tool, text }, index) => ({
+      when: { user, step: index + 1 },
+      play: [
+        ...(thought === undefined ? [] : [{ thought }]),
+        ...(tool ? [{ tool: { name: tool[0], input: tool[1] } }] : []),
+        ...(text === undefined ? [] : [{ text, delayMs: 20 }]),
+      ],
+    })),
+  ),
+};
+
+const configOf = (mockUrl: string, scenarioFile: string): string => `
+[gateway]
+host = "127.0.0.1"
+port = 0
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+base_url = "file:${scenarioFile}"
+
+[[providers]]
+name = "anthropic"
+kind = "anthropic"
+base_url = "${mockUrl}"
+api_key_env = "E2E_PROVIDER_KEY"
+
+[[providers]]
+name = "openai"
+kind = "openai"
+base_url = "${mockUrl}/v1"
+api_key_env = "E2E_PROVIDER_KEY"
+${[...ROLES, CODER]
+  .map((role) => {
+    const provider = role.startsWith('claude') ? 'anthropic' : role.startsWith('gpt') ? 'openai' : 'scripted';
+    return `
+[[agents]]
+id = "agent-${role}"
+role = "${role}"
+provider = "${provider}"
+model = "m"
+tools = ${JSON.stringify(role === CODER ? TOOLS.slice(0, 5) : TOOLS)}
+`;
+  })
+  .join('')}`;
+
+interface Chat {
+  readonly id: string;
+  readonly path: string;
+  readonly agentId: string;
+  readonly sessionId: string;
+}
+interface Entry {
+  readonly path: string;
+  readonly digest: string;
+  readonly is_virtual: boolean;
+}
+interface Change {
+  readonly version: number;
+  readonly type: string;
+  readonly path: string;
+  readonly cause: Readonly<Record<string, string>>;
+}
+
+let mock: MockModel;
+let stack: TestStack;
+let folder: string;
+const streams: ChatStream[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'antiphon-chat-'));
+  await writeFile(join(folder, 'scenario.json'), JSON.stringify(scenario));
+  mock = await startMockModel(({ user, toolResults }) => {
+    const steps = MESSAGES.find((message) => user.includes(message.user))?.steps ?? [];
+    const { thought, tool, text } = steps[toolResults.length] ?? { text: 'I see.' };
+    return {
+      ...(thought === undefined ? {} : { thought: [thought] }),
+      ...(text === undefined ? {} : { text: [text] }),
+      ...(tool ? { tools: [{ id: `call_${randomUUID()}`, name: tool[0], input: tool[1] }] } : {}),
+    };
+  });
+  const config = configOf(mock.url, join(folder, 'scenario.json'));
+  stack = await startStackWith(config, { gateway: 2 }, { shareDatabase: true });
+});
+afterAll(async () => {
+  for (const stream of streams) stream.close();
+  await stack?.stop();
+  await mock?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const urlOf = (path: string, gateway = 0): string =>
+  `${stack.wsUrls()[gateway]?.replace('ws:', 'http:').replace(/\/ws$/, '') ?? ''}/api/v1${path}`;
+const request = async (method: string, path: string, body?: object): Promise<string> => {
+  const response = await fetch(urlOf(path), {
+    method,
+    headers: body ? { 'content-type': 'application/json' } : {},
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text;
+};
+const json = async <T>(method: string, path: string, body?: object): Promise<T> =>
+  JSON.parse(await request(method, path, body)) as T;
+const WORKSPACE = '/workspaces/default';
+const fileOf = (path: string): string => `${WORKSPACE}/files/${encodeURIComponent(path)}`;
+const write = (path: string, text: string): Promise<{ version: number }> =>
+  json('PUT', fileOf(path), { text });
+const list = async (query: string): Promise<Entry[]> =>
+  (await json<{ entries: Entry[] }>('GET', `${WORKSPACE}/files?limit=1000&${query}`)).entries;
+const history = async (path: string): Promise<Change[]> =>
+  (await json<{ changes: Change[] }>('GET', `${WORKSPACE}/file-history?path=${path}`)).changes;
+const createChat = (role: string): Promise<Chat> =>
+  json('POST', `${WORKSPACE}/chats`, { name: `${role} talk`, role });
+const command = ({ id }: Chat, body: object): Promise<{ turnId: string }> =>
+  json('POST', `${WORKSPACE}/chats/${id}`, body);
+const attach = async ({ id }: Chat, lastEventId?: string, gateway = 0): Promise<ChatStream> => {
+  const url = urlOf(`${WORKSPACE}/chats/${id}/events`, gateway);
+  const stream = await ChatStream.open(url, { lastEventId });
+  streams.push(stream);
+  return stream;
+};
+const cli = async (...args: readonly string[]): Promise<CliRun> => runCli(stack, args);
+const eventsOf = ({ sessionId }: Chat) => readEvents(stack, { stream: `session-${sessionId}` });
+
+describe.each(ROLES)('a person who works with %s', (role) => {
+  let chat: Chat;
+  let turnId: string;
+  const calls = () =>
+    mock.calls.filter(({ seen }) => JSON.stringify(seen.body).includes(`folder of ${role} now`));
+
+  it('1. starts a chat with the role', async () => {
+    await write(`system/agents/${role}.md`, `You tidy folders as ${role}.\n`);
+    chat = await createChat(role);
+    expect(chat).toMatchObject({ path: `${role} talk.chat`, agentId: `agent-${role}`, is_virtual: true });
+  });
+
+  it('2. refers to a file, whose version at that time the agent sees', async () => {
+    await write(`${role}/notes.md`, 'Buy milk.\nBuy bread.\n');
+    await write(`${role}/old.md`, 'Buy paper.\n');
+    await command(chat, { command: 'attach', path: `${role}/notes.md` });
+    await write(`${role}/notes.md`, 'Buy milk.\nBuy bread.\nAnd tea.\n');
+    const attached = (await eventsOf(chat)).filter(({ type }) => type === 'ChatFileAttached');
+    expect(attached.map(({ data }) => data['path'])).toEqual([`${role}/notes.md`]);
+  });
+
+  it('3. sees thoughts, calls and text in order, also after the browser was closed in between', async () => {
+    const browser = await attach(chat);
+    ({ turnId } = await command(chat, { command: 'message', content: `tidy the folder of ${role} now` }));
+    await browser.waitFor('the first call', ({ event }) => event === 'call');
+    const lastId = browser.lastId;
+    const seen = browser.events.filter(({ event }) => event !== 'ready').length;
+    browser.close();
+    const again = await attach(chat, lastId, 1);
+    await again.done();
+    const whole = await attach(chat);
+    await whole.done();
+    const frames = whole.events.filter(({ event }) => event !== 'ready');
+    expect(again.events.filter(({ event }) => event !== 'ready')).toEqual(frames.slice(seen));
+    const kinds = frames.map(({ event }) => event).filter((event) => event !== 'usage');
+    const pairs = Array.from({ length: 4 }, () => ['call', 'observation']).flat();
+    expect(kinds).toEqual(['accepted', 'thought', ...pairs, 'text', 'done']);
+    const tools = frames.filter(({ event }) => event === 'call').map(({ data }) => data['name']);
+    expect(tools).toEqual(['ls', 'read', 'write', 'rm']);
+    expect(frames.at(-1)?.data).toMatchObject({ status: 'completed' });
+  });
+
+  it('3b. gave the agent its role and the file as they were', async () => {
+    const [requested] = (await eventsOf(chat)).filter(({ type }) => type === 'TurnRequested');
+    expect(requested?.data['role']).toMatchObject({ path: `system/agents/${role}.md` });
+    if (role === 'assistant') return expect(calls()).toEqual([]);
+    const [first] = calls().map(({ seen }) => JSON.stringify(seen.body));
+    expect(calls()).toHaveLength(5);
+    expect(calls()[0]).toMatchObject({
+      format: role.startsWith('gpt') ? 'openai' : 'anthropic',
+      streaming: true,
+    });
+    expect(first).toContain(`You tidy folders as ${role}.`);
+    expect(first).toContain('Buy milk.\\nBuy bread.\\n');
+    expect(first).not.toContain('And tea.');
+  });
+
+  it('4. finds the conversation in the .chat file, and the work in the files', async () => {
+    const entries = await list('');
+    expect(entries.find(({ path }) => path === chat.path)).toMatchObject({ is_virtual: true });
+    const text = await request('GET', fileOf(chat.path));
+    const steps = [`tidy the folder of ${role} now`, 'call `ls`', 'call `rm`', 'The folder is tidy.'];
+    expect(steps.map((step) => text.indexOf(step))).toEqual(
+      steps.map((step) => text.indexOf(step)).sort((a, b) => a - b),
+    );
+    expect(steps.filter((step) => !text.includes(step))).toEqual([]);
+    expect((await cli('files', 'cat', chat.path)).stdout).toBe(text);
+    const paths = (await list(`path=${role}`)).map(({ path }) => path);
+    expect(paths).toEqual([`${role}/notes.md`, `${role}/summary.md`]);
+    const [written] = await history(`${role}/summary.md`);
+    expect(written?.cause).toMatchObject({ actor: `agent/agent-${role}`, turnId, sessionId: chat.sessionId });
+  });
+});
+
+const runTest = (repository: string): Promise<number> =>
+  new Promise((resolve) => {
+    const file = join(repository, 'repo/test/slug.test.mjs');
+    execFile(process.execPath, [file], { env: {} }, (error) => resolve(error ? 1 : 0));
+  });
+const exportTo = async (name: string): Promise<string> => {
+  const out = join(folder, name);
+  const { code, stderr } = await cli('files', 'export', '--out', out);
+  expect([code, stderr]).toEqual([0, '']);
+  return out;
+};
+
+describe('an agent with ls, read, search, edit and write', () => {
+  it('mends a failing test: the diff, the turn behind each change, and a fork with the tree before', async () => {
+    for (const [path, text] of Object.entries(REPOSITORY)) await write(path, text);
+    const chat = await createChat(CODER);
+    const greeting = await command(chat, { command: 'message', content: 'hello' });
+    const stream = await attach(chat);
+    await stream.done();
+    const before = (await eventsOf(chat)).length;
+    const [newest] = await history('');
+    expect(await runTest(await exportTo('before'))).toBe(1);
+    const { turnId } = await command(chat, { command: 'message', content: 'mend the failing test' });
+    await stream.done(2);
+    expect(await runTest(await exportTo('after'))).toBe(0);
+
+    expect(await request('GET', fileOf('repo/src/slug.mjs'))).toBe(MENDED);
+    const from = String(newest?.version);
+    const diff = await cli('files', 'diff', 'repo/src/slug.mjs', '--from', from);
+    const lines = [BROKEN, MENDED].map((text) => text.split('\n')[2]);
+    expect(diff.stdout).toBe(`@@ -3,1 +3,1 @@\n-${lines[0]}\n+${lines[1]}\n`);
+    const changes = await history('repo');
+    expect(changes.map(({ type, path, cause }) => [type, path, cause['turnId'] ?? null])).toEqual([
+      ['written', 'repo/CHANGES.md', turnId],
+      ['written', 'repo/src/slug.mjs', turnId],
+      ...Object.keys(REPOSITORY)
+        .map((path) => ['written', path, null])
+        .reverse(),
+    ]);
+    expect((await cli('files', 'history', 'repo/src/slug.mjs')).stdout).toContain(`turn ${turnId}`);
+    expect(greeting.turnId).not.toBe(turnId);
+
+    const forked = await cli('session', 'fork', chat.sessionId, '--at', String(before), '--json');
+    const { sessionId } = JSON.parse(forked.stdout) as { sessionId: string };
+    const old = await list(`path=repo&recursive=true&session=${sessionId}`);
+    expect(old.map(({ path }) => path)).toEqual(Object.keys(REPOSITORY).sort());
+    const text = await request('GET', `${fileOf('repo/src/slug.mjs')}?session=${sessionId}`);
+    expect(text).toBe(BROKEN);
+  });
+
+  it('leaves a log that the audit accepts, without the key of a provider', async () => {
+    const audit = await cli('audit', '--json');
+    expect([audit.code === 5 ? 0 : audit.code, audit.stderr]).toEqual([0, '']);
+    expect(JSON.stringify(await readEvents(stack))).not.toContain(CANARY_KEY);
+  });
+});
