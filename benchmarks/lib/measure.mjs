@@ -3,6 +3,7 @@ import { benchAppend } from '../parts/append.mjs';
 import { benchCli } from '../parts/cli.mjs';
 import { benchEvents } from '../parts/events.mjs';
 import { benchFirstFrame } from '../parts/first-frame.mjs';
+import { benchIdentity } from '../parts/identity.mjs';
 import { benchProjections } from '../parts/projections.mjs';
 import { benchProvider } from '../parts/provider.mjs';
 import { benchRoute } from '../parts/route.mjs';
@@ -26,6 +27,7 @@ const NEEDS_STACK = [
   'events',
   'tasks',
   'agents',
+  'identity',
   'cli',
   'start',
 ];
@@ -49,6 +51,7 @@ const BENCHES = {
   events: benchEvents,
   tasks: benchTasks,
   agents: benchAgents,
+  identity: benchIdentity,
   cli: benchCli,
   start: benchStart,
 };

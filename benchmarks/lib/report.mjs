@@ -61,6 +61,13 @@ const sections = {
       rows.map(({ agents, ms }) => [agents, ...spread(ms)]),
     ),
   ],
+  identity: ({ tables, rows }) => [
+    `A turn with and without identity, in milliseconds (row-level security of ${tables} tables)`,
+    table(
+      ['variant', 'n', 'p50', 'p90', 'p99'],
+      rows.map(({ variant, ms }) => [variant, ...spread(ms)]),
+    ),
+  ],
   append: (rows) => [
     'Appending, in milliseconds an append',
     table(

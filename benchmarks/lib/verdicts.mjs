@@ -187,6 +187,14 @@ const agentVerdicts = ({ modelMs, rows: [one, ten] }) => [
   ),
 ];
 
+const identityVerdicts = ({ rows: [guarded, open] }) => [
+  verdict(
+    'a turn with an API key and row-level security, p50, compared with neither',
+    guarded.ms.p50 / open.ms.p50,
+    { must: 1.05 },
+  ),
+];
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -198,6 +206,7 @@ export const verdictsOf = (results) => [
   ...(results.events ? eventVerdicts(results.events) : []),
   ...(results.tasks ? taskVerdicts(results.tasks) : []),
   ...(results.agents ? agentVerdicts(results.agents) : []),
+  ...(results.identity ? identityVerdicts(results.identity) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];
