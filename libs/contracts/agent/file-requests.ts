@@ -57,13 +57,14 @@ export const listFiles = defineRequest({
 });
 
 /**
- * Returns a file. Its bytes are in the blob store under its digest, also those of a virtual file.
+ * Returns a file. Its bytes are in the blob store under its digest. The digest of a virtual file is
+ * null: the reader renders it.
  * Errors: `FILE.NOT_FOUND`, `FILE.IS_FOLDER`, `FILE.INVALID_PATH`, `FILE.NO_SUCH_VERSION`.
  */
 export const statFile = defineRequest({
   subject: 'cmd.agent.file.stat',
   request: z.strictObject({ ...tree, path: FilePath, at: Version.optional() }),
-  reply: z.object({ version: Version, file: FileEntryView.extend({ digest: FileDigest }) }),
+  reply: z.object({ version: Version, file: FileEntryView }),
   timeoutMs: 10_000,
 });
 

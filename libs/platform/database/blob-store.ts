@@ -21,13 +21,16 @@ const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body from fi
   where workspace = $1 and digest = $2`;
 const READ_MANY_SQL = 'select digest, body from file_blobs where workspace = $1 and digest = any ($2)';
 const SIZES_SQL = 'select digest, size from file_blobs where workspace = $1 and digest = any ($2)';
-const CITE_SQL = `update file_blobs b set is_cited = true
-  where not b.is_cited and b.written_at < $1 and exists (select from events e
-    where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)`;
-const SWEEP_SQL = `delete from file_blobs where (workspace, digest) in (
-  select b.workspace, b.digest from file_blobs b
-  where not b.is_cited and b.written_at < $1 and not exists (select from events e
+/** Facts of files and chats cite a digest, and attachments of sessions. Each has a partial index. */
+const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
+  or exists (select from events e
+    where e.workspace = b.workspace and e.type = 'ChatFileAttached' and e.data ->> 'digest' = b.digest))`;
+export const CITE_SQL = `update file_blobs b set is_cited = true
+  where not b.is_cited and b.written_at < $1 and ${IS_CITED}`;
+export const SWEEP_SQL = `delete from file_blobs where (workspace, digest) in (
+  select b.workspace, b.digest from file_blobs b
+  where not b.is_cited and b.written_at < $1 and not ${IS_CITED}
   order by b.written_at limit $2 for update skip locked)`;
 
 /** Maximum number of rows that one sweep deletes. */

@@ -57,11 +57,14 @@ describe('a chat', () => {
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
     const { files } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '' });
     expect(files).toContainEqual(expect.objectContaining({ path: chat.path, is_virtual: true }));
-    const { entry } = await workspaceFiles.open(WORKSPACE, treeId, chat.path);
-    const bytes = await agent.runtime.services.files.readBytes(WORKSPACE, entry.digest ?? '');
+    const opened = await workspaceFiles.open(WORKSPACE, treeId, chat.path);
+    const { entry } = opened;
+    const bytes = await opened.readBytes();
+    // A rendering is not stored.
+    expect((await agent.runtime.services.blobs.sizes(WORKSPACE, [entry.digest])).size).toBe(0);
     expect(Buffer.from(bytes).toString('utf8')).toContain('a question for the file');
     const write = workspaceFiles.change({ workspace: WORKSPACE, treeId, cause: { actor: 'local' } }, () => [
-      { op: 'write', path: chat.path, digest: entry.digest ?? '', size: entry.size },
+      { op: 'write', path: chat.path, digest: entry.digest, size: entry.size },
     ]);
     await expect(write).rejects.toThrow();
   });

@@ -36,10 +36,18 @@ export class VirtualChats implements VirtualFiles {
     return files;
   }
 
+  async has(workspace: string, treeId: string, path: string): Promise<boolean> {
+    return (await this.find(workspace, treeId, path)) !== null;
+  }
+
   async render(workspace: string, treeId: string, path: string): Promise<Uint8Array | null> {
-    if (treeId !== fileTreeIdOf(workspace) || !path.endsWith(CHAT_SUFFIX)) return null;
-    const chat = await this.chats.findByName(workspace, path.slice(0, -CHAT_SUFFIX.length));
+    const chat = await this.find(workspace, treeId, path);
     return chat ? Buffer.from(toMarkdown((await this.read(workspace, chat)).toDocument(chat))) : null;
+  }
+
+  private async find(workspace: string, treeId: string, path: string): Promise<ChatView | null> {
+    if (treeId !== fileTreeIdOf(workspace) || !path.endsWith(CHAT_SUFFIX)) return null;
+    return this.chats.findByName(workspace, path.slice(0, -CHAT_SUFFIX.length));
   }
 
   private async read(workspace: string, { sessionId }: ChatView): Promise<ChatTranscript> {

@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
+import { sessionStream } from '@antiphon/contracts/agent';
+import { CITE_SQL, SWEEP_SQL } from '@antiphon/database';
 import { FILE_FAILPOINTS, armFailpoints, rejected } from '@antiphon/kernel';
 import { createTestDatabase } from '@antiphon/testing';
 import type { TestDatabase } from '@antiphon/testing';
@@ -33,6 +36,17 @@ describe('File trees', () => {
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE, session);
     const { entry } = await workspaceFiles.open(WORKSPACE, treeId, path, at);
     return new TextDecoder().decode(await files.readBytes(WORKSPACE, entry.digest));
+  };
+
+  const attach = async (path: string, stored: { digest: string; size: number }): Promise<void> => {
+    const { sessionId } = await submitTo(agent, { address: newAddress('main') }, 'hello');
+    await world.ended(sessionId);
+    const data = { path, ...stored, actor: 'key/k1', at: new Date().toISOString() };
+    const event = { eventId: randomUUID(), type: 'ChatFileAttached', schemaVersion: 1, data };
+    const metadata = { correlationId: 'spec', service: 'agent' };
+    const events = [{ ...event, metadata }];
+    const streams = [{ streamId: sessionStream(sessionId), expectedVersion: 'any' as const, events }];
+    await world.store.append({ workspace: WORKSPACE, streams });
   };
 
   it('show each version, on any process', async () => {
@@ -82,16 +96,52 @@ describe('File trees', () => {
     expect(await change()).toEqual(first);
   });
 
+  it('restore a version, and take further changes after it', async () => {
+    const { workspaceFiles } = agent.runtime.services;
+    const first = await write(agent, 'r.txt', 'one');
+    await write(agent, 'r.txt', 'two');
+    // No snapshot and no cached fold has the version, so that the decision reads the log in its turn.
+    for (const process of [agent, world.process({ config: testConfig() })]) {
+      const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
+      const request = { workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } };
+      await process.runtime.services.workspaceFiles.changeByRequest(request, [
+        { op: 'restore', path: 'r.txt', version: first.version },
+      ]);
+      expect(await read(process, 'r.txt')).toBe('one');
+      await write(process, 'r.txt', 'three');
+    }
+    expect(await read(agent, 'r.txt')).toBe('three');
+  }, 5_000);
+
   it('lose bytes that no fact cites, after a day, and no others', async () => {
     const { blobs, files } = agent.runtime.services;
     await write(agent, 'kept.txt', 'cited');
     const kept = await files.putBytes(WORKSPACE, bytesOf('cited'));
     const lost = await files.putBytes(WORKSPACE, bytesOf('cited by none'));
+    const attached = await files.putBytes(WORKSPACE, bytesOf('cited by an attachment alone'));
+    await attach('kept.txt', attached);
     const pool = new pg.Pool({ connectionString: database.url, max: 1 });
     await pool.query(`update file_blobs set written_at = written_at - interval '2 days'`);
     await pool.end();
     await blobs.sweep(new Date(Date.now() - 24 * 3_600_000).toISOString());
-    const sizes = await blobs.sizes(WORKSPACE, [kept.digest, lost.digest]);
-    expect([...sizes.keys()]).toEqual([kept.digest]);
+    const sizes = await blobs.sizes(WORKSPACE, [kept.digest, lost.digest, attached.digest]);
+    expect([...sizes.keys()].sort()).toEqual([kept.digest, attached.digest].sort());
+  });
+
+  it('find the facts that cite bytes by an index', async () => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    // The planner prefers a scan while the tables are small.
+    await client.query('set enable_seqscan = off');
+    const values = [CITE_SQL, SWEEP_SQL].map((sql) => sql.replaceAll('$1', 'now()').replaceAll('$2', '1000'));
+    const plans = await Promise.all(
+      values.map(async (sql) => JSON.stringify((await client.query(`explain ${sql}`)).rows)),
+    );
+    await client.end();
+    for (const plan of plans) {
+      expect(plan).toContain('events_file_digest_idx');
+      expect(plan).toContain('events_attached_digest_idx');
+      expect(plan).not.toContain('Seq Scan on events');
+    }
   });
 });

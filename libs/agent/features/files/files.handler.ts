@@ -69,7 +69,7 @@ export class FilesHandler {
   async stat(request: z.output<typeof statFile.request>): Promise<z.input<typeof statFile.reply>> {
     const { workspace, session, path, at } = request;
     const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
-    const { entry, version } = await this.deps.workspaceFiles.open(workspace, treeId, path, at);
+    const { entry, version } = await this.deps.workspaceFiles.stat(workspace, treeId, path, at);
     return { version, file: entry };
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type {
   FileCause,
   FileChange,
@@ -35,6 +36,7 @@ export interface VirtualFile {
 /** Files that are built on read, such as chats. */
 export interface VirtualFiles {
   list(workspace: string, treeId: string): Promise<readonly VirtualFile[]>;
+  has(workspace: string, treeId: string, path: string): Promise<boolean>;
   /** Returns the text of a file; null if there is none. */
   render(workspace: string, treeId: string, path: string): Promise<Uint8Array | null>;
 }
@@ -60,10 +62,11 @@ export interface ChangeRequest {
   readonly idempotency?: Omit<IdempotencyClaim, 'response'>;
 }
 
-/** A file with all its bytes. */
+/** A file whose bytes can be read. */
 export interface OpenedFile {
   readonly entry: FileEntryView & { readonly digest: string };
   readonly version: number;
+  readBytes(): Promise<Uint8Array>;
 }
 
 const resultOf = (event: FileTreeEvent, version: number): FileResult[] => {
@@ -87,6 +90,12 @@ const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
   ...file,
   ...{ kind: 'file', is_virtual: false },
 });
+
+const virtualEntry = ({ path, size }: VirtualFile, version: number): FileEntryView => ({
+  ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
+});
+
+const noFile = (path: string): Error => notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
 
 /** Returns the file of a path that a restore names: from the bin, or from the tree at the version. */
 const binned = ({ bin }: FileTree, path: string, version?: number): [number, FileEntry] | null => {
@@ -135,16 +144,36 @@ export class Files {
     return { version: tree.version, files: files.sort((a, b) => comparePaths(a.path, b.path)) };
   }
 
-  /** Returns a file. The text of a virtual one is in the blob store afterwards. */
-  async open(workspace: string, treeId: string, given: string, at?: number): Promise<OpenedFile> {
+  /** Returns a file without its bytes. The digest of a virtual one is null. */
+  async stat(
+    workspace: string,
+    treeId: string,
+    given: string,
+    at?: number,
+  ): Promise<{ entry: FileEntryView; version: number }> {
     const path = normalizePath(given);
     const tree = await this.deps.trees.read(workspace, treeId, at);
-    if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version: tree.version };
-    const text = await this.virtual?.render(workspace, treeId, path);
-    if (!text) throw notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
-    const { digest, size } = await this.deps.trees.putBytes(workspace, text);
     const { version } = tree;
-    return { entry: { path, kind: 'file', digest, size, mode: 0o644, version, is_virtual: true }, version };
+    if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version };
+    if (!(await this.virtual?.has(workspace, treeId, path))) throw noFile(path);
+    return { entry: virtualEntry({ path, size: 0 }, version), version };
+  }
+
+  /** Returns a file with its bytes. A virtual one is rendered, and no byte of it is stored. */
+  async open(workspace: string, treeId: string, given: string, at?: number): Promise<OpenedFile> {
+    const path = normalizePath(given);
+    const { trees } = this.deps;
+    const tree = await trees.read(workspace, treeId, at);
+    const { version } = tree;
+    if (!isVirtualPath(path)) {
+      const entry = viewOf(requireFile(tree, path));
+      return { entry, version, readBytes: () => trees.readBytes(workspace, entry.digest) };
+    }
+    const text = await this.virtual?.render(workspace, treeId, path);
+    if (!text) throw noFile(path);
+    const digest = createHash('sha256').update(text).digest('hex');
+    const entry = { ...virtualEntry({ path, size: text.byteLength }, version), digest };
+    return { entry, version, readBytes: () => Promise.resolve(text) };
   }
 
   /** Makes changes: all of them, or none. A repeated call returns the first result. */
@@ -229,11 +258,7 @@ export class Files {
     folder: string,
   ): Promise<FileEntryView[]> {
     const files = (await this.virtual?.list(workspace, treeId)) ?? [];
-    return files
-      .filter(({ path }) => isBelow(path, folder))
-      .map(({ path, size }) => ({
-        ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
-      }));
+    return files.filter(({ path }) => isBelow(path, folder)).map((file) => virtualEntry(file, version));
   }
 }
 

@@ -56,8 +56,9 @@ export class ReadTools {
   async read(call: NativeCall, { path: given, from, lines: count }: FileInput['read']): Promise<string> {
     const { workspace } = call;
     const path = await this.access.allow(call, 'read', given);
-    const { entry } = await this.deps.workspaceFiles.open(workspace, await this.access.treeOf(call), path);
-    const bytes = await this.deps.files.readBytes(workspace, entry.digest);
+    const opened = await this.deps.workspaceFiles.open(workspace, await this.access.treeOf(call), path);
+    const { entry } = opened;
+    const bytes = await opened.readBytes();
     const about = { path, digest: entry.digest, bytes: entry.size };
     if (isBinary(bytes)) return resultOf({ ...about, binary: true });
     const all = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes).split('\n');
@@ -109,8 +110,8 @@ export class ReadTools {
         batch.map(async ({ path, digest }) => {
           const own = digest === null ? undefined : stored.get(digest);
           if (own) return { path, bytes: own };
-          const { entry } = await this.deps.workspaceFiles.open(workspace, treeId, path);
-          return { path, bytes: await this.deps.files.readBytes(workspace, entry.digest) };
+          const opened = await this.deps.workspaceFiles.open(workspace, treeId, path);
+          return { path, bytes: await opened.readBytes() };
         }),
       );
     }

@@ -1,20 +1,25 @@
+import { createHash } from 'node:crypto';
 import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
 import {
+  CHAT_SUFFIX,
   changeFiles,
   listFiles,
   readFileHistory,
   statFile,
+  toMarkdown,
   type FileChange,
 } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
+import type { EventStore } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
-import { DATABASE_POOL, REQUESTS } from '@antiphon/service-host';
+import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
+import { ChatReader } from '../chats/chat-reader.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
 
@@ -30,12 +35,15 @@ const requireWorkspace = ({ workspace }: Principal, id: string): void => {
 @Controller()
 export class FilesController {
   private readonly blobs: BlobStore;
+  private readonly chats: ChatReader;
 
   constructor(
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(DATABASE_POOL) pool: Pool,
+    @Inject(EVENT_STORE) store: EventStore,
   ) {
     this.blobs = new BlobStore(pool);
+    this.chats = new ChatReader(requests, store);
   }
 
   @HandleRoute(FILE_ROUTES.listFiles)
@@ -62,13 +70,17 @@ export class FilesController {
       path: params.path,
       ...query,
     });
-    const bytes = await this.blobs.readPart(workspace, file.digest, offset, length ?? file.size);
+    const { digest } = file;
+    const content =
+      digest === null
+        ? await this.renderChat(workspace, file.path, offset, length)
+        : { digest, bytes: await this.blobs.readPart(workspace, digest, offset, length ?? file.size) };
     // A file of a workspace is data: no browser runs it.
     response.header('content-security-policy', 'sandbox');
     response.header('x-content-type-options', 'nosniff');
-    response.header('etag', `"${file.digest}"`);
+    response.header('etag', `"${content.digest}"`);
     response.header('x-file-version', String(version));
-    return new StreamableFile(bytes, { type: 'application/octet-stream', disposition: 'attachment' });
+    return new StreamableFile(content.bytes, { type: 'application/octet-stream', disposition: 'attachment' });
   }
 
   @HandleRoute(FILE_ROUTES.writeFile)
@@ -109,6 +121,19 @@ export class FilesController {
   ): Promise<z.output<typeof readFileHistory.reply>> {
     requireWorkspace(principal, params.id);
     return this.requests.request(readFileHistory, { workspace: principal.workspace, ...query });
+  }
+
+  /** Renders a chat as the file that it is among files. */
+  private async renderChat(
+    workspace: string,
+    path: string,
+    offset: number,
+    length: number | undefined,
+  ): Promise<{ digest: string; bytes: Buffer }> {
+    const chat = await this.chats.require(workspace, path.slice(0, -CHAT_SUFFIX.length));
+    const whole = Buffer.from(toMarkdown(await this.chats.read(workspace, chat)));
+    const digest = createHash('sha256').update(whole).digest('hex');
+    return { digest, bytes: whole.subarray(offset, length === undefined ? undefined : offset + length) };
   }
 
   private change(principal: Principal, change: FileChange, session: string | undefined): Promise<Changed> {
