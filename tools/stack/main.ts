@@ -81,7 +81,10 @@ const runUp = async (args: readonly string[]): Promise<number> => {
   const running = await up({ scale, signal: signals.starting, onProgress: (line) => console.log(line) });
   signals.attach(running);
   if (running.joined) console.log('this stack runs already; `npm stop` ends it');
-  console.log(`\n${renderTable(running.stack)}\n\nadmin key: ${running.stack.adminKeyFile}\nready`);
+  const { urls, adminKeyFile } = running.stack;
+  console.log(
+    `\n${renderTable(running.stack)}\n\ndashboard: ${urls.dashboard ?? '-'}\nadmin key: ${adminKeyFile}\nready`,
+  );
   if (running.joined) return 0;
   if (!detach) return waitForEnd(running);
   running.detach();

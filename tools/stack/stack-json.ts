@@ -45,6 +45,8 @@ export interface StackJson {
   readonly urls: {
     readonly gateway: string | null;
     readonly gateways: readonly string[];
+    /** Absent until a gateway is ready. */
+    readonly dashboard?: string;
     readonly temporalUi?: string;
   };
   readonly adminKeyFile: string;

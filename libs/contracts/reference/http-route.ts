@@ -21,6 +21,7 @@ export const ROUTE_TAGS = {
   Credentials: 'Keys of model providers. They are stored encrypted and never returned.',
   Log: 'The append-only event log, which is the source of truth.',
   Operations: 'Health, metrics and status of the installation.',
+  Dashboard: 'Sign-in and reports of the dashboard, which the gateway serves at `/`.',
   Reference: 'This reference, for people and for programs.',
 } as const;
 

@@ -1,6 +1,7 @@
 import { AGENT_ROUTES } from './agent-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
+import { DASHBOARD_ROUTES } from './dashboard-routes.js';
 import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
@@ -14,6 +15,7 @@ import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 export { AGENT_ROUTES } from './agent-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
+export { DASHBOARD_ROUTES } from './dashboard-routes.js';
 export { FILE_ROUTES } from './file-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, defineRoute } from './http-route.js';
@@ -46,6 +48,7 @@ export const ROUTE_GROUPS = [
   KEY_ROUTES,
   WORKSPACE_ROUTES,
   CREDENTIAL_ROUTES,
+  DASHBOARD_ROUTES,
 ] as const;
 
 /** All HTTP routes of the gateway. */

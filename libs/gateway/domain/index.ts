@@ -1,3 +1,4 @@
+export { isDashboardPage } from './dashboard-path.js';
 export { advance, judgeFrame, sequenceFrom } from './frame-sequence.js';
 export type { FrameSequence, FrameVerdict } from './frame-sequence.js';
 export { isLoopbackHost, judgeOrigin } from './origin-policy.js';

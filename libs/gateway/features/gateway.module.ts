@@ -32,6 +32,8 @@ import { PlansController } from './agents/plans.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatsController } from './chats/chats.controller.js';
+import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
+import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
 import { AgentStreams } from './events/agent-streams.js';
 import { agentSubscriptions } from './events/agent-subscriptions.js';
 import { eventMethods } from './events/event-methods.js';
@@ -43,6 +45,7 @@ import { SessionFeeds } from './frames/session-feeds.js';
 import {
   AUTHENTICATOR,
   CHAT_STREAMS,
+  DASHBOARD_FILES,
   FRAME_LOG,
   IDENTITIES,
   LOG_TAIL,
@@ -157,6 +160,7 @@ const methodsProvider: Provider = {
     StatusController,
     TasksController,
     PlansController,
+    PolicyReportsController,
     WorkflowsController,
     WorkspacesController,
   ],
@@ -200,6 +204,11 @@ const methodsProvider: Provider = {
           onAppend: (wake) => onLogNotification(nats, wake, EVENT_WAKE_MS),
           onError: (error) => countError('frame', error),
         }),
+    },
+    {
+      provide: DASHBOARD_FILES,
+      inject: [ENVIRONMENT],
+      useFactory: (env: Environment) => new DashboardFiles(dashboardFolder(env['ANTIPHON_DASHBOARD_FOLDER'])),
     },
     statusProvider,
     methodsProvider,

@@ -16,6 +16,8 @@ export const SESSION_FEEDS = Symbol('SESSION_FEEDS');
 export const LOG_TAIL = Symbol('LOG_TAIL');
 /** Token of the `ChatStreams`. */
 export const CHAT_STREAMS = Symbol('CHAT_STREAMS');
+/** Token of the `DashboardFiles`. */
+export const DASHBOARD_FILES = Symbol('DASHBOARD_FILES');
 /** Token of the `MethodTable`. */
 export const METHODS = Symbol('METHODS');
 

@@ -119,7 +119,12 @@ export class Stack {
         SERVICES.map((name) => [name, this.services.filter(({ service }) => service === name).map(entryOf)]),
       ) as Record<ServiceName, ServiceEntry[]>,
       engines: { postgres: postgres.entry(), nats: nats.entry(), temporal: temporal.entry() },
-      urls: { gateway: gateways[0] ?? null, gateways, ...(temporalUi === null ? {} : { temporalUi }) },
+      urls: {
+        gateway: gateways[0] ?? null,
+        gateways,
+        ...(gateways[0] === undefined ? {} : { dashboard: `${gateways[0]}/` }),
+        ...(temporalUi === null ? {} : { temporalUi }),
+      },
       adminKeyFile: paths.adminKeyFile,
       masterKeyFile: paths.masterKeyFile,
       credentials: { databaseUrlFile: paths.databaseUrlFile, natsUsersFile: paths.natsUsersFile },

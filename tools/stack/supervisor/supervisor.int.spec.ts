@@ -36,7 +36,7 @@ describe('a running stack', () => {
     expect(stack.state).toBe('ready');
     expect(stack.urls.gateways).toHaveLength(2);
     expect(stack.urls.gateway).toBe(stack.urls.gateways[0]);
-    expect(stack.urls).not.toHaveProperty('dashboard');
+    expect(stack.urls.dashboard).toBe(`${stack.urls.gateway}/`);
     expect(await (await fetch(stack.urls.gateway!)).text()).toBe('ok');
     expect(allPids(stack).map((pid) => identify(pid) !== null)).not.toContain(false);
     const { databaseUrlFile, natsUsersFile } = stack.credentials;
