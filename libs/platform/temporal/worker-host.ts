@@ -36,7 +36,7 @@ const BACKOFF = { firstMs: 250, maxMs: 5_000 };
 /**
  * Time for which a workflow's next task waits for the process with its history, which may be dead.
  */
-const STICKY = '1s';
+const STICKY = '1s' as const;
 /** Time limit for cancelled activities at shutdown; later ones end by their heartbeat timeout. */
 const FORCE_AFTER = '4s';
 
