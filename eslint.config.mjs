@@ -3,7 +3,8 @@ import { functionLength } from './tools/lint/function-length.mjs';
 import { moduleBoundaries } from './tools/lint/module-boundaries.mjs';
 import { plainNames } from './tools/lint/plain-names.mjs';
 
-const SOURCES = ['apps/**/*.ts', 'libs/**/*.ts', 'tools/**/*.ts'];
+const SOURCES = ['apps/**/*.ts', 'apps/dashboard/**/*.tsx', 'libs/**/*.ts', 'tools/**/*.ts'];
+const BROWSER = ['apps/dashboard/**/*.ts', 'apps/dashboard/**/*.tsx'];
 const PURE = ['libs/*/domain/**/*.ts', 'libs/*/workflows/**/*.ts', 'libs/kernel/**/*.ts'];
 const SPECS = ['**/*.spec.ts', '**/testing/**/*.ts', 'libs/testing/**/*.ts', 'apps/*-e2e/**/*.ts'];
 // Linted as text by tools/lint/house-rules.unit.spec.ts; they are in no TypeScript project.
@@ -80,6 +81,25 @@ export default tseslint.config(
       '@typescript-eslint/switch-exhaustiveness-check': [
         'error',
         { considerDefaultExhaustiveForUnions: true },
+      ],
+    },
+  },
+  {
+    files: BROWSER,
+    languageOptions: {
+      parserOptions: { project: './apps/dashboard/tsconfig.json', tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+          message: 'untrusted text is rendered as elements, never as HTML',
+        },
+        {
+          selector: 'MemberExpression[property.name=/^(innerHTML|outerHTML|insertAdjacentHTML)$/]',
+          message: 'the policy of the page refuses HTML strings',
+        },
       ],
     },
   },

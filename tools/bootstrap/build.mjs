@@ -9,7 +9,7 @@ import { toUserError, UserError } from './user-error.mjs';
 const SOURCE_ROOTS = ['apps', 'libs', 'tools', 'plugins', 'prisma/schema'];
 const ROOT_FILES = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.base.json'];
 const SKIPPED = new Set(['node_modules', 'dist', 'build', 'generated']);
-const SOURCE_FILE = /\.(ts|mts|mjs|json|prisma)$/;
+const SOURCE_FILE = /\.(tsx?|mts|mjs|json|prisma|css|html|svg)$/;
 
 /** @type {(folder: string) => string[]} */
 const sourceFiles = (folder) =>
@@ -40,6 +40,7 @@ const outputs = (root) => [
     join(root, path, 'dist', '.tsbuildinfo'),
   ),
   ...(scriptOf(root, 'build:plugins') ? [join(root, 'plugins', 'dist')] : []),
+  ...(scriptOf(root, 'build:dashboard') ? [join(root, 'apps', 'dashboard', 'dist', 'index.html')] : []),
   ...(scriptOf(root, 'build:workflows')
     ? [join(root, 'libs', 'agent', 'workflows', 'dist', 'bundle.js')]
     : []),
@@ -65,7 +66,7 @@ const runScript = async (context, name) => {
 };
 
 /**
- * Compiles the TypeScript projects and the plug-ins, unless no source has changed.
+ * Compiles the TypeScript projects, the plug-ins and the dashboard, unless no source has changed.
  * @type {import('./types.js').PrepareStep}
  */
 export const buildProject = async (context, progress) => {
@@ -82,6 +83,7 @@ export const buildProject = async (context, progress) => {
         await runScript(context, 'build:workflows');
       }),
       progress.step('plug-ins: compiling them', () => runScript(context, 'build:plugins')),
+      progress.step('dashboard: building it', () => runScript(context, 'build:dashboard')),
     ]);
     writeJsonAtomic(stampPath(root, 'build'), { sources });
   } catch (error) {

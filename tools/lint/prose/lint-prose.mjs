@@ -49,7 +49,9 @@ export const proseFiles = (paths = []) =>
     encoding: 'utf8',
   })
     .split('\n')
-    .filter((file) => /\.(md|ts|mts|mjs|cjs)$/.test(file) && !/lint-fixture|tools\/lint\/prose\//.test(file));
+    .filter(
+      (file) => /\.(md|tsx?|mts|mjs|cjs)$/.test(file) && !/lint-fixture|tools\/lint\/prose\//.test(file),
+    );
 
 const HELP = `Checks the prose of Markdown, comments and strings (CONTRIBUTING.md has the rules).
 

@@ -1,0 +1,79 @@
+import { useEffect, useRef } from 'react';
+import { createStore } from '../data/store.js';
+import { Dialog } from '../ui/ui.js';
+import { NAVIGATION } from './pages.js';
+import { keepPosition, navigate } from './router.js';
+import css from './shell.module.css';
+
+const NAME = 'antiphon.single-keys';
+
+/** False turns keys without Ctrl or ⌘ off, for people whose tools type them. */
+export const hasSingleKeys = createStore(localStorage.getItem(NAME) !== 'off');
+export const setSingleKeys = (isOn: boolean): void => {
+  localStorage.setItem(NAME, isOn ? 'on' : 'off');
+  hasSingleKeys.set(isOn);
+};
+
+const SECOND_KEY_MS = 1_500;
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+
+interface Handlers {
+  readonly openPalette: () => void;
+  readonly openKeys: () => void;
+}
+
+/** Listens for the keys of the whole application. */
+export const useKeys = (handlers: Handlers): void => {
+  const latest = useRef(handlers);
+  latest.current = handlers;
+  useEffect(() => {
+    let firstAt = 0;
+    const onKey = (event: globalThis.KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        return latest.current.openPalette();
+      }
+      const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (!isPlain || !hasSingleKeys.get() || isTyping(event.target)) return;
+      if (document.querySelector('dialog[open]')) return;
+      if (event.key === '?') return latest.current.openKeys();
+      const target = NAVIGATION.find(({ key }) => key === event.key);
+      if (target && performance.now() - firstAt < SECOND_KEY_MS) navigate(keepPosition(target.to));
+      firstAt = event.key === 'g' ? performance.now() : 0;
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+};
+
+/** Lists the keys. */
+export const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
+  <Dialog title="Keys" onClose={onClose}>
+    <dl className={css.keys}>
+      <dt>
+        <kbd>Ctrl</kbd> <kbd>K</kbd>
+      </dt>
+      <dd>Find a page, an agent, a session, a run or a position</dd>
+      <dt>
+        <kbd>?</kbd>
+      </dt>
+      <dd>This list</dd>
+      <dt>
+        <kbd>←</kbd> <kbd>→</kbd>
+      </dt>
+      <dd>In the position bar: one event back or on; Home and End go to the ends</dd>
+      {NAVIGATION.map(({ key, title }) => (
+        <div key={key} style={{ display: 'contents' }}>
+          <dt>
+            <kbd>g</kbd> <kbd>{key}</kbd>
+          </dt>
+          <dd>{title}</dd>
+        </div>
+      ))}
+    </dl>
+    <p>Settings turns single keys off.</p>
+  </Dialog>
+);

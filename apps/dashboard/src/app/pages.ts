@@ -1,0 +1,48 @@
+import { lazy, type ComponentType } from 'react';
+import type { IconName } from '../ui/icon.js';
+import { matchPath } from './router.js';
+
+export interface PageProps {
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export interface Page {
+  readonly pattern: string;
+  readonly title: string;
+  readonly view: ComponentType<PageProps>;
+}
+
+const page = (pattern: string, title: string, load: () => Promise<ComponentType<PageProps>>): Page => ({
+  pattern,
+  title,
+  view: lazy(async () => ({ default: await load() })),
+});
+
+/** Every page of the application. */
+export const PAGES: readonly Page[] = [
+  page('/', 'Overview', async () => (await import('../pages/overview.js')).Overview),
+];
+
+/** Pages of the navigation, with the key that follows `g`. */
+export const NAVIGATION: readonly { to: string; title: string; icon: IconName; key: string }[] = [
+  { to: '/', title: 'Overview', icon: 'overview', key: 'o' },
+  { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
+  { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },
+  { to: '/approvals', title: 'Approvals', icon: 'approvals', key: 'p' },
+  { to: '/runs', title: 'Runs', icon: 'runs', key: 'r' },
+  { to: '/events', title: 'Events', icon: 'events', key: 'e' },
+  { to: '/money', title: 'Money', icon: 'money', key: 'm' },
+  { to: '/memory', title: 'Memory', icon: 'memory', key: 'y' },
+  { to: '/performance', title: 'Metrics', icon: 'metrics', key: 't' },
+  { to: '/audit', title: 'Audit', icon: 'audit', key: 'u' },
+  { to: '/settings', title: 'Settings', icon: 'settings', key: 'c' },
+];
+
+/** Returns the page of a path and the values of its pattern. */
+export const findPage = (path: string): { page: Page; params: PageProps['params'] } | null => {
+  for (const candidate of PAGES) {
+    const params = matchPath(candidate.pattern, path);
+    if (params) return { page: candidate, params };
+  }
+  return null;
+};

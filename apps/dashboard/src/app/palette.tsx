@@ -1,0 +1,146 @@
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { client } from '../data/gateway.js';
+import { useFetched } from '../data/use-read.js';
+import { Icon, type IconName } from '../ui/icon.js';
+import { NAVIGATION } from './pages.js';
+import { goToPosition } from './position-bar.js';
+import { keepPosition, navigate } from './router.js';
+import { nextTheme } from './theme.js';
+import css from './shell.module.css';
+
+interface Choice {
+  readonly id: string;
+  readonly icon: IconName;
+  readonly title: string;
+  readonly kind: string;
+  readonly run: () => void;
+}
+
+const link = (to: string, icon: IconName, title: string, kind: string): Choice => ({
+  id: to,
+  icon,
+  title,
+  kind,
+  run: () => navigate(keepPosition(to)),
+});
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Returns choices that the text itself names: a position such as `#1024`, or an id. */
+const namedBy = (text: string): Choice[] => {
+  const position = /^#?(\d{1,15})$/.exec(text)?.[1];
+  if (position !== undefined)
+    return [
+      {
+        id: 'position',
+        icon: 'clock',
+        title: `Show everything as of event ${position}`,
+        kind: 'position',
+        run: () => goToPosition(Number(position)),
+      },
+      link(`/events?open=${position}`, 'events', `Open event ${position}`, 'event'),
+    ];
+  if (!UUID.test(text)) return [];
+  return [
+    link(`/sessions/${text}`, 'sessions', `Session ${text}`, 'session'),
+    link(`/runs/${text}`, 'runs', `Run ${text}`, 'run'),
+  ];
+};
+
+const fixedChoices = (): Choice[] => [
+  ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
+  link('/agents?spawn=1', 'plus', 'Spawn an agent', 'action'),
+  link('/workflows/new/edit', 'plus', 'Draw a workflow', 'action'),
+  { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
+];
+
+const useChoices = (text: string): readonly Choice[] => {
+  const { data: agents } = useFetched('palette agents', () => client.http.listAgents());
+  return useMemo(() => {
+    const wanted = text.trim().toLowerCase();
+    const known = [
+      ...fixedChoices(),
+      ...(agents?.agents ?? []).map(({ id, name }) =>
+        link(`/agents/${encodeURIComponent(id)}`, 'agents', name === id ? id : `${name} (${id})`, 'agent'),
+      ),
+    ];
+    const found = known.filter(({ title }) => title.toLowerCase().includes(wanted));
+    return [...namedBy(wanted), ...found].slice(0, 50);
+  }, [agents, text]);
+};
+
+/** Finds a page, an agent, a session, a run or a position. */
+export const Palette = ({ onClose }: { readonly onClose: () => void }) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  const [index, setIndex] = useState(0);
+  const choices = useChoices(text);
+  useEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    return () => shown?.close();
+  }, []);
+  const selected = Math.min(index, choices.length - 1);
+  const choose = (choice: Choice | undefined): void => {
+    onClose();
+    choice?.run();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter') choose(choices[selected]);
+    else if (event.key === 'ArrowDown') setIndex(Math.min(selected + 1, choices.length - 1));
+    else if (event.key === 'ArrowUp') setIndex(Math.max(selected - 1, 0));
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog ref={dialog} className={css.palette} aria-label="Go to" onClose={onClose}>
+      <input
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={selected < 0 ? undefined : `palette-${selected}`}
+        aria-label="Page, agent, session, run or #position"
+        placeholder="Page, agent, session, run or #position"
+        autoComplete="off"
+        spellCheck={false}
+        value={text}
+        onChange={(event) => {
+          setText(event.target.value);
+          setIndex(0);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ChoiceList choices={choices} selected={selected} choose={choose} />
+    </dialog>
+  );
+};
+
+interface ChoiceListProps {
+  readonly choices: readonly Choice[];
+  readonly selected: number;
+  readonly choose: (choice: Choice) => void;
+}
+
+const ChoiceList = ({ choices, selected, choose }: ChoiceListProps) => {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    list.current?.children[selected]?.scrollIntoView({ block: 'nearest' });
+  }, [selected]);
+  return (
+    <div ref={list} id="palette-list" role="listbox" aria-label="Results" className={css.paletteList}>
+      {choices.map((choice, index) => (
+        <div
+          key={choice.id}
+          id={`palette-${index}`}
+          role="option"
+          aria-selected={index === selected}
+          onClick={() => choose(choice)}
+        >
+          <Icon name={choice.icon} />
+          {choice.title}
+          <small>{choice.kind}</small>
+        </div>
+      ))}
+    </div>
+  );
+};

@@ -1,0 +1,115 @@
+import { useEffect, useRef, useState } from 'react';
+import { fetchEventAt, type Moment } from '../data/moments.js';
+import { head } from '../data/live-log.js';
+import { useStore } from '../data/store.js';
+import { formatDate, formatNumber, wordsOfType } from '../ui/format.js';
+import { Icon } from '../ui/icon.js';
+import { Button, classes } from '../ui/ui.js';
+import { setParams, usePosition } from './router.js';
+import css from './shell.module.css';
+
+/** Delay between two positions while the slider is dragged, ms. */
+const DRAG_MS = 30;
+
+/** Moves every view to a position of the log; the head is the present. */
+export const goToPosition = (position: number): void => {
+  const last = head.get() ?? 0;
+  setParams({ at: position >= last ? null : Math.max(1, position) });
+};
+
+const useMoment = (position: number | null): Moment | null => {
+  const [moment, setMoment] = useState<Moment | null>(null);
+  useEffect(() => {
+    if (position === null) return;
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      fetchEventAt(position, abort.signal).then(setMoment, () => setMoment(null));
+    }, 120);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [position]);
+  return moment !== null && moment.position === position ? moment : null;
+};
+
+const textOf = (position: number, last: number, moment: Moment | null): string =>
+  `event ${formatNumber(position)} of ${formatNumber(last)}` +
+  (moment ? `, ${wordsOfType(moment.type)}, ${formatDate(moment.recordedAt)}` : '');
+
+/**
+ * Shows the position of the log at which every view is true, and moves it. New events only raise a
+ * counter while a page shows the past.
+ */
+export const PositionBar = () => {
+  const at = usePosition();
+  const last = useStore(head);
+  const moment = useMoment(at);
+  const [dragged, setDragged] = useState<number | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const shown = dragged ?? at ?? last ?? 1;
+  const move = (position: number): void => {
+    setDragged(position);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      setDragged(null);
+      goToPosition(position);
+    }, DRAG_MS);
+  };
+  const isPast = at !== null;
+  return (
+    <div
+      className={css.position}
+      data-past={isPast ? '' : undefined}
+      role="group"
+      aria-label="Position of the log"
+    >
+      <PositionText at={at} last={last} moment={moment} />
+      <input
+        type="range"
+        aria-label="Position of the log"
+        aria-valuetext={textOf(shown, last ?? 1, moment)}
+        min={1}
+        max={Math.max(1, last ?? 1, at ?? 1)}
+        value={shown}
+        disabled={last === null || last < 2}
+        onChange={(event) => move(Number(event.target.value))}
+      />
+      {isPast ? (
+        <Button onClick={() => setParams({ at: null })}>Back to live</Button>
+      ) : (
+        <span className={classes(css.positionText, css.wide)}>drag to see any page as it was</span>
+      )}
+    </div>
+  );
+};
+
+const PositionText = ({
+  at,
+  last,
+  moment,
+}: {
+  at: number | null;
+  last: number | null;
+  moment: Moment | null;
+}) => {
+  if (at === null)
+    return (
+      <span className={css.positionText}>
+        <strong>Live</strong> {last === null ? '…' : `event ${formatNumber(last)}`}
+      </span>
+    );
+  const newer = Math.max(0, (last ?? at) - at);
+  return (
+    <span className={css.positionText} role="status">
+      <Icon name="clock" />
+      <strong>As of {formatNumber(at)}</strong>
+      {moment && (
+        <span className={css.wide}>
+          {formatDate(moment.recordedAt)} · {wordsOfType(moment.type)}
+        </span>
+      )}
+      <span>{formatNumber(newer)} newer</span>
+    </span>
+  );
+};

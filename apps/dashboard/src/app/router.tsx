@@ -1,0 +1,115 @@
+import { useMemo, type AnchorHTMLAttributes, type MouseEvent, type ReactNode } from 'react';
+import { createStore, useStore } from '../data/store.js';
+
+/** The address of the page. The URL is the state: filters, selection and position are in it. */
+export interface Address {
+  readonly path: string;
+  readonly search: string;
+}
+
+const current = (): Address => ({ path: location.pathname, search: location.search });
+const address = createStore<Address>(current());
+
+addEventListener('popstate', () => address.set(current()));
+
+/** Position of the log in the URL; null shows the present. */
+export const positionOf = (search: string): number | null => {
+  const text = new URLSearchParams(search).get('at');
+  return text !== null && /^\d{1,15}$/.test(text) && Number(text) > 0 ? Number(text) : null;
+};
+
+/** Returns the address with the position of the page that links to it. */
+export const keepPosition = (to: string): string => {
+  const at = positionOf(address.get().search);
+  if (at === null || !to.startsWith('/')) return to;
+  const url = new URL(to, location.origin);
+  if (!url.searchParams.has('at')) url.searchParams.set('at', String(at));
+  return url.pathname + url.search;
+};
+
+/** Goes to a path of this application. */
+export const navigate = (to: string, options: { readonly replace?: boolean } = {}): void => {
+  const url = new URL(to, location.origin);
+  // Only paths of the own origin: no text of an event or a parameter can lead out.
+  if (url.origin !== location.origin) return;
+  const target = url.pathname + url.search;
+  if (target === location.pathname + location.search) return;
+  if (options.replace) history.replaceState(null, '', target);
+  else history.pushState(null, '', target);
+  address.set(current());
+};
+
+export const useAddress = (): Address => useStore(address);
+
+/** Changes parameters of the URL. An empty value removes one. */
+export const setParams = (
+  changes: Readonly<Record<string, string | number | null | undefined>>,
+  options: { readonly replace?: boolean } = { replace: true },
+): void => {
+  const params = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === '') params.delete(name);
+    else params.set(name, String(value));
+  }
+  const text = params.toString();
+  navigate(location.pathname + (text === '' ? '' : `?${text}`), options);
+};
+
+/** Returns one parameter of the URL, or an empty string. */
+export const useParam = (name: string): string => {
+  const { search } = useAddress();
+  return useMemo(() => new URLSearchParams(search).get(name) ?? '', [search, name]);
+};
+
+/** Returns the position at which the page is shown; null for the present. */
+export const usePosition = (): number | null => {
+  const { search } = useAddress();
+  return useMemo(() => positionOf(search), [search]);
+};
+
+/** Returns the parts of a path that match a pattern such as `/agents/:id`, or null. */
+export const matchPath = (pattern: string, path: string): Readonly<Record<string, string>> | null => {
+  const wanted = pattern.split('/');
+  const given = path.replace(/\/+$/, '').split('/');
+  if (path === '/') return pattern === '/' ? {} : null;
+  if (wanted.length !== given.length) return null;
+  const found: Record<string, string> = {};
+  for (const [index, part] of wanted.entries()) {
+    const text = given[index] ?? '';
+    if (part.startsWith(':')) found[part.slice(1)] = safeDecode(text);
+    else if (part !== text) return null;
+  }
+  return found;
+};
+
+const safeDecode = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+interface LinkProps extends AnchorHTMLAttributes<HTMLAnchorElement> {
+  readonly to: string;
+  readonly children: ReactNode;
+}
+
+/** A link within the application. It keeps the position of the page. */
+export const Link = ({ to, children, onClick, ...rest }: LinkProps) => {
+  useAddress();
+  const target = keepPosition(to);
+  const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
+    onClick?.(event);
+    const isPlain =
+      event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    if (event.defaultPrevented || !isPlain) return;
+    event.preventDefault();
+    navigate(target);
+  };
+  return (
+    <a href={target} onClick={follow} {...rest}>
+      {children}
+    </a>
+  );
+};

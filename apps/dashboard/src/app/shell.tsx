@@ -1,0 +1,177 @@
+import { Component, Suspense, useState, type ReactNode } from 'react';
+import { connection } from '../data/gateway.js';
+import { useIdentity } from '../data/identity.js';
+import { useStore } from '../data/store.js';
+import { usePendingApprovals } from '../data/waiting.js';
+import { Icon } from '../ui/icon.js';
+import { Button, classes, css as ui, Empty, IconButton, Loading, ProblemBox } from '../ui/ui.js';
+import { KeyList, useKeys } from './keys.js';
+import { PageHead } from './page-head.js';
+import { findPage, NAVIGATION } from './pages.js';
+import { Palette } from './palette.js';
+import { PositionBar } from './position-bar.js';
+import { Link, useAddress } from './router.js';
+import { nextTheme, theme } from './theme.js';
+import css from './shell.module.css';
+
+const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly onFollow: () => void }) => {
+  const { path } = useAddress();
+  const waiting = usePendingApprovals();
+  const isCurrent = (to: string): boolean =>
+    to === '/' ? path === '/' : path === to || path.startsWith(`${to}/`);
+  return (
+    <div className={css.side} data-open={isOpen ? '' : undefined} id="navigation">
+      <Link to="/" className={css.brand} onClick={onFollow}>
+        <img src="/icon.svg" alt="" /> Antiphon
+      </Link>
+      <nav aria-label="Pages" className={css.nav}>
+        {NAVIGATION.map(({ to, title, icon }) => (
+          <Link key={to} to={to} aria-current={isCurrent(to) ? 'page' : undefined} onClick={onFollow}>
+            <Icon name={icon} />
+            {title}
+            {to === '/approvals' && waiting > 0 && (
+              <span className={css.count} aria-label={`${waiting} waiting`}>
+                {waiting}
+              </span>
+            )}
+          </Link>
+        ))}
+      </nav>
+    </div>
+  );
+};
+
+const WORDS = { connected: 'Connected', connecting: 'Connecting …', lost: 'Connection lost' } as const;
+
+const ConnectionState = () => {
+  const { state } = useStore(connection);
+  return (
+    <span className={css.connection} data-state={state} role="status">
+      <i aria-hidden="true" />
+      <span>{WORDS[state]}</span>
+    </span>
+  );
+};
+
+const ICONS = { auto: 'auto', light: 'sun', dark: 'moon' } as const;
+
+const ThemeButton = () => {
+  const current = useStore(theme);
+  const name = current === 'auto' ? 'as the system' : current;
+  return <IconButton icon={ICONS[current]} label={`Theme: ${name}. Switch it`} onClick={nextTheme} />;
+};
+
+interface TopProps {
+  readonly isMenuOpen: boolean;
+  readonly toggleMenu: () => void;
+  readonly openPalette: () => void;
+}
+
+const Top = ({ isMenuOpen, toggleMenu, openPalette }: TopProps) => {
+  const { state } = useStore(connection);
+  const { workspace } = useIdentity();
+  return (
+    <header className={css.top}>
+      <div className={css.topRow}>
+        <IconButton
+          icon="menu"
+          label="Pages"
+          className={classes(ui.iconOnly, css.menu)}
+          aria-expanded={isMenuOpen}
+          aria-controls="navigation"
+          onClick={toggleMenu}
+        />
+        <span className={css.workspace}>
+          <span>workspace</span> {workspace}
+        </span>
+        <ConnectionState />
+        <Button
+          className={classes(ui.button, css.searchButton)}
+          icon="search"
+          onClick={openPalette}
+          aria-label="Go to (Ctrl K)"
+        >
+          <span>Go to …</span>
+          <kbd>Ctrl K</kbd>
+        </Button>
+        <ThemeButton />
+      </div>
+      <PositionBar />
+      {state === 'lost' && (
+        <div className={css.banner} role="alert">
+          <Icon name="lost" />
+          The connection to the gateway is lost. It is tried again; the page continues where it stopped.
+        </div>
+      )}
+    </header>
+  );
+};
+
+/** Shows a failure of one page, and leaves the rest of the application usable. */
+class Boundary extends Component<{ readonly children: ReactNode }, { readonly failure: Error | null }> {
+  override state = { failure: null };
+  static getDerivedStateFromError(failure: Error) {
+    return { failure };
+  }
+  override render() {
+    const { failure } = this.state as { failure: Error | null };
+    if (!failure) return this.props.children;
+    const problem = { message: failure.message, code: null, status: null };
+    return (
+      <>
+        <PageHead title="This page failed" question="The rest of the dashboard still works." />
+        <ProblemBox problem={problem} retry={() => location.reload()} />
+      </>
+    );
+  }
+}
+
+const CurrentPage = () => {
+  const { path } = useAddress();
+  const found = findPage(path);
+  if (!found)
+    return (
+      <>
+        <PageHead title="There is no such page" />
+        <Empty title={path}>
+          <p>
+            Use the navigation, or <kbd>Ctrl K</kbd> to find what you look for.
+          </p>
+          <Link to="/">Go to the overview</Link>
+        </Empty>
+      </>
+    );
+  const View = found.page.view;
+  return (
+    <Boundary key={path}>
+      <Suspense fallback={<Loading what={found.page.title.toLowerCase()} />}>
+        <View params={found.params} />
+      </Suspense>
+    </Boundary>
+  );
+};
+
+/** Frame of every page. */
+export const Shell = () => {
+  const [opened, setOpened] = useState<'palette' | 'keys' | null>(null);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  useKeys({ openPalette: () => setOpened('palette'), openKeys: () => setOpened('keys') });
+  return (
+    <div className={css.shell}>
+      <a className={css.skip} href="#main">
+        Skip to the page
+      </a>
+      <Navigation isOpen={isMenuOpen} onFollow={() => setMenuOpen(false)} />
+      <Top
+        isMenuOpen={isMenuOpen}
+        toggleMenu={() => setMenuOpen(!isMenuOpen)}
+        openPalette={() => setOpened('palette')}
+      />
+      <main id="main" tabIndex={-1} className={css.main}>
+        <CurrentPage />
+      </main>
+      {opened === 'palette' && <Palette onClose={() => setOpened(null)} />}
+      {opened === 'keys' && <KeyList onClose={() => setOpened(null)} />}
+    </div>
+  );
+};

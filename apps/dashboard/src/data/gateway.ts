@@ -1,0 +1,71 @@
+import { createClient, type Client, type WebSocketLike } from '@antiphon/client';
+import { createStore } from './store.js';
+
+/** State of the connection of this tab to the gateway. */
+export interface Connection {
+  readonly state: 'connecting' | 'connected' | 'lost';
+  /** Time of the loss, ms; null while connected. */
+  readonly lostAt: number | null;
+}
+
+export const connection = createStore<Connection>({ state: 'connecting', lostAt: null });
+
+/** True once the gateway has refused this tab for lack of a session. */
+export const isSignedOut = createStore(false);
+
+const markLost = (): void =>
+  connection.update((current) =>
+    current.state === 'lost' ? current : { state: 'lost', lostAt: Date.now() },
+  );
+
+const openWebSocket = (url: string): WebSocketLike => {
+  const socket = new WebSocket(url);
+  socket.addEventListener('close', (event) => {
+    if (event.code === 4401 || event.code === 4403) isSignedOut.set(true);
+    markLost();
+  });
+  return socket as unknown as WebSocketLike;
+};
+
+/** Proves that a script of this origin made the request: no form of another page can send it. */
+const CSRF_HEADER = 'x-antiphon-csrf';
+
+const send: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers);
+  headers.set(CSRF_HEADER, '1');
+  const response = await fetch(input, { ...init, headers, credentials: 'same-origin', cache: 'no-store' });
+  if (response.status === 401) isSignedOut.set(true);
+  return response;
+};
+
+/** Client of the gateway that served this page. */
+export const client: Client = createClient({
+  url: location.origin,
+  fetch: send,
+  openWebSocket,
+  backoff: { firstMs: 500, maxMs: 15_000 },
+  giveUpAfterMs: Number.POSITIVE_INFINITY,
+  // A silent connection shows as lost after two to three of these.
+  heartbeatMs: 1_000,
+  onConnect: () => connection.set({ state: 'connected', lostAt: null }),
+});
+
+addEventListener('offline', markLost);
+
+/** Sends a request that the reference of the client does not have. Throws the gateway's problem. */
+export const fetchJson = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
+  const response = await send(path, {
+    ...init,
+    headers: { ...(init.body ? { 'content-type': 'application/json' } : {}), ...init.headers },
+  });
+  const text = await response.text();
+  const body: unknown = text === '' ? null : JSON.parse(text);
+  if (!response.ok) {
+    const { detail, title, code } = (body ?? {}) as Record<string, string>;
+    throw Object.assign(new Error(detail ?? title ?? `status ${response.status}`), {
+      code,
+      status: response.status,
+    });
+  }
+  return body as T;
+};

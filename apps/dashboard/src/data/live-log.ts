@@ -1,0 +1,61 @@
+import type { LogEvent } from '@antiphon/client';
+import { client } from './gateway.js';
+import { createStore } from './store.js';
+
+/** Number of newest events that the tab keeps. */
+const RECENT = 500;
+
+/** Position of the newest event of the log; null until the gateway has told it. */
+export const head = createStore<number | null>(null);
+/** Newest events since this tab was opened, oldest first. */
+export const recentEvents = createStore<readonly LogEvent[]>([]);
+
+type Listener = (events: readonly LogEvent[]) => void;
+const listeners = new Set<Listener>();
+
+/** Calls back with each batch of new events, in the order of the log. */
+export const onEvents = (listener: Listener): (() => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+
+let batch: LogEvent[] = [];
+
+const flush = (): void => {
+  const events = batch;
+  batch = [];
+  const last = events.at(-1);
+  if (!last) return;
+  raiseHead(last.position);
+  recentEvents.update((before) => [...before, ...events].slice(-RECENT));
+  for (const listener of listeners) listener(events);
+};
+
+/** Raises the head. Positions of replies may be ahead of the subscription. */
+export const raiseHead = (position: number): void =>
+  head.update((before) => (before === null || position > before ? position : before));
+
+/** Returns the position in a cursor, such as `p1024e1`. */
+const positionOfCursor = (cursor: string | undefined): number | null => {
+  try {
+    const [, position] = /^p(\d+)/.exec(atob((cursor ?? '').replaceAll('-', '+').replaceAll('_', '/'))) ?? [];
+    return position === undefined ? null : Number(position);
+  } catch {
+    return null;
+  }
+};
+
+const follow = async (): Promise<void> => {
+  const stream = client.events();
+  void stream.ready.then(() => raiseHead(positionOfCursor(stream.cursor) ?? 0));
+  for await (const { event } of stream) {
+    // A microtask, not a frame: a hidden tab has no frames.
+    if (batch.push(event) === 1) queueMicrotask(flush);
+  }
+};
+
+/** Follows the log of the workspace for the life of the tab. */
+export const startLiveLog = (): void => {
+  const run = (): void => void follow().catch(() => setTimeout(run, 2_000));
+  run();
+};

@@ -1,0 +1,31 @@
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Shell } from './app/shell.js';
+import { SignIn, signInByLink } from './app/sign-in.js';
+import { startTheme } from './app/theme.js';
+import { isSignedOut } from './data/gateway.js';
+import { startLiveLog } from './data/live-log.js';
+import { useStore } from './data/store.js';
+import './ui/tokens.css';
+
+const Application = () => (useStore(isSignedOut) ? <SignIn /> : <Shell />);
+
+/** Reloads once when a file of a former build is gone from the gateway. */
+const RELOADED = 'antiphon.reloaded';
+addEventListener('vite:preloadError', (event) => {
+  if (sessionStorage.getItem(RELOADED) !== null) return;
+  sessionStorage.setItem(RELOADED, '1');
+  event.preventDefault();
+  location.reload();
+});
+
+startTheme();
+await signInByLink();
+startLiveLog();
+const root = document.getElementById('root');
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <Application />
+    </StrictMode>,
+  );

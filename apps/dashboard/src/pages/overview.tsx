@@ -1,0 +1,214 @@
+import type { LogEvent, RouteReply } from '@antiphon/client';
+import { PageHead } from '../app/page-head.js';
+import { Link, usePosition } from '../app/router.js';
+import { isAbout, pageOf } from '../data/event-pages.js';
+import { recentEvents } from '../data/live-log.js';
+import { useStore } from '../data/store.js';
+import { useRead, type Read } from '../data/use-read.js';
+import { formatCompact, formatNumber, formatUsd, wordsOfType } from '../ui/format.js';
+import { Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
+import css from './pages.module.css';
+
+interface TileProps {
+  readonly to: string;
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly note?: string;
+  readonly tone?: Tone;
+}
+
+const Tile = ({ to, label, value, note, tone }: TileProps) => (
+  <Link to={to} className={css.tile} data-tone={tone}>
+    <span>{label}</span>
+    <strong>{value ?? '…'}</strong>
+    {note && <span>{note}</span>}
+  </Link>
+);
+
+type Agents = RouteReply<'listAgents'>['agents'];
+
+const countStates = (agents: Agents | undefined): Readonly<Record<string, number>> => {
+  const counts: Record<string, number> = {};
+  for (const { state } of agents ?? []) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+};
+
+const AgentTiles = () => {
+  const agents = useRead('listAgents', {}, { changesOn: isAbout('agent', 'session', 'task') });
+  const states = countStates(agents.data?.agents);
+  const failed = states['error'] ?? 0;
+  return (
+    <>
+      <Tile
+        to="/agents?state=error"
+        label="Agents in error"
+        value={agents.data && String(failed)}
+        note={`${agents.data?.agents.length ?? 0} agents in all`}
+        {...(failed ? { tone: 'bad' } : {})}
+      />
+      <Tile
+        to="/agents?state=working"
+        label="Agents at work"
+        value={agents.data && String(states['working'] ?? 0)}
+        note={`${states['paused'] ?? 0} paused`}
+        {...(states['working'] ? { tone: 'busy' } : {})}
+      />
+    </>
+  );
+};
+
+const Tiles = () => {
+  const approvals = useRead(
+    'listApprovals',
+    { query: { status: 'pending', limit: 50 } },
+    { changesOn: isAbout('session') },
+  );
+  const runs = useRead(
+    'listRuns',
+    { query: { status: 'running', limit: 50 } },
+    { changesOn: isAbout('run') },
+  );
+  const budgets = useRead('readBudgets', {}, { changesOn: isAbout('session', 'budget') });
+  const day = budgets.data?.scopes.find(({ kind }) => kind === 'day');
+  const waiting = approvals.data?.approvals.length;
+  return (
+    <div className={css.tiles}>
+      <Tile
+        to="/approvals"
+        label="Waiting for a decision"
+        value={waiting === undefined ? undefined : String(waiting)}
+        note={waiting === 0 ? 'nothing waits for you' : 'tool calls'}
+        {...(waiting ? { tone: 'warn' } : {})}
+      />
+      <AgentTiles />
+      <Tile
+        to="/runs"
+        label="Runs in progress"
+        value={runs.data && String(runs.data.runs.length)}
+        note="of workflows"
+      />
+      <Tile
+        to="/money"
+        label="Spent today"
+        value={day && formatUsd(day.settledMicroUsd)}
+        note={day ? `${formatCompact(day.settledTokens)} tokens` : 'by model calls'}
+      />
+    </div>
+  );
+};
+
+type Status = RouteReply<'health'>;
+
+const Health = ({ status }: { readonly status: Read<Status> }) => {
+  const { data, problem, refresh } = status;
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="health" />;
+  const parts = [
+    ...Object.entries(data.services).map(([name, { healthy, error }]) => ({ name, healthy, note: error })),
+    ...Object.entries(data.engines).map(([name, { healthy, detail }]) => ({ name, healthy, note: detail })),
+  ];
+  return (
+    <ul className={css.list}>
+      {parts.map(({ name, healthy, note }) => (
+        <li key={name}>
+          <span className={css.grow}>{name}</span>
+          {note && <span className={css.end}>{note}</span>}
+          <State of={healthy ? 'ok' : 'down'} />
+        </li>
+      ))}
+    </ul>
+  );
+};
+
+const EventLine = ({ event }: { readonly event: LogEvent }) => (
+  <li>
+    {event.severity === 'info' ? null : <State of={event.severity} />}
+    <Link to={pageOf(event)} className={css.grow}>
+      {wordsOfType(event.type)}
+    </Link>
+    <span className={css.end}>
+      {formatNumber(event.position)} · <Time at={event.recordedAt} />
+    </span>
+  </li>
+);
+
+const LINES = 10;
+
+const Activity = () => {
+  const events = useStore(recentEvents);
+  const position = usePosition();
+  const shown = events.filter((event) => position === null || event.position <= position).slice(-LINES);
+  if (shown.length === 0)
+    return (
+      <Empty title="Nothing has happened since you opened this tab">
+        <p>New events appear here as they are committed.</p>
+        <Link to="/events">Read the whole log</Link>
+      </Empty>
+    );
+  return (
+    <ul className={css.list}>
+      {shown.toReversed().map((event) => (
+        <EventLine key={event.position} event={event} />
+      ))}
+    </ul>
+  );
+};
+
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+
+const Failures = () => {
+  // A whole minute, so that the same read serves every render.
+  const since = new Date(Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS).toISOString();
+  const { data, problem, refresh } = useRead(
+    'readEvents',
+    { query: { severity: 'error', since, limit: 1_000 } },
+    { changesOn: ({ severity }) => severity === 'error' },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="failures" />;
+  if (data.events.length === 0) return <Empty title="No failure in the last 24 hours" />;
+  return (
+    <ul className={css.list}>
+      {data.events
+        .slice(-LINES)
+        .toReversed()
+        .map((event) => (
+          <EventLine key={event.position} event={event} />
+        ))}
+    </ul>
+  );
+};
+
+export const Overview = () => {
+  const status = useRead('health', {}, { changesOn: isAbout('agent'), hasPast: false });
+  const { data } = status;
+  const word = data?.status === 'ok' ? 'all services run' : 'degraded';
+  return (
+    <>
+      <PageHead
+        title="Overview"
+        question="Is anything wrong, or waiting for me, right now?"
+        actions={data && <State of={data.status}>{word}</State>}
+      />
+      <div className={css.stack}>
+        <Tiles />
+        <div className={css.grid}>
+          <Panel title="What happens" className={css.half}>
+            <Activity />
+          </Panel>
+          <Panel title="Failures of the last 24 hours" className={css.half}>
+            <Failures />
+          </Panel>
+          <Panel
+            title="Services and engines"
+            className={css.half}
+            actions={data && <span className={css.end}>version {data.version}</span>}
+          >
+            <Health status={status} />
+          </Panel>
+        </div>
+      </div>
+    </>
+  );
+};

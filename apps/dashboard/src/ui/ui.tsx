@@ -1,0 +1,245 @@
+import {
+  useEffect,
+  useId,
+  useRef,
+  useState,
+  type ButtonHTMLAttributes,
+  type ReactNode,
+  type SyntheticEvent,
+} from 'react';
+import { createStore, useStore } from '../data/store.js';
+import type { Problem as ReadProblem } from '../data/use-read.js';
+import { formatAge, formatDate, shortId } from './format.js';
+import { Icon, type IconName } from './icon.js';
+import css from './ui.module.css';
+
+export { css };
+export const classes = (...names: (string | false | null | undefined)[]): string =>
+  names.filter(Boolean).join(' ');
+
+interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  readonly look?: 'primary' | 'danger' | 'quiet' | undefined;
+  readonly icon?: IconName;
+}
+
+export const Button = ({ look, icon, children, className, ...rest }: ButtonProps) => (
+  <button type="button" className={classes(css.button, look && css[look], className)} {...rest}>
+    {icon && <Icon name={icon} />}
+    {children}
+  </button>
+);
+
+interface IconButtonProps extends Omit<ButtonProps, 'children'> {
+  readonly icon: IconName;
+  readonly label: string;
+}
+
+export const IconButton = ({ label, ...rest }: IconButtonProps) => (
+  <Button aria-label={label} title={label} look="quiet" className={css.iconOnly} {...rest} />
+);
+
+export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'none';
+
+const TONES: Readonly<Record<string, readonly [Tone, IconName]>> = {
+  idle: ['none', 'dot'],
+  working: ['busy', 'play'],
+  running: ['busy', 'play'],
+  spawning: ['busy', 'clock'],
+  cancelling: ['warn', 'clock'],
+  waiting: ['none', 'clock'],
+  ready: ['none', 'dot'],
+  queued: ['none', 'clock'],
+  assigned: ['busy', 'clock'],
+  paused: ['warn', 'pause'],
+  pending: ['warn', 'clock'],
+  error: ['bad', 'cross'],
+  failed: ['bad', 'cross'],
+  denied: ['bad', 'cross'],
+  invalid: ['bad', 'cross'],
+  terminated: ['none', 'stop'],
+  cancelled: ['none', 'stop'],
+  skipped: ['none', 'stop'],
+  withdrawn: ['none', 'stop'],
+  voided: ['none', 'stop'],
+  expired: ['warn', 'clock'],
+  completed: ['ok', 'check'],
+  granted: ['ok', 'check'],
+  ok: ['ok', 'check'],
+  healthy: ['ok', 'check'],
+  active: ['ok', 'check'],
+  degraded: ['bad', 'warning'],
+  down: ['bad', 'cross'],
+  revoked: ['none', 'stop'],
+  draft: ['warn', 'dot'],
+  info: ['none', 'dot'],
+  warning: ['warn', 'warning'],
+  frozen: ['bad', 'pause'],
+  unknown: ['warn', 'warning'],
+};
+
+/** A state as icon and word, so that colour is never the only sign. */
+export const State = ({ of, tone, children }: { of: string; tone?: Tone; children?: ReactNode }) => {
+  const [ownTone, icon] = TONES[of] ?? ['none', 'dot'];
+  return (
+    <span className={css.state} data-tone={tone ?? ownTone} data-state={of}>
+      <Icon name={icon} size={12} />
+      {children ?? of}
+    </span>
+  );
+};
+
+interface PanelProps {
+  readonly title: string;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+  readonly isPadded?: boolean;
+  readonly className?: string | undefined;
+}
+
+export const Panel = ({ title, actions, children, isPadded = false, className }: PanelProps) => {
+  const id = useId();
+  return (
+    <section className={classes(css.panel, className)} aria-labelledby={id}>
+      <div className={css.panelHead}>
+        <h2 id={id}>{title}</h2>
+        {actions}
+      </div>
+      {isPadded ? <div className={css.panelBody}>{children}</div> : children}
+    </section>
+  );
+};
+
+interface TableProps {
+  readonly label: string;
+  readonly columns: readonly (string | { readonly name: string; readonly isNumber?: boolean })[];
+  readonly children: ReactNode;
+}
+
+export const Table = ({ label, columns, children }: TableProps) => (
+  <div className={css.tableBox} tabIndex={0} role="region" aria-label={label}>
+    <table className={css.table}>
+      <thead>
+        <tr>
+          {columns.map((column) => {
+            const { name, isNumber = false } = typeof column === 'string' ? { name: column } : column;
+            return (
+              <th key={name} scope="col" data-end={isNumber ? '' : undefined}>
+                {name}
+              </th>
+            );
+          })}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  </div>
+);
+
+export const Empty = ({ title, children }: { readonly title: string; readonly children?: ReactNode }) => (
+  <div className={css.empty}>
+    <strong>{title}</strong>
+    {children}
+  </div>
+);
+
+/** Shows why a read or an action failed, and what to do. */
+export const ProblemBox = ({ problem, retry }: { problem: ReadProblem; retry?: () => void }) => (
+  <div className={css.problem} role="alert">
+    <Icon name="warning" />
+    <p>
+      {problem.message} {problem.code && <code className={css.mono}>{problem.code}</code>}
+    </p>
+    {retry && <Button onClick={retry}>Try again</Button>}
+  </div>
+);
+
+export const Loading = ({ what }: { readonly what: string }) => (
+  <p className={css.loading} aria-busy="true">
+    Loading {what} …
+  </p>
+);
+
+const TICK_MS = 5_000;
+const now = createStore(Date.now());
+setInterval(() => now.set(Date.now()), TICK_MS);
+
+/** A time as an age that stays current, with the exact time in its title. */
+export const Time = ({ at, isExact = false }: { readonly at: string; readonly isExact?: boolean }) => {
+  const current = useStore(now);
+  const exact = formatDate(at);
+  return (
+    <time dateTime={at} title={`${exact} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`}>
+      {isExact ? exact : formatAge(at, Math.max(current, new Date(at).getTime()))}
+    </time>
+  );
+};
+
+export const Id = ({ id }: { readonly id: string }) => (
+  <code className={css.mono} title={id}>
+    {shortId(id)}
+  </code>
+);
+
+export const CopyButton = ({ text, label }: { readonly text: string; readonly label: string }) => {
+  const [isDone, setDone] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1_500);
+  };
+  return (
+    <IconButton
+      icon={isDone ? 'check' : 'copy'}
+      label={isDone ? 'Copied' : label}
+      onClick={() => void copy().catch(() => undefined)}
+    />
+  );
+};
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** A modal dialog. The browser keeps the focus in it, and returns it to the opener. */
+export const Dialog = ({ title, onClose, children }: DialogProps) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    return () => shown?.close();
+  }, []);
+  const cancel = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    onClose();
+  };
+  return (
+    <dialog ref={dialog} className={css.dialog} aria-labelledby={id} onCancel={cancel}>
+      <div className={css.dialogHead}>
+        <h2 id={id}>{title}</h2>
+        <IconButton icon="close" label="Close" onClick={onClose} />
+      </div>
+      <div className={css.dialogBody}>{children}</div>
+    </dialog>
+  );
+};
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: string;
+  readonly children: (props: { id: string; className: string; 'aria-describedby'?: string }) => ReactNode;
+}
+
+export const Field = ({ label, hint, children }: FieldProps) => {
+  const id = useId();
+  const described = hint === undefined ? {} : { 'aria-describedby': `${id}-hint` };
+  return (
+    <div className={css.field}>
+      <label htmlFor={id}>{label}</label>
+      {children({ id, className: css.input ?? '', ...described })}
+      {hint && <small id={`${id}-hint`}>{hint}</small>}
+    </div>
+  );
+};
