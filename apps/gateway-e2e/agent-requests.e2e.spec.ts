@@ -115,11 +115,11 @@ describe('the routes of agents', () => {
     expect([illegal.status, illegal.body.code]).toEqual([422, 'AGENT.STATE_CONFLICT']);
     expect(illegal.body.detail).toContain('terminated');
     const cases: readonly (readonly [string, string, unknown, number, string])[] = [
-      ['GET', '/agents/nobody', undefined, 404, 'AGENT.NOT_FOUND'],
-      ['GET', '/agents/nobody/history', undefined, 404, 'AGENT.NOT_FOUND'],
-      ['PATCH', '/agents/nobody', { action: 'pause' }, 404, 'AGENT.NOT_FOUND'],
-      ['DELETE', '/agents/nobody', undefined, 404, 'AGENT.NOT_FOUND'],
-      ['POST', '/agents', { name: 'x', base: 'nobody' }, 404, 'AGENT.NOT_FOUND'],
+      ['GET', '/agents/missing-agent', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['GET', '/agents/missing-agent/history', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['PATCH', '/agents/missing-agent', { action: 'pause' }, 404, 'AGENT.NOT_FOUND'],
+      ['DELETE', '/agents/missing-agent', undefined, 404, 'AGENT.NOT_FOUND'],
+      ['POST', '/agents', { name: 'x', base: 'missing-agent' }, 404, 'AGENT.NOT_FOUND'],
       ['POST', '/agents', { name: '' }, 400, 'GATEWAY.INVALID_BODY'],
       ['POST', '/agents', { name: 'x', colour: 'red' }, 400, 'GATEWAY.INVALID_BODY'],
       ['PATCH', `/agents/${id}`, { action: 'explode' }, 400, 'GATEWAY.INVALID_BODY'],
@@ -259,7 +259,7 @@ describe('the routes and methods of tasks', () => {
       ['GET', '/tasks/not-an-id', undefined, 400],
       ['POST', '/tasks', { prompt: '' }, 400],
       ['POST', '/tasks', { prompt: 'x', priority: 11 }, 400],
-      ['POST', '/tasks', { prompt: 'x', agent: 'nobody' }, 404],
+      ['POST', '/tasks', { prompt: 'x', agent: 'missing-agent' }, 404],
     ] as const)
       expect([method, path, (await call(acme, method, path, body)).status]).toEqual([method, path, status]);
   });
@@ -304,7 +304,7 @@ describe('the routes and the method of messages', () => {
       content: { words: 1 },
     });
     expect([wrong.status, wrong.body.code]).toEqual([400, 'MESSAGE.INVALID']);
-    const lost = await call(acme, 'POST', '/messages', { to: { agent: 'nobody' }, content: { a: 1 } });
+    const lost = await call(acme, 'POST', '/messages', { to: { agent: 'missing-agent' }, content: { a: 1 } });
     expect([lost.status, lost.body.code]).toEqual([404, 'AGENT.NOT_FOUND']);
   });
 });

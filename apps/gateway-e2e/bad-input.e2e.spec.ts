@@ -84,7 +84,7 @@ describe('a frame that is not a request', () => {
       '{"id":7,"method":"chat.send","params":{"__proto__":{"isAdmin":true},"content":"x"}}',
       -32602,
     ],
-    ['an unknown agent', chat({ ...address, content: 'x', agent: 'nobody' }), -32004],
+    ['an unknown agent', chat({ ...address, content: 'x', agent: 'missing-agent' }), -32004],
     [
       'a session that is not there',
       JSON.stringify({ id: 7, method: 'session.send', params: { sessionId: randomUUID(), content: 'x' } }),
@@ -179,7 +179,7 @@ describe('an upgrade or request from another origin', () => {
 describe('HTTP', () => {
   it.each([
     ['/api/v1/nothing', 404],
-    ['/api/v1/agents/nobody', 404],
+    ['/api/v1/agents/missing-agent', 404],
     ['/api/v1/events?limit=0', 400],
     ['/api/v1/events?limit=NaN', 400],
     ['/api/v1/events?cursor=forged', 400],
@@ -245,7 +245,7 @@ describe('the command line', () => {
     [['chat', '--foo', 'x'], 2],
     [['nonsense'], 2],
     [['events', 'list', '--url', 'http://127.0.0.1:1'], 3],
-    [['chat', '--agent', 'nobody', 'hi'], 1],
+    [['chat', '--agent', 'missing-agent', 'hi'], 1],
     [['events', 'list', '--limit', '0'], 1],
     [['--help'], 0],
   ])('antiphon %j exits with %i', async (args, code) => expect((await runCli(open, args)).code).toBe(code));

@@ -268,7 +268,7 @@ describe('/metrics', () => {
   });
 
   it('counts errors by place, kind and code', async () => {
-    client.stream('chat.send', { nobody: 1 });
+    client.stream('chat.send', { unknown: 1 });
     await client.waitFor('the refusal', ({ error }) => error?.code === -32602);
     expect(await read('gateway')).toContain(
       'antiphon_errors_total{at="frame",kind="invalid",code="GATEWAY.INVALID_PARAMS"} 1',

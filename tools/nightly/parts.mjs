@@ -187,13 +187,17 @@ const specPart = (path, isQuick) => {
 export const listParts = ({ quick, cold }, root = ROOT) => {
   const verify = 'tools/bootstrap/verify-fresh-clone.mjs';
   const coldPart = {
-    ...{ name: 'cold-clone', shows: 'npm start works with empty caches', minutes: 45 },
+    ...{ name: 'cold-clone', shows: 'npm start, status, chat and audit work with empty caches', minutes: 45 },
     args: [verify, '--cold', '--only', 'fresh clone'],
     missing: needCommand('git'),
   };
   return [
     {
-      ...{ name: 'fresh-clone', shows: 'npm start and npm test work in a new clone', minutes: 75 },
+      ...{
+        name: 'fresh-clone',
+        shows: 'npm start, status, chat, audit and npm test work in a new clone',
+        minutes: 75,
+      },
       args: quick ? [verify, '--only', 'fresh clone'] : [verify, '--tests'],
       missing: needCommand('git'),
     },

@@ -29,7 +29,7 @@ describe('findPrice', () => {
   it('has no price for an unknown model', () => {
     expect(usd('openai', 'gpt-4o-mini')).toBeNull();
     expect(usd('work', 'claude-opus-4')).toBeNull();
-    expect(usd('nobody', 'gpt-4o')).toBeNull();
+    expect(usd('missing-provider', 'gpt-4o')).toBeNull();
   });
 });
 

@@ -39,12 +39,26 @@ const stopAndCheck = async ({ npm, processesOf }, clone, env = {}) => {
   expectThat(left.length === 0, `npm stop left processes:\n${left.join('\n')}`);
 };
 
+/** Runs the commands of the README's first minutes: status, a message, the audit. */
+const useCommandLine = async ({ npm }, clone) => {
+  const antiphon = async (...args) => {
+    const outcome = await npm(clone, ['exec', '--', 'antiphon', ...args]);
+    expectThat(outcome.code === 0, `antiphon ${args[0]}: exit code ${outcome.code}`, outcome.output);
+    return outcome.output;
+  };
+  expectThat(/gateway/.test(await antiphon('status')), 'the status does not name the gateway');
+  const answer = await antiphon('chat', 'Hello there');
+  expectThat(/You said: Hello there/.test(answer), 'the scripted provider did not answer', answer);
+  await antiphon('audit');
+};
+
 const startTwice = async (workshop, name) => {
   const clone = await workshop.clone(name);
   const first = await workshop.npm(clone, DETACH);
   expectReady(first);
   const stack = readStack(join(clone, '.antiphon'));
   expectThat((await fetch(`${stack.urls.gateway}/readyz`)).status === 200, 'the gateway is not ready');
+  await useCommandLine(workshop, clone);
   await stopAndCheck(workshop, clone);
   const second = await workshop.npm(clone, DETACH);
   expectReady(second);
@@ -227,7 +241,8 @@ const removeEngine = (clone, { cache }) => {
 
 /** Checks in their order: the first fills the caches that the others use. */
 export const CHECKS = {
-  'a fresh clone starts, stops, and starts again within 15 s': (workshop) => startTwice(workshop, 'fresh'),
+  'a fresh clone starts, answers, passes the audit, and starts again within 15 s': (workshop) =>
+    startTwice(workshop, 'fresh'),
   'a path with spaces': (workshop) => startTwice(workshop, 'a path with spaces'),
   'Ctrl-C': ctrlC,
   'two starts at once': twoAtOnce,

@@ -123,7 +123,7 @@ const addArchives = (events: Command, context: ContextOf): void => {
 };
 
 const PROOF_HELP = [
-  '\nThe proof contains the event with its content. Anyone with the public key verifies it offline.',
+  '\nThe proof contains the event with its content. The public key verifies it offline.',
   '\nExamples:',
   '  antiphon events prove 0192f0c1-7a2b-7c3d-8e4f-000000000007 --out turn.proof.json',
   '  antiphon events verify turn.proof.json --key log-signing.pub',

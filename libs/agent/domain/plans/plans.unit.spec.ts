@@ -167,7 +167,7 @@ interface Change {
   readonly text: string;
 }
 
-const someText = fc.oneof(
+const planText = fc.oneof(
   fc.constantFrom(
     'a',
     'write tests',
@@ -180,7 +180,7 @@ const someText = fc.oneof(
   ),
   fc.string({ maxLength: 12 }).map((text) => text.replace(/[\r\n]/g, ' ')),
 );
-const someBody = fc.constantFrom(
+const stepBody = fc.constantFrom(
   '',
   '\n',
   '  - [ ] nested\n',
@@ -189,11 +189,11 @@ const someBody = fc.constantFrom(
   '\nText.\n\n',
   '<!-- note\n- [ ] hidden\n-->\n',
 );
-const someChange: fc.Arbitrary<Change> = fc.record({
+const planChange: fc.Arbitrary<Change> = fc.record({
   kind: fc.constantFrom('add', 'remove', 'reword', 'move', 'tick', 'notes', 'head', 'repeat'),
   at: fc.nat(9),
   to: fc.nat(9),
-  text: someText,
+  text: planText,
 });
 
 interface Line {
@@ -229,17 +229,17 @@ const editFile = (file: string, { kind, at, to, text }: Change): string => {
 
 describe('1,000 random merges', () => {
   it('make the file equal to the facts, box by box, and a second merge changes nothing', () => {
-    const somePlan = fc.record({
+    const planRecord = fc.record({
       head: fc.constantFrom('', '# Plan\n\n', '- item\n\n', '```\n- [ ] x\n```\n'),
-      steps: fc.array(fc.tuple(someText, someBody, fc.boolean()), { minLength: 1, maxLength: 8 }),
-      mine: fc.array(someChange, { maxLength: 3 }),
-      theirs: fc.array(someChange, { maxLength: 4 }),
+      steps: fc.array(fc.tuple(planText, stepBody, fc.boolean()), { minLength: 1, maxLength: 8 }),
+      mine: fc.array(planChange, { maxLength: 3 }),
+      theirs: fc.array(planChange, { maxLength: 4 }),
       kind: fc.constantFrom('person', 'agent'),
       end: fc.constantFrom('\n', '\r\n'),
     });
     let count = 0;
     fc.assert(
-      fc.property(somePlan, ({ head, steps, mine, theirs, kind, end }) => {
+      fc.property(planRecord, ({ head, steps, mine, theirs, kind, end }) => {
         const written = steps.map(([text, body, isDone]) => `- [${isDone ? 'x' : ' '}] ${text}\n${body}`);
         const first = (head + written.join('')).replaceAll('\n', end);
         fc.pre(parsePlan(first).steps.length > 0);

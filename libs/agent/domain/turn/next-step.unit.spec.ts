@@ -33,8 +33,8 @@ const withFallback: AgentPolicy = { ...policy, fallback: { provider: 'second', m
 const after = (
   events: SessionEvent[],
   agent: AgentPolicy | null = policy,
-  hands: InFlight = NOTHING_IN_FLIGHT,
-) => nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, hands);
+  inFlight: InFlight = NOTHING_IN_FLIGHT,
+) => nextStep(fold(evolve, initialState(), [started(), requested(TURN), ...events]), agent, inFlight);
 
 const call = (callId: string) => ({ callId, providerCallId: callId, name: 'echo', input: { a: 1 } });
 const unreachable = (attempt: number) =>

@@ -143,6 +143,6 @@ describe('a terminated agent', () => {
     const [one, two] = [await spawn(), await spawn()];
     const actor: AgentActor = { caller: 'key/k2', role: 'member', agentId: one.id };
     expect(await codeOf(control(two.id, 'terminate', 0, actor))).toBe('AGENT.NOT_ALLOWED');
-    expect(await codeOf(control('nobody', 'pause'))).toBe('AGENT.NOT_FOUND');
+    expect(await codeOf(control('missing-agent', 'pause'))).toBe('AGENT.NOT_FOUND');
   });
 });

@@ -115,7 +115,7 @@ describe('Messages between agents', () => {
       code: 'MESSAGE.INVALID',
     });
     await expect(send('x'.repeat(70_000))).rejects.toMatchObject({ code: 'MESSAGE.INVALID' });
-    await expect(send('x', { agent: 'nobody' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(send('x', { agent: 'missing-agent' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
   });
 
   it('of an agent and the topics that it follows are listed newest first, with what was read', async () => {

@@ -31,7 +31,7 @@ interface Work {
   inputTokens: number;
   outputTokens: number;
 }
-const noWork = (): Work => ({
+const emptyWork = (): Work => ({
   ...{ events: 0, turns: 0, modelCalls: 0, toolCalls: 0 },
   ...{ inputTokens: 0, outputTokens: 0 },
 });
@@ -97,7 +97,7 @@ export class AgentMetricsSampler {
   /** Counts work of an agent that this process has committed. */
   record(workspace: string, agentId: string, events: readonly CountedEvent[]): void {
     const key = keyOf(workspace, agentId);
-    const work = this.#work.get(key) ?? noWork();
+    const work = this.#work.get(key) ?? emptyWork();
     this.#work.set(key, work);
     work.events += events.length;
     for (const { type, data } of events) {
@@ -138,7 +138,7 @@ export class AgentMetricsSampler {
     const total = [...work.values()].reduce((sum, { events }) => sum + events, 0);
     const rows = [...disks].map(([key, diskBytes]) => {
       const [workspace = '', agent_id = ''] = key.split('\n');
-      const done = work.get(key) ?? noWork();
+      const done = work.get(key) ?? emptyWork();
       const share = total === 0 ? 0 : done.events / total;
       return {
         ...{ workspace, agent_id, at, process },

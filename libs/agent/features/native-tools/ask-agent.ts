@@ -89,7 +89,7 @@ export class AskAgent {
     const { turn, agentId, callId } = call;
     const first = turn.steps.at(-1)?.calls.find(({ name }) => name === HAND_OVER);
     if (first && first.callId !== callId)
-      throw rejected('AGENT.NOT_ALLOWED', 'this step hands the turn over to another agent already');
+      throw rejected('AGENT.NOT_ALLOWED', 'this step gives the turn to another agent already');
     const note = input.note === undefined ? '' : `\n\n[note of the agent ${agentId}: ${input.note}]`;
     const digest = openRequestOf(turn);
     return this.request(call, { kind: 'hand_over', to: input.agent, digest }, `${turn.content}${note}`);

@@ -226,7 +226,7 @@ describe('a run of a plan', () => {
       steps: [{ code: 'TURN.CANCELLED' }],
     });
     await expect(
-      process.plans.run({ workspace: WORKSPACE, path, agent: 'nobody-else', maxTurns: 1, actor: ACTOR }),
+      process.plans.run({ workspace: WORKSPACE, path, agent: 'missing-agent', maxTurns: 1, actor: ACTOR }),
     ).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
   });
 });

@@ -123,8 +123,8 @@ describe('a fork', () => {
       code: 'SESSION.NO_SUCH_VERSION',
     });
     await expect(fork({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
-    await expect(fork({ sessionId, agent: 'nobody' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
-    await expect(fork({ sessionId, provider: 'nobody' })).rejects.toMatchObject({
+    await expect(fork({ sessionId, agent: 'missing-agent' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(fork({ sessionId, provider: 'missing-provider' })).rejects.toMatchObject({
       code: 'PROVIDER.NOT_FOUND',
     });
   });

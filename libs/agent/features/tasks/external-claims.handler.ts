@@ -8,7 +8,7 @@ import { conflict, forbidden, isAppError, toStorable } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { digestOf } from '../derived-ids.js';
 import type { OpenTask } from './task-queues.js';
-import { noSuchTask, taskItem } from './task-view.js';
+import { taskNotFound, taskItem } from './task-view.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
 import type { TaskServices } from './tasks-runtime.js';
 
@@ -85,7 +85,7 @@ export class ExternalClaims {
     const { state } = await this.deps.tasks.read(workspace, taskId);
     if (isCurrent(state, epoch, actor.caller)) return { leaseMs: CLAIM_MS };
     await this.deps.leases.release(attempt.lease);
-    throw state.status === 'new' ? noSuchTask() : claimLost();
+    throw state.status === 'new' ? taskNotFound() : claimLost();
   }
 
   @HandleRequest(finishTask)
@@ -93,7 +93,7 @@ export class ExternalClaims {
     const { workspace, taskId, epoch, outcome, actor } = request;
     const { tasks, open } = this.deps;
     const { state: before } = await tasks.read(workspace, taskId);
-    if (before.status === 'new' || before.queued?.executor !== 'external') throw noSuchTask();
+    if (before.status === 'new' || before.queued?.executor !== 'external') throw taskNotFound();
     const text = toStorable(request.text);
     const code = request.code === undefined ? null : toStorable(request.code);
     const message = text === '' ? code : text;

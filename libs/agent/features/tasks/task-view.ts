@@ -6,12 +6,12 @@ import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 
 /** Returns the error of an unknown task. */
-export const noSuchTask = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
+export const taskNotFound = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
 
 /** Returns the public view of a task of the queue. Throws `TASK.NOT_FOUND`. */
 export const taskItem = (state: TaskFold): TaskItem => {
   const { queued, status } = state;
-  if (queued === null || status === 'new') throw noSuchTask();
+  if (queued === null || status === 'new') throw taskNotFound();
   return {
     id: queued.taskId,
     kind: 'task',
@@ -144,6 +144,6 @@ export const readNode = async (pool: pg.Pool, workspace: string, id: string): Pr
     text: ROW_SQL,
     values: [workspace, id],
   });
-  if (!row) throw noSuchTask();
+  if (!row) throw taskNotFound();
   return toItem(row);
 };

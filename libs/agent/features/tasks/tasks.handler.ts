@@ -12,7 +12,7 @@ import { isInSubtree, requireRights } from '../agents/agent-rights.js';
 import { digestOf } from '../derived-ids.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
 import type { TaskServices } from './tasks-runtime.js';
-import { noSuchTask, readNode, readTasks, taskItem } from './task-view.js';
+import { taskNotFound, readNode, readTasks, taskItem } from './task-view.js';
 
 /** Time after which a caller may try a full queue again, s. */
 const RETRY_AFTER_S = 5;
@@ -26,7 +26,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Returns whether an id is `<runId>/<nodeId>`. Throws `TASK.NOT_FOUND` for an id of no kind. */
 const isNode = (id: string): boolean => {
   if (id.includes('/')) return true;
-  if (!UUID.test(id)) throw noSuchTask();
+  if (!UUID.test(id)) throw taskNotFound();
   return false;
 };
 
@@ -106,7 +106,7 @@ export class Tasks {
     const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };
     await this.requireOwn(workspace, taskId, actor);
     const { state } = await this.deps.tasks.commit(workspace, taskId, (before, now) => {
-      if (before.status === 'new') throw noSuchTask();
+      if (before.status === 'new') throw taskNotFound();
       return { type: 'CancelTask', data, now };
     });
     return { task: taskItem(state) };
@@ -118,7 +118,7 @@ export class Tasks {
   private async requireOwn(workspace: string, taskId: string, actor: AgentActor): Promise<void> {
     const { directory, tasks } = this.deps;
     const { state } = await tasks.read(workspace, taskId);
-    if (state.status === 'new') throw noSuchTask();
+    if (state.status === 'new') throw taskNotFound();
     const { queued, agentId } = state;
     const { agentId: own } = actor;
     const delegator = queued?.parentAgentId ?? null;

@@ -42,11 +42,11 @@ describe('a model call', () => {
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
     asked.reserve.length = 0;
-    const letGo = await holdCommits();
+    const release = await holdCommits();
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
     expect(world.model.requests).toHaveLength(1);
-    await letGo();
+    await release();
     await submitted;
     const events = await world.ended(sessionId, 2);
     expect(asked.reserve).toHaveLength(1);
@@ -61,11 +61,11 @@ describe('a model call', () => {
     const { sessionId } = await submitTo(agent, { address: newAddress() });
     await world.ended(sessionId);
     asked.reserve.length = 0;
-    const letGo = await holdCommits();
+    const release = await holdCommits();
     const submitted = submitTo(agent, { sessionId });
     await until(() => asked.reserve.length > 0);
     later = 31_000;
-    await letGo();
+    await release();
     await submitted;
     await world.ended(sessionId, 2);
     expect(asked.reserve).toHaveLength(2);
@@ -113,8 +113,8 @@ describe('a model call', () => {
   });
 
   it('retains its reservation when its request is repeated before the driver takes it', async () => {
-    let letGo: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (letGo = resolve));
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
     let accepted = 0;
     const agent = world.process({
       failpoint: (name) => (name === 'agent.turn.accepted' && ++accepted === 2 ? held : Promise.resolve()),
@@ -128,7 +128,7 @@ describe('a model call', () => {
     const first = submitTo(agent, { sessionId }, 'hi', { idempotencyKey: 'once' });
     await until(() => accepted === 2);
     const again = await submitTo(agent, { sessionId }, 'hi', { idempotencyKey: 'once' });
-    letGo();
+    release();
     expect((await first).turnId).toBe(again.turnId);
     await world.ended(sessionId, 2);
     await until(() => asked.settle.length > 0);

@@ -72,7 +72,7 @@ describe('a message to an address without a session', () => {
   });
 
   it('is refused for an unknown agent', async () => {
-    await expect(submit({ address: newAddress('nobody') })).rejects.toMatchObject({
+    await expect(submit({ address: newAddress('missing-agent') })).rejects.toMatchObject({
       code: 'AGENT.NOT_FOUND',
     });
     await expect(submit({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });

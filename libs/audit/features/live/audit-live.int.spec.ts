@@ -145,7 +145,7 @@ describe('Temporal compared with the log', () => {
   };
   const startWorkflow = async (runId: string) => {
     const client = new Client({ connection, namespace: 'antiphon' });
-    const handle = await client.workflow.start('nobody', { workflowId: `run/${runId}`, taskQueue });
+    const handle = await client.workflow.start('unknownWorkflow', { workflowId: `run/${runId}`, taskQueue });
     const query = `TaskQueue = '${taskQueue}'`;
     await until(async () => (await client.workflow.count(query)).count > 0);
     return handle;

@@ -64,7 +64,7 @@ const defer = async (dueAt = AT): Promise<Begun> => {
 const start = async (...ids: string[]): Promise<void> => {
   const client = new Client({ connection, namespace: 'antiphon' });
   for (const workflowId of ids)
-    started.push(await client.workflow.start('nobody', { workflowId, taskQueue }));
+    started.push(await client.workflow.start('unknownWorkflow', { workflowId, taskQueue }));
   const query = `TaskQueue = '${taskQueue}'`;
   await until(async () => (await client.workflow.count(query)).count >= ids.length);
 };

@@ -313,7 +313,7 @@ describe('session.resume during a NATS outage', () => {
   it('streams the end of a turn that was committed during the outage, once NATS is back', async () => {
     const script = await committed((add) => add.turn('before'));
     const stream = await resume(script.sessionId, lastOf(script));
-    const next = [...script.turn('meanwhile')];
+    const next = [...script.turn('later')];
     await server.kill();
     await world.commit(script.sessionId, next);
     await server.start();

@@ -103,7 +103,7 @@ describe("an agent's documents", () => {
 
   it('are none without configuration', async () => {
     const book = await open({ identityDir: null });
-    expect([await book.soulOf('main'), await book.soulOf('nobody'), lines]).toEqual([null, null, []]);
+    expect([await book.soulOf('main'), await book.soulOf('missing-agent'), lines]).toEqual([null, null, []]);
   });
 });
 
