@@ -370,4 +370,33 @@ describe('the key of an agent', () => {
     const ended = await call<AgentView>(own, 'DELETE', `/agents/${child.id}`);
     expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
   });
+
+  it('reads its agent and its descendants, and no sibling', async () => {
+    const root = await spawn({ name: 'Reader' });
+    const sibling = await spawn({ name: 'Sibling' });
+    const own = await keyOfAgent(root.id);
+    const child = await spawn({ name: 'Reader child', base: undefined, parent: root.id }, own);
+    const paths = (id: string) => [
+      ...['', '/history', '/metrics', '/messages'].map((path) => `/agents/${id}${path}`),
+      ...[`/usage?agent=${id}`, `/budgets?agent=${id}`, `/events?agent=${id}`],
+    ];
+    const answers = async (id: string) =>
+      Promise.all(
+        paths(id).map(async (path) => {
+          const { status, body } = await call(own, 'GET', path);
+          return [path, status, body.code];
+        }),
+      );
+    for (const { id } of [root, child])
+      expect(await answers(id)).toEqual(paths(id).map((path) => [path, 200, undefined]));
+    expect(await answers(sibling.id)).toEqual(
+      paths(sibling.id).map((path) => [path, 403, 'AGENT.NOT_ALLOWED']),
+    );
+    expect((await call(own, 'GET', '/events')).status).toBe(403);
+    await waitForValue('the list of its own tree', async () => {
+      const { agents } = (await call<{ agents: AgentView[] }>(own, 'GET', '/agents')).body;
+      expect(agents.map(({ id }) => id)).not.toContain(sibling.id);
+      return agents.map(({ id }) => id).join() === [root.id, child.id].join() ? true : undefined;
+    });
+  });
 });

@@ -1,3 +1,4 @@
+import type { Principal } from '@antiphon/contracts/identity';
 import { Module, type Provider } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
@@ -25,6 +26,7 @@ import type { Pool } from 'pg';
 import { AccessGuard } from './access/access-guard.js';
 import { Authenticator } from './access/authenticator.js';
 import type { Identities } from './access/identities.port.js';
+import { AgentReads } from './agents/agent-reads.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
@@ -110,7 +112,7 @@ const createRouters = (config: AntiphonConfig): RouterOf => {
 
 const methodsProvider: Provider = {
   provide: METHODS,
-  inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER, LOG_TAIL],
+  inject: [REQUESTS, SESSION_FEEDS, FRAME_LOG, STATUS, CONFIG, LOGGER, LOG_TAIL, EVENT_STORE],
   useFactory: (
     requests: RequestClient,
     feeds: SessionFeeds,
@@ -119,7 +121,11 @@ const methodsProvider: Provider = {
     config: AntiphonConfig,
     logger: Logger,
     log: LogTail,
+    store: EventStore,
   ): MethodTable => {
+    const reads = new AgentReads(requests);
+    const requireSession = (principal: Principal, sessionId: string): Promise<void> =>
+      reads.requireSession(principal, store, sessionId);
     const routerOf = createRouters(config);
     const sending = { requests, feeds, routerOf, logger };
     return createMethodTable([
@@ -128,12 +134,12 @@ const methodsProvider: Provider = {
       sessionSend(sending),
       ...sessionMethods({ requests, routerOf }),
       ...approvalMethods(requests),
-      ...agentMethods(requests),
+      ...agentMethods(requests, reads),
       ...messageMethods(requests),
       ...taskMethods(requests),
-      sessionResume({ feeds, frameLog, logger }),
-      ...eventMethods({ log, logger }),
-      ...agentSubscriptions(new AgentStreams(log)),
+      sessionResume({ feeds, frameLog, logger, requireSession }),
+      ...eventMethods({ log, reads, logger }),
+      ...agentSubscriptions({ streams: new AgentStreams(log), reads }),
     ]);
   },
 };

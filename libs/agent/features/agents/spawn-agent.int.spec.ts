@@ -89,6 +89,28 @@ describe('a spawned agent', () => {
     expect(child).toMatchObject({ parentId: parent.id, depth: 1, spawnedBy: `agent/${parent.id}` });
     expect(await codeOf(spawn({ parent: 'main' }, { actor }))).toBe('AGENT.NOT_ALLOWED');
   });
+
+  it('has only capabilities and tools of the agent that spawned it', async () => {
+    const operator: AgentActor = { ...MEMBER, role: 'operator' };
+    const parent = await spawn(
+      { tools: ['shell', 'echo'], capabilities: ['research', 'write'] },
+      { actor: operator },
+    );
+    const actor: AgentActor = { caller: 'key/k2', role: 'member', agentId: parent.id };
+    expect(await spawn({ tools: ['shell'], capabilities: ['write'] }, { actor })).toMatchObject({
+      ...{ tools: ['shell'], capabilities: ['write'] },
+    });
+    const bare = await spawn({ tools: [] }, { actor });
+    const below: AgentActor = { ...actor, agentId: bare.id };
+    expect(await spawn({}, { actor: below })).toMatchObject({ tools: [], capabilities: [] });
+    const cases: readonly (readonly [AgentActor, Partial<AgentSpec>])[] = [
+      [actor, { capabilities: ['deploy'] }],
+      [actor, { tools: ['http-get'] }],
+      [below, { tools: ['echo'] }],
+    ];
+    for (const [own, spec] of cases)
+      expect([spec, await codeOf(spawn(spec, { actor: own }))]).toEqual([spec, 'AGENT.NOT_ALLOWED']);
+  });
 });
 
 describe('a tree of agents', () => {

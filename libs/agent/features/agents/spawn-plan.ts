@@ -60,14 +60,41 @@ const chooseModel = (
 const chooseTools = (
   { tools }: AgentSpec,
   base: DirectoryAgent,
-  { role, agentId }: AgentActor,
+  { role }: AgentActor,
+  spawner: DirectoryAgent | null,
 ): readonly string[] => {
+  if (spawner) return requirePart('tool', tools, base.tools, spawner.tools, spawner.id);
   const wanted = tools ?? base.tools;
-  if (agentId === null && ROLES_WITH_ALL_TOOLS.has(role)) return wanted;
-  const extra = wanted.find((name) => !base.tools.includes(name));
-  if (extra === undefined) return wanted;
-  throw notAllowed(`the agent "${base.id}" has no tool "${extra}", so an agent based on it may not have it`);
+  if (ROLES_WITH_ALL_TOOLS.has(role)) return wanted;
+  return requirePart('tool', wanted, [], base.tools, base.id);
 };
+
+/**
+ * Returns the wanted names, all of which must be in `own`. Without wanted names, returns those of
+ * `usual` that are in `own`.
+ */
+const requirePart = (
+  noun: string,
+  wanted: readonly string[] | undefined,
+  usual: readonly string[],
+  own: readonly string[],
+  ownerId: string,
+): readonly string[] => {
+  if (!wanted) return usual.filter((name) => own.includes(name));
+  const extra = wanted.find((name) => !own.includes(name));
+  if (extra === undefined) return wanted;
+  throw notAllowed(`the agent "${ownerId}" has no ${noun} "${extra}", so this agent may not have it`);
+};
+
+/** The capabilities of an agent that an agent spawns are a part of the spawning agent's own. */
+const chooseCapabilities = (
+  { capabilities }: AgentSpec,
+  base: DirectoryAgent,
+  spawner: DirectoryAgent | null,
+): readonly string[] =>
+  spawner
+    ? requirePart('capability', capabilities, base.capabilities, spawner.capabilities, spawner.id)
+    : (capabilities ?? base.capabilities);
 
 const identityOf = ({ identity }: AgentSpec): AgentDefinition['identity'] =>
   identity
@@ -101,11 +128,12 @@ const definitionOf = (
   { config }: SpawnPlanDeps,
   { spec, actor }: SpawnAgentRequest,
   base: DirectoryAgent,
+  spawner: DirectoryAgent | null,
 ): AgentDefinition => ({
   ...{ name: spec.name, role: spec.role ?? base.role, ...chooseModel(config, spec, base) },
   systemPrompt: spec.systemPrompt ?? base.systemPrompt,
-  capabilities: [...(spec.capabilities ?? base.capabilities)],
-  tools: [...chooseTools(spec, base, actor)],
+  capabilities: [...chooseCapabilities(spec, base, spawner)],
+  tools: [...chooseTools(spec, base, actor, spawner)],
   project: spec.project ?? null,
   position: spec.position ?? base.position,
   maxIterations: spec.maxIterations ?? base.maxIterations,
@@ -130,7 +158,8 @@ export const planSpawn = async (deps: SpawnPlanDeps, request: SpawnAgentRequest)
       'limits belong to the root of a tree: leave `limits` or `parent` out',
     );
   const parent = parentId === null ? null : await agents.require(workspace, parentId);
-  const definition = definitionOf(deps, request, await requireBase(deps, request));
+  const spawner = actor.agentId === null ? null : await agents.require(workspace, actor.agentId);
+  const definition = definitionOf(deps, request, await requireBase(deps, request), spawner);
   // A repeated request with a key derives the same id, so that it finds the first one's agent.
   const seed = idempotencyKey === undefined ? ids.next() : `${actor.caller}\n${idempotencyKey}`;
   const suffix = digestOf({ seed, workspace }).slice(0, SUFFIX_LENGTH);

@@ -4,6 +4,7 @@ import { transient } from '@antiphon/kernel';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
+import { AgentReads } from './agent-reads.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
@@ -53,7 +54,7 @@ describe('the routes of budgets', () => {
     const common = { params: undefined, body: undefined, idempotencyKey: undefined };
     await budgets.read({ ...common, query: { agent: 'main' } }, AGENT_KEY);
     await budgets.readUsage({ ...common, query: { tree: 'main' } }, AGENT_KEY);
-    await budgets.readUsage({ ...common, query: {} }, AGENT_KEY);
+    await budgets.readUsage({ ...common, query: {} }, { ...AGENT_KEY, agentId: null });
     expect(sent).toEqual([
       { subject: 'cmd.metering.budget.read', payload: { workspace: 'acme', agentId: 'main' } },
       { subject: 'cmd.metering.usage.read', payload: { workspace: 'acme', rootId: 'main' } },
@@ -132,7 +133,10 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('keep the idempotency key apart from what is created', async () => {
     const { requests, sent } = recordRequests({ agent: {}, task: {}, messageId: TASK_ID });
     const idempotencyKey = 'once';
-    await call(agentMethods(requests), 'agent.spawn', { name: 'Ada', idempotencyKey });
+    await call(agentMethods(requests, new AgentReads(requests)), 'agent.spawn', {
+      name: 'Ada',
+      idempotencyKey,
+    });
     await call(taskMethods(requests), 'task.create', { prompt: 'count', idempotencyKey });
     const message = { to: { everyone: true }, content: { text: 'hello' } };
     await call(messageMethods(requests), 'message.send', { ...message, idempotencyKey });
@@ -147,7 +151,7 @@ describe('the socket methods of agents, tasks and messages', () => {
   it('terminate an agent by agent.control and return it', async () => {
     const { requests, sent } = recordRequests({ agent: { id: 'main', state: 'terminated' } });
     const params = { agentId: 'main', action: 'terminate' };
-    expect(await call(agentMethods(requests), 'agent.control', params)).toEqual({
+    expect(await call(agentMethods(requests, new AgentReads(requests)), 'agent.control', params)).toEqual({
       id: 'main',
       state: 'terminated',
     });
@@ -161,7 +165,11 @@ describe('the socket methods of agents, tasks and messages', () => {
     ['message.send', { to: { topic: '-' }, content: {} }, 'to'],
   ])('refuse %s with %j and name the field', async (name, params, field) => {
     const { requests, sent } = recordRequests();
-    const methods = [...agentMethods(requests), ...taskMethods(requests), ...messageMethods(requests)];
+    const methods = [
+      ...agentMethods(requests, new AgentReads(requests)),
+      ...taskMethods(requests),
+      ...messageMethods(requests),
+    ];
     await expect(call(methods, name, params)).rejects.toMatchObject({
       code: 'GATEWAY.INVALID_PARAMS',
       message: expect.stringContaining(field),

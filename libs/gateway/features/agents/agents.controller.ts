@@ -24,6 +24,7 @@ import { HandleRoute } from '../http/handle-route.js';
 import { createStaleCache, type Cached } from '../http/stale-cache.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
+import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof AGENT_ROUTES;
 type ListRequest = z.input<typeof listAgents.request>;
@@ -35,8 +36,10 @@ type GetRequest = z.input<typeof getAgent.request>;
 export class AgentsController {
   private readonly readPage: (request: ListRequest) => Promise<Cached<ListReply>>;
   private readonly readOne: (request: GetRequest) => Promise<Cached<AgentView>>;
+  private readonly reads: AgentReads;
 
   constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
     this.readPage = createStaleCache((request: ListRequest) => requests.request(listAgents, request));
     this.readOne = createStaleCache(
       async (request: GetRequest) => (await requests.request(getAgent, request)).agent,
@@ -46,10 +49,10 @@ export class AgentsController {
   @HandleRoute(AGENT_ROUTES.listAgents)
   async list(
     { query }: RouteInput<Routes['listAgents']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<ListReply & { stale?: true }> {
-    const { value, stale } = await this.readPage({ workspace, ...query });
-    return { ...value, ...(stale ? { stale } : {}) };
+    const { value, stale } = await this.readPage({ workspace: principal.workspace, ...query });
+    return { ...(await readable(this.reads, principal, value)), ...(stale ? { stale } : {}) };
   }
 
   @HandleRoute(AGENT_ROUTES.spawnAgent)
@@ -65,9 +68,10 @@ export class AgentsController {
   @HandleRoute(AGENT_ROUTES.getAgent)
   async get(
     { params }: RouteInput<Routes['getAgent']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<AgentView> {
-    return (await this.readOne({ workspace, agentId: params.id })).value;
+    await this.reads.require(principal, params.id);
+    return (await this.readOne({ workspace: principal.workspace, agentId: params.id })).value;
   }
 
   @HandleRoute(AGENT_ROUTES.controlAgent)
@@ -87,21 +91,32 @@ export class AgentsController {
   }
 
   @HandleRoute(AGENT_ROUTES.readHistory)
-  history(
+  async history(
     { params, query }: RouteInput<Routes['readHistory']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentHistory.reply>> {
+    const { workspace } = principal;
+    await this.reads.require(principal, params.id);
     return this.requests.request(readAgentHistory, { workspace, agentId: params.id, ...query });
   }
 
   @HandleRoute(AGENT_ROUTES.readMetrics)
-  metrics(
+  async metrics(
     { params, query }: RouteInput<Routes['readMetrics']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentMetrics.reply>> {
+    const { workspace } = principal;
+    await this.reads.require(principal, params.id);
     return this.requests.request(readAgentMetrics, { workspace, agentId: params.id, ...query });
   }
 }
+
+/** Returns a page with the agents that the principal may read. */
+const readable = async (reads: AgentReads, principal: Principal, page: ListReply): Promise<ListReply> => {
+  if (principal.agentId === null) return page;
+  const isReadable = await Promise.all(page.agents.map(({ id }) => reads.canRead(principal, id)));
+  return { ...page, agents: page.agents.filter((_, index) => isReadable[index]) };
+};
 
 const changeState = async (
   requests: GatewayRequests,
@@ -114,20 +129,19 @@ const changeState = async (
 };
 
 /** Returns `agent.spawn`, `agent.list`, `agent.status` and `agent.control` of the WebSocket. */
-export const agentMethods = (requests: GatewayRequests): RpcMethod[] => [
+export const agentMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
   defineMethod('agent.spawn', AgentSpawnParams, async ({ params, principal }) => {
     const { idempotencyKey, ...spec } = params;
     const command = { workspace: principal.workspace, spec, actor: actorOf(principal), idempotencyKey };
     return (await requests.request(spawnAgent, command)).agent;
   }),
-  defineMethod('agent.list', AgentListParams, ({ params, workspace }) =>
-    requests.request(listAgents, { workspace, ...params }),
+  defineMethod('agent.list', AgentListParams, async ({ params, workspace, principal }) =>
+    readable(reads, principal, await requests.request(listAgents, { workspace, ...params })),
   ),
-  defineMethod(
-    'agent.status',
-    AgentParams,
-    async ({ params, workspace }) => (await requests.request(getAgent, { workspace, ...params })).agent,
-  ),
+  defineMethod('agent.status', AgentParams, async ({ params, workspace, principal }) => {
+    await reads.require(principal, params.agentId);
+    return (await requests.request(getAgent, { workspace, ...params })).agent;
+  }),
   defineMethod('agent.control', AgentControlParams, ({ params, principal }) =>
     changeState(requests, principal, params),
   ),

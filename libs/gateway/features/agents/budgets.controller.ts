@@ -7,27 +7,36 @@ import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
+import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof BUDGET_ROUTES;
 
 /** Serves budgets and the cost of agents. */
 @Controller()
 export class BudgetsController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  private readonly reads: AgentReads;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(BUDGET_ROUTES.readBudgets)
-  read(
+  async read(
     { query: { session: sessionId, agent: agentId } }: RouteInput<Routes['readBudgets']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readBudgets.reply>> {
+    const { workspace } = principal;
+    if (agentId !== undefined) await this.reads.require(principal, agentId);
     return this.requests.request(readBudgets, { workspace, sessionId, agentId });
   }
 
   @HandleRoute(BUDGET_ROUTES.readUsage)
-  readUsage(
+  async readUsage(
     { query: { agent: agentId, tree: rootId } }: RouteInput<Routes['readUsage']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentUsage.reply>> {
+    const { workspace } = principal;
+    await this.reads.require(principal, agentId ?? rootId);
     return this.requests.request(readAgentUsage, { workspace, agentId, rootId });
   }
 }

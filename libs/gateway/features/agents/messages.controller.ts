@@ -15,6 +15,7 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
+import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof MESSAGE_ROUTES;
 type Sent = z.output<typeof sendAgentMessage.reply>;
@@ -34,7 +35,11 @@ const send = (
 /** Serves messages between agents and the topics of agents. */
 @Controller()
 export class MessagesController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  private readonly reads: AgentReads;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(MESSAGE_ROUTES.sendMessage)
   send(
@@ -53,10 +58,12 @@ export class MessagesController {
   }
 
   @HandleRoute(MESSAGE_ROUTES.listMessages)
-  list(
+  async list(
     { params, query }: RouteInput<Routes['listMessages']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listAgentMessages.reply>> {
+    const { workspace } = principal;
+    await this.reads.require(principal, params.id);
     return this.requests.request(listAgentMessages, { workspace, agentId: params.id, ...query });
   }
 

@@ -5,6 +5,7 @@ import {
   type AgentFrame,
 } from '@antiphon/contracts/gateway';
 import { exhausted, type JsonValue } from '@antiphon/kernel';
+import type { AgentReads } from '../agents/agent-reads.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
 import { rpcError } from '../sockets/rpc-protocol.js';
@@ -29,8 +30,14 @@ const RESUME = (): string => 'by agent.subscribe';
 const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>
   connection.sendText(() => JSON.stringify(frame), RESUME);
 
-const subscribe = async (streams: AgentStreams, call: RpcCall<AgentSubscribeParams>) => {
-  const { connection, id, params, workspace, requestId } = call;
+export interface AgentSubscriptionsDeps {
+  readonly streams: AgentStreams;
+  readonly reads: AgentReads;
+}
+
+const subscribe = async ({ streams, reads }: AgentSubscriptionsDeps, call: RpcCall<AgentSubscribeParams>) => {
+  const { connection, id, params, workspace, requestId, principal } = call;
+  await reads.require(principal, params.agent);
   const key = params.agent ?? ALL;
   const own = subscriptionsOf(connection);
   if (own.size >= MAX_AGENTS && !own.has(key)) {
@@ -59,8 +66,8 @@ const subscribe = async (streams: AgentStreams, call: RpcCall<AgentSubscribePara
 };
 
 /** Returns `agent.subscribe` and `agent.unsubscribe`. */
-export const agentSubscriptions = (streams: AgentStreams): RpcMethod[] => [
-  defineMethod('agent.subscribe', AgentSubscribeParams, (call) => subscribe(streams, call)),
+export const agentSubscriptions = (deps: AgentSubscriptionsDeps): RpcMethod[] => [
+  defineMethod('agent.subscribe', AgentSubscribeParams, (call) => subscribe(deps, call)),
   defineMethod('agent.unsubscribe', AgentUnsubscribeParams, ({ connection, params }) => {
     const stop = subscriptionsOf(connection).get(params.agent ?? ALL);
     stop?.();

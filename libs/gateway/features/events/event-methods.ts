@@ -6,6 +6,7 @@ import {
 import { decodeCursor } from '@antiphon/contracts/log';
 import { exhausted, invalid, isAppError } from '@antiphon/kernel';
 import { countError, type Logger } from '@antiphon/observability';
+import type { AgentReads } from '../agents/agent-reads.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
 import { EventSubscription } from './event-subscription.js';
@@ -20,6 +21,7 @@ const START = 'start';
 
 export interface EventMethodsDeps {
   readonly log: LogTail;
+  readonly reads: AgentReads;
   readonly logger: Logger;
 }
 
@@ -89,9 +91,10 @@ const stream = (deps: EventMethodsDeps, call: RpcCall<EventsSubscribeParams>, op
 /** Returns `events.subscribe` and `events.unsubscribe`. */
 export const eventMethods = (deps: EventMethodsDeps): RpcMethod[] => [
   defineMethod('events.subscribe', EventsSubscribeParams, async (call) => {
-    const { connection, id, params, workspace } = call;
+    const { connection, id, params, workspace, principal } = call;
     if (id === undefined || id === null)
       throw invalid('GATEWAY.INVALID_PARAMS', 'events.subscribe needs an id, which its frames carry');
+    await deps.reads.require(principal, params.filter?.agent);
     requireRoom(connection);
     const { tail, release } = await deps.log.open(workspace);
     try {

@@ -2,6 +2,7 @@ import { attemptOf } from '@antiphon/contracts/agent';
 import { SessionResumeParams } from '@antiphon/contracts/gateway';
 import { conflict, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
+import type { Principal } from '@antiphon/contracts/identity';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import type { FrameLog } from '../frames/frame-log.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
@@ -10,6 +11,8 @@ export interface SessionResumeDeps {
   readonly feeds: SessionFeeds;
   readonly frameLog: FrameLog;
   readonly logger: Logger;
+  /** Throws unless the principal may read this session. */
+  readonly requireSession: (principal: Principal, sessionId: string) => Promise<void>;
 }
 
 /**
@@ -33,14 +36,15 @@ const refuseOffsetAhead = async (frameLog: FrameLog, workspace: string, sessionI
  * log cannot provide the frames (`LOG.ARCHIVED`). A transient error is logged, and the feed reads
  * the log again.
  */
-export const sessionResume = ({ feeds, frameLog, logger }: SessionResumeDeps): RpcMethod =>
+export const sessionResume = ({ feeds, frameLog, logger, requireSession }: SessionResumeDeps): RpcMethod =>
   defineMethod(
     'session.resume',
     SessionResumeParams,
-    async ({ params, workspace, connection, id, requestId }) => {
+    async ({ params, workspace, principal, connection, id, requestId }) => {
       const { sessionId, after, turnId } = params;
       connection.requireStreamRoom();
       // Throws for an unknown session, or one of another workspace, before anything is streamed.
+      await requireSession(principal, sessionId);
       await refuseOffsetAhead(frameLog, workspace, sessionId, after);
       const onError = (error: unknown): void => {
         logger.error({ err: error, requestId, sessionId }, 'session catch-up failed');

@@ -6,6 +6,7 @@ import { SESSION_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
+import { AgentReads } from '../agents/agent-reads.js';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
@@ -19,16 +20,22 @@ const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
 /** Serves the records of sessions: export, fork and the rewind of files. */
 @Controller()
 export class SessionsController {
+  private readonly reads: AgentReads;
+
   constructor(
     @Inject(EVENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
-  ) {}
+  ) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(SESSION_ROUTES.exportSession)
   async export(
     { params: { id }, query: { format } }: RouteInput<Routes['exportSession']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<StreamableFile> {
+    const { workspace } = principal;
+    await this.reads.requireSession(principal, this.store, id);
     // Read twice: the chain is verified before the first byte, and the session is never held in
     // memory.
     const header = await verifySession(this.store, workspace, id);

@@ -26,6 +26,7 @@ import { NO_IDENTITIES } from '../access/identities.port.js';
 import { NO_LIMITS } from '../access/rate-limits.js';
 import { ChatStreams } from '../chats/chat-streams.js';
 import { AgentStreams } from '../events/agent-streams.js';
+import { AgentReads } from '../agents/agent-reads.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
 import { eventMethods } from '../events/event-methods.js';
 import { LogTail } from '../events/log-tail.js';
@@ -197,11 +198,13 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
         onError: () => undefined,
       });
       ends.push(() => log.close());
-      const resumed = sessionResume({ feeds, frameLog, logger: silentLogger });
+      const requireSession = (): Promise<void> => Promise.resolve();
+      const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
+      const agentReads = new AgentReads({ request: () => Promise.reject(new Error('no agent service')) });
       const methods = [
         resumed,
-        ...eventMethods({ log, logger: silentLogger }),
-        ...agentSubscriptions(new AgentStreams(log)),
+        ...eventMethods({ log, reads: agentReads, logger: silentLogger }),
+        ...agentSubscriptions({ streams: new AgentStreams(log), reads: agentReads }),
       ];
       const chats = new ChatStreams({
         ...{ feeds, frameLog, store: counted, pool: gatewayPool },

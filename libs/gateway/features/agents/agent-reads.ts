@@ -1,0 +1,69 @@
+import { getAgent, sessionStream } from '@antiphon/contracts/agent';
+import type { Principal } from '@antiphon/contracts/identity';
+import type { EventStore } from '@antiphon/event-store';
+import { createBoundedMap, forbidden } from '@antiphon/kernel';
+import type { GatewayRequests } from '../gateway.ports.js';
+
+/** Number of agents whose parent is remembered. The parent of an agent never changes. */
+const MAX_AGENTS = 10_000;
+/** Number of first events of a session that are read for its agent. */
+const FIRST_EVENTS = { fromVersion: 1, limit: 1 };
+
+type Reader = Pick<Principal, 'workspace' | 'agentId'>;
+
+const refuse = (own: string): never => {
+  throw forbidden('AGENT.NOT_ALLOWED', `agent "${own}" may read only itself and its descendants`);
+};
+
+/**
+ * Limits the reads of an agent's key to the agent and its descendants. The keys of people and
+ * programs read all agents of their workspace.
+ */
+export class AgentReads {
+  readonly #requests: GatewayRequests;
+  readonly #parents = createBoundedMap<{ readonly id: string | null }>(MAX_AGENTS);
+
+  constructor(requests: GatewayRequests) {
+    this.#requests = requests;
+  }
+
+  /** Returns true if the principal may read this agent. Throws `AGENT.NOT_FOUND`. */
+  async canRead({ workspace, agentId: own }: Reader, agentId: string): Promise<boolean> {
+    if (own === null) return true;
+    for (let id: string | null = agentId; id !== null; id = await this.#parentOf(workspace, id))
+      if (id === own) return true;
+    return false;
+  }
+
+  /**
+   * Throws `AGENT.NOT_ALLOWED` unless the principal may read this agent. Without an agent, a key of
+   * an agent is refused.
+   */
+  async require(reader: Reader, agentId: string | undefined): Promise<void> {
+    const { agentId: own } = reader;
+    if (own === null) return;
+    if (agentId === undefined || !(await this.canRead(reader, agentId))) refuse(own);
+  }
+
+  /** Throws `AGENT.NOT_ALLOWED` unless the principal may read the sessions of this session's agent. */
+  async requireSession(
+    reader: Reader,
+    store: Pick<EventStore, 'readStreamPage'>,
+    sessionId: string,
+  ): Promise<void> {
+    if (reader.agentId === null) return;
+    const page = await store.readStreamPage(reader.workspace, sessionStream(sessionId), FIRST_EVENTS);
+    const agentId = page.events[0]?.data['agentId'];
+    // An unknown session has no agent: the read itself says so.
+    if (typeof agentId === 'string') await this.require(reader, agentId);
+  }
+
+  async #parentOf(workspace: string, agentId: string): Promise<string | null> {
+    const key = `${workspace}/${agentId}`;
+    const known = this.#parents.get(key);
+    if (known) return known.id;
+    const { agent } = await this.#requests.request(getAgent, { workspace, agentId });
+    this.#parents.put(key, { id: agent.parentId });
+    return agent.parentId;
+  }
+}
