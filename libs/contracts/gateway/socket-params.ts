@@ -79,7 +79,9 @@ export const ConnectParams = z.strictObject({
   token: z.string().min(1).max(4_096).describe('The gateway’s token.'),
 });
 export const ChatSendParams = z.strictObject({
-  channel: Part.describe('Channel of the message, such as `web` or `telegram`.'),
+  channel: Part.describe(
+    'Channel of the message, such as `web` or `telegram`. `task`, `run`, `plan`, `fork`, `chat` and `agent` are reserved.',
+  ),
   account: Part.describe('Account of the channel that received the message.'),
   peer: Part.describe('Sender of the message within the account.'),
   content: Content,

@@ -123,7 +123,9 @@ describe('a fork', () => {
       code: 'SESSION.NO_SUCH_VERSION',
     });
     await expect(fork({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
-    await expect(fork({ sessionId, agent: 'missing-agent' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(fork({ sessionId, agent: 'missing-agent' })).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+    });
     await expect(fork({ sessionId, provider: 'missing-provider' })).rejects.toMatchObject({
       code: 'PROVIDER.NOT_FOUND',
     });

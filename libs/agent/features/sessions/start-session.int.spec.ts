@@ -55,7 +55,9 @@ describe('a new session', () => {
     const second = await start({ sessionId: first.sessionId });
     expect(second).toMatchObject({ previousSessionId: first.sessionId, sessionKey: first.sessionKey });
     await expect(start({ sessionId: randomUUID() })).rejects.toMatchObject({ code: 'SESSION.NOT_FOUND' });
-    await expect(start({ address: newAddress('missing-agent') })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(start({ address: newAddress('missing-agent') })).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+    });
   });
 
   it('is created once per idempotency key', async () => {

@@ -60,7 +60,9 @@ describe('a task', () => {
 
   it('goes to the agent that it names, and is refused for an unknown one', async () => {
     expect((await world.ended(agent, await world.send(agent, { agent: 'rust' }))).agentId).toBe('rust');
-    await expect(world.send(agent, { agent: 'missing-agent' })).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    await expect(world.send(agent, { agent: 'missing-agent' })).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+    });
   });
 
   it('is accepted once for an idempotency key', async () => {

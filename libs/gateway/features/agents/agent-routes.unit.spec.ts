@@ -211,3 +211,22 @@ describe('the key of an agent', () => {
     expect(sent).toEqual([]);
   });
 });
+
+describe('a channel of the runtime', () => {
+  it.each(['task', 'run', 'plan', 'fork', 'chat', 'agent'])(
+    'is refused to clients, and nothing is sent: %s',
+    async (channel) => {
+      const { requests, sent } = recordRequests();
+      const methods = sessionMethods({ requests, routerOf: () => ({ route: () => 'main' }) });
+      const address = { channel, account: TASK_ID, peer: '1' };
+      await expect(call(methods, 'session.new', address)).rejects.toMatchObject({
+        code: 'GATEWAY.INVALID_PARAMS',
+        message: expect.stringContaining(`"${channel}" is reserved`),
+        data: { fields: ['channel'] },
+      });
+      expect(sent).toEqual([]);
+      await call(methods, 'session.new', { ...address, channel: 'web' });
+      expect(sent).toHaveLength(1);
+    },
+  );
+});

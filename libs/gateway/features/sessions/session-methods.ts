@@ -4,6 +4,7 @@ import { SessionCancelParams, SessionForkParams, SessionNewParams } from '@antip
 import type { ChatSendParams } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { Router } from '@antiphon/gateway-domain';
+import { invalid } from '@antiphon/kernel';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 
@@ -16,11 +17,21 @@ export interface SessionMethodsDeps {
 export type RouterOf = (workspace: string) => Router;
 
 /**
+ * Channels of sessions that the runtime creates itself. A client's message there would become a turn
+ * of a task, a run, a plan, a fork or a chat.
+ */
+const RESERVED_CHANNELS: ReadonlySet<string> = new Set(['task', 'run', 'plan', 'fork', 'chat', 'agent']);
+
+/**
  * Returns the address of a message: the agent that it names, else the agent that the bindings
- * choose.
+ * choose. Throws for a channel of the runtime.
  */
 export const resolveAddress = (router: Router, params: Omit<ChatSendParams, 'content'>): SessionAddress => {
   const { channel, account, peer, guild, team, agent } = params;
+  if (RESERVED_CHANNELS.has(channel)) {
+    const message = `channel: "${channel}" is reserved for sessions of the runtime. What to do: choose another name`;
+    throw invalid('GATEWAY.INVALID_PARAMS', message, { data: { fields: ['channel'] } });
+  }
   const agentId = agent ?? router.route({ channel, account, peer, guild, team });
   return { agentId, channel, account, peer };
 };
