@@ -312,8 +312,13 @@ describe('an agent with ls, read, search, edit and write', () => {
   });
 
   it('leaves a log that the audit accepts, without the key of a provider', async () => {
-    const audit = await cli('audit', '--json');
+    const audit = await cli('audit', '--live', '--json');
     expect([audit.code === 5 ? 0 : audit.code, audit.stderr]).toEqual([0, '']);
+    const { checks } = JSON.parse(audit.stdout) as { checks: { name: string; checked: number }[] };
+    const checkedBy = Object.fromEntries(checks.map(({ name, checked }) => [name, checked]));
+    expect(checkedBy).toMatchObject({ 'chats-begin-once': 4, 'chats-have-one-session': 4 });
+    for (const name of ['file-trees-stay-within-quotas', 'cited-bytes-are-stored', 'folders-equal-the-files'])
+      expect([name, (checkedBy[name] ?? 0) > 0]).toEqual([name, true]);
     expect(JSON.stringify(await readEvents(stack))).not.toContain(CANARY_KEY);
   });
 });

@@ -2,6 +2,7 @@ import type {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  ChatEvent,
   FileTreeEvent,
   PlanEvent,
   RunEvent,
@@ -66,6 +67,7 @@ export type LifecycleCheck = AuditCheck<Parsed<AgentEvent>>;
 export type TreeCheck = AuditCheck<Parsed<AgentTreeEvent>>;
 export type TaskCheck = AuditCheck<Parsed<TaskEvent>>;
 export type FileCheck = AuditCheck<Parsed<FileTreeEvent>>;
+export type ChatCheck = AuditCheck<Parsed<ChatEvent>>;
 export type PlanCheck = AuditCheck<Parsed<PlanEvent>>;
 export type InboxCheck = AuditCheck<Parsed<AgentMessageEvent>>;
 /** Takes the events of the whole log by position. */

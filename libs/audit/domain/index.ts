@@ -34,6 +34,8 @@ export { approvalsPrecedeCalls } from './session-checks/approvals.js';
 export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
+export { chatsBeginOnce } from './chat-checks.js';
 export { fileTreesFoldInOrder } from './file-checks.js';
+export { fileTreesStayWithinQuotas } from './file-quotas.js';
 export { plansEqualTheirFiles } from './plan-checks.js';
 export { runsFollowTheirGraph } from './run-checks.js';

@@ -53,4 +53,70 @@ describe('an audit of files', () => {
     expect(ok).toBe(false);
     expect(checks.find(({ name }) => name === 'file-trees-fold-in-order')).toMatchObject({ violations: 1 });
   });
+
+  it('fails at a change over the quotas that the log names', async () => {
+    await writeTree();
+    const quotas = { maxFileBytes: 10, maxFiles: 10, maxBytes: 5, maxVersions: 10 };
+    await rewrite(STREAM, 1, `data = data || '${JSON.stringify({ quotas })}'`);
+    const { checks } = await audit();
+    expect(checks.find(({ name }) => name === 'file-trees-stay-within-quotas')).toMatchObject({
+      ...{ violations: 1, checked: 1 },
+      first: { message: 'the tree has 6 of maxBytes = 5', position: 2 },
+    });
+  });
+});
+
+const SESSION = '00000000-0000-4000-8000-000000000020';
+const CHAT = '00000000-0000-4000-8000-000000000021';
+const started = { sessionId: SESSION, sessionKey: 'k', agentId: 'main', startedAt: AT };
+const chat = {
+  ...{ chatId: CHAT, name: 'plans', path: 'plans.chat', agentId: 'main', role: null, sessionId: SESSION },
+  ...{ createdBy: 'local', createdAt: AT },
+};
+const attached = { path: 'a', digest: digestOf('one'), size: 3, actor: 'local', at: AT };
+const writeChat = async (): Promise<void> => {
+  await store('one');
+  await appendFacts([`chat-${CHAT}`, ['ChatCreated', chat]]);
+  await appendFacts([`session-${SESSION}`, ['SessionStarted', started], ['ChatFileAttached', attached]]);
+};
+
+describe('an audit of chats', () => {
+  it('passes and counts chats and attached files', async () => {
+    await writeChat();
+    const { ok, checks } = await audit();
+    const counts = Object.fromEntries(checks.map(({ name, checked }) => [name, checked]));
+    expect(ok).toBe(true);
+    expect(counts).toMatchObject({ 'chats-begin-once': 1, 'chats-have-one-session': 1 });
+    expect(counts).toMatchObject({ 'cited-bytes-are-stored': 1 });
+  });
+
+  it.each([
+    ['another path', `data = jsonb_set(data, '{path}', '"notes.chat"')`, 'chats-begin-once'],
+    [
+      'a session that never started',
+      `data = jsonb_set(data, '{sessionId}', '"${CHAT}"')`,
+      'chats-have-one-session',
+    ],
+    ['another agent', `data = jsonb_set(data, '{agentId}', '"other"')`, 'chats-have-one-session'],
+  ])('fails at a chat with %s', async (_, change, check) => {
+    await writeChat();
+    await rewrite(`chat-${CHAT}`, 1, change);
+    const { ok, checks } = await audit();
+    expect([ok, checks.find(({ name }) => name === check)?.violations]).toEqual([false, 1]);
+  });
+
+  it('fails at two chats of one name', async () => {
+    await writeChat();
+    const other = { ...chat, chatId: SESSION, name: 'PLANS', path: 'PLANS.chat' };
+    await appendFacts([`chat-${SESSION}`, ['ChatCreated', other]]);
+    const { checks } = await audit();
+    // Both chats share the name and the session.
+    expect(checks.find(({ name }) => name === 'chats-have-one-session')).toMatchObject({ violations: 4 });
+  });
+
+  it('fails at an attached file whose bytes are missing', async () => {
+    await writeChat();
+    await admin.query('delete from file_blobs');
+    expect((await audit()).first).toMatchObject({ check: 'cited-bytes-are-stored', position: 3 });
+  });
 });

@@ -5,6 +5,7 @@ import { type AuditCheckpoint, requireSameHistory, type SignedAuditCheckpoint } 
 import { type AuditReport, type CheckReport, findFirst, nowhere, Tally } from './audit-report.js';
 import { compareBalances } from './pass-by-position/compare-balances.js';
 import { compareBytes } from './pass-by-position/compare-bytes.js';
+import { compareChats } from './pass-by-position/compare-chats.js';
 import { passByPosition } from './pass-by-position/pass-by-position.js';
 import { passByStream } from './pass-by-stream/pass-by-stream.js';
 import {
@@ -133,6 +134,7 @@ const auditSnapshot = async (
   const compared = [
     await compareBalances(client, book, strict),
     await compareBytes(client, after),
+    await compareChats(client, after),
     ...(await compareProjections(client, projections)),
   ];
   const checks = [

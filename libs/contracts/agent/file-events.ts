@@ -19,13 +19,27 @@ export const FileCause = z.object({
 });
 export type FileCause = z.infer<typeof FileCause>;
 
-const change = { cause: FileCause, at: z.iso.datetime() };
+/** Quotas of a tree: of one file, and of all files, bytes and versions. */
+export const FileQuotas = z.object({
+  maxFileBytes: z.int().nonnegative(),
+  maxFiles: z.int().nonnegative(),
+  maxBytes: z.int().nonnegative(),
+  maxVersions: z.int().nonnegative(),
+});
+export type FileQuotas = z.infer<typeof FileQuotas>;
+
+const origin = { cause: FileCause, at: z.iso.datetime() };
+const change = {
+  ...origin,
+  /** Quotas from this change on. Absent: those of the change before. */
+  quotas: FileQuotas.optional(),
+};
 const content = { digest: FileDigest, size: z.int().nonnegative(), mode: FileMode };
 const Path = z.string().min(1).max(1_024);
 
 /** The first event of a fork's tree: it has the files of its base at a version. No file is copied. */
 export const FileTreeForked = event('FileTreeForked', {
-  ...change,
+  ...origin,
   /** UUID of the tree that it starts from. */
   base: z.uuid(),
   /** Version of the base; 0 if the base had no event. */

@@ -30,7 +30,10 @@ export const addAudit = (program: Command, context: ContextOf): void => {
       'age from which an event that no root covers makes the audit end with 5 (default: 3600)',
     )
     .option('--archives <folder>', 'the folder of archive files (default: as for `antiphon events archive`)')
-    .option('--live', 'also verify JetStream, its consumers and Temporal against the log')
+    .option(
+      '--live',
+      'also verify JetStream, its consumers, Temporal and the folders of files against the log',
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (options: AuditCommandOptions, command: Command) =>
       (await import('./run-audit.js')).runAudit(context(command), options),

@@ -15,6 +15,7 @@ import type pg from 'pg';
 import {
   archiveFolder,
   connectOperator,
+  filesFolderOf,
   findEngines,
   withDatabase,
   type EngineAddresses,
@@ -113,7 +114,7 @@ const createProjectionAudits = (pool: pg.Pool, archives: string): readonly Proje
 /** Adds the checks of NATS and Temporal to a report of the log. */
 const auditEngines = async (
   { nats, temporal }: EngineAddresses,
-  options: Pick<LiveAuditOptions, 'pool' | 'strictQuiesced' | 'onProgress'>,
+  options: Pick<LiveAuditOptions, 'pool' | 'strictQuiesced' | 'onProgress' | 'filesFolder'>,
   report: AuditReport,
 ): Promise<AuditReport> => {
   const [{ auditLive, withLive }, { openTemporal, temporalServer }] = await Promise.all([
@@ -178,7 +179,8 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     const projections = file?.since ? [] : createProjectionAudits(pool, archives);
     const since = file?.since ? { since: file.since } : {};
     const logAudit = await auditLog({ ...common, ...age, trusted, projections, ...since });
-    const report = engines === null ? logAudit.report : await auditEngines(engines, common, logAudit.report);
+    const live = { ...common, filesFolder: filesFolderOf(context) };
+    const report = engines === null ? logAudit.report : await auditEngines(engines, live, logAudit.report);
     if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));
     output.result(report, render(report));
     process.exitCode = exitCodeFor(report);

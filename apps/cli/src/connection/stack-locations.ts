@@ -75,6 +75,15 @@ export const archiveFolder = (given: string | undefined, { env, cwd }: Location)
   return folder === undefined ? join(homeOf(env, cwd), 'archives') : resolve(cwd, folder);
 };
 
+/**
+ * Returns the folder of the workspaces' files, or null if this machine has none. It is
+ * `ANTIPHON_FILES_FOLDER`, else the one of this home.
+ */
+export const filesFolderOf = ({ env, cwd }: Location): string | null => {
+  const folder = (env['ANTIPHON_FILES_FOLDER'] || undefined) ?? join(homeOf(env, cwd), 'files');
+  return existsSync(folder) ? folder : null;
+};
+
 /** Returns the file of signed log roots: `ANTIPHON_LOG_ROOTS_FILE`, else that of this home. */
 export const rootsFile = ({ env, cwd }: Location): string =>
   (env['ANTIPHON_LOG_ROOTS_FILE'] || undefined) ?? join(homeOf(env, cwd), 'log-roots.jsonl');

@@ -1,4 +1,4 @@
-import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
+import type { FileCause, FileQuotas, FileTreeEvent } from '@antiphon/contracts/agent';
 import { assertNever, conflict, exhausted, notFound, rejected } from '@antiphon/kernel';
 import { foldCase, foldersOf, isBelow, isVirtualPath, normalizePath } from './file-path.js';
 import { foldFileTree } from './file-tree.js';
@@ -42,14 +42,8 @@ export interface RecordOutside {
 }
 export type FileCommand = WriteFile | MoveFile | DeleteFile | RestoreFile | RecordOutside;
 
-/** Quotas of a workspace. */
-export interface FileLimits {
-  readonly maxFileBytes: number;
-  readonly maxFiles: number;
-  /** Of all versions that the log keeps. */
-  readonly maxBytes: number;
-  readonly maxVersions: number;
-}
+/** Quotas of a workspace. `maxBytes` is of all versions that the log keeps. */
+export type FileLimits = Readonly<FileQuotas>;
 
 export interface FileDecisionContext {
   readonly at: string;
@@ -118,6 +112,19 @@ const checkQuotas = (before: FileTree, after: FileTree, limits: FileLimits): voi
       data: { quota, limit, value },
     });
   });
+};
+
+/** Records the quotas with the first change that they apply to, so that an audit knows them. */
+const recordQuotas = (
+  { quotas }: FileTree,
+  [first, ...rest]: readonly FileTreeEvent[],
+  { maxFileBytes, maxFiles, maxBytes, maxVersions }: FileLimits,
+): FileTreeEvent[] => {
+  if (!first) return [];
+  const now: FileQuotas = { maxFileBytes, maxFiles, maxBytes, maxVersions };
+  const isSame = (Object.keys(now) as (keyof FileQuotas)[]).every((name) => quotas?.[name] === now[name]);
+  if (isSame) return [first, ...rest];
+  return [{ ...first, data: { ...first.data, quotas: now } } as FileTreeEvent, ...rest];
 };
 
 type Facts = Omit<FileDecisionContext, 'limits'>;
@@ -257,5 +264,5 @@ export const decideFiles = (
     events.push(...decided);
   }
   checkQuotas(tree, now, limits);
-  return events;
+  return recordQuotas(tree, events, limits);
 };

@@ -1,4 +1,4 @@
-import type { FileTreeEvent } from '@antiphon/contracts/agent';
+import type { FileQuotas, FileTreeEvent } from '@antiphon/contracts/agent';
 import { foldCase, foldersOf } from './file-path.js';
 
 /** A file of a tree, and the version of the tree that changed it last. */
@@ -33,6 +33,8 @@ export interface FileTree {
   readonly bytes: number;
   /** Versions of the newest calls, by the id of the call: a repeated one changes nothing. */
   readonly calls: ReadonlyMap<string, CallVersions>;
+  /** Quotas of the last change that names them; null before it. */
+  readonly quotas: FileQuotas | null;
 }
 
 /** First and last version that a call made. */
@@ -52,6 +54,7 @@ export const emptyFileTree = (): FileTree => ({
   bin: new Map(),
   bytes: 0,
   calls: new Map(),
+  quotas: null,
 });
 
 /** Returns the version of a tree's own event stream. */
@@ -61,13 +64,14 @@ class TreeDraft {
   private base: FileTree['base'];
   private version: number;
   private bytes: number;
+  private quotas: FileQuotas | null;
   private readonly files: Map<string, FileEntry>;
   private readonly names: Map<string, UsedName>;
   private readonly bin: Map<number, FileEntry>;
   private readonly calls: Map<string, CallVersions>;
 
   constructor(tree: FileTree) {
-    ({ base: this.base, version: this.version, bytes: this.bytes } = tree);
+    ({ base: this.base, version: this.version, bytes: this.bytes, quotas: this.quotas } = tree);
     this.files = new Map(tree.files);
     this.names = new Map(tree.names);
     this.bin = new Map(tree.bin);
@@ -78,6 +82,7 @@ class TreeDraft {
   apply({ type, data }: FileTreeEvent): void {
     this.version++;
     this.countCall(data.cause.callId);
+    if ('quotas' in data && data.quotas) this.quotas = data.quotas;
     switch (type) {
       case 'FileTreeForked':
         this.base = { treeId: data.base, version: data.version };
@@ -102,8 +107,8 @@ class TreeDraft {
   }
 
   build(): FileTree {
-    const { base, version, files, names, bin, bytes, calls } = this;
-    return { base, version, files, names, bin, bytes, calls };
+    const { base, version, files, names, bin, bytes, calls, quotas } = this;
+    return { base, version, files, names, bin, bytes, calls, quotas };
   }
 
   private countCall(callId: string | undefined): void {

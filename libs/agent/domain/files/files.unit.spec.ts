@@ -168,3 +168,18 @@ describe('A file tree', () => {
     expect(tree.calls.get('c1')).toEqual({ from: 3, to: 4 });
   });
 });
+
+describe('The quotas of a workspace', () => {
+  const named = (tree: FileTree, limits: FileLimits, ...commands: FileCommand[]): unknown[] =>
+    decideFiles(tree, commands, { at, cause, limits }).map(({ data }) => 'quotas' in data && data.quotas);
+
+  it('are in the first change, and again in the first one after they changed', () => {
+    expect(named(emptyFileTree(), LIMITS, write('a'), write('b'))).toEqual([LIMITS, false]);
+    const tree = apply(emptyFileTree(), write('a'));
+    expect(tree.quotas).toEqual(LIMITS);
+    expect(named(tree, LIMITS, write('b'))).toEqual([false]);
+    const more = { ...LIMITS, maxFiles: 6 };
+    expect(named(tree, more, write('b'))).toEqual([more]);
+    expect(named(tree, more, write('a'))).toEqual([]);
+  });
+});

@@ -5,21 +5,21 @@ import type { CallVersions, FileEntry, FileTree } from '@antiphon/agent-domain';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
 
 /** Form of a stored state. Raise it with each change of the fold. */
-const FORM = 1;
+const FORM = 2;
 
 /** Stored form of a fold: names are built again. */
-interface SnapshotState extends Pick<FileTree, 'base' | 'version' | 'bytes'> {
+interface SnapshotState extends Pick<FileTree, 'base' | 'version' | 'bytes' | 'quotas'> {
   readonly files: readonly FileEntry[];
   readonly bin: readonly (readonly [number, FileEntry])[];
   readonly calls: readonly (readonly [string, CallVersions])[];
 }
 
-const toState = ({ base, version, bytes, files, bin, calls }: FileTree): SnapshotState => ({
-  ...{ base, version, bytes },
+const toState = ({ base, version, bytes, quotas, files, bin, calls }: FileTree): SnapshotState => ({
+  ...{ base, version, bytes, quotas },
   ...{ files: [...files.values()], bin: [...bin], calls: [...calls] },
 });
 
-const fromState = ({ base, version, bytes, files, bin, calls }: SnapshotState): FileTree => {
+const fromState = ({ base, version, bytes, quotas, files, bin, calls }: SnapshotState): FileTree => {
   const names = new Map<string, { path: string; files: number }>();
   for (const { path } of files) {
     names.set(foldCase(path), { path, files: 0 });
@@ -29,7 +29,8 @@ const fromState = ({ base, version, bytes, files, bin, calls }: SnapshotState): 
     }
   }
   const byPath = new Map(files.map((file) => [file.path, file]));
-  return { base, version, bytes, files: byPath, names, bin: new Map(bin), calls: new Map(calls) };
+  const state = { base, version, bytes, quotas };
+  return { ...state, files: byPath, names, bin: new Map(bin), calls: new Map(calls) };
 };
 
 const READ_SQL = `select s.state from file_tree_snapshots s

@@ -191,8 +191,8 @@ export class FileTrees implements FileTreesPort {
       if (tree.version === 0 && first?.type === 'FileTreeForked') {
         if (first.data.version >= until) return this.readAt(workspace, first.data.base, until);
         tree = await this.readAt(workspace, first.data.base, first.data.version);
-        // The base's own base belongs to its fold.
-        tree = { ...tree, base: null };
+        // The base of the base belongs to its fold, and a fork names quotas of its own.
+        tree = { ...tree, base: null, quotas: null };
       }
       const wanted = facts.slice(0, until - tree.version);
       tree = wanted.length === 0 ? tree : foldFileTree(tree, wanted);

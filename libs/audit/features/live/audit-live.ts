@@ -9,6 +9,7 @@ import {
   findLaggingConsumers,
   relayEqualsTheLog,
 } from './jetstream-checks.js';
+import { compareFolders, foldersEqualTheFiles } from './compare-folder.js';
 import { pollWithin } from './poll-within.js';
 import { compareWorkflows, workflowsEqualTheLog } from './workflows-equal-log.js';
 
@@ -30,6 +31,8 @@ export interface LiveAuditOptions {
   readonly reconcileMs?: number;
   /** Time within which differences may disappear, ms; default 10,000. */
   readonly patienceMs?: number;
+  /** Folder of the workspaces' files on this machine; null if there is none. */
+  readonly filesFolder?: string | null;
   readonly onProgress?: (step: string) => void;
 }
 
@@ -51,7 +54,7 @@ const createCheckReport = (about: About, strict: boolean, { findings, checked }:
  * engine cannot be reached.
  */
 export const auditLive = async (options: LiveAuditOptions): Promise<CheckReport[]> => {
-  const { pool, nats, temporal, taskQueue, reconcileMs, after = null } = options;
+  const { pool, nats, temporal, taskQueue, reconcileMs, after = null, filesFolder = null } = options;
   const { strictQuiesced: strict = false, patienceMs = 10_000, onProgress = () => undefined } = options;
   const poll = pollWithin(patienceMs);
   onProgress('comparing JetStream with the log');
@@ -59,10 +62,13 @@ export const auditLive = async (options: LiveAuditOptions): Promise<CheckReport[
   const consumers = await findLaggingConsumers(nats, poll);
   onProgress('comparing Temporal with the log');
   const workflows = await compareWorkflows({ pool, temporal, taskQueue, reconcileMs }, poll);
+  if (filesFolder !== null) onProgress('comparing folders with the files');
+  const folders = filesFolder === null ? null : await compareFolders(pool, filesFolder, poll);
   return [
     createCheckReport(relayEqualsTheLog, strict, relay),
     createCheckReport(consumersKeepUp, strict, consumers),
     createCheckReport(workflowsEqualTheLog, strict, workflows),
+    ...(folders ? [createCheckReport(foldersEqualTheFiles, strict, folders)] : []),
   ];
 };
 

@@ -21,7 +21,7 @@ const citedSql = (after: number | null): string => `select c.*, octet_length(b.b
     encode(sha256(b.body), 'hex') as stored_digest
   from (select distinct on (workspace, data ->> 'digest') position, workspace, stream_id, stream_version, event_id,
       data ->> 'digest' as digest, data ->> 'size' as size
-    from events where category in ('file', 'chat') and data ->> 'digest' is not null
+    from events where (category = 'file' or type = 'ChatFileAttached') and data ->> 'digest' is not null
     ${after === null ? '' : `and position > ${after}`}
     order by workspace, data ->> 'digest', position) c
   left join file_blobs b on b.workspace = c.workspace and b.digest = c.digest`;

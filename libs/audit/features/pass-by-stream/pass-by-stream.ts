@@ -2,7 +2,9 @@ import type pg from 'pg';
 import {
   agentsFollowTheirLifecycle,
   approvalsPrecedeCalls,
+  chatsBeginOnce,
   fileTreesFoldInOrder,
+  fileTreesStayWithinQuotas,
   inboxesAreReadForward,
   leaseEpochsGrow,
   messagesAreReceivedOnce,
@@ -23,6 +25,7 @@ import type {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  ChatEvent,
   FileTreeEvent,
   PlanEvent,
   RunEvent,
@@ -36,6 +39,7 @@ import {
   eventsMatchContracts,
   isAgentEvent,
   isBudgetEvent,
+  isChatEvent,
   isFileTreeEvent,
   isMessageEvent,
   isPlanEvent,
@@ -81,7 +85,8 @@ class StreamChecks {
   private readonly trees: CheckRunner<Parsed<AgentTreeEvent>>;
   private readonly inboxes: CheckRunner<Parsed<AgentMessageEvent>>;
   private readonly tasks: CheckRunner<Parsed<TaskEvent>>;
-  private readonly files: CheckRunner<Parsed<FileTreeEvent>>;
+  private readonly files: readonly CheckRunner<Parsed<FileTreeEvent>>[];
+  private readonly chats: CheckRunner<Parsed<ChatEvent>>;
   private readonly plans: CheckRunner<Parsed<PlanEvent>>;
 
   constructor(
@@ -106,7 +111,8 @@ class StreamChecks {
     this.trees = start(treesStayWithinLimits);
     this.inboxes = start(inboxesAreReadForward);
     this.tasks = start(tasksEndOnce);
-    this.files = start(fileTreesFoldInOrder);
+    this.files = [fileTreesFoldInOrder, fileTreesStayWithinQuotas].map((check) => start(check));
+    this.chats = start(chatsBeginOnce);
     this.plans = start(plansEqualTheirFiles);
   }
 
@@ -119,9 +125,9 @@ class StreamChecks {
 
   endStream(): void {
     const { versions, hashes, sessions, runs, reservations } = this;
-    const { agents, trees, inboxes, tasks, files, plans } = this;
+    const { agents, trees, inboxes, tasks, files, chats, plans } = this;
     for (const check of [versions, hashes, ...sessions, runs, reservations]) check.end();
-    for (const check of [agents, trees, inboxes, tasks, files, plans]) check.end();
+    for (const check of [agents, trees, inboxes, tasks, ...files, chats, plans]) check.end();
     this.roots.endStream();
   }
 
@@ -147,7 +153,8 @@ class StreamChecks {
     else if (isTreeEvent(content)) this.trees.see({ place, content, epoch });
     else if (isMessageEvent(content)) this.inboxes.see({ place, content, epoch });
     else if (isTaskEvent(content)) this.tasks.see({ place, content, epoch });
-    else if (isFileTreeEvent(content)) this.files.see({ place, content, epoch });
+    else if (isFileTreeEvent(content)) for (const check of this.files) check.see({ place, content, epoch });
+    else if (isChatEvent(content)) this.chats.see({ place, content, epoch });
     else if (isPlanEvent(content)) this.plans.see({ place, content, epoch });
   }
 }

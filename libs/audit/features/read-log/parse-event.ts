@@ -2,6 +2,7 @@ import {
   AgentEvent,
   AgentMessageEvent,
   AgentTreeEvent,
+  ChatEvent,
   FileTreeEvent,
   PlanEvent,
   RunEvent,
@@ -17,7 +18,8 @@ import type { About } from '../audit-report.js';
 
 export const eventsMatchContracts: About = {
   name: 'events-match-contracts',
-  about: 'every session, run, budget, agent, task, file and plan event of a known type matches its contract',
+  about:
+    'every session, run, budget, agent, task, file, chat and plan event of a known type matches its contract',
   counts: 'events',
 };
 
@@ -31,6 +33,7 @@ type Known =
   | AgentTreeEvent
   | AgentMessageEvent
   | FileTreeEvent
+  | ChatEvent
   | PlanEvent
   | TaskEvent;
 type SessionKeyBound = z.infer<typeof SessionKeyBound>;
@@ -42,6 +45,7 @@ type Union =
   | typeof AgentTreeEvent
   | typeof AgentMessageEvent
   | typeof FileTreeEvent
+  | typeof ChatEvent
   | typeof PlanEvent
   | typeof TaskEvent;
 
@@ -59,6 +63,7 @@ const MESSAGE = contract(AgentMessageEvent);
 const PLAN = contract(PlanEvent);
 const TASK = contract(TaskEvent);
 const FILE_TREE = contract(FileTreeEvent);
+const CHAT = contract(ChatEvent);
 const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
 const LIMIT = single('BudgetLimitSet', BudgetLimitSet);
 const KEY_BOUND = single('SessionKeyBound', SessionKeyBound);
@@ -72,6 +77,7 @@ const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>
   plan: [PLAN],
   task: [TASK],
   file: [FILE_TREE],
+  chat: [CHAT],
 };
 
 const findSchema = ({ category, type }: RecordedEvent): z.ZodType<Known> | undefined =>
@@ -107,5 +113,6 @@ export const isMessageEvent = (content: Known): content is AgentMessageEvent =>
   MESSAGE.types.has(content.type);
 export const isFileTreeEvent = (content: Known): content is FileTreeEvent =>
   FILE_TREE.types.has(content.type);
+export const isChatEvent = (content: Known): content is ChatEvent => CHAT.types.has(content.type);
 export const isPlanEvent = (content: Known): content is PlanEvent => PLAN.types.has(content.type);
 export const isTaskEvent = (content: Known): content is TaskEvent => TASK.types.has(content.type);
