@@ -312,7 +312,7 @@ describe('antiphon files and antiphon plan', () => {
     return ((await response.json()) as { files: [{ digest: string }] }).files[0].digest;
   };
 
-  it('list, print, compare, export and restore a file', async () => {
+  it('list, print, compare, export, restore and put a file', async () => {
     const [path, out] = ['docs/tides.md', join(folder, 'exported')];
     await write(path, 'high at seven\n', await write(path, 'high at six\n'));
     expect(await run('files', 'ls', 'docs')).toContain(path);
@@ -323,6 +323,8 @@ describe('antiphon files and antiphon plan', () => {
     expect(await run('files', 'cat', path)).toBe('high at six\n');
     await run('files', 'export', '--out', out);
     expect(readFileSync(join(out, path), 'utf8')).toBe('high at six\n');
+    expect(await run('files', 'put', join(out, path), 'copy.md')).toContain('copy.md: 12 bytes');
+    expect(await run('files', 'cat', 'copy.md')).toBe('high at six\n');
   });
 
   it('show a plan, run its step in a turn of an agent, and stop no run that has ended', async () => {

@@ -24,6 +24,8 @@ interface AnyRequest {
   readonly params?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
+  /** Bytes instead of a body. */
+  readonly upload?: Uint8Array<ArrayBuffer>;
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }
@@ -45,6 +47,11 @@ const queryOf = (query: AnyRequest['query'] = {}): string => {
   ).toString();
   return text === '' ? '' : `?${text}`;
 };
+
+const bodyOf = ({ body, upload }: AnyRequest) => ({
+  sent: upload ?? (body === undefined ? undefined : JSON.stringify(body)),
+  media: upload ? 'application/octet-stream' : 'application/json',
+});
 
 class HttpCalls {
   readonly #options: HttpOptions;
@@ -78,10 +85,11 @@ class HttpCalls {
   ): Promise<Response> {
     const { urls, fetch: send, timeoutMs } = this.#options;
     const token = await readToken(this.#options.token);
-    const { body, signal } = request;
+    const { signal } = request;
+    const { sent, media } = bodyOf(request);
     const headers = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(sent === undefined ? {} : { 'content-type': media }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     };
     const timeout = AbortSignal.timeout(timeoutMs);
@@ -89,7 +97,7 @@ class HttpCalls {
       method: method.toUpperCase(),
       headers,
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(sent === undefined ? {} : { body: sent }),
     };
     for (let left = canRepeat ? urls.length * ROUNDS : 1; ;) {
       const url = urls[this.#urlIndex % urls.length] ?? '';

@@ -24,9 +24,14 @@ type Part<R, Name extends 'params' | 'query' | 'body'> = R extends { readonly [N
       : { readonly [N in Name]: Input<S> }
   : unknown;
 
+/** The body of a route: JSON, or for an upload bytes instead. */
+type BodyPart<R> = R extends { readonly upload: true }
+  ? Partial<Part<R, 'body'>> & { readonly upload?: Uint8Array<ArrayBuffer> }
+  : Part<R, 'body'>;
+
 /** Input of an HTTP route. */
 export type RouteRequest<N extends RouteName> = Simplify<
-  Part<RouteTable[N], 'params'> & Part<RouteTable[N], 'query'> & Part<RouteTable[N], 'body'> & RequestOptions
+  Part<RouteTable[N], 'params'> & Part<RouteTable[N], 'query'> & BodyPart<RouteTable[N]> & RequestOptions
 >;
 
 /** Result of an HTTP route: its JSON, or the text of another media type. */

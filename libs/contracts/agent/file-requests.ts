@@ -125,6 +125,17 @@ export const changeFiles = defineRequest({
   timeoutMs: 15_000,
 });
 
+/**
+ * Checks whether a file of a size could be written now, before its bytes arrive. Errors: as for
+ * `changeFiles`.
+ */
+export const checkFileWrite = defineRequest({
+  subject: 'cmd.agent.file.check',
+  request: z.strictObject({ ...tree, path: FilePath, size: z.int().nonnegative(), expect: Expected }),
+  reply: z.object({ version: Version }),
+  timeoutMs: 10_000,
+});
+
 /** A change of a file, from its fact. */
 export const FileChangeView = z.object({
   version: Version,

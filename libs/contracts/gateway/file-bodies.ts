@@ -3,7 +3,7 @@ import { FileDigest, FileMode } from '../agent/file-events.js';
 import { FileChange, FilePath } from '../agent/file-requests.js';
 import { ByWorkspace } from './chat-bodies.js';
 
-/** Path parameters of a file. The slashes of the path are percent-encoded. */
+/** Path parameters of a file. */
 export const ByFile = ByWorkspace.extend({ path: FilePath });
 
 const session = z.uuid().optional().describe('Session whose tree it is: a fork has a tree of its own.');
@@ -52,6 +52,16 @@ export const FileWriteBody = z
     session,
   })
   .refine(({ text, base64 }) => (text === undefined) !== (base64 === undefined), 'give text or base64');
+
+/** Query of `PUT /api/v1/workspaces/:id/files/:path`, for a body that is the bytes. */
+export const FileWriteQuery = z.strictObject({
+  session,
+  expect: z
+    .union([FileDigest, z.literal('none')])
+    .optional()
+    .describe('Digest of the file before; `none` if there must be none. Absent: any.'),
+  executable: z.enum(['true', 'false']).optional(),
+});
 
 /** Query of `DELETE /api/v1/workspaces/:id/files/:path`. */
 export const FileDeleteQuery = z.strictObject({

@@ -9,6 +9,7 @@ import {
   FileQuery,
   FilesQuery,
   FileWriteBody,
+  FileWriteQuery,
 } from '../gateway/index.js';
 import { IDS } from './examples.js';
 import { defineRoute } from './http-route.js';
@@ -62,12 +63,13 @@ export const FILE_ROUTES = {
   readFile: defineRoute({
     method: 'get',
     path: '/api/v1/workspaces/{id}/files/{path}',
+    rest: 'path',
     access: 'files:read',
     tag: 'Files',
     summary: 'Read a file',
     description:
       'Returns the bytes of a file, or a part of them, at any version of the tree. `ETag` is the digest, and ' +
-      '`X-File-Version` the version of the tree. Percent-encode the slashes of the path.',
+      '`X-File-Version` the version of the tree.',
     params: ByFile,
     query: FileQuery,
     reply: { schema: z.string(), media: 'application/octet-stream' },
@@ -77,12 +79,18 @@ export const FILE_ROUTES = {
   writeFile: defineRoute({
     method: 'put',
     path: '/api/v1/workspaces/{id}/files/{path}',
+    rest: 'path',
     access: 'files:write',
     tag: 'Files',
     summary: 'Write a file',
-    description: 'Writes a whole file. `expect` refuses the write if the file changed after it was read.',
+    description:
+      'Writes a whole file. `expect` refuses the write if the file changed after it was read. A body of ' +
+      '`application/octet-stream` is the bytes, up to `[files] max_file_bytes`; its options are in the query, and ' +
+      'quotas are checked before a byte is read.',
     params: ByFile,
+    query: FileWriteQuery,
     body: FileWriteBody,
+    upload: true,
     reply: { schema: changeFiles.reply },
     example: { params: FILE, body: { text: 'test', expect: null }, reply: CHANGED },
     problems: REFUSED,
@@ -90,6 +98,7 @@ export const FILE_ROUTES = {
   deleteFile: defineRoute({
     method: 'delete',
     path: '/api/v1/workspaces/{id}/files/{path}',
+    rest: 'path',
     access: 'files:write',
     tag: 'Files',
     summary: 'Delete a file',

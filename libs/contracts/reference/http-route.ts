@@ -30,6 +30,8 @@ export interface HttpRoute {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Path with `{name}` for each parameter. */
   readonly path: string;
+  /** Name of the last parameter if it may have slashes, which need no percent-encoding. */
+  readonly rest?: string;
   /** Rule of the route. The gateway denies every request that does not satisfy it. */
   readonly access: Access;
   /** Feature that gates the route. While it is off, requests get `GATEWAY.FEATURE_OFF`. */
@@ -44,6 +46,8 @@ export interface HttpRoute {
   readonly body?: z.ZodType;
   /** Further media types of the body; `application/json` is always accepted. */
   readonly bodyMedia?: readonly string[];
+  /** True if a body of `application/octet-stream` is passed on unread instead of `body`. */
+  readonly upload?: true;
   /** True if an `Idempotency-Key` joins a repeated request to the first one. */
   readonly idempotent?: boolean;
   /** Response of a success. `media` if it is not JSON, `status` if it is not 200. */
@@ -62,14 +66,34 @@ export interface HttpRoute {
   readonly everywhere?: boolean;
 }
 
+/** Returns the path of a route as the router declares it. */
+export const routerPath = ({ path, rest }: Pick<HttpRoute, 'path' | 'rest'>): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === rest ? '*' : `:${name}`));
+
 /** Declares a route with the types of its schemas. */
 export const defineRoute = <const R extends HttpRoute>(route: R): R => route;
+
+/** Media type of an upload. */
+export const UPLOAD_MEDIA = 'application/octet-stream';
+
+/** Body of an upload, before a byte of it is read. */
+export interface Upload {
+  readonly bytes: AsyncIterable<Uint8Array>;
+  /** Number of bytes that the client declares; undefined if it declares none. */
+  readonly size: number | undefined;
+}
+
+type BodyOf<R extends HttpRoute> = R extends { readonly body: infer S extends z.ZodType }
+  ? z.output<S> | (R extends { readonly upload: true } ? undefined : never)
+  : undefined;
 
 /** Parsed input of a route's handler. */
 export interface RouteInput<R extends HttpRoute> {
   readonly params: R extends { readonly params: infer S extends z.ZodType } ? z.output<S> : undefined;
   readonly query: R extends { readonly query: infer S extends z.ZodType } ? z.output<S> : undefined;
-  readonly body: R extends { readonly body: infer S extends z.ZodType } ? z.output<S> : undefined;
+  readonly body: BodyOf<R>;
+  /** On a route for uploads: the bytes, if the request has them instead of JSON. */
+  readonly upload?: R extends { readonly upload: true } ? Upload | undefined : undefined;
   /** Value of the `Idempotency-Key` header, on a route that is idempotent. */
   readonly idempotencyKey: string | undefined;
 }

@@ -43,16 +43,21 @@ const problemOf = (status: number, text: string): AppError => {
 interface RequestOptions {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
+  /** Bytes instead of a body. */
+  readonly upload?: Buffer;
   /** The gateway treats requests with the same key as one request. */
   readonly idempotencyKey?: string;
 }
 
 const headersOf = (
   { token }: GatewayAddress,
-  { body, idempotencyKey }: RequestOptions,
+  { body, upload, idempotencyKey }: RequestOptions,
 ): Record<string, string> => ({
   ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  ...(upload
+    ? { 'content-type': 'application/octet-stream', 'content-length': String(upload.byteLength) }
+    : {}),
   ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
 });
 
@@ -73,16 +78,19 @@ const requesterOf = (url: string) =>
 
 const send = (url: string, options: RequestOptions & Sent): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
-    const { method, headers, body, timeoutMs } = options;
+    const { method, headers, body, upload, timeoutMs } = options;
     const signal = AbortSignal.timeout(timeoutMs);
+    let responded = false;
     const outgoing = requesterOf(url)(url, { method, headers, signal, agent: false }, (response) => {
+      responded = true;
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
     });
-    outgoing.on('error', reject);
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    // A gateway that refuses an upload responds before it has all bytes, and then closes.
+    outgoing.on('error', (error) => (responded ? undefined : reject(error)));
+    outgoing.end(upload ?? (body === undefined ? undefined : JSON.stringify(body)));
   });
 
 const request = async (
@@ -100,6 +108,12 @@ const request = async (
   if (status < 200 || status > 299) throw problemOf(status, body.toString('utf8'));
   return body;
 };
+
+/** PUTs bytes and parses the JSON response. */
+export const putBytes = async <T>(gateway: GatewayAddress, path: string, upload: Buffer): Promise<T> =>
+  JSON.parse(
+    (await request(gateway, path, { method: 'PUT', upload }, LONG_TIMEOUT_MS)).toString('utf8'),
+  ) as T;
 
 /**
  * Sends a request and parses its JSON response. Throws the gateway's problem documents as

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import type {
   FileChangeView,
@@ -10,7 +10,7 @@ import type {
 } from '@antiphon/contracts/agent';
 import { invalid, rejected } from '@antiphon/kernel';
 import type { z } from 'zod';
-import { getBytes, getJson, nextPageLine, requestJson } from '../connection/http-client.js';
+import { getBytes, getJson, nextPageLine, putBytes, requestJson } from '../connection/http-client.js';
 import { escapeText } from '../escape-text.js';
 import type { CommandContext } from '../output.js';
 
@@ -92,6 +92,32 @@ const readBytes = async (
 ): Promise<Buffer> => {
   const query = queryOf({ session: options.session, at });
   return getBytes(await gateway(), `${base(options)}/files/${encodeURIComponent(path)}${query}`);
+};
+
+/** Options of `antiphon files put`. */
+export interface PutOptions {
+  readonly workspace?: string;
+  readonly session?: string;
+  readonly expect?: string;
+}
+
+/** Writes a file of this machine to a path of the workspace. */
+export const putFile = async (
+  { output, gateway }: CommandContext,
+  source: string,
+  path: string,
+  options: PutOptions,
+): Promise<void> => {
+  const { session, expect } = options;
+  const bytes = await readFile(source).catch((cause: unknown) => {
+    throw invalid('CLI.USAGE', `cannot read ${source}`, { cause });
+  });
+  const query = queryOf({ session, expect });
+  const url = `${base(options)}/files/${encodeURIComponent(path)}${query}`;
+  const reply = await putBytes<z.output<typeof changeFiles.reply>>(await gateway(), url, bytes);
+  const [file] = reply.files;
+  const what = file ? `${file.size} bytes, ${file.digest ?? ''}` : 'unchanged';
+  output.result(reply, `${escapeText(path)}: ${what}, version ${reply.version}`);
 };
 
 /** Prints a file, byte by byte unless the output is JSON. */

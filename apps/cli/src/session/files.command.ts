@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { invalid } from '@antiphon/kernel';
 import type { ContextOf } from '../output.js';
-import type { BrowseOptions } from './browse-files.js';
+import type { BrowseOptions, PutOptions } from './browse-files.js';
 import type { RestoreFilesOptions } from './restore-files.js';
 
 const addRestore = (files: Command, context: ContextOf): void => {
@@ -84,7 +84,12 @@ const addBrowsing = (files: Command, context: ContextOf): void => {
 export const addFiles = (program: Command, context: ContextOf): void => {
   const files = program
     .command('files')
-    .description('list, read, compare, restore and export the files of a workspace');
+    .description('list, read, write, compare, restore and export the files of a workspace');
   addBrowsing(files, context);
+  browse(files, 'put <file> <path>', 'write a file of this machine', 'put report.pdf docs/report.pdf')
+    .option('--expect <digest>', 'the digest of the file before; none if there must be none')
+    .action(async (file: string, path: string, options: PutOptions, command: Command) =>
+      (await import('./browse-files.js')).putFile(context(command), file, path, options),
+    );
   addRestore(files, context);
 };

@@ -100,7 +100,7 @@ describe('File trees', () => {
     const { workspaceFiles } = agent.runtime.services;
     const first = await write(agent, 'r.txt', 'one');
     await write(agent, 'r.txt', 'two');
-    // No snapshot and no cached fold has the version, so that the decision reads the log in its turn.
+    // No cached fold has the version, so that the decision reads the log in its turn.
     for (const process of [agent, world.process({ config: testConfig() })]) {
       const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
       const request = { workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } };

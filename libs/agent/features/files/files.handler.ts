@@ -1,5 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
-import { changeFiles, listFiles, readFileHistory, statFile } from '@antiphon/contracts/agent';
+import { changeFiles, checkFileWrite, listFiles, readFileHistory, statFile } from '@antiphon/contracts/agent';
 import type { FileEntryView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
@@ -88,6 +88,15 @@ export class FilesHandler {
       },
       changes,
     );
+  }
+
+  @HandleRequest(checkFileWrite)
+  async check(
+    request: z.output<typeof checkFileWrite.request>,
+  ): Promise<z.input<typeof checkFileWrite.reply>> {
+    const { workspace, session, ...write } = request;
+    const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
+    return { version: await this.deps.workspaceFiles.checkWrite(workspace, treeId, write) };
   }
 
   @HandleRequest(readFileHistory)

@@ -91,6 +91,9 @@ const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
   ...{ kind: 'file', is_virtual: false },
 });
 
+/** Stands for the digest of bytes that have not arrived. */
+const UNKNOWN_DIGEST = '0'.repeat(64);
+
 const virtualEntry = ({ path, size }: VirtualFile, version: number): FileEntryView => ({
   ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
 });
@@ -208,6 +211,19 @@ export class Files {
       await this.checkBytes(request.workspace, changes);
       return Promise.all(changes.map((change) => this.toCommand(request, tree, change)));
     });
+  }
+
+  /** Refuses a write that the tree would refuse now, before its bytes are stored. */
+  async checkWrite(
+    workspace: string,
+    treeId: string,
+    { path, size, expect }: { path: string; size: number; expect?: string | null | undefined },
+  ): Promise<number> {
+    const tree = await this.deps.trees.read(workspace, treeId);
+    const { clock, config } = this.deps;
+    const context = { at: isoTime(clock), cause: { actor: 'runtime' }, limits: config.files };
+    decideFiles(tree, [{ op: 'write', path, digest: UNKNOWN_DIGEST, size, expect }], context);
+    return tree.version;
   }
 
   private async resultAt(

@@ -8,7 +8,7 @@ import {
 import type { AntiphonConfig } from '@antiphon/config';
 import type { Feature } from '@antiphon/contracts/gateway';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
-import { findMethod, HTTP_ROUTES, type HttpRoute } from '@antiphon/contracts/reference';
+import { findMethod, HTTP_ROUTES, routerPath, type HttpRoute } from '@antiphon/contracts/reference';
 import { bug, forbidden, notFound, unauthenticated } from '@antiphon/kernel';
 import { CONFIG } from '@antiphon/service-host';
 import type { FastifyRequest } from 'fastify';
@@ -21,7 +21,7 @@ declare module 'fastify' {
 }
 
 const ROUTES: ReadonlyMap<string, HttpRoute> = new Map(
-  HTTP_ROUTES.map((route) => [`${route.method} ${route.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, route]),
+  HTTP_ROUTES.map((route) => [`${route.method} ${routerPath(route)}`, route]),
 );
 
 const routeOf = ({

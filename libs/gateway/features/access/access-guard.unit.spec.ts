@@ -31,15 +31,17 @@ describe('the rules of the reference', () => {
     expect(accessOf('GET', undefined)).toBeUndefined();
   });
 
-  it('leave only probes and connect open, and give viewers no write', () => {
+  it('leave only probes, reports of browsers and connect open, and give viewers no write', () => {
     const open = [...HTTP_ROUTES, ...SOCKET_METHODS].filter(({ access }) => access === 'open');
     expect(open.map((entry) => ('path' in entry ? entry.path : entry.name))).toEqual([
       '/healthz',
       '/readyz',
+      '/csp-report',
       'connect',
     ]);
     for (const { method, access } of HTTP_ROUTES)
-      if (method !== 'get') expect(() => authorize(viewer, access)).toThrow('lacks the permission');
+      if (method !== 'get' && access !== 'open')
+        expect(() => authorize(viewer, access)).toThrow('lacks the permission');
   });
 });
 

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Principal } from '@antiphon/contracts/identity';
+import { UPLOAD_MEDIA } from '@antiphon/contracts/reference';
 import { judgeOrigin, type OriginVerdict } from '@antiphon/gateway-domain';
 import { exhausted, forbidden, invalid, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
@@ -137,13 +138,15 @@ const parseReport = (text: string): Promise<unknown> => {
   }
 };
 
-/** Reads bodies of YAML as text, and reports of browsers as JSON. */
+/** Reads bodies of YAML as text, and reports of browsers as JSON. Uploads are passed on unread. */
 const addBodyParsers = (fastify: FastifyInstance): void => {
   fastify.addContentTypeParser(YAML, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   const limits = { parseAs: 'string', bodyLimit: MAX_REPORT_BYTES } as const;
   fastify.addContentTypeParser(REPORTS, limits, (_request: FastifyRequest, text: string) =>
     parseReport(text),
   );
+  // An upload is read by its handler, which knows the bound; other routes refuse the type.
+  fastify.addContentTypeParser(UPLOAD_MEDIA, (_request, payload, done) => done(null, payload));
 };
 
 /**

@@ -3,18 +3,20 @@ import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
 import {
   CHAT_SUFFIX,
   changeFiles,
+  checkFileWrite,
   listFiles,
   readFileHistory,
   statFile,
   toMarkdown,
   type FileChange,
 } from '@antiphon/contracts/agent';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { Principal } from '@antiphon/contracts/identity';
-import { FILE_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { notFound } from '@antiphon/kernel';
-import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import { exhausted, invalid, notFound } from '@antiphon/kernel';
+import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
@@ -31,6 +33,38 @@ const requireWorkspace = ({ workspace }: Principal, id: string): void => {
   if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
 };
 
+type WriteBody = NonNullable<RouteInput<Routes['writeFile']>['body']>;
+type WriteQuery = RouteInput<Routes['writeFile']>['query'];
+
+const bytesOfBody = ({ text, base64 }: Partial<WriteBody> = {}): Buffer =>
+  base64 === undefined ? Buffer.from(text ?? '', 'utf8') : Buffer.from(base64, 'base64');
+
+const writeOfBody = ({ expect, mode, session }: WriteBody) => ({ expect, mode, session });
+const writeOfQuery = ({ expect, executable, session }: WriteQuery) => ({
+  expect: expect === 'none' ? null : expect,
+  mode: executable === undefined ? undefined : executable === 'true' ? (0o755 as const) : (0o644 as const),
+  session,
+});
+
+/** Reads an upload up to a bound. Throws `FILE.QUOTA` with the first chunk over it. */
+const readUpload = async ({ bytes }: Upload, path: string, limit: number): Promise<Buffer> => {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of bytes) {
+      size += chunk.byteLength;
+      if (size > limit) break;
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw invalid('GATEWAY.INVALID_BODY', 'the upload ended before its last byte', { cause });
+  }
+  if (size <= limit) return Buffer.concat(chunks, size);
+  throw exhausted('FILE.QUOTA', `"${path}" has over ${limit} bytes, which is the most for a file`, {
+    data: { quota: 'max_file_bytes', limit, value: size },
+  });
+};
+
 /** Serves the files of a workspace. Bytes go between the gateway and the blob store. */
 @Controller()
 export class FilesController {
@@ -41,6 +75,7 @@ export class FilesController {
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
     @Inject(DATABASE_POOL) pool: Pool,
     @Inject(EVENT_STORE) store: EventStore,
+    @Inject(CONFIG) private readonly config: Pick<AntiphonConfig, 'files'>,
   ) {
     this.blobs = new BlobStore(pool);
     this.chats = new ChatReader(requests, store);
@@ -85,14 +120,29 @@ export class FilesController {
 
   @HandleRoute(FILE_ROUTES.writeFile)
   async write(
-    { params, body: { text, base64, session, ...change } }: RouteInput<Routes['writeFile']>,
+    { params: { id, path }, query, body, upload }: RouteInput<Routes['writeFile']>,
     @CurrentPrincipal() principal: Principal,
+    @Res({ passthrough: true }) response: FastifyReply,
   ): Promise<Changed> {
-    requireWorkspace(principal, params.id);
-    const bytes = base64 === undefined ? Buffer.from(text ?? '', 'utf8') : Buffer.from(base64, 'base64');
-    // The agent service refuses what is over a quota; the sweep deletes such bytes after a day.
-    const stored = await this.blobs.put(principal.workspace, bytes);
-    return this.change(principal, { op: 'write', path: params.path, ...stored, ...change }, session);
+    requireWorkspace(principal, id);
+    const { session, ...change } = body ? writeOfBody(body) : writeOfQuery(query);
+    if (!upload) {
+      // The agent service refuses what is over a quota; the sweep deletes such bytes after a day.
+      const stored = await this.blobs.put(principal.workspace, bytesOfBody(body));
+      return this.change(principal, { op: 'write', path, ...stored, ...change }, session);
+    }
+    // Until all bytes are read, the connection can carry no other request.
+    response.header('connection', 'close');
+    const { maxFileBytes } = this.config.files;
+    const { workspace } = principal;
+    const { size = 0 } = upload;
+    await this.requests.request(checkFileWrite, {
+      ...{ workspace, session, path, size, expect: change.expect },
+    });
+    const bytes = await readUpload(upload, path, maxFileBytes);
+    response.removeHeader('connection');
+    const stored = await this.blobs.put(workspace, bytes);
+    return this.change(principal, { op: 'write', path, ...stored, ...change }, session);
   }
 
   @HandleRoute(FILE_ROUTES.deleteFile)

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import {
   createParamDecorator,
   Delete,
@@ -10,7 +11,13 @@ import {
   type ExecutionContext,
 } from '@nestjs/common';
 import { IdempotencyKey } from '@antiphon/contracts/agent';
-import type { HttpRoute, RouteInput } from '@antiphon/contracts/reference';
+import {
+  routerPath,
+  UPLOAD_MEDIA,
+  type HttpRoute,
+  type RouteInput,
+  type Upload,
+} from '@antiphon/contracts/reference';
 import { invalid, MAX_JSON_DEPTH } from '@antiphon/kernel';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -47,19 +54,34 @@ const parse = (schema: z.ZodType, value: unknown, code: string): unknown => {
   throw invalid(code, describeIssues(parsed.error));
 };
 
-const parseParams = (schema: z.ZodObject, values: unknown): Record<string, unknown> =>
+const parseParams = (
+  schema: z.ZodObject,
+  values: unknown,
+  rest: string | undefined,
+): Record<string, unknown> =>
   Object.fromEntries(
-    Object.entries(schema.shape).map(([name, field]) => [
-      name,
-      parse(field as z.ZodType, (values as Record<string, unknown>)[name], 'GATEWAY.INVALID_BODY'),
-    ]),
+    Object.entries(schema.shape).map(([name, field]) => {
+      const value = (values as Record<string, unknown>)[name === rest ? '*' : name];
+      return [name, parse(field as z.ZodType, value, 'GATEWAY.INVALID_BODY')];
+    }),
   );
 
+const mediaOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string =>
+  headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+
 /** Refuses text of another type, which is parsed for the routes that accept it only. */
-const refuseOtherMedia = ({ bodyMedia = [] }: HttpRoute, { headers, body }: FastifyRequest): void => {
-  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (body === undefined || type === 'application/json' || bodyMedia.length > 0) return;
+const refuseOtherMedia = ({ bodyMedia = [], upload }: HttpRoute, request: FastifyRequest): void => {
+  const type = mediaOf(request);
+  if (request.body === undefined || type === 'application/json') return;
+  if (type === UPLOAD_MEDIA ? upload === true : bodyMedia.length > 0) return;
   throw new UnsupportedMediaTypeException(`the body must be application/json, not ${type.slice(0, 100)}`);
+};
+
+/** Returns the body of an upload, which the content type parser left unread. */
+const uploadOf = ({ body, headers }: FastifyRequest): Upload | undefined => {
+  if (!(body instanceof Readable)) return undefined;
+  const size = headers['content-length'];
+  return { bytes: body as AsyncIterable<Uint8Array>, size: size === undefined ? undefined : Number(size) };
 };
 
 const KEY = IdempotencyKey.optional();
@@ -72,12 +94,14 @@ const parseRequest = (
   route: HttpRoute,
   request: FastifyRequest,
 ): { readonly [K in keyof RouteInput<HttpRoute>]: unknown } => {
-  const { params, query, body, idempotent } = route;
+  const { params, query, body, idempotent, rest } = route;
   refuseOtherMedia(route, request);
+  const upload = uploadOf(request);
   return {
-    params: params && parseParams(params, request.params),
+    upload,
+    params: params && parseParams(params, request.params, rest),
     query: query && parse(query, request.query, 'GATEWAY.INVALID_QUERY'),
-    body: body && parse(body, request.body, 'GATEWAY.INVALID_BODY'),
+    body: upload ? undefined : body && parse(body, request.body, 'GATEWAY.INVALID_BODY'),
     idempotencyKey: idempotent
       ? parse(KEY, request.headers['idempotency-key'], 'GATEWAY.INVALID_HEADER')
       : undefined,
@@ -111,6 +135,6 @@ export const HandleRoute =
     descriptor: TypedPropertyDescriptor<Method>,
   ): void => {
     Input(route)(target, key, 0);
-    VERBS[route.method](route.path.replaceAll(/\{(\w+)\}/g, ':$1'))(target, key, descriptor);
+    VERBS[route.method](routerPath(route))(target, key, descriptor);
     HttpCode(route.reply.status ?? 200)(target, key, descriptor);
   };

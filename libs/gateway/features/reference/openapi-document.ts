@@ -1,6 +1,6 @@
 import { IdempotencyKey } from '@antiphon/contracts/agent';
 import { Problem } from '@antiphon/contracts/gateway';
-import { HTTP_ROUTES, ROUTE_TAGS } from '@antiphon/contracts/reference';
+import { HTTP_ROUTES, ROUTE_TAGS, UPLOAD_MEDIA } from '@antiphon/contracts/reference';
 import type { HttpRoute } from '@antiphon/contracts/reference';
 import type { JsonObject, JsonValue } from '@antiphon/kernel';
 import { jsonSchemaOf } from './json-schema.js';
@@ -75,12 +75,13 @@ const responsesOf = (route: HttpRoute): JsonObject => {
   };
 };
 
-const requestBodyOf = ({ body, bodyMedia = [], example }: HttpRoute): JsonObject => {
+const requestBodyOf = ({ body, bodyMedia = [], upload, example }: HttpRoute): JsonObject => {
   if (!body) return {};
   const schema = jsonSchemaOf(body, 'input');
   const content = {
     'application/json': withExample(schema, example.body),
     ...Object.fromEntries(bodyMedia.map((media) => [media, { schema: { type: 'string' } }])),
+    ...(upload ? { [UPLOAD_MEDIA]: { schema: { type: 'string', format: 'binary' } } } : {}),
   };
   return { requestBody: { required: true, content } };
 };

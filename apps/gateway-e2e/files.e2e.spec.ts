@@ -1,0 +1,171 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { createClient } from '@antiphon/client';
+import type { TestStack } from '@antiphon/testing/stack';
+import { startQuickStack } from './stack-under-test.js';
+
+jest.setTimeout(60_000);
+
+const MAX_FILE_BYTES = 3_000_000;
+const CONFIG = `
+[gateway]
+host = "127.0.0.1"
+port = 0
+
+[files]
+max_file_bytes = ${MAX_FILE_BYTES}
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+
+[[agents]]
+id = "main"
+provider = "scripted"
+`;
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startQuickStack(CONFIG);
+}, 60_000);
+afterAll(() => stack?.stop());
+
+const urlOf = (path: string): string => `${stack.gatewayUrl}${path}`;
+const FILES = '/api/v1/workspaces/default/files';
+const UPLOAD = { 'content-type': 'application/octet-stream' };
+
+interface Reply {
+  readonly status: number;
+  readonly body: { readonly code?: string; readonly files?: readonly { readonly digest: string }[] };
+}
+
+const reply = async (response: Response): Promise<Reply> => ({
+  status: response.status,
+  body: (await response.json()) as Reply['body'],
+});
+const put = async (path: string, bytes: Uint8Array<ArrayBuffer>, query = ''): Promise<Reply> =>
+  reply(await fetch(`${urlOf(FILES)}/${path}${query}`, { method: 'PUT', headers: UPLOAD, body: bytes }));
+
+/** Sends the head of an upload and none of its bytes, and returns the response. */
+const putHeadOnly = (path: string, size: number): Promise<{ status: number; text: string }> =>
+  new Promise((resolve, reject) => {
+    const headers = { ...UPLOAD, 'content-length': String(size) };
+    const sent = httpRequest(`${urlOf(FILES)}/${path}`, { method: 'PUT', headers }, (response) => {
+      let text = '';
+      response.on('data', (chunk: Buffer) => (text += chunk.toString('utf8')));
+      response.on('end', () => {
+        sent.destroy();
+        resolve({ status: response.statusCode ?? 0, text });
+      });
+    });
+    sent.on('error', reject);
+    sent.flushHeaders();
+  });
+
+describe('An upload', () => {
+  it('of over 1 MiB is stored and read byte by byte, at a path with slashes', async () => {
+    const bytes = new Uint8Array(randomBytes(2_500_000));
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    const written = await put('data/2026/noise.bin', bytes, '?expect=none');
+    expect(written).toMatchObject({ status: 200, body: { files: [{ digest, size: bytes.byteLength }] } });
+    for (const path of ['data/2026/noise.bin', 'data%2F2026%2Fnoise.bin']) {
+      const response = await fetch(`${urlOf(FILES)}/${path}`);
+      expect(response.headers.get('etag')).toBe(`"${digest}"`);
+      expect(Buffer.compare(Buffer.from(await response.arrayBuffer()), bytes)).toBe(0);
+    }
+    expect(await put('data/2026/noise.bin', bytes, '?expect=none')).toMatchObject({
+      ...{ status: 409, body: { code: 'FILE.EXISTS' } },
+    });
+  });
+
+  it('is refused before a byte of it is read, if it is too large or its path is not free', async () => {
+    const tooLarge = await putHeadOnly('large.bin', MAX_FILE_BYTES + 1);
+    expect([tooLarge.status, tooLarge.text]).toEqual([429, expect.stringContaining('FILE.QUOTA')]);
+    await put('taken/file.txt', new Uint8Array(3));
+    const folder = await putHeadOnly('taken', 3);
+    expect([folder.status, folder.text]).toEqual([422, expect.stringContaining('FILE.IS_FOLDER')]);
+    const outside = await putHeadOnly('%2e%2e%2fetc%2fpasswd', 3);
+    expect([outside.status, outside.text]).toEqual([400, expect.stringContaining('FILE.INVALID_PATH')]);
+  });
+
+  it('without a length ends at the bound', async () => {
+    const chunk = new Uint8Array(500_000);
+    let sent = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        sent += chunk.byteLength;
+        if (sent > 4 * MAX_FILE_BYTES) controller.close();
+        else controller.enqueue(chunk);
+      },
+    });
+    const options = { method: 'PUT', headers: UPLOAD, body, duplex: 'half' } as RequestInit;
+    const response = await fetch(`${urlOf(FILES)}/endless.bin`, options).then(reply, () => null);
+    // The gateway closes the connection: a client that still sends may see that instead of the reply.
+    if (response) expect(response).toMatchObject({ status: 429, body: { code: 'FILE.QUOTA' } });
+    expect((await fetch(`${urlOf(FILES)}/endless.bin`)).status).toBe(404);
+  });
+
+  it('to a route for JSON is refused', async () => {
+    const url = `${urlOf('')}/api/v1/workspaces/default/file-changes`;
+    const response = await fetch(url, { method: 'POST', headers: UPLOAD, body: new Uint8Array(10) });
+    expect(response.status).toBe(415);
+  });
+
+  it('goes through the client library, with its options', async () => {
+    const client = createClient({ url: urlOf('') });
+    const upload = new Uint8Array(1_200_000).fill(65);
+    const params = { id: 'default', path: 'from/client.txt' };
+    const written = await client.http.writeFile({ params, query: { executable: 'true' }, upload });
+    expect(written.files).toHaveLength(1);
+    const listed = await client.http.listFiles({ params: { id: 'default' }, query: { path: 'from' } });
+    expect(listed.entries).toMatchObject([{ path: 'from/client.txt', size: 1_200_000, mode: 0o755 }]);
+    client.close();
+  });
+});
+
+describe('A path of the hostile corpus', () => {
+  const corpus = join(import.meta.dirname, '../../libs/agent/features/files/disk/fixtures/path-corpus.jsonl');
+  const paths = readFileSync(corpus, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as { id: string; input: unknown })
+    .flatMap(({ id, input }) => (typeof input === 'string' ? [[id, input] as const] : []));
+
+  it.each(paths)('%s is refused by every route of files', async (_id, path) => {
+    const url = urlOf(FILES);
+    const encoded = encodeURIComponent(path);
+    const json = { 'content-type': 'application/json' };
+    const changes = { changes: [{ op: 'move', path: 'taken.txt', to: path }] };
+    const responses = await Promise.all([
+      fetch(`${url}/${encoded}`),
+      // The folder `.` is the root.
+      ...(path === '.' ? [] : [fetch(`${url}?path=${encoded}`)]),
+      fetch(`${url}/${encoded}`, { method: 'PUT', headers: UPLOAD, body: new Uint8Array(3) }),
+      fetch(`${url}/${encoded}`, { method: 'PUT', headers: json, body: '{"text":"x"}' }),
+      fetch(`${url}/${encoded}`, { method: 'DELETE' }),
+      fetch(url.replace(/files$/, 'file-changes'), {
+        ...{ method: 'POST', headers: json, body: JSON.stringify(changes) },
+      }),
+    ]);
+    const replies = await Promise.all(responses.map(reply));
+    for (const { status, body } of replies)
+      expect([status, body.code]).toEqual([
+        400,
+        expect.stringMatching(/^(FILE.INVALID_PATH|GATEWAY.INVALID_(BODY|QUERY))$/),
+      ]);
+  });
+
+  it('is no file afterwards', async () => {
+    const { entries } = (await (await fetch(`${urlOf(FILES)}?recursive=true`)).json()) as {
+      entries: { path: string }[];
+    };
+    expect(entries.map(({ path }) => path)).toEqual([
+      'data/2026/noise.bin',
+      'from/client.txt',
+      'taken/file.txt',
+    ]);
+  });
+});
