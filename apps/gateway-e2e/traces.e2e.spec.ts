@@ -259,8 +259,8 @@ describe('/metrics', () => {
     ['memory', /^antiphon_projection_lag_events\{projection="[a-z-]+"\} \d+$/m],
     ['memory', /^antiphon_relay_leading 1$/m],
     ['memory', /^antiphon_relay_lag_events \d+$/m],
-    ['metering', /^antiphon_budget_tokens\{scope="day",state="settled"\} [1-9]\d*$/m],
-    ['metering', /^antiphon_budget_tokens\{scope="month",state="reserved"\} 0$/m],
+    ['metering', /^antiphon_budget_tokens\{workspace="default",scope="day",state="settled"\} [1-9]\d*$/m],
+    ['metering', /^antiphon_budget_tokens\{workspace="default",scope="month",state="reserved"\} 0$/m],
     ['sandbox', /^antiphon_dependency_up\{dependency="postgresql"\} 1$/m],
     ['sandbox', /^antiphon_database_connections\{state="open"\} \d+$/m],
   ] as const)('of %s has %s', async (service, line) => {

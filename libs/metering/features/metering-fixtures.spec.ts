@@ -95,6 +95,7 @@ export const openMetering = async () => {
         await sayOutcome(settlement);
         return (await settleBudget.handle(settlement)).status;
       },
+      readBudgets,
       read: async (query: ReadBudgetsQuery) => (await readBudgets.handle(query)).scopes,
     };
   };

@@ -2,23 +2,33 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { readBudgets } from '@antiphon/contracts/metering';
-import type { ScopeUsage } from '@antiphon/contracts/metering';
+import type { BudgetScope, ScopeUsage } from '@antiphon/contracts/metering';
 import { translateDatabaseError } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { emptyBalance, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
+import { emptyBalance, periodKeysAt, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
+import type { Balance } from '@antiphon/metering-domain';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
 import type { AgentLimitBook } from './agent-limits.js';
 import type { LimitsOf } from '../ledger/ledger-batch.js';
-import { readBalances } from '../ledger/ledger-rows.js';
+import { readBalances, readPeriods } from '../ledger/ledger-rows.js';
 import { AGENT_LIMITS, BUDGET_LIMITS } from '../metering.tokens.js';
+
+/** Number of workspaces whose budgets are metrics. */
+const MAX_METRIC_WORKSPACES = 100;
 
 export interface ReadBudgetsQuery {
   readonly workspace: string;
   readonly sessionId?: string | undefined;
   readonly agentId?: string | undefined;
+}
+
+/** Budgets of one workspace. */
+export interface WorkspaceScopes {
+  readonly workspace: string;
+  readonly scopes: readonly ScopeUsage[];
 }
 
 /**
@@ -47,19 +57,35 @@ export class ReadBudgets {
     const balances = await readBalances(this.pool, workspace, keys).catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
-    return {
-      scopes: scopes.map((scope) => {
-        const { frozenBy, ...amounts } = balances.get(scope.key) ?? emptyBalance;
-        return { ...scope, ...amounts, frozen: frozenBy !== null };
-      }),
-    };
+    return { scopes: scopes.map((scope) => usageOf(scope, balances)) };
+  }
+
+  /**
+   * Returns the current periods of the default workspace, and of the workspaces that spent most this
+   * month.
+   */
+  async periods(max = MAX_METRIC_WORKSPACES): Promise<WorkspaceScopes[]> {
+    const now = isoTime(this.clock);
+    const keys = periodKeysAt(now);
+    const balances = await readPeriods(this.pool, keys, DEFAULT_WORKSPACE, max).catch((error: unknown) => {
+      throw translateDatabaseError(error);
+    });
+    return [...balances].map(([workspace, own]) => ({
+      workspace,
+      scopes: periodScopesAt(this.limitsOf(workspace), now).map((scope) => usageOf(scope, own)),
+    }));
   }
 }
+
+const usageOf = (scope: BudgetScope, balances: ReadonlyMap<string, Balance>): ScopeUsage => {
+  const { frozenBy, ...amounts } = balances.get(scope.key) ?? emptyBalance;
+  return { ...scope, ...amounts, frozen: frozenBy !== null };
+};
 
 type Gauge = 'antiphon_budget_tokens' | 'antiphon_budget_usd' | 'antiphon_budget_frozen';
 type Report = (name: Gauge, value: number, labels: Readonly<Record<string, string>>) => void;
 
-const reportScope = (scope: ScopeUsage, report: Report): void => {
+const reportScope = (workspace: string, scope: ScopeUsage, report: Report): void => {
   const { kind } = scope;
   const amounts: readonly (readonly [Gauge, string, number | null, number])[] = [
     ['antiphon_budget_tokens', 'reserved', scope.reservedTokens, 1],
@@ -70,15 +96,15 @@ const reportScope = (scope: ScopeUsage, report: Report): void => {
     ['antiphon_budget_usd', 'limit', scope.limitMicroUsd, 1e6],
   ];
   for (const [name, state, amount, unit] of amounts)
-    if (amount !== null) report(name, amount / unit, { scope: kind, state });
-  report('antiphon_budget_frozen', scope.frozen ? 1 : 0, { scope: kind });
+    if (amount !== null) report(name, amount / unit, { workspace, scope: kind, state });
+  report('antiphon_budget_frozen', scope.frozen ? 1 : 0, { workspace, scope: kind });
 };
 
 /**
- * Reports the budgets of the current day and month whenever metrics are read. Sessions are too many
- * for labels. Returns a function that stops the reports.
+ * Reports the budgets of the current day and month whenever metrics are read, for the workspaces
+ * that spent most. Sessions are too many for labels. Returns a function that stops the reports.
  */
-export const observeBudgets = (budgets: Pick<ReadBudgets, 'handle'>): (() => void) =>
+export const observeBudgets = (budgets: Pick<ReadBudgets, 'periods'>): (() => void) =>
   observeGauges<Gauge>(
     {
       antiphon_budget_tokens:
@@ -88,7 +114,7 @@ export const observeBudgets = (budgets: Pick<ReadBudgets, 'handle'>): (() => voi
       antiphon_budget_frozen: '1 while a scope is frozen by a charge over its bound, else 0',
     },
     async (report) => {
-      const { scopes } = await budgets.handle({ workspace: DEFAULT_WORKSPACE });
-      for (const scope of scopes) reportScope(scope, report);
+      for (const { workspace, scopes } of await budgets.periods())
+        for (const scope of scopes) reportScope(workspace, scope, report);
     },
   );

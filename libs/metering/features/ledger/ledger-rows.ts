@@ -1,4 +1,4 @@
-import { inWorkspace } from '@antiphon/database';
+import { acrossWorkspaces, inWorkspace } from '@antiphon/database';
 import { emptyBalance } from '@antiphon/metering-domain';
 import type { Balance, LedgerSnapshot, Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
@@ -80,6 +80,35 @@ export const readBalances = async (
   });
   const found = new Map(rows.map((row) => [row.scope_key, toBalance(row)]));
   return new Map(keys.map((key) => [key, found.get(key) ?? emptyBalance]));
+};
+
+/** The workspaces with the largest spending of the scope $2, and the workspace $3. */
+const PERIODS_SQL = `with w as (
+    select workspace from (select workspace from budget_balances
+      where scope_key = $2 and (scope_key like 'day/%' or scope_key like 'month/%')
+      order by settled_micro_usd desc, settled_tokens desc limit $4) s
+    union select $3)
+  select ${BALANCE_COLUMNS} from budget_balances where scope_key = any ($1) and workspace in (select workspace from w)`;
+
+/**
+ * Reads the balances of periods of at most `max` workspaces, those that spent most in the last of
+ * the periods, and of one workspace in any case. The outer keys are workspaces.
+ */
+export const readPeriods = async (
+  pool: pg.Pool,
+  keys: readonly string[],
+  always: string,
+  max: number,
+): Promise<ReadonlyMap<string, ReadonlyMap<string, Balance>>> => {
+  const { rows } = await acrossWorkspaces(pool).query<BalanceRow>({
+    ...{ name: 'budget_periods', text: PERIODS_SQL, values: [keys, keys.at(-1), always, max] },
+  });
+  const found = new Map<string, Map<string, Balance>>([[always, new Map()]]);
+  for (const row of rows) {
+    const own = found.get(row.workspace) ?? new Map<string, Balance>();
+    found.set(row.workspace, own.set(row.scope_key, toBalance(row)));
+  }
+  return found;
 };
 
 const LOCK_SQL = 'select * from budget_lock($1, $2, $3, $4)';
