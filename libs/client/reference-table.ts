@@ -80,6 +80,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   setCredential: { method: 'put', path: '/api/v1/credentials/{provider}' },
   removeCredential: { method: 'delete', path: '/api/v1/credentials/{provider}' },
   rotateMasterKey: { method: 'post', path: '/api/v1/credentials/rotate-master' },
+  readIdentity: { method: 'get', path: '/api/v1/me' },
   reportViolation: { method: 'post', path: '/csp-report' },
 };
 

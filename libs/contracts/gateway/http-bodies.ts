@@ -32,13 +32,25 @@ const Stream = z
   .regex(/^[a-z]{1,20}-[A-Za-z0-9-]{1,180}$/, 'must be the id of an event stream')
   .describe('Event stream, such as `session-<id>` or `run-<id>`.');
 
+const EventTypes = z
+  .string()
+  .regex(
+    /^[A-Za-z]{1,100}(,[A-Za-z]{1,100}){0,49}$/,
+    'must be names of event types, with commas between, 50 at most',
+  );
+
+/** Position of the log, in a query. */
+export const Position = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+/** Query field of every read that can answer for the past. */
+export const At = Position.optional().describe(
+  'Position of the log as of which to answer. The response then has `position` and `head`.',
+);
+
 /** Filters of events. They combine with AND. */
 export const EventFilter = z.strictObject({
-  type: z
-    .string()
-    .regex(/^[A-Za-z]{1,100}$/, 'must be the name of an event type')
-    .optional()
-    .describe('Event type, such as `TurnFailed`.'),
+  type: EventTypes.optional().describe('Event type, such as `TurnFailed`, or several with commas between.'),
+  excludeType: EventTypes.optional().describe('Event types to leave out, with commas between.'),
   category: z
     .string()
     .regex(/^[a-z]{1,20}$/, 'must be a category of events')
@@ -61,6 +73,20 @@ export type EventFilter = z.infer<typeof EventFilter>;
 
 /** Query of `GET /api/v1/events`. */
 export const EventsQuery = EventFilter.extend({
+  at: At,
+  after: Position.optional().describe('Only events after this position.'),
+  order: z
+    .enum(['asc', 'desc'])
+    .optional()
+    .describe('`asc`, the default: oldest first. `desc`: newest first.'),
+  text: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      'Only events whose data contains this text, in any case of its letters. Searched without an index.',
+    ),
   since: z.iso.datetime({ offset: true }).optional().describe('Only events recorded at this time or later.'),
   until: z.iso.datetime({ offset: true }).optional().describe('Only events recorded before this time.'),
   limit: z.coerce.number().int().min(1).max(1_000).default(100).describe('Maximum number of events.'),

@@ -62,13 +62,20 @@ export const GATEWAY_ROUTES = {
     tag: 'Log',
     summary: 'Read the event log',
     description:
-      'Returns events of the workspace, oldest first. Filters combine with AND. A page holds 100 events by default and ' +
+      'Returns events of the workspace, oldest first by default. Filters combine with AND. A page holds 100 events by default and ' +
       '1,000 at most. Continue with `cursor`; a cursor from before a restore of the log is refused with 409.',
     query: EventsQuery,
-    reply: { schema: z.object({ events: z.array(EventView), nextCursor: NextCursor }) },
+    reply: {
+      schema: z.object({
+        events: z.array(EventView),
+        nextCursor: NextCursor,
+        position: z.int().nonnegative().describe('Position of the log as of which the page was read.'),
+        head: z.int().nonnegative().describe('Position of the newest event of the log.'),
+      }),
+    },
     example: {
       query: { severity: 'error', agent: 'support', since: '2026-11-22T00:00:00Z', limit: 50 },
-      reply: { events: [EVENT], nextCursor: 'cDEwMjRlMQ' },
+      reply: { events: [EVENT], nextCursor: 'cDEwMjRlMQ', position: 184_203, head: 184_203 },
     },
     problems: {
       400: 'a filter or the cursor is invalid; `detail` names it',

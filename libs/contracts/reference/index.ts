@@ -15,7 +15,7 @@ import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 export { AGENT_ROUTES } from './agent-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
-export { DASHBOARD_ROUTES } from './dashboard-routes.js';
+export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';
 export { FILE_ROUTES } from './file-routes.js';
 export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, UPLOAD_MEDIA, defineRoute, routerPath } from './http-route.js';

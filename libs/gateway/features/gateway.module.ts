@@ -35,6 +35,7 @@ import { taskMethods, TasksController } from './agents/tasks.controller.js';
 import { ChatStreams } from './chats/chat-streams.js';
 import { ChatsController } from './chats/chats.controller.js';
 import { DashboardFiles, dashboardFolder } from './dashboard/dashboard-files.js';
+import { DashboardController } from './dashboard/dashboard.controller.js';
 import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
 import { AgentStreams } from './events/agent-streams.js';
 import { agentSubscriptions } from './events/agent-subscriptions.js';
@@ -156,6 +157,7 @@ const methodsProvider: Provider = {
     ApprovalsController,
     ChatsController,
     CredentialsController,
+    DashboardController,
     EventsController,
     FilesController,
     KeysController,

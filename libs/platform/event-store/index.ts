@@ -89,6 +89,8 @@ export type {
   ProjectionDefinition,
   ProjectionTable,
 } from './projections/projection-definition.js';
+export { PastReads } from './projections/past-reads.js';
+export type { AsOf, PastReadsOptions } from './projections/past-reads.js';
 export { listParked } from './projections/projection-parking.js';
 export type { ParkedStream } from './projections/projection-parking.js';
 export { listProjections } from './projections/projection-progress.js';
@@ -109,5 +111,6 @@ export { rebuildProjection } from './projections/rebuild/rebuild-projection.js';
 export type { RebuiltProjection } from './projections/rebuild/rebuild-projection.js';
 export { beginEpoch, readLogEnd } from './read/log-epoch.js';
 export type { LogEnd } from './read/log-epoch.js';
+export { requirePosition } from './read/require-position.js';
 export { createLogReader } from './read/log-reader.js';
 export type { LogReader } from './read/log-reader.js';

@@ -1,5 +1,5 @@
 import { runStream, sessionStream } from '@antiphon/contracts/agent';
-import type { EventFilter } from '@antiphon/contracts/gateway';
+import type { EventFilter, EventsQuery } from '@antiphon/contracts/gateway';
 import { severityOf, TYPES_BY_SEVERITY } from '@antiphon/gateway-domain';
 
 /** Conditions of a statement. Every value is a bound parameter. */
@@ -21,6 +21,9 @@ export const createConditions = (): Conditions => {
     },
   };
 };
+
+/** Returns the event types of a list with commas between. */
+export const typesOf = (list: string): readonly string[] => list.split(',');
 
 /** Returns the event streams that a filter names. An event must be of all of them. */
 export const namedStreams = ({ run, session, stream }: EventFilter): readonly string[] => [
@@ -49,8 +52,9 @@ export const addEventFilter = (
   streams: readonly string[] | null,
 ): void => {
   const { add } = target;
-  const { type, category, agent } = filter;
-  if (type !== undefined) add((p) => `type = ${p}`, type);
+  const { type, excludeType, category, agent } = filter;
+  if (type !== undefined) add((p) => `type = any(${p})`, typesOf(type));
+  if (excludeType !== undefined) add((p) => `type <> all(${p})`, typesOf(excludeType));
   if (category !== undefined) add((p) => `category = ${p}`, category);
   for (const stream of namedStreams(filter)) add((p) => `stream_id = ${p}`, stream);
   if (agent !== undefined) {
@@ -72,10 +76,27 @@ export interface FilteredEvent {
 
 /** Returns true for an event that a filter selects, as `addEventFilter` does in SQL. */
 export const matchesFilter = (filter: EventFilter, event: FilteredEvent): boolean => {
-  const { type, category, agent, severity } = filter;
-  if (type !== undefined && type !== event.type) return false;
+  const { type, excludeType, category, agent, severity } = filter;
+  if (type !== undefined && !typesOf(type).includes(event.type)) return false;
+  if (excludeType !== undefined && typesOf(excludeType).includes(event.type)) return false;
   if (category !== undefined && category !== event.category) return false;
   if (severity !== undefined && severity !== severityOf(event.type)) return false;
   if (agent !== undefined && !event.agents.has(agent)) return false;
   return namedStreams(filter).every((stream) => stream === event.streamId);
+};
+
+/** Types without a partial index, as in the migration `event_queries`: most events are of them. */
+const FREQUENT_TYPES: ReadonlySet<string> = new Set([
+  ...['TurnRequested', 'ModelCallStarted', 'ModelCallCompleted', 'ToolCallRequested', 'ToolCallClaimed'],
+  ...['ToolCallCompleted', 'TurnCompleted', 'BudgetReserved', 'BudgetSettled'],
+]);
+
+/** Returns true if an index finds the events of a query in the order of the log. */
+export const hasIndex = (query: EventsQuery): boolean => {
+  const { type, severity, agent, text } = query;
+  if (text !== undefined) return false;
+  if (namedStreams(query).length > 0) return true;
+  if (agent !== undefined) return false;
+  const isRare = severity === 'error' || severity === 'warning';
+  return isRare || (type !== undefined && !typesOf(type).some((one) => FREQUENT_TYPES.has(one)));
 };

@@ -87,6 +87,36 @@ describe('readEventPage', () => {
     expect(page).toEqual({ positions: [20_077, 40_077], nextCursor: null });
   });
 
+  it('returns the newest events first, in pages without a gap, up to a position and after another', async () => {
+    const bounds = { at: 50_000, after: 49_950, order: 'desc' as const, limit: 7 };
+    const expected = Array.from({ length: 50 }, (_, n) => 50_000 - n).filter((n) => n % 7 !== 0);
+    const seen: number[] = [];
+    for (let cursor: string | undefined, round = 0; round < 10; round++) {
+      const page = await readEventPage(pool, 'default', { ...bounds, cursor });
+      expect([page.position, page.head]).toEqual([50_000, EVENTS + BIG_EVENTS]);
+      seen.push(...page.events.map(({ position }) => position));
+      if (page.nextCursor === null) break;
+      cursor = page.nextCursor;
+    }
+    expect(seen).toEqual(expected);
+    const failed = await positionsOf({ type: 'TurnFailed', order: 'desc', limit: 2 });
+    expect(failed.positions).toEqual([40_077, 20_077]);
+    const last = await positionsOf({ order: 'desc', limit: 1 });
+    expect(last.positions).toEqual([EVENTS - (EVENTS % 7 === 0 ? 1 : 0)]);
+  });
+
+  it('filters by several types, by types to leave out, and by text', async () => {
+    const types = await positionsOf({ type: 'TurnFailed,SessionStarted', after: 20_000, limit: 3 });
+    expect(types.positions).toEqual([20_077, 20_100, 20_200]);
+    const others = await positionsOf({ excludeType: 'TurnRequested,SessionStarted', limit: 9 });
+    expect(others.positions).toEqual([20_077, 40_077]);
+    const text = await positionsOf({ text: 'AGENT-299"', order: 'desc', after: 50_000, limit: 5 });
+    expect(text.positions).toEqual([59_900]);
+    await expect(positionsOf({ at: EVENTS + BIG_EVENTS + 1, limit: 1 })).rejects.toMatchObject({
+      code: 'LOG.POSITION_AHEAD',
+    });
+  });
+
   it('finds the events of an agent over the windows of a long log', async () => {
     const { positions } = await positionsOf({ agent: 'agent-299', limit: 1_000 });
     const expected = [299, 599].flatMap((stream) =>

@@ -3,7 +3,7 @@ import { decodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
 import { invalid } from '@antiphon/kernel';
 import type { Pool } from 'pg';
-import { addEventFilter, createConditions, namedStreams } from './event-filter.js';
+import { addEventFilter, createConditions, hasIndex, namedStreams } from './event-filter.js';
 
 /** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
 const PAGE_BYTES = 4 * 1024 * 1024;
@@ -19,12 +19,6 @@ const WINDOW = 10_000;
 const SEARCH_MS = 1_000;
 /** Tolerated steps of the database's clock, ms. Times rise with positions but for them. */
 const SKEW_MS = 300_000;
-
-/** Types without a partial index, as in the migration `event_queries`: most events are of them. */
-const FREQUENT_TYPES: ReadonlySet<string> = new Set([
-  ...['TurnRequested', 'ModelCallStarted', 'ModelCallCompleted', 'ToolCallRequested', 'ToolCallClaimed'],
-  ...['ToolCallCompleted', 'TurnCompleted', 'BudgetReserved', 'BudgetSettled'],
-]);
 
 /** A row of `events` as `pg` returns it, with the size of its data and metadata. */
 export interface EventPageRow {
@@ -88,6 +82,7 @@ export const positionsSql = (
   const { add, conditions, values } = target;
   add((p) => `workspace = ${p}`, workspace);
   addEventFilter(target, query, streams);
+  if (query.text !== undefined) add((p) => `position(lower(${p}) in lower(data::text)) > 0`, query.text);
   if (query.since !== undefined) add((p) => `recorded_at >= ${p}`, query.since);
   if (query.until !== undefined) add((p) => `recorded_at < ${p}`, query.until);
   add((p) => `position > ${p}`, after);
@@ -96,7 +91,7 @@ export const positionsSql = (
     `case when pg_column_compression(${column}) is null then 1 else ${MAX_RATIO} end * pg_column_size(${column})`;
   return {
     text: `select position, least(${EVENT_BYTES}, ${size('data')} + ${size('metadata')}) as bytes
-       from events where ${conditions.join(' and ')} order by position limit $${values.length + 1}`,
+       from events where ${conditions.join(' and ')} order by position ${query.order ?? 'asc'} limit $${values.length + 1}`,
     values: [...values, limit],
   };
 };
@@ -105,6 +100,7 @@ export const positionsSql = (
 export const FIRST_AT_SQL = `select min(position) as position from
   (select position from events where workspace = $1 and recorded_at >= $2 and recorded_at < $3 offset 0) found`;
 const NEXT_SQL = `select position, recorded_at from events where workspace = $1 and position > $2 order by position limit 1`;
+const NEXT_BACK_SQL = `select position, recorded_at from events where workspace = $1 and position <= $2 order by position desc limit 1`;
 const STREAMS_SQL = `select distinct stream_id from events where workspace = $1 and position > $2 and position <= $3`;
 // The first event of a session names its agent. A run names the agent of each task that starts.
 // A queued task names its agent when it is queued for one, and when one claims it.
@@ -115,15 +111,6 @@ const OF_AGENT_SQL = `select stream_id from events where workspace = $1 and stre
 const ROWS_SQL = `select position, category, stream_id, stream_version, event_id, type, schema_version, data, metadata,
     recorded_at, hash, octet_length(data::text) + octet_length(metadata::text) as bytes
   from events where position = any ($1) order by position`;
-
-/** Returns true if an index finds the events of a query in the order of the log. */
-const hasIndex = (query: EventsQuery): boolean => {
-  const { type, severity, agent } = query;
-  if (namedStreams(query).length > 0) return true;
-  if (agent !== undefined) return false;
-  const isRare = severity === 'error' || severity === 'warning';
-  return isRare || (type !== undefined && !FREQUENT_TYPES.has(type));
-};
 
 const decodePosition = (cursor: string): number => {
   const position = decodeCursor(cursor);
@@ -140,13 +127,15 @@ class EventSearch {
   readonly #endsAt: number;
   readonly #upTo: number | null;
   readonly #maxBytes: number;
+  readonly #isBackward: boolean;
 
   constructor(pool: Pool, workspace: string, query: EventsQuery, now: number, bounds: EventPageBounds) {
     this.#db = inWorkspace(pool, workspace);
     this.#workspace = workspace;
     this.#query = query;
     this.#endsAt = now + SEARCH_MS;
-    this.#upTo = bounds.upTo ?? null;
+    this.#upTo = bounds.upTo ?? query.at ?? null;
+    this.#isBackward = query.order === 'desc';
     this.#maxBytes = bounds.maxBytes ?? PAGE_BYTES;
   }
 
@@ -162,6 +151,7 @@ class EventSearch {
 
   /** Finds matching positions. `next` is where the search goes on, null at the end of the log. */
   async #search(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
+    if (this.#isBackward) return this.#searchBack(limit, now);
     const found: Found[] = [];
     let after = await this.#start();
     for (;;) {
@@ -176,10 +166,33 @@ class EventSearch {
     }
   }
 
+  /** Finds matching positions from the newest on. `next` is the position where the search goes on. */
+  async #searchBack(limit: number, now: () => number): Promise<{ found: Found[]; next: number | null }> {
+    const { cursor, after = 0, offset } = this.#query;
+    const found: Found[] = [];
+    let upTo = Math.min(cursor === undefined ? Infinity : decodePosition(cursor) - 1, this.#upTo ?? Infinity);
+    for (;;) {
+      const last = await this.#lastUpTo(upTo);
+      if (last === null || last <= after) return { found, next: null };
+      const from = hasIndex(this.#query) ? after : Math.max(after, last - WINDOW);
+      found.push(...(await this.#findIn({ after: from, upTo: last }, limit - found.length)));
+      if (from === after || found.length >= limit) return { found, next: null };
+      upTo = from;
+      if (now() >= this.#endsAt && offset === undefined) return { found, next: upTo + 1 };
+    }
+  }
+
+  /** Returns the newest position of the workspace up to one. */
+  async #lastUpTo(upTo: number): Promise<number | null> {
+    const values = [this.#workspace, Math.min(upTo, Number.MAX_SAFE_INTEGER)];
+    const { rows } = await this.#db.query<{ position: string }>(NEXT_BACK_SQL, values);
+    return rows[0] ? Number(rows[0].position) : null;
+  }
+
   /** Returns the position after which the search begins. */
   async #start(): Promise<number> {
     const { cursor, since } = this.#query;
-    const after = cursor === undefined ? 0 : decodePosition(cursor);
+    const after = cursor === undefined ? (this.#query.after ?? 0) : decodePosition(cursor);
     if (since === undefined || hasIndex(this.#query)) return after;
     const first = await this.#firstAt(Date.parse(since) - SKEW_MS);
     return first === null ? after : Math.max(after, first - 1);
@@ -246,7 +259,7 @@ class EventSearch {
       const chunk = takeChunk(page, from);
       from += chunk.length;
       const read = await this.#db.query<EventPageRow>(ROWS_SQL, [chunk]);
-      for (const row of read.rows) {
+      for (const row of this.#isBackward ? read.rows.reverse() : read.rows) {
         bytes += row.bytes;
         if (rows.length > 0 && bytes > this.#maxBytes) return rows;
         rows.push(row);
@@ -269,8 +282,8 @@ const takeChunk = (page: readonly Found[], from: number): number[] => {
 };
 
 /**
- * Reads the rows of a page of a workspace's log, oldest first, bounded in number, bytes and search
- * time. Throws `GATEWAY.INVALID_CURSOR`.
+ * Reads the rows of a page of a workspace's log, in the order of the query. The page is bounded in
+ * number, bytes and search time. Throws `GATEWAY.INVALID_CURSOR`.
  */
 export const readEventRows = (
   pool: Pool,

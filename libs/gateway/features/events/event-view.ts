@@ -3,6 +3,7 @@ import { encodeCursor, epochOfCursor } from '@antiphon/contracts/log';
 import type { EventView } from '@antiphon/contracts/reference';
 import { translateDatabaseError } from '@antiphon/database';
 import { severityOf } from '@antiphon/gateway-domain';
+import { requirePosition } from '@antiphon/event-store';
 import { conflict } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
@@ -15,6 +16,9 @@ export interface EventPage {
   readonly events: LoggedEvent[];
   /** Cursor of the next page; null on the last page. */
   readonly nextCursor: string | null;
+  /** Position up to which the page is complete, and the head of the log. */
+  readonly position: number;
+  readonly head: number;
 }
 
 /** Returns a row as clients get it. */
@@ -44,24 +48,27 @@ export const checkEpoch = (cursor: string | undefined, epoch: number): void => {
   throw conflict('GATEWAY.EPOCH_CHANGED', message, { data: { given, epoch } });
 };
 
-const EPOCH_SQL = 'select epoch from log_head where id = 1';
+const HEAD_SQL = 'select epoch, antiphon_head_position() as head from log_head where id = 1';
 
 const failTranslated = (error: unknown): never => {
   throw translateDatabaseError(error);
 };
 
 /**
- * Returns a page of a workspace's log, oldest first. Throws `GATEWAY.INVALID_CURSOR`,
- * `GATEWAY.EPOCH_CHANGED`.
+ * Returns a page of a workspace's log. Throws `GATEWAY.INVALID_CURSOR`, `GATEWAY.EPOCH_CHANGED`,
+ * `LOG.POSITION_AHEAD`.
  */
 export const readEventPage = async (
   pool: Pool,
   workspace: string,
   query: EventsQuery,
 ): Promise<EventPage> => {
-  const heads = await pool.query<{ epoch: string }>(EPOCH_SQL).catch(failTranslated);
+  const heads = await pool.query<{ epoch: string; head: string }>(HEAD_SQL).catch(failTranslated);
   const epoch = Number(heads.rows[0]?.epoch ?? 1);
+  const head = Number(heads.rows[0]?.head ?? 0);
+  const position = requirePosition(query.at, head);
   checkEpoch(query.cursor, epoch);
   const { rows, next } = await readEventRows(pool, workspace, query).catch(failTranslated);
-  return { events: rows.map(toView), nextCursor: next === null ? null : encodeCursor(next, epoch) };
+  const nextCursor = next === null ? null : encodeCursor(next, epoch);
+  return { events: rows.map(toView), nextCursor, position, head };
 };

@@ -1,0 +1,13 @@
+import { rejected } from '@antiphon/kernel';
+
+/**
+ * Returns the position as of which a read answers: the given one, or the head. Throws
+ * `LOG.POSITION_AHEAD` for a position that the log has not reached.
+ */
+export const requirePosition = (at: number | undefined, head: number): number => {
+  if (at === undefined) return head;
+  if (at <= head) return at;
+  throw rejected('LOG.POSITION_AHEAD', `the log ends at position ${head}, before ${at}`, {
+    data: { position: at, head },
+  });
+};
