@@ -8,21 +8,14 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
 import type { TestStack } from '@antiphon/testing/stack';
 import { WebSocket } from 'ws';
-import { runCli, waitForValue, readEvents, startQuickStack } from './stack-under-test.js';
+import { readEvents, runCli, scriptedConfig, startQuickStack, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
 const TOKEN = 'correct-horse-battery-staple-0123456789';
-const config = (folder: string, more = '') => `
-[gateway]
-host = "127.0.0.1"
-port = 0
-${more}
-
-[[providers]]
-name = "scripted"
-kind = "scripted"
-
+const config = (folder: string, more = '') =>
+  scriptedConfig(
+    `
 [[agents]]
 id = "main"
 name = "Main"
@@ -41,7 +34,9 @@ name = "liar"
 path = "${folder}/liar.wasm"
 kind = "tool"
 capabilities = []
-`;
+`,
+    more,
+  );
 
 let folder: string;
 let open: TestStack;

@@ -2,20 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { TestStack } from '@antiphon/testing/stack';
 import { ChatStream, type ChatEvent } from './chat-stream.js';
-import { startQuickStack } from './stack-under-test.js';
+import { scriptedConfig, startQuickStack } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
-/** The scripted provider and an agent with a role: no key is needed. */
-const CONFIG = `
-[gateway]
-host = "127.0.0.1"
-port = 0
-
-[[providers]]
-name = "scripted"
-kind = "scripted"
-
+const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 name = "Main"
@@ -23,7 +14,7 @@ role = "assistant"
 provider = "scripted"
 model = "scripted"
 tools = ["calculator", "echo"]
-`;
+`);
 
 interface Chat {
   readonly id: string;
@@ -156,5 +147,22 @@ describe('a chat with an agent role', () => {
     await expect(request('DELETE', `/${chat.id}/messages/${randomUUID()}`)).rejects.toThrow(
       /404 .*CHAT.MESSAGE_NOT_FOUND/,
     );
+  });
+
+  it('moves its file when it is renamed, and refuses commands once it is deleted, on each gateway', async () => {
+    const chat = await create('drafts');
+    expect(await read(chat)).toMatch(/^# drafts\n/);
+    await request('PATCH', '/drafts', { name: 'finals' });
+    const other = await fetch(urlOf('/finals', 1));
+    expect([other.headers.get('etag'), await other.text()]).toEqual([
+      expect.stringMatching(/\.2"$/),
+      expect.stringMatching(/^# finals\n/),
+    ]);
+    const deleted = await request('DELETE', `/${chat.id}`);
+    expect(await request('DELETE', `/${chat.id}`)).toEqual(deleted);
+    for (const gateway of [0, 1]) expect((await fetch(urlOf(`/${chat.id}`, gateway))).status).toBe(404);
+    await expect(say(chat, 'hello?')).rejects.toThrow(/404 .*CHAT.DELETED/);
+    expect(await attach(chat).then(String, String)).toMatch(/404 .*CHAT.DELETED/);
+    expect((await create('finals')).id).not.toBe(chat.id);
   });
 });

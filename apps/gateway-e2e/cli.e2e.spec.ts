@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createPublicKey } from 'node:crypto';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { runCli, waitForValue, type CliRun } from './stack-under-test.js';
+import { CALCULATION, commandsIn, startCliWorld, type CliWorld } from './cli-world.js';
+import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
 jest.setTimeout(180_000);
 
@@ -12,17 +12,8 @@ const EXAMPLE = fileURLToPath(
   new URL('../../examples/workflows/plan-implement-review.yaml', import.meta.url),
 );
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
-const CALCULATION = '/tool calculator {"expression":"19+23"}';
 
-const CONFIG = `
-[gateway]
-host = "127.0.0.1"
-port = 0
-
-[[providers]]
-name = "scripted"
-kind = "scripted"
-
+const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
@@ -34,7 +25,7 @@ provider = "scripted"
 tools = ["calculator"]
 [[agents.approvals]]
 tool = "calculator"
-`;
+`);
 
 /** One node that waits for an approval, so that its run stays open until it is cancelled. */
 const WAITING_WORKFLOW = `
@@ -45,68 +36,19 @@ nodes:
     prompt: '${CALCULATION}'
 `;
 
-const folder = mkdtempSync(join(tmpdir(), 'antiphon-cli-'));
-const home = join(folder, 'home');
-const config = join(folder, 'antiphon.toml');
-
-const called: string[] = [];
-
-const cli = (...args: string[]): Promise<CliRun> => {
-  called.push(args.join(' '));
-  const env = { ANTIPHON_HOME: home, ANTIPHON_CONFIG: config, ANTIPHON_LOG_ROOT_EVERY_S: '1' };
-  return runCli({ home: folder }, args, env);
-};
-
-/** Returns the names that a help text lists under `Commands:`. */
-const commandsIn = (help: string): string[] =>
-  [...(/\nCommands:\n([^]*?)\n(?:\n|$)/.exec(help)?.[1] ?? '').matchAll(/^ {2}([a-z]+)/gm)]
-    .map(([, name]) => name ?? '')
-    .filter((name) => name !== 'help');
-
-/** Runs a command that must succeed and print nothing on standard error. Returns its output. */
-const run = async (...args: string[]): Promise<string> => {
-  const { code, stdout, stderr } = await cli(...args);
-  expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, '']);
-  return stdout;
-};
-
-const runJson = async <T = Record<string, unknown>>(...args: string[]): Promise<T> =>
-  JSON.parse(await run(...args, '--json')) as T;
-
-/** Sends a message and returns the session that answered it. */
-const say = async (content: string, ...options: string[]): Promise<string> => {
-  const lines = (await run('chat', content, '--json', ...options)).trim().split('\n');
-  const { data } = JSON.parse(lines[0] ?? '') as { data: { sessionId: string } };
-  return data.sessionId;
-};
-
-type StackFile = { readonly urls: { readonly gateway: string } };
-
-interface Approval {
-  readonly id: string;
-  readonly digest: string;
-  readonly sessionId: string;
-}
-
-/** Starts a chat whose tool call needs an approval, and waits until the approval is listed. */
-const startGuardedChat = async (peer: string): Promise<{ approval: Approval; ended: Promise<CliRun> }> => {
-  const ended = cli('chat', CALCULATION, '--agent', 'guarded', '--peer', peer);
-  const approval = await waitForValue(`an approval for ${peer}`, async () => {
-    const { approvals } = await runJson<{ approvals: Approval[] }>('approvals', 'list');
-    return approvals[0];
-  });
-  return { approval, ended };
-};
+let world: CliWorld;
+let folder: string;
+let home: string;
+const cli = (...args: string[]): Promise<CliRun> => world.cli(...args);
+const run = (...args: string[]): Promise<string> => world.run(...args);
+const runJson = <T = Record<string, unknown>>(...args: string[]): Promise<T> => world.runJson<T>(...args);
+const say = (content: string, ...options: string[]): Promise<string> => world.say(content, ...options);
 
 beforeAll(async () => {
-  writeFileSync(config, CONFIG);
-  const { code, stdout, stderr } = await cli('up', '--detach');
-  expect([code, stderr, stdout]).toEqual([0, expect.any(String), expect.stringContaining('ready')]);
+  world = await startCliWorld(CONFIG);
+  ({ folder, home } = world);
 });
-afterAll(async () => {
-  await cli('down');
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => world?.close());
 
 describe('the command line on a running stack', () => {
   it('status shows the version, the provider, the services and the engines', async () => {
@@ -118,7 +60,7 @@ describe('the command line on a running stack', () => {
   });
 
   it('config check accepts the configuration and counts its parts', async () => {
-    expect(await run('config', 'check')).toBe(`${config}: ok, 2 agents, 1 providers, 0 plug-ins\n`);
+    expect(await run('config', 'check')).toBe(`${world.config}: ok, 2 agents, 1 providers, 0 plug-ins\n`);
   });
 
   it('chat prints the answer and each tool call with its result', async () => {
@@ -303,10 +245,21 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
   });
 });
 
+describe('antiphon chats', () => {
+  it('list, rename and delete a chat', async () => {
+    const chats = `${world.gatewayUrl()}/api/v1/workspaces/default/chats`;
+    const headers = { 'content-type': 'application/json' };
+    await fetch(chats, { method: 'POST', headers, body: JSON.stringify({ name: 'notes' }) });
+    expect(await run('chats', 'list')).toMatch(/^\S+ {2}\S+ {2}main +notes\n$/);
+    expect(await run('chats', 'rename', 'notes', 'minutes')).toMatch(/ minutes\n$/);
+    expect(await run('chats', 'delete', 'minutes')).toBe('minutes: deleted\n');
+    expect(await run('chats', 'list')).toBe('no chats\n');
+  });
+});
+
 describe('antiphon files and antiphon plan', () => {
   const write = async (path: string, text: string, expect?: string): Promise<string> => {
-    const { urls } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8')) as StackFile;
-    const url = `${urls.gateway}/api/v1/workspaces/default/files/${encodeURIComponent(path)}`;
+    const url = `${world.gatewayUrl()}/api/v1/workspaces/default/files/${encodeURIComponent(path)}`;
     const [headers, body] = [{ 'content-type': 'application/json' }, JSON.stringify({ text, expect })];
     const response = await fetch(url, { method: 'PUT', headers, body });
     return ((await response.json()) as { files: [{ digest: string }] }).files[0].digest;
@@ -339,7 +292,7 @@ describe('antiphon files and antiphon plan', () => {
 
 describe('antiphon approvals', () => {
   it('show and approve a call, and the waiting chat goes on', async () => {
-    const { approval, ended } = await startGuardedChat('approve');
+    const { approval, ended } = await world.startGuardedChat('approve');
     expect(await run('approvals', 'show', approval.id)).toMatch(
       /guarded wants to call calculator\n {2}\{"expression":"19\+23"\}\n {2}waits for /,
     );
@@ -351,7 +304,7 @@ describe('antiphon approvals', () => {
   });
 
   it('deny a call, and the chat shows that the tool did not run', async () => {
-    const { approval, ended } = await startGuardedChat('deny');
+    const { approval, ended } = await world.startGuardedChat('deny');
     expect(await run('approvals', 'deny', approval.id, '--reason', 'not today')).toContain(': denied by ');
     const { code, stdout } = await ended;
     expect([code, stdout]).toEqual([0, expect.stringContaining('not today')]);
@@ -438,7 +391,7 @@ describe('the commands of an operator', () => {
 
 describe('this file', () => {
   it('calls every command of the command line', async () => {
-    const calls = [...called];
+    const calls = [...world.called];
     const groups = commandsIn(await run('--help'));
     const commands = await Promise.all(
       groups.map(async (group) => {

@@ -7,7 +7,7 @@ import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { checkFigure, percentile, report } from '@antiphon/testing/load';
 import type { TestStack } from '@antiphon/testing/stack';
 import { WebSocket } from 'ws';
-import { startStackWith } from './stack-under-test.js';
+import { scriptedConfig, startStackWith } from './stack-under-test.js';
 
 const TOKEN = 'correct-horse-battery-staple-of-32';
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
@@ -22,21 +22,15 @@ const IDLE = 10_000;
 const OPEN_AT_ONCE = 200;
 const MIB = 1024 * 1024;
 
-const CONFIG = `
-[gateway]
-host = "127.0.0.1"
-port = 0
-token = "${TOKEN}"
-
-[[providers]]
-name = "scripted"
-kind = "scripted"
-
+const CONFIG = scriptedConfig(
+  `
 [[agents]]
 id = "main"
 provider = "scripted"
 model = "scripted"
-`;
+`,
+  `token = "${TOKEN}"`,
+);
 
 let stack: TestStack;
 let healthy: SocketClient;

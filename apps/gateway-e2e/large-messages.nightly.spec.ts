@@ -6,7 +6,7 @@ import { silentLogger } from '@antiphon/observability';
 import { connectClient } from '@antiphon/testing/client';
 import { checkFigure } from '@antiphon/testing/load';
 import { startStack, type TestStack } from '@antiphon/testing/stack';
-import { readEvents, waitForValue } from './stack-under-test.js';
+import { readEvents, scriptedConfig, waitForValue } from './stack-under-test.js';
 
 const MESSAGES = 300;
 const SESSIONS = 4;
@@ -17,15 +17,7 @@ const CONTAINER_MIB = 512;
 const HEAP_MIB = 320;
 
 /** The budget refuses each turn, which is stored all the same: no model has to read the text. */
-const CONFIG = `
-[gateway]
-host = "127.0.0.1"
-port = 0
-
-[[providers]]
-name = "scripted"
-kind = "scripted"
-
+const CONFIG = scriptedConfig(`
 [[agents]]
 id = "main"
 provider = "scripted"
@@ -33,7 +25,7 @@ model = "scripted"
 
 [budgets]
 session = 1000
-`;
+`);
 
 let stack: TestStack;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import type { FrameStream } from '@antiphon/testing/client';
 import { startStack, type StartStackOptions, type TestStack } from '@antiphon/testing/stack';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const CLI = `${ROOT}/apps/cli/bin/antiphon.mjs`;
+export const CLI = `${ROOT}/apps/cli/bin/antiphon.mjs`;
 const POLL_MS = 50;
 
 export interface LoggedEvent {
@@ -57,6 +57,18 @@ provider = "openai"
 model = "gpt-4o"
 tools = ["calculator", "echo"]
 `;
+
+/** Configures agents of the scripted provider, which needs no key. */
+export const scriptedConfig = (agents: string, gatewaySettings = ''): string => `
+[gateway]
+host = "127.0.0.1"
+port = 0
+${gatewaySettings}
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+${agents}`;
 
 export const startStackWith = (
   config: string,

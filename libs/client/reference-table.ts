@@ -47,6 +47,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   listChats: { method: 'get', path: '/api/v1/workspaces/{id}/chats' },
   readChat: { method: 'get', path: '/api/v1/workspaces/{id}/chats/{chat}', text: true },
   sendChatCommand: { method: 'post', path: '/api/v1/workspaces/{id}/chats/{chat}', idempotent: true },
+  renameChat: { method: 'patch', path: '/api/v1/workspaces/{id}/chats/{chat}' },
+  deleteChat: { method: 'delete', path: '/api/v1/workspaces/{id}/chats/{chat}' },
   editMessage: { method: 'patch', path: '/api/v1/workspaces/{id}/chats/{chat}/messages/{message}' },
   deleteMessage: { method: 'delete', path: '/api/v1/workspaces/{id}/chats/{chat}/messages/{message}' },
   streamChat: { method: 'get', path: '/api/v1/workspaces/{id}/chats/{chat}/events', text: true },

@@ -6,6 +6,7 @@ import { findGateway, type AddressOptions } from './connection/gateway-address.j
 import { addAgent } from './gateway/agent.command.js';
 import { addApprovals } from './gateway/approvals.command.js';
 import { addChat } from './gateway/chat.command.js';
+import { addChats } from './gateway/chats.command.js';
 import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
@@ -44,6 +45,7 @@ const COMMANDS = [
   addStack,
   addStatus,
   addChat,
+  addChats,
   addAgent,
   addTask,
   addPlan,

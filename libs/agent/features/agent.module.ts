@@ -11,6 +11,7 @@ import { SpawnAgent } from './agents/spawn-agent.handler.js';
 import { AnswerApproval } from './approvals/answer-approval.handler.js';
 import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
+import { RenameChat } from './chats/rename-chat.handler.js';
 import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
 import { FilesHandler } from './files/files.handler.js';
@@ -178,6 +179,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     ControlAgent,
     Messages,
     Chats,
+    RenameChat,
     RewindFiles,
     SpawnAgent,
     Workflows,

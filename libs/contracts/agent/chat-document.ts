@@ -137,7 +137,13 @@ export class ChatTranscript {
   }
 
   /** Returns the chat at the version of the last event. */
-  toDocument({ id, name, agentId, role, sessionId }: Omit<ChatView, 'is_virtual'>): ChatDocument {
+  toDocument({
+    id,
+    name,
+    agentId,
+    role,
+    sessionId,
+  }: Omit<ChatView, 'is_virtual' | 'revision'>): ChatDocument {
     const messages = [...this.#turns.values()].flatMap((turn) => this.#messagesOf(turn));
     const attachments = [...this.#attachments.values()];
     return { chatId: id, name, agentId, role, sessionId, version: this.#version, attachments, messages };

@@ -27,8 +27,41 @@ export const ChatCreated = event('ChatCreated', {
 });
 export type ChatCreated = z.infer<typeof ChatCreated>;
 
-/** Every event of a `chat-<id>` stream. */
-export const ChatEvent = z.discriminatedUnion('type', [ChatCreated]);
+/** A chat has a new name, and its virtual file a new path. */
+export const ChatRenamed = event('ChatRenamed', {
+  chatId: z.uuid(),
+  name: z.string(),
+  path: z.string(),
+  /** Name until now. */
+  before: z.string(),
+  actor: z.string(),
+  at: z.iso.datetime(),
+});
+export type ChatRenamed = z.infer<typeof ChatRenamed>;
+
+/** A chat ends: its virtual file is gone, and it takes no commands. Its session stays in the log. */
+export const ChatDeleted = event('ChatDeleted', {
+  chatId: z.uuid(),
+  name: z.string(),
+  actor: z.string(),
+  at: z.iso.datetime(),
+});
+export type ChatDeleted = z.infer<typeof ChatDeleted>;
+
+const named = { name: z.string(), chatId: z.uuid(), at: z.iso.datetime() };
+/** A chat has a name. The stream of the name makes it unique, in any case of its letters. */
+export const ChatNameTaken = event('ChatNameTaken', named);
+/** A name is free: its chat was renamed or deleted. */
+export const ChatNameFreed = event('ChatNameFreed', named);
+
+/** Every event of a `chat-<id>` or `chat-name-<id>` stream. */
+export const ChatEvent = z.discriminatedUnion('type', [
+  ChatCreated,
+  ChatRenamed,
+  ChatDeleted,
+  ChatNameTaken,
+  ChatNameFreed,
+]);
 export type ChatEvent = z.infer<typeof ChatEvent>;
 
 /** Messages of a turn: the one of the person, and the answer of the agent. */
@@ -63,6 +96,9 @@ export type ChatChange = z.infer<(typeof CHAT_CHANGES)[number]>;
 
 /** Returns the id of the event stream of a chat. */
 export const chatStream = (chatId: string): string => `chat-${chatId}`;
+
+/** Returns the id of the event stream of a name of chats. */
+export const chatNameStream = (nameId: string): string => `chat-name-${nameId}`;
 
 const ANSWER = '-answer';
 

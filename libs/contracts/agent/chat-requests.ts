@@ -3,7 +3,7 @@ import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
 import { ChatName, MessagePart } from './chat-events.js';
-import { Caller, IdempotencyKey, MessageContent } from './requests.js';
+import { Caller, CallerAgent, IdempotencyKey, MessageContent } from './requests.js';
 
 /** A chat: a session with an agent, listed among the files as `<name>.chat`. */
 export const ChatView = z.object({
@@ -17,6 +17,7 @@ export const ChatView = z.object({
   role: z.string().nullable().describe('Role that was asked for; null if none was.'),
   sessionId: z.uuid().describe('Session that holds the messages.'),
   createdAt: z.iso.datetime(),
+  revision: z.int().positive().default(1).describe('1 for a new chat. Each new name adds one.'),
 });
 export type ChatView = z.infer<typeof ChatView>;
 
@@ -40,18 +41,66 @@ export const createChat = defineRequest({
     workspace: WorkspaceId,
     spec: ChatSpec,
     caller: Caller,
+    callerAgent: CallerAgent,
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: ChatView,
   timeoutMs: 10_000,
 });
 
-/** Returns one chat, by its id or its name. */
+const IdOrName = z.string().min(1).max(200);
+
+/**
+ * Returns one chat, by its id or its name. Errors: `CHAT.NOT_FOUND`, `CHAT.DELETED` for the id of a
+ * deleted one.
+ */
 export const getChat = defineRequest({
   subject: 'cmd.agent.chat.get',
-  request: z.strictObject({ workspace: WorkspaceId, chat: z.string().min(1).max(200) }),
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    chat: IdOrName,
+    /** Version of the session at which the name is asked for. Default: now. */
+    at: z.int().positive().optional(),
+  }),
   reply: ChatView,
   timeoutMs: 5_000,
+});
+
+/**
+ * Gives a chat another name, and its file another path. Errors: `CHAT.NOT_FOUND`, `CHAT.DELETED`,
+ * `CHAT.NAME_TAKEN`, `AGENT.NOT_ALLOWED`.
+ */
+export const renameChat = defineRequest({
+  subject: 'cmd.agent.chat.rename',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    chat: IdOrName,
+    name: ChatName,
+    caller: Caller,
+    callerAgent: CallerAgent,
+  }),
+  reply: ChatView,
+  timeoutMs: 10_000,
+});
+
+/** A deleted chat. */
+export const DeletedChat = z.object({ id: z.uuid(), name: z.string(), deletedAt: z.iso.datetime() });
+export type DeletedChat = z.infer<typeof DeletedChat>;
+
+/**
+ * Deletes a chat and cancels its turns. A repeat finds it deleted. Errors: `CHAT.NOT_FOUND`,
+ * `AGENT.NOT_ALLOWED`.
+ */
+export const deleteChat = defineRequest({
+  subject: 'cmd.agent.chat.delete',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    chat: IdOrName,
+    caller: Caller,
+    callerAgent: CallerAgent,
+  }),
+  reply: DeletedChat,
+  timeoutMs: 10_000,
 });
 
 /** Lists the chats of a workspace, oldest first. */
@@ -83,6 +132,7 @@ const change = {
   chatId: z.uuid(),
   sessionId: z.uuid(),
   caller: Caller,
+  callerAgent: CallerAgent,
   idempotencyKey: IdempotencyKey.optional(),
 };
 

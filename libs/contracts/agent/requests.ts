@@ -33,7 +33,7 @@ export { AgentId } from './agent-id.js';
 /** Principal of a request, which is the scope of its idempotency key. */
 export const Caller = z.string().min(1).max(200);
 /** Agent that the caller's key belongs to. It may act only for itself and its descendants. */
-const CallerAgent = AgentId.optional();
+export const CallerAgent = AgentId.optional();
 
 /** Address of a conversation. With the agent it determines the session key. */
 export const SessionAddress = z.strictObject({

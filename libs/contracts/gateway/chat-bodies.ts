@@ -68,6 +68,9 @@ export const ChatReply = z.object({
 });
 export type ChatReply = z.infer<typeof ChatReply>;
 
+/** Body that renames a chat. */
+export const ChatRenameBody = z.strictObject({ name: ChatName });
+
 /** Body that edits a message. */
 export const MessageEditBody = z.strictObject({ content: MessageContent });
 

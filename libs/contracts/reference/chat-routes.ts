@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ChatChanged, ChatSpec, ChatView, listChats } from '../agent/chat-requests.js';
+import { ChatChanged, ChatSpec, ChatView, DeletedChat, listChats } from '../agent/chat-requests.js';
 import {
   ByChat,
   ByMessage,
@@ -7,6 +7,7 @@ import {
   ChatCommand,
   ChatEventsQuery,
   ChatQuery,
+  ChatRenameBody,
   ChatReply,
   ChatsQuery,
   MessageEditBody,
@@ -23,6 +24,7 @@ const CHAT = {
   role: null,
   sessionId: IDS.session,
   createdAt: '2026-11-22T10:00:00.000Z',
+  revision: 1,
 };
 const WORKSPACE = { id: 'default' };
 const BY_CHAT = { ...WORKSPACE, chat: CHAT.id };
@@ -114,6 +116,44 @@ export const CHAT_ROUTES = {
       409: `the approval is already decided, or ${KEY_REUSED}`,
       429: 'too many messages wait',
     },
+  }),
+  renameChat: defineRoute({
+    method: 'patch',
+    path: '/api/v1/workspaces/{id}/chats/{chat}',
+    access: 'sessions:write',
+    tag: 'Chats',
+    summary: 'Rename a chat',
+    description:
+      'Gives the chat another name, and its file another path. The id stays. Old versions keep their name.',
+    params: ByChat,
+    body: ChatRenameBody,
+    reply: { schema: ChatView },
+    example: {
+      params: BY_CHAT,
+      body: { name: 'tides of June' },
+      reply: { ...CHAT, name: 'tides of June', path: 'tides of June.chat', revision: 2 },
+    },
+    problems: {
+      404: 'there is no such chat, or it was deleted (`CHAT.DELETED`)',
+      409: 'the name is taken (`CHAT.NAME_TAKEN`)',
+    },
+  }),
+  deleteChat: defineRoute({
+    method: 'delete',
+    path: '/api/v1/workspaces/{id}/chats/{chat}',
+    access: 'sessions:write',
+    tag: 'Chats',
+    summary: 'Delete a chat',
+    description:
+      'Removes the `.chat` file, frees its name and cancels the turns of the chat. Later commands are refused. ' +
+      'The messages stay in its session. A repeat gives the same reply.',
+    params: ByChat,
+    reply: { schema: DeletedChat },
+    example: {
+      params: BY_CHAT,
+      reply: { id: CHAT.id, name: CHAT.name, deletedAt: '2026-11-23T08:00:00.000Z' },
+    },
+    problems: { 404: 'there is no such chat' },
   }),
   editMessage: defineRoute({
     method: 'patch',

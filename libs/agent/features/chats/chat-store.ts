@@ -1,9 +1,16 @@
 import type pg from 'pg';
-import { ChatCreated, chatStream } from '@antiphon/contracts/agent';
+import {
+  ChatCreated,
+  ChatDeleted,
+  ChatRenamed,
+  chatNameStream,
+  chatStream,
+  sessionStream,
+} from '@antiphon/contracts/agent';
 import type { ChatView } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { EventStore } from '@antiphon/event-store';
+import type { EventStore, RecordedEvent } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { chatIdOf } from '../derived-ids.js';
 
@@ -13,7 +20,24 @@ export interface ListedChat {
   readonly chat: ChatView;
 }
 
-/** Converts the fact of a chat to its view. */
+/** A chat, folded from its event stream. */
+export interface ChatRecord {
+  readonly chat: ChatView;
+  readonly deletedAt: string | null;
+}
+
+/** Chat that a name belongs to. */
+export interface NameBinding {
+  readonly streamId: string;
+  /** Version of the name's event stream, 0 if the name was never taken. */
+  readonly version: number;
+  /** Null if the name is free. */
+  readonly chatId: string | null;
+  /** Last chat with this name, which may be deleted. */
+  readonly lastChatId: string | null;
+}
+
+/** Converts the creation of a chat to its view. */
 export const toChatView = ({
   chatId: id,
   name,
@@ -23,29 +47,57 @@ export const toChatView = ({
   sessionId,
   createdAt,
 }: ChatCreated['data']): ChatView => ({
-  ...{ id, name, path, is_virtual: true as const, agentId, role, sessionId, createdAt },
+  ...{ id, name, path, is_virtual: true as const, agentId, role, sessionId, createdAt, revision: 1 },
 });
+
+const rename = (chat: ChatView, { name, path }: ChatRenamed['data'], revision: number): ChatView => ({
+  ...{ ...chat, name, path, revision },
+});
+
+/** Folds the events of a chat up to a position of the log; null without its creation. */
+const foldChat = (events: readonly RecordedEvent[], until = Infinity): ChatRecord | null => {
+  const [created, ...later] = events;
+  if (!created) return null;
+  let chat = toChatView(ChatCreated.parse(upcast(created)).data);
+  let deletedAt: string | null = null;
+  for (const event of later) {
+    if (event.position > until) break;
+    if (event.type === 'ChatRenamed')
+      chat = rename(chat, ChatRenamed.parse(upcast(event)).data, event.streamVersion);
+    if (event.type === 'ChatDeleted') deletedAt = ChatDeleted.parse(upcast(event)).data.at;
+  }
+  return { chat, deletedAt };
+};
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const LIST_SQL = `select position, type, schema_version as "schemaVersion", data from events
-  where workspace = $1 and type = 'ChatCreated' and position > $2 order by position limit $3`;
+const LIST_SQL = `select c.position, c.type, c.schema_version as "schemaVersion", c.data,
+    r.data as renamed, r.stream_version as revision
+  from events c left join lateral (
+    select n.data, n.stream_version from events n
+    where n.workspace = c.workspace and n.stream_id = c.stream_id and n.type = 'ChatRenamed'
+    order by n.stream_version desc limit 1) r on true
+  where c.workspace = $1 and c.type = 'ChatCreated' and c.position > $2 and not exists (
+    select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted')
+  order by c.position limit $3`;
 
 interface ChatRow {
   readonly position: string;
   readonly type: string;
   readonly schemaVersion: number;
   readonly data: Record<string, never>;
+  readonly renamed: ChatRenamed['data'] | null;
+  readonly revision: string | null;
 }
 
-/** Reads the chats of a workspace from the log, so that a new chat is found at once. */
+/** Reads the chats of a workspace from the log, so that a change is visible at once. */
 export class ChatStore {
   constructor(
     private readonly pool: pg.Pool,
     private readonly store: Pick<EventStore, 'readStream'>,
   ) {}
 
-  /** Returns the chats after a position, oldest first. */
+  /** Returns the chats after a position, oldest first, without deleted ones. */
   async list(workspace: string, after: number, limit: number): Promise<ListedChat[]> {
     const query = { name: 'agent_chats', text: LIST_SQL, values: [workspace, after, limit] };
     const { rows } = await inWorkspace(this.pool, workspace)
@@ -53,28 +105,67 @@ export class ChatStore {
       .catch((error: unknown) => {
         throw translateDatabaseError(error);
       });
-    return rows.map(({ position, ...event }) => ({
-      position: Number(position),
-      chat: toChatView(ChatCreated.parse(upcast(event)).data),
-    }));
+    return rows.map(({ position, renamed, revision, ...event }) => {
+      const created = toChatView(ChatCreated.parse(upcast(event)).data);
+      const chat = renamed === null ? created : rename(created, renamed, Number(revision));
+      return { position: Number(position), chat };
+    });
   }
 
-  /** Returns a chat; null if there is none with this id. */
-  async find(workspace: string, chatId: string): Promise<ChatView | null> {
-    const [created] = await this.store.readStream(workspace, chatStream(chatId), { limit: 1 });
-    return created ? toChatView(ChatCreated.parse(upcast(created)).data) : null;
+  /** Returns a chat, also a deleted one; null if there is none with this id. */
+  async read(workspace: string, chatId: string, until?: number): Promise<ChatRecord | null> {
+    return foldChat(await this.store.readStream(workspace, chatStream(chatId)), until);
+  }
+
+  /** Returns the chat that a name belongs to. */
+  async readName(workspace: string, name: string): Promise<NameBinding> {
+    const id = chatIdOf(workspace, name);
+    const streamId = chatNameStream(id);
+    const [last] = await this.store.readStream(workspace, streamId, { backwards: true, limit: 1 });
+    if (last) {
+      const lastChatId = String(last.data['chatId']);
+      const chatId = last.type === 'ChatNameTaken' ? lastChatId : null;
+      return { streamId, version: last.streamVersion, chatId, lastChatId };
+    }
+    // The first chats had no stream for their names: their ids alone made the names unique.
+    const chatId = (await this.read(workspace, id)) ? id : null;
+    return { streamId, version: 0, chatId, lastChatId: chatId };
   }
 
   /** Returns the chat with a name; null if there is none. */
-  findByName(workspace: string, name: string): Promise<ChatView | null> {
-    return this.find(workspace, chatIdOf(workspace, name));
+  async findByName(workspace: string, name: string): Promise<ChatView | null> {
+    const { chatId } = await this.readName(workspace, name);
+    const found = chatId === null ? null : await this.read(workspace, chatId);
+    return found && found.deletedAt === null ? found.chat : null;
   }
 
-  /** Returns the chat with an id or a name. Throws `CHAT.NOT_FOUND`. */
-  async require(workspace: string, idOrName: string): Promise<ChatView> {
-    const byId = UUID.test(idOrName) ? await this.find(workspace, idOrName) : null;
-    const chat = byId ?? (await this.findByName(workspace, idOrName));
-    if (chat) return chat;
+  /**
+   * Returns the chat with an id or a name, also the last deleted one. Throws `CHAT.NOT_FOUND`.
+   */
+  async requireRecord(workspace: string, idOrName: string): Promise<ChatRecord> {
+    const byId = UUID.test(idOrName) ? await this.read(workspace, idOrName) : null;
+    if (byId) return byId;
+    const { lastChatId } = await this.readName(workspace, idOrName);
+    const found = lastChatId === null ? null : await this.read(workspace, lastChatId);
+    // A name that its chat gave up belongs to no chat.
+    if (found && chatIdOf(workspace, found.chat.name) === chatIdOf(workspace, idOrName)) return found;
     throw notFound('CHAT.NOT_FOUND', `there is no chat "${idOrName}"`);
+  }
+
+  /** Returns the chat with an id or a name. Throws `CHAT.NOT_FOUND` and `CHAT.DELETED`. */
+  async require(workspace: string, idOrName: string): Promise<ChatView> {
+    const { chat, deletedAt } = await this.requireRecord(workspace, idOrName);
+    if (deletedAt === null) return chat;
+    const message = `the chat "${chat.name}" was deleted at ${deletedAt}. Its messages stay in the session ${chat.sessionId}`;
+    throw notFound('CHAT.DELETED', message, { data: { chatId: chat.id, sessionId: chat.sessionId } });
+  }
+
+  /** Returns a chat with the name that it had at a version of its session. */
+  async atVersion(workspace: string, chat: ChatView, version: number): Promise<ChatView> {
+    if (chat.revision === 1) return chat;
+    const options = { fromVersion: version, limit: 1 };
+    const [event] = await this.store.readStream(workspace, sessionStream(chat.sessionId), options);
+    const then = event ? await this.read(workspace, chat.id, event.position) : null;
+    return then?.chat ?? chat;
   }
 }

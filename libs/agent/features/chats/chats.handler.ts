@@ -18,10 +18,11 @@ import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
 import { readBackwards } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
-import { conflict, invalid, isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
+import { invalid, isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
+import { requireOwnSession } from '../agents/agent-rights.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { chatIdOf, digestOf, fileTreeIdOf } from '../derived-ids.js';
 import { eventMetadata, toNewEvent } from '../event-envelope.js';
@@ -29,10 +30,12 @@ import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
 import { ChatStore, toChatView } from './chat-store.js';
+import type { NameBinding } from './chat-store.js';
+import { nameTaken } from './rename-chat.handler.js';
 
 export interface ChatsDeps {
   readonly config: AntiphonConfig;
-  readonly agents: Pick<AgentDirectory, 'require'>;
+  readonly agents: Pick<AgentDirectory, 'require' | 'load'>;
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly log: SessionLog;
@@ -88,26 +91,32 @@ export class Chats {
     const { store, agents } = this.deps;
     const { workspace, spec } = request;
     const agentId = (await agents.require(workspace, this.agentOf(request))).id;
-    const data = this.toCreated(request, agentId);
+    await requireOwnSession(agents, request, agentId);
+    const name = this.nameOf(request);
+    const binding = await this.chats.readName(workspace, name);
+    const data = this.toCreated(request, agentId, name, binding);
     const view = toChatView(data);
     try {
       const result = await store.append({
         workspace,
-        streams: await this.streamsOf(workspace, data),
+        streams: await this.streamsOf(workspace, data, binding),
         ...claimOf(request, 'create', { spec: spec as JsonObject }, { ...view }),
       });
       return result.outcome === 'joined' ? createChat.reply.parse(result.response) : view;
     } catch (error) {
       if (!isConflict(error)) throw error;
-      const message = `there is a chat "${data.name}". What to do: choose another name, or continue that chat`;
-      throw conflict('CHAT.NAME_TAKEN', message, { data: { chatId: data.chatId } });
+      throw nameTaken(name, (await this.chats.readName(workspace, name)).chatId ?? data.chatId);
     }
   }
 
-  /** Returns one chat, by its id or its name. Throws `CHAT.NOT_FOUND`. */
+  /**
+   * Returns one chat, by its id or its name, with the name that it has or had. Throws
+   * `CHAT.NOT_FOUND` and `CHAT.DELETED`.
+   */
   @HandleRequest(getChat)
-  get({ workspace, chat }: z.output<typeof getChat.request>): Promise<ChatView> {
-    return this.chats.require(workspace, chat);
+  async get({ workspace, chat, at }: z.output<typeof getChat.request>): Promise<ChatView> {
+    const now = await this.chats.require(workspace, chat);
+    return at === undefined ? now : this.chats.atVersion(workspace, now, at);
   }
 
   /** Lists the chats of a workspace, oldest first. */
@@ -161,29 +170,43 @@ export class Chats {
     throw notFound('CHAT.ROLE_UNKNOWN', `no agent has the role "${role}"`);
   }
 
-  private toCreated({ workspace, spec, caller }: CreateRequest, agentId: string): ChatCreated['data'] {
+  private nameOf({ spec }: CreateRequest): string {
     const { ids, clock } = this.deps;
-    const sessionId = ids.next();
-    const createdAt = isoTime(clock);
-    const minute = createdAt.slice(0, 16).replaceAll(/[:T]/g, '-');
-    const name = toStorable(spec.name ?? `chat-${minute}-${sessionId.slice(-6)}`);
+    const minute = isoTime(clock).slice(0, 16).replaceAll(/[:T]/g, '-');
+    return toStorable(spec.name ?? `chat-${minute}-${ids.next().slice(-6)}`);
+  }
+
+  private toCreated(
+    { workspace, spec, caller }: CreateRequest,
+    agentId: string,
+    name: string,
+    { version, chatId }: NameBinding,
+  ): ChatCreated['data'] {
+    const { ids, clock } = this.deps;
     return {
-      chatId: chatIdOf(workspace, name),
-      ...{ name, path: `${name}${CHAT_SUFFIX}`, agentId, role: spec.role ?? null, sessionId },
-      ...{ createdBy: caller, createdAt },
+      // The append conflicts with the chat that has the name, unless it repeats its creation.
+      chatId: chatId ?? (version === 0 ? chatIdOf(workspace, name) : ids.next()),
+      ...{ name, path: `${name}${CHAT_SUFFIX}`, agentId, role: spec.role ?? null, sessionId: ids.next() },
+      ...{ createdBy: caller, createdAt: isoTime(clock) },
     };
   }
 
-  private async streamsOf(workspace: string, data: ChatCreated['data']): Promise<StreamAppend[]> {
+  private async streamsOf(
+    workspace: string,
+    data: ChatCreated['data'],
+    { streamId, version }: NameBinding,
+  ): Promise<StreamAppend[]> {
     const { ids, log, store } = this.deps;
-    const { chatId, sessionId, agentId, createdAt: now } = data;
+    const { chatId, name, sessionId, agentId, createdAt: now } = data;
     const sessionKey = sessionKeyOf({ agentId, channel: 'chat', account: 'files', peer: chatId });
     const started = { sessionId, sessionKey, agentId };
     const command: SessionCommand = { type: 'StartSession', data: started, now };
     const events = log.decider.decide(command, log.decider.initialState());
     const created = { type: 'ChatCreated', schemaVersion: 1, data };
+    const taken = { type: 'ChatNameTaken', schemaVersion: 1, data: { name, chatId, at: now } };
     return [
       { streamId: chatStream(chatId), expectedVersion: 0, events: [toNewEvent(created, ids)] },
+      { streamId, expectedVersion: version, events: [toNewEvent(taken, ids)] },
       {
         streamId: sessionStream(sessionId),
         expectedVersion: 0,
@@ -203,6 +226,7 @@ export class Chats {
     for (let round = 1; ; round++) {
       const session = await registry.requireSession(workspace, sessionId);
       const { actor } = session;
+      await requireOwnSession(this.deps.agents, request, actor.fold().state.started?.agentId ?? '');
       await check(actor.fold().state.ended.map(({ turnId }) => turnId));
       try {
         const committed = await actor.commit((fold) => {
@@ -224,7 +248,13 @@ export class Chats {
     request: ChangeRequest | AttachRequest,
     reply: JsonObject,
   ): { idempotency?: IdempotencyClaim } {
-    const { workspace: _workspace, caller: _caller, idempotencyKey: _key, ...subject } = request;
+    const {
+      workspace: _workspace,
+      caller: _caller,
+      callerAgent: _agent,
+      idempotencyKey: _key,
+      ...subject
+    } = request;
     return claimOf(request, 'change', subject, reply);
   }
 

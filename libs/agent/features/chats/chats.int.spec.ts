@@ -5,20 +5,23 @@ import { createTestDatabase } from '@antiphon/testing';
 import { fileTreeIdOf } from '../derived-ids.js';
 import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
-import { says } from '../testing/test-model.js';
+import { hangs, says } from '../testing/test-model.js';
 import { Chats } from './chats.handler.js';
+import { RenameChat } from './rename-chat.handler.js';
 
 jest.setTimeout(30_000);
 
 let world: AgentWorld;
 let agent: TestProcess;
 let chats: Chats;
+let names: RenameChat;
 const caller = 'ada';
 
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
   chats = new Chats(agent.runtime.services);
+  names = new RenameChat(agent.runtime.services);
   world.model.reply = async () => says('an answer');
 });
 afterAll(() => world?.close());
@@ -92,5 +95,125 @@ describe('a chat', () => {
     await expect(chats.attach({ ...change(chat), path: 'none.md' })).rejects.toMatchObject({
       code: 'CHAT.FILE_NOT_FOUND',
     });
+  });
+});
+
+const rename = ({ id }: ChatView, name: string, callerAgent?: string): Promise<ChatView> =>
+  names.rename({ workspace: WORKSPACE, chat: id, name, caller, callerAgent });
+const remove = (chat: string, callerAgent?: string) =>
+  names.remove({ workspace: WORKSPACE, chat, caller, callerAgent });
+const find = (chat: string, at?: number): Promise<ChatView> => chats.get({ workspace: WORKSPACE, chat, at });
+const pathsOf = async (): Promise<string[]> => {
+  const { workspaceFiles } = agent.runtime.services;
+  const { files } = await workspaceFiles.list(WORKSPACE, fileTreeIdOf(WORKSPACE), { folder: '' });
+  return files.map(({ path }) => path);
+};
+
+describe('a renamed chat', () => {
+  it('keeps its id and messages, moves its file, and gives its old name free', async () => {
+    const chat = await create();
+    await ask(chat, 'a question before', 1);
+    const name = randomUUID();
+    const renamed = await rename(chat, name);
+    expect(renamed).toEqual({ ...chat, name, path: `${name}.chat`, revision: 2 });
+    expect(await rename(chat, name)).toEqual(renamed);
+    expect([await find(name), await find(chat.id)]).toEqual([renamed, renamed]);
+    await expect(find(chat.name)).rejects.toMatchObject({ code: 'CHAT.NOT_FOUND' });
+    const paths = await pathsOf();
+    expect([paths.includes(renamed.path), paths.includes(chat.path)]).toEqual([true, false]);
+    const { entry } = await agent.runtime.services.workspaceFiles.open(
+      WORKSPACE,
+      fileTreeIdOf(WORKSPACE),
+      renamed.path,
+    );
+    const bytes = await agent.runtime.services.files.readBytes(WORKSPACE, entry.digest);
+    expect(Buffer.from(bytes).toString('utf8')).toMatch(new RegExp(`^# ${name}\n[^]*a question before`));
+    const next = await chats.create({ workspace: WORKSPACE, spec: { name: chat.name }, caller });
+    expect(next.id).not.toBe(chat.id);
+    expect(await find(chat.name)).toEqual(next);
+  });
+
+  it('has the old name at its old versions, and the new one from the next version on', async () => {
+    const chat = await create();
+    await ask(chat, 'one', 1);
+    const { version } = (
+      await world.process().runtime.services.registry.requireSession(WORKSPACE, chat.sessionId)
+    ).actor.fold();
+    const renamed = await rename(chat, randomUUID());
+    await ask(chat, 'two', 2);
+    expect((await find(chat.id, version)).name).toBe(chat.name);
+    expect((await find(chat.id, version + 1)).name).toBe(renamed.name);
+  });
+
+  it('gets no name of another chat, but its own in another case of its letters', async () => {
+    const [chat, other] = [await create(), await create()];
+    await expect(rename(chat, other.name.toUpperCase())).rejects.toMatchObject({
+      ...{ code: 'CHAT.NAME_TAKEN', data: { chatId: other.id } },
+    });
+    expect((await rename(chat, chat.name.toUpperCase())).name).toBe(chat.name.toUpperCase());
+    expect((await find(chat.name)).id).toBe(chat.id);
+  });
+
+  it('is the only one with a name that several requests want at once', async () => {
+    const wanted = randomUUID();
+    const made = await Promise.all(Array.from({ length: 4 }, () => create()));
+    const results = await Promise.allSettled([
+      ...made.map((chat) => rename(chat, wanted)),
+      chats.create({ workspace: WORKSPACE, spec: { name: wanted }, caller }),
+    ]);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
+    expect(listed.filter(({ name }) => name === wanted)).toHaveLength(1);
+  });
+});
+
+describe('a deleted chat', () => {
+  it('has no file, is not listed, refuses commands, and gives its name free', async () => {
+    const chat = await create();
+    const deleted = await remove(chat.name);
+    expect(await remove(chat.id)).toEqual(deleted);
+    expect(await remove(chat.name)).toEqual(deleted);
+    expect(await pathsOf()).not.toContain(chat.path);
+    const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
+    expect(listed.map(({ id }) => id)).not.toContain(chat.id);
+    const refused = { code: 'CHAT.DELETED', data: { chatId: chat.id, sessionId: chat.sessionId } };
+    await expect(find(chat.id)).rejects.toMatchObject(refused);
+    await expect(rename(chat, randomUUID())).rejects.toMatchObject(refused);
+    const next = await chats.create({ workspace: WORKSPACE, spec: { name: chat.name }, caller });
+    expect(await find(chat.name)).toEqual(next);
+    expect((await remove(chat.id)).deletedAt).toBe(deleted.deletedAt);
+  });
+
+  it('has its open turn cancelled', async () => {
+    const chat = await create();
+    const isAsked = new Promise<void>((resolve) => {
+      world.model.reply = hangs('', resolve);
+    });
+    await submitTo(agent, { sessionId: chat.sessionId }, 'think for ever');
+    await isAsked;
+    await remove(chat.id);
+    await world.ended(chat.sessionId, 1);
+    const events = await world.store.readStream(WORKSPACE, `session-${chat.sessionId}`);
+    expect(events.at(-1)?.type).toBe('TurnCancelled');
+    world.model.reply = async () => says('an answer');
+  });
+});
+
+describe('the key of an agent', () => {
+  it('changes no chat of another agent', async () => {
+    const [chat, refused] = [await create(), { code: 'AGENT.NOT_ALLOWED' }];
+    const callerAgent = 'other';
+    await expect(rename(chat, randomUUID(), callerAgent)).rejects.toMatchObject(refused);
+    await expect(remove(chat.id, callerAgent)).rejects.toMatchObject(refused);
+    const create2 = { workspace: WORKSPACE, spec: { name: randomUUID() }, caller, callerAgent };
+    await expect(chats.create(create2)).rejects.toMatchObject(refused);
+    await write('own.md', 'text');
+    await expect(chats.attach({ ...change(chat), path: 'own.md', callerAgent })).rejects.toMatchObject(
+      refused,
+    );
+    const { turnId } = await ask(chat, 'mine', 1);
+    const message = { ...change(chat), turnId, part: 'message' as const, content: 'theirs', callerAgent };
+    await expect(chats.change(message)).rejects.toMatchObject(refused);
+    expect((await rename(chat, randomUUID(), chat.agentId)).revision).toBe(2);
   });
 });

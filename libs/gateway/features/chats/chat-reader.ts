@@ -13,17 +13,20 @@ import type { GatewayRequests } from '../gateway.ports.js';
 
 /** Bounds of one read. */
 const PAGE = { limit: 1_000, maxBytes: 4 * 1024 * 1024 };
-const MAX_CHATS = 10_000;
 /** Maximum number of cached transcripts, and of UTF-16 units of each. */
 const MAX_TRANSCRIPTS = 64;
 const MAX_CHARS = 1024 * 1024;
+
+/** A chat at a version, and the number of names that it had by then. */
+interface ReadChat {
+  readonly document: ChatDocument;
+  readonly revision: number;
+}
 
 /** Reads chats: their names from the agent service, their messages from the log. */
 export class ChatReader {
   readonly #requests: GatewayRequests;
   readonly #store: Pick<EventStore, 'readStreamPage'>;
-  /** A chat never changes: its messages are in its session. */
-  readonly #chats = createBoundedMap<ChatView>(MAX_CHATS);
   readonly #transcripts = createBoundedMap<ChatTranscript>(MAX_TRANSCRIPTS);
 
   constructor(requests: GatewayRequests, store: Pick<EventStore, 'readStreamPage'>) {
@@ -31,18 +34,16 @@ export class ChatReader {
     this.#store = store;
   }
 
-  /** Returns the chat with an id or a name. Throws `CHAT.NOT_FOUND`. */
-  async require(workspace: string, idOrName: string): Promise<ChatView> {
-    const key = `${workspace}/${idOrName}`;
-    const known = this.#chats.get(key);
-    if (known) return known;
-    const chat = await this.#requests.request(getChat, { workspace, chat: idOrName });
-    this.#chats.put(key, chat);
-    return chat;
+  /**
+   * Returns the chat with an id or a name. Each request asks for it: another gateway may have
+   * renamed or deleted it. Throws `CHAT.NOT_FOUND` and `CHAT.DELETED`.
+   */
+  require(workspace: string, chat: string): Promise<ChatView> {
+    return this.#requests.request(getChat, { workspace, chat });
   }
 
   /** Returns a chat at a version, by default the newest. Throws `CHAT.NO_VERSION`. */
-  async read(workspace: string, chat: ChatView, at?: number): Promise<ChatDocument> {
+  async read(workspace: string, chat: ChatView, at?: number): Promise<ReadChat> {
     const key = `${workspace}/${chat.sessionId}`;
     // An older version is read for this request alone: a transcript only goes forward.
     const cached = at === undefined ? this.#transcripts.get(key) : undefined;
@@ -51,7 +52,11 @@ export class ChatReader {
     if (at !== undefined && own.version < at)
       throw notFound('CHAT.NO_VERSION', `the chat has no version ${at}: the newest is ${own.version}`);
     if (at === undefined && own.chars <= MAX_CHARS) this.#transcripts.put(key, own);
-    return own.toDocument(chat);
+    const named =
+      at === undefined || chat.revision === 1
+        ? chat
+        : await this.#requests.request(getChat, { workspace, chat: chat.id, at });
+    return { document: own.toDocument(named), revision: named.revision };
   }
 
   async #readTo(

@@ -13,17 +13,20 @@ import {
   cancelTurn,
   changeMessage,
   createChat,
+  deleteChat,
   listChats,
   parseMessageId,
+  renameChat,
   submitTurn,
   toMarkdown,
   type ChatView,
+  type DeletedChat,
 } from '@antiphon/contracts/agent';
 import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { forbidden, notFound } from '@antiphon/kernel';
+import { notFound } from '@antiphon/kernel';
 import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
@@ -46,12 +49,6 @@ const MEDIA = { md: 'text/markdown; charset=utf-8', json: 'application/json; cha
 /** Throws unless the workspace of the path is the caller's. Another one is not found. */
 const requireWorkspace = ({ workspace }: Principal, id: string): void => {
   if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
-};
-
-/** Throws `AGENT.NOT_ALLOWED` for the key of an agent and a chat of another one. */
-const requireOwnAgent = ({ agentId }: Principal, { agentId: agent }: ChatView): void => {
-  if (agentId === null || agentId === agent) return;
-  throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may change only chats of itself`);
 };
 
 const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =>
@@ -80,8 +77,7 @@ export class ChatsController implements OnModuleDestroy {
     @CurrentPrincipal() principal: Principal,
   ): Promise<ChatView> {
     requireWorkspace(principal, params.id);
-    const { workspace, caller } = principal;
-    return this.requests.request(createChat, { workspace, spec, caller, idempotencyKey });
+    return this.requests.request(createChat, { ...commonOf(principal), spec, idempotencyKey });
   }
 
   @HandleRoute(CHAT_ROUTES.listChats)
@@ -101,10 +97,11 @@ export class ChatsController implements OnModuleDestroy {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<StreamableFile> {
     const chat = await this.find(principal, params);
-    const document = await this.chats.read(principal.workspace, chat, at);
+    const { document, revision } = await this.chats.read(principal.workspace, chat, at);
     const form = formOf(format, accept);
     const text = form === 'md' ? toMarkdown(document) : `${JSON.stringify(document)}\n`;
-    void reply.header('etag', `"${document.version}"`).header('vary', 'accept');
+    const renamed = revision === 1 ? '' : `.${revision}`;
+    void reply.header('etag', `"${document.version}${renamed}"`).header('vary', 'accept');
     return new StreamableFile(Buffer.from(text), { type: MEDIA[form] });
   }
 
@@ -119,7 +116,6 @@ export class ChatsController implements OnModuleDestroy {
       ...{ turnId: null, cursor: null, joined: false },
     };
     if (body.command === 'message') return this.append(chat, principal, body, idempotencyKey, reply);
-    const { workspace, caller } = principal;
     if (body.command === 'cancel') {
       const { turnId } = body;
       const cancel = { ...commonOf(principal), sessionId: chat.sessionId, turnId };
@@ -127,9 +123,8 @@ export class ChatsController implements OnModuleDestroy {
       return { ...reply, turnId: turnId ?? null };
     }
     if (body.command === 'attach') {
-      requireOwnAgent(principal, chat);
       const { id: chatId, sessionId } = chat;
-      const wanted = { workspace, caller, chatId, sessionId, path: body.path, idempotencyKey };
+      const wanted = { ...commonOf(principal), chatId, sessionId, path: body.path, idempotencyKey };
       const { version } = await this.requests.request(attachChatFile, wanted);
       return { ...reply, version };
     }
@@ -137,7 +132,7 @@ export class ChatsController implements OnModuleDestroy {
     const { command: decision, approvalId, reason, digest } = body;
     const approver = approverOf(principal);
     await this.requests.request(answerApproval, {
-      workspace,
+      workspace: principal.workspace,
       approvalId,
       decision,
       reason,
@@ -145,6 +140,24 @@ export class ChatsController implements OnModuleDestroy {
       approver,
     });
     return reply;
+  }
+
+  @HandleRoute(CHAT_ROUTES.renameChat)
+  rename(
+    { params, body: { name } }: RouteInput<Routes['renameChat']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<ChatView> {
+    requireWorkspace(principal, params.id);
+    return this.requests.request(renameChat, { ...commonOf(principal), chat: params.chat, name });
+  }
+
+  @HandleRoute(CHAT_ROUTES.deleteChat)
+  delete(
+    { params }: RouteInput<Routes['deleteChat']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<DeletedChat> {
+    requireWorkspace(principal, params.id);
+    return this.requests.request(deleteChat, { ...commonOf(principal), chat: params.chat });
   }
 
   @HandleRoute(CHAT_ROUTES.editMessage)
@@ -211,17 +224,9 @@ export class ChatsController implements OnModuleDestroy {
     content: string | null,
   ): Promise<Changed> {
     const chat = await this.find(principal, params);
-    requireOwnAgent(principal, chat);
     const { id: chatId, sessionId } = chat;
-    const { workspace, caller } = principal;
     const message = parseMessageId(params.message);
-    return this.requests.request(changeMessage, {
-      workspace,
-      caller,
-      chatId,
-      sessionId,
-      ...message,
-      content,
-    });
+    const wanted = { ...commonOf(principal), chatId, sessionId, ...message, content };
+    return this.requests.request(changeMessage, wanted);
   }
 }

@@ -14,7 +14,7 @@ export interface ReadEvent {
 /** Returns the chat of a session. */
 export const chatOf = (sessionId: string): ChatView => ({
   ...{ id: randomUUID(), name: 'spec', path: 'spec.chat', is_virtual: true as const },
-  ...{ agentId: 'main', role: null, sessionId, createdAt: '2026-11-22T10:00:00.000Z' },
+  ...{ agentId: 'main', role: null, sessionId, createdAt: '2026-11-22T10:00:00.000Z', revision: 1 },
 });
 
 /** Opens a stream as a request of a local client does. */
