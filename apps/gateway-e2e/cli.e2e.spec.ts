@@ -207,7 +207,12 @@ describe('antiphon agent, antiphon task and antiphon message', () => {
     expect(await run('agent', 'get', 'r1')).toMatch(/^r1 \(Researcher\): paused\n {2}reason +lunch\n/);
     expect(await run('agent', 'resume', 'r1')).toBe('r1: idle\n');
     expect(await run('agent', 'terminate', 'r1')).toBe('r1: terminated\n');
-    expect(await run('agent', 'history', 'r1')).toMatch(/-> terminated[^]*idle -> paused .*: lunch\n/);
+    // The history follows the log.
+    const history = await waitForValue('the end in the history of r1', async () => {
+      const text = await run('agent', 'history', 'r1');
+      return text.includes('-> terminated') ? text : undefined;
+    });
+    expect(history).toMatch(/-> terminated[^]*idle -> paused .*: lunch\n/);
     expect(await cli('agent', 'resume', 'r1')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/AGENT\.STATE_CONFLICT\)\nWhat to do: /),
