@@ -121,12 +121,9 @@ describe('a renamed chat', () => {
     await expect(find(chat.name)).rejects.toMatchObject({ code: 'CHAT.NOT_FOUND' });
     const paths = await pathsOf();
     expect([paths.includes(renamed.path), paths.includes(chat.path)]).toEqual([true, false]);
-    const { entry } = await agent.runtime.services.workspaceFiles.open(
-      WORKSPACE,
-      fileTreeIdOf(WORKSPACE),
-      renamed.path,
-    );
-    const bytes = await agent.runtime.services.files.readBytes(WORKSPACE, entry.digest);
+    const { workspaceFiles } = agent.runtime.services;
+    const opened = await workspaceFiles.open(WORKSPACE, fileTreeIdOf(WORKSPACE), renamed.path);
+    const bytes = await opened.readBytes();
     expect(Buffer.from(bytes).toString('utf8')).toMatch(new RegExp(`^# ${name}\n[^]*a question before`));
     const next = await chats.create({ workspace: WORKSPACE, spec: { name: chat.name }, caller });
     expect(next.id).not.toBe(chat.id);

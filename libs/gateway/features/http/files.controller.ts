@@ -181,7 +181,7 @@ export class FilesController {
     length: number | undefined,
   ): Promise<{ digest: string; bytes: Buffer }> {
     const chat = await this.chats.require(workspace, path.slice(0, -CHAT_SUFFIX.length));
-    const whole = Buffer.from(toMarkdown(await this.chats.read(workspace, chat)));
+    const whole = Buffer.from(toMarkdown((await this.chats.read(workspace, chat)).document));
     const digest = createHash('sha256').update(whole).digest('hex');
     return { digest, bytes: whole.subarray(offset, length === undefined ? undefined : offset + length) };
   }
