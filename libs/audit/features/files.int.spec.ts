@@ -114,6 +114,23 @@ describe('an audit of chats', () => {
     expect(checks.find(({ name }) => name === 'chats-have-one-session')).toMatchObject({ violations: 4 });
   });
 
+  it('passes where a chat was renamed or deleted before another one took its name', async () => {
+    const change = { chatId: CHAT, name: 'notes', actor: 'local', at: AT };
+    const renamed = { ...change, path: 'notes.chat', before: 'plans' };
+    await appendFacts([
+      `chat-${CHAT}`,
+      ['ChatCreated', chat],
+      ['ChatRenamed', renamed],
+      ['ChatDeleted', change],
+    ]);
+    await appendFacts([`session-${SESSION}`, ['SessionStarted', started]]);
+    const other = '00000000-0000-4000-8000-000000000022';
+    const next = { ...chat, chatId: other, name: 'NOTES', path: 'NOTES.chat', sessionId: other };
+    await appendFacts([`chat-${other}`, ['ChatCreated', next]]);
+    await appendFacts([`session-${other}`, ['SessionStarted', { ...started, sessionId: other }]]);
+    expect(await audit()).toMatchObject({ ok: true });
+  });
+
   it('fails at an attached file whose bytes are missing', async () => {
     await writeChat();
     await admin.query('delete from file_blobs');

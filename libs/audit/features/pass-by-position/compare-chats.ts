@@ -18,13 +18,26 @@ interface ChatRow {
   readonly same_session: string;
 }
 
-/** Selects each chat with its session, and the number of chats that share its name or session. */
+/** Selects the last change of a chat of a type. */
+const lastSql = (
+  type: 'ChatRenamed' | 'ChatDeleted',
+  column: string,
+): string => `(select ${column} from events e
+      where e.workspace = n.workspace and e.stream_id = n.stream_id and e.type = '${type}'
+      order by e.stream_version desc limit 1)`;
+
+/**
+ * Selects each chat with its session, and the number of chats that share its name or session. A
+ * deleted chat shares its name with none.
+ */
 const chatsSql = (after: number | null): string => `select c.*, s.data ->> 'agentId' as session_agent
-  from (select position, workspace, stream_id, stream_version, event_id, data ->> 'name' as name,
-      data ->> 'sessionId' as session, data ->> 'agentId' as agent,
-      count(*) over (partition by workspace, lower(data ->> 'name')) as same_name,
-      count(*) over (partition by workspace, data ->> 'sessionId') as same_session
-    from events where category = 'chat' and type = 'ChatCreated') c
+  from (select n.*, count(*) over (partition by workspace, coalesce(deleted, lower(name))) as same_name,
+      count(*) over (partition by workspace, session) as same_session
+    from (select position, workspace, stream_id, stream_version, event_id,
+        coalesce(${lastSql('ChatRenamed', "e.data ->> 'name'")}, data ->> 'name') as name,
+        data ->> 'sessionId' as session, data ->> 'agentId' as agent,
+        ${lastSql('ChatDeleted', 'e.stream_id')} as deleted
+      from events n where category = 'chat' and type = 'ChatCreated') n) c
   left join events s on s.workspace = c.workspace and s.stream_id = 'session-' || c.session
     and s.stream_version = 1 and s.type = 'SessionStarted'
   ${after === null ? '' : `where c.position > ${after}`} order by c.position`;
