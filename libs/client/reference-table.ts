@@ -23,6 +23,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   getPlan: { method: 'get', path: '/api/v1/plans' },
   runPlan: { method: 'post', path: '/api/v1/plans/run' },
   stopPlan: { method: 'post', path: '/api/v1/plans/stop' },
+  queryMemory: { method: 'get', path: '/api/v1/memory' },
+  recallMemory: { method: 'get', path: '/api/v1/memory/{memoryId}' },
   sendMessage: { method: 'post', path: '/api/v1/messages', idempotent: true },
   sendAgentMessage: { method: 'post', path: '/api/v1/agents/{id}/messages', idempotent: true },
   listMessages: { method: 'get', path: '/api/v1/agents/{id}/messages' },
@@ -112,4 +114,6 @@ export const METHODS: Readonly<Partial<Record<MethodName, MethodFacts>>> = {
   'task.create': { keyed: true },
   'task.get': { reads: true },
   'task.cancel': {},
+  'memory.query': { reads: true },
+  'memory.recall': { reads: true },
 };

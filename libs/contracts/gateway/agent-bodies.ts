@@ -131,3 +131,41 @@ export const AgentMessageBody = MessageSpec.omit({ to: true });
 export const MessagesQuery = z.strictObject({ limit: pageLimit(500, 100), cursor: Cursor, offset: Offset });
 /** Params of `message.send`. */
 export const MessageSendParams = MessageSpec.extend(idempotency);
+const MemoryFilter = {
+  query: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe('Words to search for. Entries that share none are left out.'),
+  detail: z.enum(['summary', 'full']).default('summary').describe('`full` adds the message of each entry.'),
+  at: z.coerce.number().int().nonnegative().optional().describe('Position of the log. Default: now.'),
+};
+/** Query of `GET /api/v1/memory`. */
+export const MemoryQuery = z
+  .strictObject({
+    ...MemoryFilter,
+    session: z.uuid().optional().describe('Entries of the key of this session.'),
+    agent: AgentId.optional().describe('Entries of all sessions of this agent.'),
+    superseded: z.stringbool().default(false).describe('Adds entries that newer ones replaced.'),
+    limit: pageLimit(100, 20),
+  })
+  .refine(({ session, agent }) => (session === undefined) !== (agent === undefined), {
+    message: 'name either `session` or `agent`',
+  });
+/** Params of `memory.query`. */
+export const MemoryQueryParams = z
+  .strictObject({
+    ...MemoryFilter,
+    sessionId: z.uuid().optional().describe('Entries of the key of this session.'),
+    agent: AgentId.optional().describe('Entries of all sessions of this agent.'),
+    superseded: z.boolean().default(false).describe('Adds entries that newer ones replaced.'),
+    limit: z.int().min(1).max(100).default(20),
+  })
+  .refine(({ sessionId, agent }) => (sessionId === undefined) !== (agent === undefined), {
+    message: 'name either `sessionId` or `agent`',
+  });
+/** Params of `memory.recall`. */
+export const MemoryRecallParams = z.strictObject({ memoryId: z.uuid() });
+/** Parameters of `/api/v1/memory/{memoryId}`. */
+export const MemoryParams = MemoryRecallParams;

@@ -55,16 +55,62 @@ export const assembleContext = defineRequest({
   timeoutMs: 10_000,
 });
 
-/** Returns the facts of a session. */
-export const queryFacts = defineRequest({
-  subject: 'cmd.memory.fact.query',
+/** Longest text of a memory query, characters. */
+const MAX_QUERY_LENGTH = 1_000;
+
+/** An entry of memory, as clients see it. */
+export const MemoryEntry = z.object({
+  memoryId: z.uuid(),
+  kind: z.enum(['fact']).describe('Kind of the entry. A client ignores kinds that it does not know.'),
+  text: z.string().describe('The entry in one line.'),
+  subject: z.string(),
+  predicate: z.string(),
+  object: z.string(),
+  confidence: z.number().min(0).max(1),
+  learnedAt: z.iso.datetime(),
+  supersededAt: z.iso.datetime().nullable().describe('Time at which a newer entry replaced it, or null.'),
+  eventId: z.uuid().describe('Event that the entry was learned from.'),
+  position: z.int().nullable().describe('Position of that event; null until the projection has it.'),
+  source: z
+    .object({ sessionId: z.uuid(), turnId: z.uuid(), content: z.string(), at: z.iso.datetime() })
+    .nullable()
+    .describe('Message that the entry was learned from. Only with `detail=full`; null if it is archived.'),
+});
+export type MemoryEntry = z.infer<typeof MemoryEntry>;
+
+export const MemoryDetail = z.enum(['summary', 'full']);
+
+/** Agent whose API key asks. It sees its own sessions alone. */
+const CallerAgent = AgentId.optional();
+
+/** Lists the entries of a session's key, or of all sessions of an agent. */
+export const queryMemory = defineRequest({
+  subject: 'cmd.memory.entry.query',
   request: z.strictObject({
     workspace: WorkspaceId,
-    sessionId: z.uuid(),
+    callerAgent: CallerAgent,
+    target: z.union([z.strictObject({ sessionId: z.uuid() }), z.strictObject({ agentId: AgentId })]),
+    /** Lists only entries that share a word with this text, most relevant first. */
+    query: z.string().max(MAX_QUERY_LENGTH).optional(),
+    detail: MemoryDetail.default('summary'),
     includeSuperseded: z.boolean().default(false),
-    limit: z.int().min(1).max(500).default(100),
+    /** Position of the log whose state is listed. Absent: now. */
+    at: z.int().nonnegative().optional(),
+    limit: z.int().min(1).max(100).default(20),
   }),
-  reply: z.object({ facts: z.array(Fact) }),
+  reply: z.object({
+    entries: z.array(MemoryEntry),
+    position: z.int().describe('Position of the log that the entries are of.'),
+    head: z.int().describe('Newest position of the log.'),
+  }),
+  timeoutMs: 10_000,
+});
+
+/** Returns one entry in full. */
+export const recallMemory = defineRequest({
+  subject: 'cmd.memory.entry.recall',
+  request: z.strictObject({ workspace: WorkspaceId, callerAgent: CallerAgent, memoryId: z.uuid() }),
+  reply: MemoryEntry,
   timeoutMs: 5_000,
 });
 

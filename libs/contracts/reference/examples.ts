@@ -9,6 +9,7 @@ export const IDS = {
   run: '01998f41-9c55-70d7-8c9d-0e1f2a3b4c5d',
   event: '01998f3e-6c2f-7aa4-93b2-c1d0e9f8a7b6',
   task: '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5',
+  memory: '01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7',
   message: '01998f42-2c11-7d4e-9fa0-b1c2d3e4f5a6',
 } as const;
 

@@ -7,6 +7,7 @@ export const ROUTE_TAGS = {
   Agents: 'Configured and spawned agents: their state, history and metrics.',
   Tasks: 'Pieces of work in a queue, which agents or external workers do. Nodes of runs are tasks too.',
   Plans: 'Plans of steps, which are files of the workspace too. An agent does the steps one by one.',
+  Memory: 'What agents have learned from conversations, with the message behind each entry.',
   Messages: 'Messages between agents, and topics that agents subscribe to.',
   Budgets: 'Limits and cost of model calls, by session, agent, day and month.',
   Sessions:

@@ -6,6 +6,7 @@ import { FILE_ROUTES } from './file-routes.js';
 import { GATEWAY_ROUTES } from './gateway-routes.js';
 import type { HttpRoute } from './http-route.js';
 import { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+import { MEMORY_ROUTES } from './memory-routes.js';
 import { MESSAGE_ROUTES } from './message-routes.js';
 import { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
 import { PLAN_ROUTES } from './plan-routes.js';
@@ -21,6 +22,7 @@ export { EventView, GATEWAY_ROUTES, StatusView } from './gateway-routes.js';
 export { ROUTE_TAGS, UPLOAD_MEDIA, defineRoute, routerPath } from './http-route.js';
 export type { HttpRoute, RouteInput, Upload } from './http-route.js';
 export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-routes.js';
+export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
 export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
@@ -36,6 +38,7 @@ export const ROUTE_GROUPS = [
   AGENT_ROUTES,
   TASK_ROUTES,
   PLAN_ROUTES,
+  MEMORY_ROUTES,
   MESSAGE_ROUTES,
   BUDGET_ROUTES,
   GATEWAY_ROUTES,

@@ -19,6 +19,7 @@ import {
 } from '../gateway/index.js';
 import { AGENT_STREAM_METHODS } from './agent-stream-methods.js';
 import { AGENT_METHODS, TASK_METHODS } from './agent-methods.js';
+import { MEMORY_METHODS } from './memory-routes.js';
 import { APPROVAL, FORK, IDS, SESSION_KEY, STATUS } from './examples.js';
 import { StatusView } from './gateway-routes.js';
 
@@ -221,6 +222,7 @@ const METHODS = [
   ...AGENT_METHODS,
   ...AGENT_STREAM_METHODS,
   ...TASK_METHODS,
+  ...MEMORY_METHODS,
 ] as const;
 
 /** Name of a method of `/ws`. */

@@ -29,6 +29,7 @@ import type { Identities } from './access/identities.port.js';
 import { AgentReads } from './agents/agent-reads.js';
 import { agentMethods, AgentsController } from './agents/agents.controller.js';
 import { BudgetsController } from './agents/budgets.controller.js';
+import { MemoryController, memoryMethods } from './agents/memory.controller.js';
 import { messageMethods, MessagesController } from './agents/messages.controller.js';
 import { PlansController } from './agents/plans.controller.js';
 import { taskMethods, TasksController } from './agents/tasks.controller.js';
@@ -136,6 +137,7 @@ const methodsProvider: Provider = {
       ...sessionMethods({ requests, routerOf }),
       ...approvalMethods(requests),
       ...agentMethods(requests, reads),
+      ...memoryMethods(requests),
       ...messageMethods(requests),
       ...taskMethods(requests),
       sessionResume({ feeds, frameLog, logger, requireSession }),
@@ -161,6 +163,7 @@ const methodsProvider: Provider = {
     EventsController,
     FilesController,
     KeysController,
+    MemoryController,
     MessagesController,
     ReferenceController,
     RunsController,

@@ -9,7 +9,7 @@ export { isActive, topicOf } from './facts/learn-facts.js';
 export type { FactIds } from './facts/learn-facts.js';
 export { learnFacts } from './facts/learn-facts.js';
 export type { Said } from './facts/learn-facts.js';
-export { factTokens, selectFacts } from './context/assemble-context.js';
+export { factTokens, searchFacts, selectFacts } from './context/assemble-context.js';
 export type { Selection } from './context/assemble-context.js';
 export { MAX_IDENTITY_TOKENS, MAX_SOUL_TOKENS, compileIdentity } from './identity/compile-identity.js';
 export type { ClippedDocument, CompiledIdentity } from './identity/compile-identity.js';

@@ -1,11 +1,11 @@
 export { AssembleContext } from './context/assemble-context.handler.js';
 export { BelievedFacts } from './context/believed-facts.handler.js';
-export { QueryFacts } from './context/query-facts.handler.js';
 export { createRecallFacts } from './context/recall-facts.js';
 export type { Recalled, RecallFacts, SessionQuestion } from './context/recall-facts.js';
 export { openIdentityBook } from './identity/identity-book.js';
 export type { IdentityBook, IdentityFact } from './identity/identity-book.js';
 export { MAX_DOCUMENT_BYTES } from './identity/identity-documents.js';
 export { MemoryModule } from './memory.module.js';
+export { MemoryEntries } from './recall/memory-entries.handler.js';
 export { applySessionEvents } from './projections/apply-session-events.js';
 export { PROJECTION_NAME } from './projections/session-memory.events.js';

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { z } from 'zod';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { assembleContext, queryFacts } from '@antiphon/contracts/memory';
+import { assembleContext, queryMemory, recallMemory } from '@antiphon/contracts/memory';
 import { healthContract } from '@antiphon/contracts/messaging';
 import { MemoryModule } from '@antiphon/memory-features';
 import { connectNats, createRequestClient } from '@antiphon/messaging';
@@ -87,8 +88,77 @@ describe('the memory service', () => {
     expect(checks).toContainEqual(expect.objectContaining({ name: 'projection', healthy: true }));
   });
 
-  it('replies with an error for an unknown session', () =>
-    expect(
-      requests.request(queryFacts, { workspace: WORKSPACE, sessionId: randomUUID() }),
-    ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.SESSION_UNKNOWN' }));
+  it('replies with an error for an unknown session, agent and entry', async () => {
+    const query = (target: { sessionId: string } | { agentId: string }, callerAgent?: string) =>
+      requests.request(queryMemory, { workspace: WORKSPACE, target, callerAgent });
+    await expect(query({ sessionId: randomUUID() })).rejects.toMatchObject({
+      kind: 'not_found',
+      code: 'MEMORY.SESSION_UNKNOWN',
+    });
+    await expect(query({ agentId: 'main' }, 'other')).rejects.toMatchObject({ code: 'AGENT.UNKNOWN' });
+    await expect(
+      requests.request(recallMemory, { workspace: WORKSPACE, memoryId: randomUUID() }),
+    ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.ENTRY_UNKNOWN' });
+  });
+});
+
+describe('a query of memory', () => {
+  const query = (request: Omit<z.input<typeof queryMemory.request>, 'workspace'>) =>
+    requests.request(queryMemory, { workspace: WORKSPACE, ...request });
+  const objects = ({ entries }: { entries: readonly { object: string }[] }) =>
+    entries.map(({ object }) => object);
+
+  it('lists what a session has learned, and ranks it by the words of the query', async () => {
+    const talk = await begin();
+    await memory.say(talk, 'my name is Ada');
+    await memory.say(talk, 'I live in Lisbon');
+    const target = { sessionId: talk.sessionId };
+    expect(objects(await query({ target }))).toEqual(['Lisbon', 'Ada']);
+    expect(objects(await query({ target, query: 'what is her name' }))).toEqual(['Ada']);
+    expect(objects(await query({ target, query: 'elephants' }))).toEqual([]);
+    expect(objects(await query({ target, limit: 1 }))).toEqual(['Lisbon']);
+  });
+
+  it('is as of a position, with entries that were replaced only later', async () => {
+    const talk = await begin();
+    const target = { sessionId: talk.sessionId };
+    await memory.say(talk, 'I live in Lisbon');
+    const { position: before } = await query({ target });
+    await memory.say(talk, 'I live in Porto');
+    const now = await query({ target, includeSuperseded: true });
+    expect(now.entries).toMatchObject([
+      { object: 'Porto', supersededAt: null },
+      { object: 'Lisbon', supersededAt: now.entries[0]?.learnedAt },
+    ]);
+    const past = await query({ target, at: before });
+    expect(past).toMatchObject({ position: before, entries: [{ object: 'Lisbon', supersededAt: null }] });
+    expect(objects(await query({ target }))).toEqual(['Porto']);
+    await expect(query({ target, at: now.head + 1_000_000 })).rejects.toMatchObject({
+      code: 'MEMORY.POSITION_AHEAD',
+    });
+  });
+
+  it('lists the entries of an agent over its sessions, but not to the key of another agent', async () => {
+    const [first, second] = [await begin(), await begin()];
+    await memory.say(first, 'my name is Grace');
+    await memory.say(second, 'my name is Edsger');
+    const all = objects(await query({ target: { agentId: 'main' }, callerAgent: 'main' }));
+    expect(all).toEqual(expect.arrayContaining(['Grace', 'Edsger']));
+    await expect(
+      query({ target: { sessionId: first.sessionId }, callerAgent: 'other' }),
+    ).rejects.toMatchObject({ code: 'MEMORY.SESSION_UNKNOWN' });
+  });
+
+  it('recalls an entry with the message that it was learned from', async () => {
+    const talk = await begin();
+    await memory.say(talk, 'my name is Ada');
+    const { entries } = await query({ target: { sessionId: talk.sessionId }, detail: 'full' });
+    const [entry] = entries;
+    expect(entry?.source).toMatchObject({ sessionId: talk.sessionId, content: 'my name is Ada' });
+    const memoryId = entry?.memoryId ?? '';
+    const recall = (callerAgent?: string) =>
+      requests.request(recallMemory, { workspace: WORKSPACE, memoryId, callerAgent });
+    expect(await recall('main')).toEqual(entry);
+    await expect(recall('other')).rejects.toMatchObject({ code: 'MEMORY.ENTRY_UNKNOWN' });
+  });
 });

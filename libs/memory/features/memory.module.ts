@@ -12,11 +12,11 @@ import { CONFIG, DATABASE_POOL, HEALTH, LOGGER, NATS } from '@antiphon/service-h
 import type { HealthRegistry } from '@antiphon/service-host';
 import { AssembleContext } from './context/assemble-context.handler.js';
 import { BelievedFacts } from './context/believed-facts.handler.js';
-import { QueryFacts } from './context/query-facts.handler.js';
 import { RECALL_FACTS, createRecallFacts } from './context/recall-facts.js';
 import { IDENTITY_BOOK, openIdentityBook } from './identity/identity-book.js';
 import type { IdentityBook } from './identity/identity-book.js';
 import { memoryFacts } from './projections.js';
+import { MemoryEntries } from './recall/memory-entries.handler.js';
 
 const identityProvider: Provider = {
   provide: IDENTITY_BOOK,
@@ -74,7 +74,7 @@ class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
  * Memory: facts from conversations and the agents' identities, for contexts within a token budget.
  */
 @Module({
-  controllers: [AssembleContext, QueryFacts, BelievedFacts],
+  controllers: [AssembleContext, BelievedFacts, MemoryEntries],
   providers: [identityProvider, recallProvider, MemoryLifecycle],
 })
 export class MemoryModule {}

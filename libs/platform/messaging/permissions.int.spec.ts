@@ -87,7 +87,7 @@ describe('permissions', () => {
     ['gateway', 'cmd.metering.reservation.expire'],
     ['gateway', 'cmd.metering.replay.metering-settle-calls'],
     ['gateway', 'cmd.memory.context.assemble'],
-    ['gateway', 'cmd.memory.fact.query'],
+    ['gateway', 'cmd.memory.context.assemble'],
     ['gateway', 'hint.agent.wake'],
     ['gateway', 'hint.sandbox.cancel'],
     ['agent', 'cmd.metering.budget.unfreeze'],

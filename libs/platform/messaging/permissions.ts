@@ -55,7 +55,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
       ],
       sandbox: [HEALTH, 'plugin.list'],
       metering: [HEALTH, 'budget.read', 'usage.read'],
-      memory: [HEALTH],
+      memory: [HEALTH, 'entry.query', 'entry.recall'],
     },
     owns: [],
     reads: ['LIVE'],

@@ -49,8 +49,10 @@ const queryTerms = (query: string): ReadonlySet<string> => {
   return new Set([...terms, ...synonyms]);
 };
 
-const relevance = ({ predicate, object }: Fact, wanted: ReadonlySet<string>): number =>
-  new Set(termsOf(`${predicate} ${object}`).filter((term) => wanted.has(term))).size;
+const relevance = (
+  { predicate, object }: Pick<Fact, 'predicate' | 'object'>,
+  wanted: ReadonlySet<string>,
+): number => new Set(termsOf(`${predicate} ${object}`).filter((term) => wanted.has(term))).size;
 
 /** Estimates the tokens of a fact in a prompt, on its own line. */
 export const factTokens = ({ subject, predicate, object }: Fact): number =>
@@ -82,6 +84,22 @@ export const selectFacts = (active: readonly Fact[], query: string, budgetTokens
     tokens += cost;
   }
   return facts.length === 0 ? { facts, tokens: 0 } : { facts, tokens };
+};
+
+/**
+ * Returns the facts that share a word with the query, most relevant first and newest first among
+ * equals. `facts` is in the order in which they were learned.
+ */
+export const searchFacts = <F extends Pick<Fact, 'predicate' | 'object'>>(
+  facts: readonly F[],
+  query: string,
+): readonly F[] => {
+  const wanted = queryTerms(query);
+  return facts
+    .map((fact, age) => ({ fact, age, relevance: relevance(fact, wanted) }))
+    .filter((ranked) => ranked.relevance > 0)
+    .sort((a, b) => b.relevance - a.relevance || b.age - a.age)
+    .map(({ fact }) => fact);
 };
 
 export interface ContextParts {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { assembleContext as contract } from '@antiphon/contracts/memory';
-import { AssembleContext, QueryFacts, openIdentityBook } from '@antiphon/memory-features';
+import { AssembleContext, openIdentityBook } from '@antiphon/memory-features';
 import { createLogger } from '@antiphon/observability';
 import { WORKSPACE, openMemory } from '../memory-fixtures.spec.js';
 import type { Conversation, MemoryFixture } from '../memory-fixtures.spec.js';
@@ -129,27 +129,5 @@ describe('switches', () => {
       tokens: 0,
       version: 1,
     });
-  });
-});
-
-describe('QueryFacts', () => {
-  it('returns the newest facts first, up to the limit, superseded ones on request', async () => {
-    const query = new QueryFacts(memory.recallFacts);
-    const talk = await begin();
-    await memory.say(talk, 'my name is Ada. I live in Oslo');
-    await memory.project();
-    await memory.say(talk, 'I live in Rome');
-    const ask = async (includeSuperseded: boolean, limit = 100) => {
-      const { facts } = await query.handle({
-        workspace: WORKSPACE,
-        sessionId: talk.sessionId,
-        includeSuperseded,
-        limit,
-      });
-      return facts.map(({ object }) => object);
-    };
-    expect(await ask(false)).toEqual(['Rome', 'Ada']);
-    expect(await ask(true)).toEqual(['Rome', 'Oslo', 'Ada']);
-    expect(await ask(true, 1)).toEqual(['Rome']);
   });
 });

@@ -1,0 +1,80 @@
+import type { MemoryEntry } from '@antiphon/contracts/memory';
+import { invalid } from '@antiphon/kernel';
+import type { Command } from 'commander';
+import { getJson } from '../connection/http-client.js';
+import type { CommandContext, ContextOf } from '../output.js';
+
+interface QueryOptions {
+  readonly session?: string;
+  readonly agent?: string;
+  readonly limit: string;
+  readonly at?: string;
+  readonly superseded?: boolean;
+  readonly full?: boolean;
+}
+
+interface Page {
+  readonly entries: readonly MemoryEntry[];
+  readonly position: number;
+  readonly head: number;
+}
+
+const renderEntry = ({ memoryId, text, learnedAt, supersededAt, source }: MemoryEntry): string => {
+  const end = supersededAt === null ? '' : `, replaced ${supersededAt}`;
+  const message = source === null ? '' : `\n  from turn ${source.turnId}: ${source.content}`;
+  return `${memoryId}  ${text}  (learned ${learnedAt}${end})${message}`;
+};
+
+const query = async (
+  { output, gateway }: CommandContext,
+  text: string | undefined,
+  { session, agent, limit, at, superseded, full }: QueryOptions,
+): Promise<void> => {
+  if ((session === undefined) === (agent === undefined))
+    throw invalid('CLI.USAGE', 'name one of --session ID and --agent ID');
+  const fields = { session, agent, limit, at, query: text, detail: full === true ? 'full' : undefined };
+  const given = Object.entries({ ...fields, superseded: superseded === true ? 'true' : undefined });
+  const params = new URLSearchParams();
+  for (const [name, value] of given) if (value !== undefined) params.set(name, value);
+  const page = await getJson<Page>(await gateway(), `/api/v1/memory?${params}`);
+  const lines = page.entries.length === 0 ? ['memory has no such entries'] : page.entries.map(renderEntry);
+  output.result(page, [...lines, `as of position ${page.position} of ${page.head}`].join('\n'));
+};
+
+const show = async ({ output, gateway }: CommandContext, id: string): Promise<void> => {
+  const entry = await getJson<MemoryEntry>(await gateway(), `/api/v1/memory/${encodeURIComponent(id)}`);
+  output.result(entry, renderEntry(entry));
+};
+
+const EXAMPLES = `
+Examples:
+  antiphon memory query --agent main
+  antiphon memory query "where does she live" --session 01998f3e-6c1a-7b52-9d0e-5a4c3b2a1f00
+  antiphon memory query --agent main --superseded --at 1024
+  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7`;
+
+/** Adds `antiphon memory query|show`. */
+export const addMemory = (program: Command, context: ContextOf): void => {
+  const memory = program
+    .command('memory')
+    .description('query what agents have learned from conversations')
+    .addHelpText('after', EXAMPLES);
+  memory
+    .command('query [text]')
+    .description('list entries, newest first, or those that match a text, most relevant first')
+    .option('--session <id>', 'entries of the key of this session')
+    .option('--agent <id>', 'entries of all sessions of this agent')
+    .option('--at <position>', 'as of this position of the log (default: now)')
+    .option('--superseded', 'list entries that newer ones replaced, too')
+    .option('--full', 'print the message that each entry was learned from')
+    .option('--limit <n>', 'entries, 1 to 100', '20')
+    .addHelpText('after', EXAMPLES)
+    .action((text: string | undefined, options: QueryOptions, command: Command) =>
+      query(context(command), text, options),
+    );
+  memory
+    .command('show <id>')
+    .description('print one entry with the message that it was learned from')
+    .addHelpText('after', '\nExample:\n  antiphon memory show 01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')
+    .action((id: string, _: unknown, command: Command) => show(context(command), id));
+};

@@ -1,0 +1,88 @@
+import { MemoryParams, MemoryQuery, MemoryQueryParams, MemoryRecallParams } from '../gateway/index.js';
+import { MemoryEntry, queryMemory } from '../memory/index.js';
+import { IDS } from './examples.js';
+import { defineRoute } from './http-route.js';
+import type { SocketMethod } from './socket-methods.js';
+
+const ENTRY = {
+  memoryId: IDS.memory,
+  kind: 'fact',
+  text: 'user name Alice',
+  subject: 'user',
+  predicate: 'name',
+  object: 'Alice',
+  confidence: 0.9,
+  learnedAt: '2026-11-22T10:15:00.000Z',
+  supersededAt: null,
+  eventId: IDS.event,
+  position: 1_024,
+  source: null,
+};
+const FULL_ENTRY = {
+  ...ENTRY,
+  source: {
+    sessionId: IDS.session,
+    turnId: IDS.turn,
+    content: 'Hello, my name is Alice.',
+    at: '2026-11-22T10:15:00.000Z',
+  },
+};
+const PAGE = { entries: [ENTRY], position: 1_030, head: 1_030 };
+
+/** Routes of `/api/v1/memory`. */
+export const MEMORY_ROUTES = {
+  queryMemory: defineRoute({
+    method: 'get',
+    path: '/api/v1/memory',
+    access: 'memory:read',
+    feature: 'memory_v1',
+    tag: 'Memory',
+    summary: 'Query memory',
+    description:
+      'Returns what memory has learned under the key of a session, or in all sessions of an agent: newest first, or the ' +
+      'most relevant first where `query` is given. With `at`, the answer is as of that position of the log. `position` ' +
+      'is the position of the answer and `head` the newest one. The newest 500 entries are searched.',
+    query: MemoryQuery,
+    reply: { schema: queryMemory.reply },
+    example: { query: { agent: 'support', query: 'name' }, reply: PAGE },
+  }),
+  recallMemory: defineRoute({
+    method: 'get',
+    path: '/api/v1/memory/{memoryId}',
+    access: 'memory:read',
+    feature: 'memory_v1',
+    tag: 'Memory',
+    summary: 'Recall one entry of memory',
+    description: 'Returns one entry in full, with the message that it was learned from.',
+    params: MemoryParams,
+    reply: { schema: MemoryEntry },
+    example: { params: { memoryId: IDS.memory }, reply: FULL_ENTRY },
+    problems: { 404: 'There is no such entry in the workspace.' },
+  }),
+} as const;
+
+/** Methods of memory. */
+export const MEMORY_METHODS = [
+  {
+    name: 'memory.query',
+    access: 'memory:read',
+    feature: 'memory_v1',
+    summary: 'Query memory',
+    description:
+      'Returns entries as `GET /api/v1/memory` does. Errors: -32004 for an unknown session or agent.',
+    params: MemoryQueryParams,
+    answer: queryMemory.reply,
+    example: { params: { sessionId: IDS.session, query: 'name' }, result: PAGE },
+  },
+  {
+    name: 'memory.recall',
+    access: 'memory:read',
+    feature: 'memory_v1',
+    summary: 'Recall one entry of memory',
+    description:
+      'Returns one entry in full, with the message that it was learned from. Errors: -32004 for an unknown entry.',
+    params: MemoryRecallParams,
+    answer: MemoryEntry,
+    example: { params: { memoryId: IDS.memory }, result: FULL_ENTRY },
+  },
+] as const satisfies readonly SocketMethod[];

@@ -1,0 +1,66 @@
+import { Controller, Inject } from '@nestjs/common';
+import { MemoryQueryParams, MemoryRecallParams } from '@antiphon/contracts/gateway';
+import type { Principal } from '@antiphon/contracts/identity';
+import { queryMemory, recallMemory } from '@antiphon/contracts/memory';
+import { MEMORY_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { REQUESTS } from '@antiphon/service-host';
+import type { z } from 'zod';
+import { CurrentPrincipal } from '../access/access-guard.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { HandleRoute } from '../http/handle-route.js';
+import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
+
+type Routes = typeof MEMORY_ROUTES;
+type Page = z.output<typeof queryMemory.reply>;
+type Entry = z.output<typeof recallMemory.reply>;
+
+const callerOf = ({ workspace, agentId }: Principal) => ({
+  workspace,
+  ...(agentId === null ? {} : { callerAgent: agentId }),
+});
+
+const query = (
+  requests: GatewayRequests,
+  principal: Principal,
+  { sessionId, agent, superseded, ...rest }: z.output<typeof MemoryQueryParams>,
+): Promise<Page> => {
+  const target = sessionId === undefined ? { agentId: agent ?? '' } : { sessionId };
+  return requests.request(queryMemory, {
+    ...callerOf(principal),
+    ...rest,
+    target,
+    includeSuperseded: superseded,
+  });
+};
+
+/** Serves what memory has learned. */
+@Controller()
+export class MemoryController {
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+
+  @HandleRoute(MEMORY_ROUTES.queryMemory)
+  query(
+    { query: { session, ...rest } }: RouteInput<Routes['queryMemory']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Page> {
+    return query(this.requests, principal, { ...rest, sessionId: session });
+  }
+
+  @HandleRoute(MEMORY_ROUTES.recallMemory)
+  recall(
+    { params: { memoryId } }: RouteInput<Routes['recallMemory']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<Entry> {
+    return this.requests.request(recallMemory, { ...callerOf(principal), memoryId });
+  }
+}
+
+/** Returns `memory.query` and `memory.recall` of the WebSocket. */
+export const memoryMethods = (requests: GatewayRequests): RpcMethod[] => [
+  defineMethod('memory.query', MemoryQueryParams, ({ params, principal }) =>
+    query(requests, principal, params),
+  ),
+  defineMethod('memory.recall', MemoryRecallParams, ({ params, principal }) =>
+    requests.request(recallMemory, { ...callerOf(principal), ...params }),
+  ),
+];

@@ -1,0 +1,147 @@
+import type pg from 'pg';
+import { TurnRequested } from '@antiphon/contracts/agent';
+import { upcast } from '@antiphon/contracts/events';
+import type { MemoryEntry } from '@antiphon/contracts/memory';
+import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { JsonObject } from '@antiphon/kernel';
+import { FACT_COLUMNS, PROJECTION_NAME, sessionIdOf, toFact } from '../projections/session-memory.events.js';
+import type { FactRow } from '../projections/session-memory.events.js';
+
+/** Maximum entries that a query reads before it ranks them, the newest ones. */
+const MAX_ENTRIES_READ = 500;
+
+// An entry is superseded at a position if a later one of its topic was learned up to there.
+const ENTRIES = `select ${FACT_COLUMNS.split(', ')
+  .map((column) => (column === 'superseded_at' ? 'later.superseded_at' : `f.${column}`))
+  .join(', ')}, f.position, f.ordinal
+  from memory_facts f
+  left join lateral (select min(n.learned_at) as superseded_at from memory_facts n
+    where n.workspace = f.workspace and n.key_hash = f.key_hash and n.subject = f.subject
+      and n.predicate = f.predicate and (n.position, n.ordinal) > (f.position, f.ordinal) and n.position <= $3) later
+    on true
+  where f.workspace = $1 and f.position <= $3`;
+
+const listSql = (column: 'session_id' | 'agent_id'): string => `select * from (${ENTRIES}
+    and f.key_hash in (select key_hash from memory_sessions where workspace = $1 and ${column} = $2)) entries
+  where $4 or superseded_at is null order by position desc, ordinal desc limit ${MAX_ENTRIES_READ}`;
+
+const LIST_SQL = { session: listSql('session_id'), agent: listSql('agent_id') } as const;
+
+const ONE_SQL = `${ENTRIES} and f.fact_id = $2`;
+
+const OWNER_SQL = `select 1 from memory_facts f join memory_sessions s
+    on s.workspace = f.workspace and s.key_hash = f.key_hash
+  where f.workspace = $1 and f.fact_id = $2 and s.agent_id = $3 limit 1`;
+
+const SESSION_SQL = `select agent_id from memory_sessions where workspace = $1 and session_id = $2`;
+
+const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data from events
+  where workspace = $1 and event_id = any ($2::uuid[]) and type = 'TurnRequested'`;
+
+const PROGRESS_SQL = `select public.antiphon_head_position() as head,
+    coalesce((select position from projection_checkpoints where name = $1), 0) as position`;
+
+interface EntryRow extends FactRow {
+  readonly position: string;
+}
+
+interface SourceRow {
+  readonly event_id: string;
+  readonly stream_id: string;
+  readonly type: string;
+  readonly schema_version: number;
+  readonly data: JsonObject;
+}
+
+type Source = NonNullable<MemoryEntry['source']>;
+
+const toEntry = (row: EntryRow): MemoryEntry => {
+  const { factId, sourceEventId, ...fact } = toFact(row);
+  return {
+    ...fact,
+    memoryId: factId,
+    kind: 'fact',
+    text: `${fact.subject} ${fact.predicate} ${fact.object}`,
+    eventId: sourceEventId,
+    position: Number(row.position),
+    source: null,
+  };
+};
+
+const toSource = (row: SourceRow): Source | null => {
+  const { type, schemaVersion, data } = upcast({ ...row, schemaVersion: row.schema_version });
+  const parsed = TurnRequested.safeParse({ type, schemaVersion, data });
+  const sessionId = sessionIdOf(row.stream_id);
+  if (!parsed.success || sessionId === null) return null;
+  const { turnId, content, requestedAt: at } = parsed.data.data;
+  return { sessionId, turnId, content, at };
+};
+
+/** Reads entries of memory from the rows of the projection. */
+export class EntryReader {
+  readonly #pool: pg.Pool;
+
+  constructor(pool: pg.Pool) {
+    this.#pool = pool;
+  }
+
+  /** Returns the position of the projection and the newest position of the log. */
+  async progress(workspace: string): Promise<{ position: number; head: number }> {
+    const [row] = await this.#query<{ position: string; head: string }>(workspace, PROGRESS_SQL, [
+      PROJECTION_NAME,
+    ]);
+    return { position: Number(row?.position ?? 0), head: Number(row?.head ?? 0) };
+  }
+
+  /** Returns the agent of a session, null for a session without a row. */
+  async agentOf(workspace: string, sessionId: string): Promise<string | null> {
+    const [row] = await this.#query<{ agent_id: string }>(workspace, SESSION_SQL, [workspace, sessionId]);
+    return row?.agent_id ?? null;
+  }
+
+  /** Returns whether an entry was learned in a session of the agent. */
+  async belongsTo(workspace: string, memoryId: string, agentId: string): Promise<boolean> {
+    return (await this.#query(workspace, OWNER_SQL, [workspace, memoryId, agentId])).length > 0;
+  }
+
+  /**
+   * Lists the entries of a session's key or of an agent as of a position, newest first. Lists at
+   * most 500.
+   */
+  async list(
+    workspace: string,
+    of: { readonly kind: 'session' | 'agent'; readonly id: string },
+    { at, includeSuperseded }: { readonly at: number; readonly includeSuperseded: boolean },
+  ): Promise<MemoryEntry[]> {
+    const values = [workspace, of.id, at, includeSuperseded];
+    return (await this.#query<EntryRow>(workspace, LIST_SQL[of.kind], values)).map(toEntry);
+  }
+
+  /** Returns one entry, null for an unknown id. */
+  async find(workspace: string, memoryId: string): Promise<MemoryEntry | null> {
+    const values = [workspace, memoryId, Number.MAX_SAFE_INTEGER];
+    const [row] = await this.#query<EntryRow>(workspace, ONE_SQL, values);
+    return row === undefined ? null : toEntry(row);
+  }
+
+  /** Returns the entries with the messages that they were learned from; null for archived ones. */
+  async withSources(workspace: string, entries: readonly MemoryEntry[]): Promise<MemoryEntry[]> {
+    const values = [workspace, entries.map(({ eventId }) => eventId)];
+    const rows = await this.#query<SourceRow>(workspace, SOURCE_SQL, values);
+    const sources = new Map(rows.map((row) => [row.event_id, toSource(row)]));
+    return entries.map((entry) => ({ ...entry, source: sources.get(entry.eventId) ?? null }));
+  }
+
+  async #query<Row extends pg.QueryResultRow>(
+    workspace: string,
+    text: string,
+    values: unknown[],
+  ): Promise<Row[]> {
+    const { rows } = await inWorkspace(this.#pool, workspace)
+      .query<Row>(text, values)
+      .catch((error: unknown) => {
+        throw translateDatabaseError(error);
+      });
+    return rows;
+  }
+}
