@@ -1,26 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectNats } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  type TestDatabase,
-  type TestNatsServer,
-} from '@antiphon/testing';
+import type { RunningService } from '@antiphon/service-host';
 import { connectClient } from '@antiphon/testing/client';
-import { GatewayModule } from '../gateway.module.js';
-import { configureGatewayHttp } from './request-guard.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
 const TOKEN = 'the-right-token-has-over-32-characters';
-let nats: TestNatsServer;
-let database: TestDatabase;
+let world: GatewayWorld;
 let gateway: RunningService;
 let url: string;
 const folder = mkdtempSync(join(tmpdir(), 'antiphon-access-'));
@@ -31,30 +22,13 @@ writeFileSync(
 );
 
 beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  gateway = await startService({
-    service: 'gateway',
-    module: GatewayModule,
-    configure: configureGatewayHttp,
-    env: {
-      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
-      ANTIPHON_SERVICE_NATS_URL: nats.url,
-      ANTIPHON_SERVICE_HTTP_PORT: '0',
-      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_GATEWAY_TOKEN: TOKEN,
-      ANTIPHON_CONFIG: config,
-      ANTIPHON_HOME: tmpdir(),
-      HOME: tmpdir(),
-    },
-    cwd: '/',
-    logger: silentLogger,
-  });
+  world = await createGatewayWorld();
+  gateway = await world.start({ ANTIPHON_GATEWAY_TOKEN: TOKEN, ANTIPHON_CONFIG: config });
   url = `127.0.0.1:${gateway.port}`;
 });
 afterAll(async () => {
-  await gateway?.stop();
+  await world?.close();
   rmSync(folder, { recursive: true });
-  await Promise.all([nats?.remove(), database?.drop()]);
 });
 
 const get = async (path: string, token: string): Promise<number> =>
@@ -126,7 +100,7 @@ describe('a feature that the configuration turns off', () => {
 
 describe('a full queue of tasks', () => {
   it('refuses a task with 429 and Retry-After, and with -32029 on a socket', async () => {
-    const agent = await connectNats({ url: nats.url, service: 'agent', logger: silentLogger });
+    const agent = await connectNats({ url: world.nats.url, service: 'agent', logger: silentLogger });
     const error = { kind: 'exhausted', code: 'TASK.QUEUE_FULL', message: 'too many open tasks' };
     agent.connection.subscribe('cmd.agent.task.create', {
       callback: (_error, message) =>

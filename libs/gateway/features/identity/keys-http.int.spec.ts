@@ -1,50 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
-import { tmpdir } from 'node:os';
-import { silentLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  type TestDatabase,
-  type TestNatsServer,
-  until,
-} from '@antiphon/testing';
+import type { RunningService } from '@antiphon/service-host';
+import { until } from '@antiphon/testing';
 import { connectClient } from '@antiphon/testing/client';
-import { configureGatewayHttp } from '../access/request-guard.js';
-import { GatewayModule } from '../gateway.module.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
 const BOOTSTRAP = `ak_bootstrapkeytest_${'b'.repeat(43)}`;
-let nats: TestNatsServer;
-let database: TestDatabase;
+let world: GatewayWorld;
 let gateways: RunningService[];
 
 beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  const start = () =>
-    startService({
-      service: 'gateway',
-      module: GatewayModule,
-      configure: configureGatewayHttp,
-      env: {
-        ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
-        ANTIPHON_SERVICE_NATS_URL: nats.url,
-        ANTIPHON_SERVICE_HTTP_PORT: '0',
-        ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-        ANTIPHON_BOOTSTRAP_KEY: BOOTSTRAP,
-        ANTIPHON_HOME: tmpdir(),
-        HOME: tmpdir(),
-      },
-      cwd: '/',
-      logger: silentLogger,
-    });
+  world = await createGatewayWorld();
+  const start = () => world.start({ ANTIPHON_BOOTSTRAP_KEY: BOOTSTRAP });
   gateways = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
-  await Promise.all((gateways ?? []).map((gateway) => gateway.stop()));
-  await Promise.all([nats?.remove(), database?.drop()]);
+  await world?.close();
 });
 
 interface Response {

@@ -1,22 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createPool } from '@antiphon/database';
 import { createLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  type TestDatabase,
-  type TestNatsServer,
-} from '@antiphon/testing';
+import type { RunningService } from '@antiphon/service-host';
 import { connectClient } from '@antiphon/testing/client';
 import { WebSocket } from 'ws';
-import { configureGatewayHttp } from '../access/request-guard.js';
-import { GatewayModule } from '../gateway.module.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
@@ -58,33 +49,21 @@ const built: Record<string, () => string> = {
 };
 
 const lines: string[] = [];
-let nats: TestNatsServer;
-let database: TestDatabase;
+let world: GatewayWorld;
 let gateway: RunningService;
 let origin: string;
 let healthy: Awaited<ReturnType<typeof connectClient>>;
 
 beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  gateway = await startService({
-    ...{ service: 'gateway', module: GatewayModule, configure: configureGatewayHttp, cwd: '/' },
-    env: {
-      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
-      ANTIPHON_SERVICE_NATS_URL: nats.url,
-      ANTIPHON_SERVICE_HTTP_PORT: '0',
-      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_HOME: tmpdir(),
-      HOME: tmpdir(),
-    },
-    logger: createLogger({ service: 'gateway', sink: { write: (line: string) => void lines.push(line) } }),
-  });
+  world = await createGatewayWorld();
+  const sink = { write: (line: string) => void lines.push(line) };
+  gateway = await world.start({}, createLogger({ service: 'gateway', sink }));
   origin = `127.0.0.1:${gateway.port}`;
   healthy = await connectClient(`ws://${origin}/ws`);
 });
 afterAll(async () => {
   await healthy?.close();
-  await gateway?.stop();
-  await Promise.all([nats?.remove(), database?.drop()]);
+  await world?.close();
 });
 
 /** Nothing was written, nothing is polluted, and another client is served within a second. */
@@ -94,7 +73,7 @@ afterEach(async () => {
   expect(performance.now() - began).toBeLessThan(1_000);
   expect(({} as Record<string, unknown>)['isAdmin']).toBeUndefined();
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
-  const pool = createPool({ url: database.url, applicationName: 'spec' });
+  const pool = createPool({ url: world.database.url, applicationName: 'spec' });
   const { rows } = await pool.query('select type from events where category = $1', ['session']);
   await pool.end();
   expect(rows).toEqual([]);

@@ -1,26 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
-import { tmpdir } from 'node:os';
 import { EngineStatusChange } from '@antiphon/contracts/gateway';
 import { StatusView } from '@antiphon/contracts/reference';
-import { silentLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  until,
-  type TestDatabase,
-  type TestNatsServer,
-} from '@antiphon/testing';
+import type { RunningService } from '@antiphon/service-host';
+import { until } from '@antiphon/testing';
 import { connectClient, type SocketClient } from '@antiphon/testing/client';
 import { startEngineProxy, type EngineProxy } from '@antiphon/testing/network';
-import { configureGatewayHttp } from '../access/request-guard.js';
-import { GatewayModule } from '../gateway.module.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
-let nats: TestNatsServer;
-let database: TestDatabase;
+let world: GatewayWorld;
 let postgres: EngineProxy;
 let gateway: RunningService;
 let early: SocketClient;
@@ -34,32 +23,17 @@ const newsOf = ({ received }: SocketClient) =>
     .map(({ type, engines }) => [type, ...engines]);
 
 beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  const url = new URL(database.urlFor('gateway'));
+  world = await createGatewayWorld();
+  const url = new URL(world.database.urlFor('gateway'));
   postgres = await startEngineProxy(url.hostname, Number(url.port));
   url.port = String(postgres.port);
-  gateway = await startService({
-    service: 'gateway',
-    module: GatewayModule,
-    configure: configureGatewayHttp,
-    env: {
-      ANTIPHON_SERVICE_DATABASE_URL: url.href,
-      ANTIPHON_SERVICE_NATS_URL: nats.url,
-      ANTIPHON_SERVICE_HTTP_PORT: '0',
-      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_HOME: tmpdir(),
-      HOME: tmpdir(),
-    },
-    cwd: '/',
-    logger: silentLogger,
-  });
+  gateway = await world.start({ ANTIPHON_SERVICE_DATABASE_URL: url.href });
   early = await connectClient(wsUrl());
 });
 afterAll(async () => {
   await early?.close();
-  await gateway?.stop();
+  await world?.close();
   await postgres?.close();
-  await Promise.all([nats?.remove(), database?.drop()]);
 });
 
 describe('an engine failure', () => {
@@ -86,9 +60,9 @@ describe('an engine failure', () => {
 
   it('of NATS notifies clients as well', async () => {
     const before = newsOf(early).length;
-    await nats.kill();
+    await world.nats.kill();
     await until(async () => newsOf(early).length === before + 1);
-    await nats.start();
+    await world.nats.start();
     await until(async () => newsOf(early).length === before + 2);
     expect(newsOf(early).slice(before)).toEqual([
       ['gateway.degraded', 'nats'],
