@@ -4,6 +4,7 @@ import { Shell } from './app/shell.js';
 import { SignIn, signInByLink } from './app/sign-in.js';
 import { startTheme } from './app/theme.js';
 import { isSignedOut } from './data/gateway.js';
+import { readIdentity } from './data/identity.js';
 import { startLiveLog } from './data/live-log.js';
 import { useStore } from './data/store.js';
 import './ui/tokens.css';
@@ -21,6 +22,7 @@ addEventListener('vite:preloadError', (event) => {
 
 startTheme();
 await signInByLink();
+void readIdentity().catch(() => undefined);
 startLiveLog();
 const root = document.getElementById('root');
 if (root)

@@ -21,6 +21,15 @@ const page = (pattern: string, title: string, load: () => Promise<ComponentType<
 /** Every page of the application. */
 export const PAGES: readonly Page[] = [
   page('/', 'Overview', async () => (await import('../pages/overview.js')).Overview),
+  page('/agents', 'Agents', async () => (await import('../pages/agents/agent-list.js')).AgentList),
+  page('/agents/:id', 'Agent', async () => (await import('../pages/agents/agent-page.js')).AgentPage),
+  page('/sessions', 'Sessions', async () => (await import('../pages/session/session-list.js')).SessionList),
+  page(
+    '/sessions/:id',
+    'Session',
+    async () => (await import('../pages/session/session-page.js')).SessionPage,
+  ),
+  page('/approvals', 'Approvals', async () => (await import('../pages/approvals.js')).Approvals),
 ];
 
 /** Pages of the navigation, with the key that follows `g`. */

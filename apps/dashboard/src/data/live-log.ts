@@ -35,19 +35,14 @@ const flush = (): void => {
 export const raiseHead = (position: number): void =>
   head.update((before) => (before === null || position > before ? position : before));
 
-/** Returns the position in a cursor, such as `p1024e1`. */
-const positionOfCursor = (cursor: string | undefined): number | null => {
-  try {
-    const [, position] = /^p(\d+)/.exec(atob((cursor ?? '').replaceAll('-', '+').replaceAll('_', '/'))) ?? [];
-    return position === undefined ? null : Number(position);
-  } catch {
-    return null;
-  }
+const readHead = async (): Promise<void> => {
+  const reply = await client.http.readEvents({ query: { order: 'desc', limit: 1 } });
+  raiseHead(reply.head);
 };
 
 const follow = async (): Promise<void> => {
   const stream = client.events();
-  void stream.ready.then(() => raiseHead(positionOfCursor(stream.cursor) ?? 0));
+  void stream.ready.then(readHead).catch(() => undefined);
   for await (const { event } of stream) {
     // A microtask, not a frame: a hidden tab has no frames.
     if (batch.push(event) === 1) queueMicrotask(flush);

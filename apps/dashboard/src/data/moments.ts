@@ -14,7 +14,7 @@ const kept = new Map<number, Moment>();
 export const fetchEventAt = async (position: number, signal: AbortSignal): Promise<Moment | null> => {
   const known = kept.get(position);
   if (known) return known;
-  const query = { after: position - 1, limit: 1 } as object;
+  const query = { after: position - 1, limit: 1 };
   const { events } = await client.http.readEvents({ query, signal });
   const [event] = events;
   if (!event || event.position !== position) return null;

@@ -162,7 +162,7 @@ const Failures = () => {
   const since = new Date(Math.floor((Date.now() - DAY_MS) / MINUTE_MS) * MINUTE_MS).toISOString();
   const { data, problem, refresh } = useRead(
     'readEvents',
-    { query: { severity: 'error', since, limit: 1_000 } },
+    { query: { severity: 'error', since, limit: LINES, order: 'desc' } },
     { changesOn: ({ severity }) => severity === 'error' },
   );
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
@@ -170,12 +170,9 @@ const Failures = () => {
   if (data.events.length === 0) return <Empty title="No failure in the last 24 hours" />;
   return (
     <ul className={css.list}>
-      {data.events
-        .slice(-LINES)
-        .toReversed()
-        .map((event) => (
-          <EventLine key={event.position} event={event} />
-        ))}
+      {data.events.map((event) => (
+        <EventLine key={event.position} event={event} />
+      ))}
     </ul>
   );
 };

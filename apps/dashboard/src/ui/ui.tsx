@@ -209,6 +209,7 @@ export const Dialog = ({ title, onClose, children }: DialogProps) => {
   useEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
+    shown?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => shown?.close();
   }, []);
   const cancel = (event: SyntheticEvent): void => {

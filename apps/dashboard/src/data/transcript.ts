@@ -1,0 +1,270 @@
+import type { LogEvent } from '@antiphon/client';
+
+/** Decision about a tool call, as the log has it. */
+export interface ApprovalPart {
+  readonly approvalId: string;
+  readonly digest: string;
+  readonly answerBy: string;
+  readonly grants: readonly string[];
+  readonly expiresAt: string;
+  readonly status: 'pending' | 'granted' | 'denied' | 'expired' | 'voided';
+  readonly answeredBy: string | null;
+  readonly reason: string | null;
+}
+
+export interface TextPart {
+  readonly kind: 'text';
+  readonly key: string;
+  readonly text: string;
+  readonly thought: string;
+}
+export interface ToolPart {
+  readonly kind: 'tool';
+  readonly key: string;
+  readonly callId: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly status: 'running' | 'pending' | 'completed' | 'failed' | 'denied' | 'unknown';
+  readonly output: string | null;
+  readonly durationMs: number | null;
+  readonly approval: ApprovalPart | null;
+}
+/** Something that a reader has to know: a failed try, a returned answer, messages of other agents. */
+export interface NotePart {
+  readonly kind: 'note';
+  readonly key: string;
+  readonly text: string;
+  readonly isBad: boolean;
+}
+export type Part = TextPart | ToolPart | NotePart;
+
+export interface Turn {
+  readonly turnId: string;
+  readonly content: string;
+  readonly requestedAt: string;
+  readonly position: number;
+  readonly version: number;
+  /** Version of the session after the turn; null while it is open. A fork starts there. */
+  readonly endVersion: number | null;
+  readonly endedAt: string | null;
+  readonly status: 'queued' | 'running' | 'completed' | 'failed' | 'cancelled';
+  readonly parts: readonly Part[];
+  /** Length of the text of ended model calls: frames have the rest. */
+  readonly textLength: number;
+  readonly model: string | null;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costMicroUsd: number;
+}
+
+export interface Transcript {
+  readonly agentId: string | null;
+  readonly sessionKey: string | null;
+  readonly startedAt: string | null;
+  readonly forkedFrom: { readonly sessionId: string; readonly version: number } | null;
+  readonly turns: readonly Turn[];
+  /** Position of the last event that is folded in. */
+  readonly position: number;
+  readonly version: number;
+}
+
+export const EMPTY: Transcript = {
+  agentId: null,
+  sessionKey: null,
+  startedAt: null,
+  forkedFrom: null,
+  turns: [],
+  position: 0,
+  version: 0,
+};
+
+interface Data extends Readonly<Record<string, unknown>> {
+  readonly turnId?: string;
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+const changeTool = (turn: Turn, data: Data, change: Partial<ToolPart>): Turn => ({
+  ...turn,
+  parts: turn.parts.map((part) =>
+    part.kind === 'tool' && part.callId === data['callId'] ? { ...part, ...change } : part,
+  ),
+});
+
+const decide = (turn: Turn, data: Data, status: ApprovalPart['status']): Turn => ({
+  ...turn,
+  parts: turn.parts.map((part): Part => {
+    if (part.kind !== 'tool' || part.callId !== data['callId'] || !part.approval) return part;
+    const answeredBy = text(data['answeredByName']) || text(data['answeredBy']) || null;
+    const approval = { ...part.approval, status, answeredBy, reason: text(data['reason']) || null };
+    const output = status === 'granted' ? part.output : text(data['message']) || part.output;
+    return { ...part, approval, output, status: status === 'granted' ? 'running' : 'denied' };
+  }),
+});
+
+const addNote = (turn: Turn, key: string, note: string, isBad: boolean): Turn => ({
+  ...turn,
+  parts: [...turn.parts, { kind: 'note', key, text: note, isBad }],
+});
+
+const completeCall = (turn: Turn, data: Data, key: string): Turn => {
+  const [said, thought] = [text(data['text']), text(data['thought'])];
+  const usage = (data['usage'] ?? {}) as Data;
+  const part: TextPart = { kind: 'text', key, text: said, thought };
+  return {
+    ...turn,
+    parts: said === '' && thought === '' ? turn.parts : [...turn.parts, part],
+    textLength: turn.textLength + said.length,
+    model: text(data['model']) || turn.model,
+    inputTokens: turn.inputTokens + number(usage['inputTokens']),
+    outputTokens: turn.outputTokens + number(usage['outputTokens']),
+    costMicroUsd: turn.costMicroUsd + number(data['costMicroUsd']),
+  };
+};
+
+const requestTool = (turn: Turn, data: Data): Turn => {
+  const callId = text(data['callId']);
+  const approval: ApprovalPart | null =
+    data['approvalId'] === undefined
+      ? null
+      : {
+          approvalId: text(data['approvalId']),
+          digest: text(data['digest']),
+          answerBy: text(data['answerBy']),
+          grants: (data['grants'] ?? []) as readonly string[],
+          expiresAt: text(data['expiresAt']),
+          status: 'pending',
+          answeredBy: null,
+          reason: null,
+        };
+  const known = turn.parts.some((part) => part.kind === 'tool' && part.callId === callId);
+  // A call that waited for its approval is requested after it: one card shows both.
+  if (known)
+    return changeTool(turn, data, approval ? { approval, status: 'pending' } : { status: 'running' });
+  const part: ToolPart = {
+    kind: 'tool',
+    key: callId,
+    callId,
+    name: text(data['name']),
+    input: data['input'],
+    status: approval ? 'pending' : 'running',
+    output: null,
+    durationMs: null,
+    approval,
+  };
+  return { ...turn, parts: [...turn.parts, part] };
+};
+
+const end = (turn: Turn, event: LogEvent, status: Turn['status']): Turn => ({
+  ...turn,
+  status,
+  endVersion: event.streamVersion,
+  endedAt: event.recordedAt,
+});
+
+type Change = (turn: Turn, data: Data, event: LogEvent) => Turn;
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  ModelCallStarted: (turn, data) => ({ ...turn, status: 'running', model: text(data['model']) }),
+  ModelCallCompleted: (turn, data, { eventId }) => completeCall(turn, data, eventId),
+  ModelCallAborted: (turn, data, { eventId }) =>
+    addNote(turn, eventId, `Model call failed: ${text(data['message'])}`, true),
+  ToolCallRequested: (turn, data) => requestTool(turn, data),
+  ApprovalRequested: (turn, data) => requestTool(turn, data),
+  ApprovalGranted: (turn, data) => decide(turn, data, 'granted'),
+  ApprovalDenied: (turn, data) => decide(turn, data, 'denied'),
+  ApprovalExpired: (turn, data) => decide(turn, data, 'expired'),
+  ApprovalVoided: (turn, data) => decide(turn, data, 'voided'),
+  ToolCallCompleted: (turn, data) =>
+    changeTool(turn, data, {
+      status: data['isError'] === true ? 'failed' : 'completed',
+      output: text(data['content']),
+      durationMs: number(data['durationMs']),
+    }),
+  ToolCallFailed: (turn, data) => changeTool(turn, data, { status: 'failed', output: text(data['message']) }),
+  ToolCallUnknown: (turn, data) =>
+    changeTool(turn, data, { status: 'unknown', output: text(data['message']) }),
+  AnswerForwarded: (turn, data, { eventId }) => ({
+    ...turn,
+    parts: [...turn.parts, { kind: 'text', key: eventId, text: text(data['text']), thought: '' }],
+    textLength: turn.textLength + text(data['text']).length,
+  }),
+  AnswerReturned: (turn, data, { eventId }) => addNote(turn, eventId, text(data['message']), false),
+  MessagesReceived: (turn, data, { eventId }) =>
+    addNote(
+      turn,
+      eventId,
+      `${(data['messages'] as unknown[] | undefined)?.length ?? 0} messages of other agents`,
+      false,
+    ),
+  TurnCompleted: (turn, _, event) => end(turn, event, 'completed'),
+  TurnCancelled: (turn, _, event) => end(turn, event, 'cancelled'),
+  TurnFailed: (turn, data, event) =>
+    addNote(
+      end(turn, event, 'failed'),
+      event.eventId,
+      `${text(data['message'])} (${text(data['code'])})`,
+      true,
+    ),
+};
+
+const openTurn = (data: Data, { position, streamVersion, recordedAt }: LogEvent): Turn => ({
+  turnId: text(data.turnId),
+  content: text(data['content']),
+  requestedAt: text(data['requestedAt']) || recordedAt,
+  position,
+  version: streamVersion,
+  endVersion: null,
+  endedAt: null,
+  status: 'queued',
+  parts: [],
+  textLength: 0,
+  model: null,
+  inputTokens: 0,
+  outputTokens: 0,
+  costMicroUsd: 0,
+});
+
+const start = (before: Transcript, data: Data): Transcript => ({
+  ...before,
+  agentId: text(data['agentId']) || null,
+  sessionKey: text(data['sessionKey']) || null,
+  startedAt: text(data['startedAt']) || null,
+});
+
+/** Folds one event of a session into its transcript. Events must come in the order of the log. */
+export const foldEvent = (before: Transcript, event: LogEvent): Transcript => {
+  if (event.streamVersion <= before.version) return before;
+  const data = (event.data ?? {}) as Data;
+  const next = { ...before, position: event.position, version: event.streamVersion };
+  if (event.type === 'SessionStarted') return start(next, data);
+  if (event.type === 'SessionForked') {
+    const origin = (data['origin'] ?? data) as Data;
+    const [sessionId, version] = [
+      text(origin['sessionId']),
+      number(origin['version'] ?? origin['atVersion']),
+    ];
+    return { ...next, forkedFrom: { sessionId, version } };
+  }
+  if (event.type === 'TurnRequested') return { ...next, turns: [...before.turns, openTurn(data, event)] };
+  const change = CHANGES[event.type];
+  if (!change) return next;
+  const index = before.turns.findLastIndex(({ turnId }) => turnId === data.turnId);
+  const turn = before.turns[index];
+  return turn ? { ...next, turns: before.turns.with(index, change(turn, data, event)) } : next;
+};
+
+/** Folds the events of a session up to a position of the log; null folds all. */
+export const foldEvents = (
+  events: readonly LogEvent[],
+  position: number | null,
+  before: Transcript = EMPTY,
+): Transcript => {
+  let transcript = before;
+  for (const event of events) {
+    if (position !== null && event.position > position) break;
+    transcript = foldEvent(transcript, event);
+  }
+  return transcript;
+};

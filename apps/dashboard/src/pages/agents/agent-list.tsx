@@ -1,0 +1,116 @@
+import type { RouteReply } from '@antiphon/client';
+import { PageHead } from '../../app/page-head.js';
+import { Link, setParams, useParam } from '../../app/router.js';
+import { isAbout } from '../../data/event-pages.js';
+import { useRead } from '../../data/use-read.js';
+import { ActButton } from '../../ui/act-button.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { SpawnDialog } from './spawn-dialog.js';
+import css from '../pages.module.css';
+
+export type Agent = RouteReply<'listAgents'>['agents'][number];
+
+const STATES = ['spawning', 'idle', 'working', 'paused', 'error', 'terminated'] as const;
+type AgentState = (typeof STATES)[number];
+const isState = (text: string): text is AgentState => STATES.includes(text as AgentState);
+
+export const AgentState = ({ agent }: { readonly agent: Agent }) => (
+  <State of={agent.state}>{agent.phase ? `${agent.state}: ${agent.phase}` : agent.state}</State>
+);
+
+const Row = ({ agent }: { readonly agent: Agent }) => (
+  <tr>
+    <td>
+      <Link to={`/agents/${encodeURIComponent(agent.id)}`} className={css.name}>
+        {agent.name}
+      </Link>
+      {agent.name !== agent.id && <div className={ui.mono}>{agent.id}</div>}
+    </td>
+    <td>
+      <AgentState agent={agent} />
+    </td>
+    <td>
+      {agent.model}
+      <div className={ui.muted}>{agent.provider}</div>
+    </td>
+    <td>{agent.project ?? <span className={ui.muted}>none</span>}</td>
+    <td>
+      {agent.parentId === null ? (
+        <span className={ui.muted}>root</span>
+      ) : (
+        <Link to={`/agents/${encodeURIComponent(agent.parentId)}`}>{agent.parentId}</Link>
+      )}
+    </td>
+    <td>{agent.lastSeenAt ? <Time at={agent.lastSeenAt} /> : <span className={ui.muted}>never</span>}</td>
+  </tr>
+);
+
+const Filters = ({ state, project }: { readonly state: string; readonly project: string }) => (
+  <div className={css.filters}>
+    <label>
+      State
+      <select value={state} onChange={(event) => setParams({ state: event.target.value })}>
+        <option value="">all that live</option>
+        {STATES.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+    <label>
+      Project
+      <input
+        value={project}
+        placeholder="any"
+        onChange={(event) => setParams({ project: event.target.value })}
+      />
+    </label>
+  </div>
+);
+
+export const AgentList = () => {
+  const state = useParam('state');
+  const project = useParam('project');
+  const isSpawning = useParam('spawn') !== '';
+  const query = { ...(isState(state) ? { state } : {}), ...(project === '' ? {} : { project }) };
+  const { data, problem, refresh } = useRead(
+    'listAgents',
+    { query },
+    { changesOn: isAbout('agent', 'session', 'task') },
+  );
+  return (
+    <>
+      <PageHead
+        title="Agents"
+        question="What is each agent doing, and can I start, pause or stop it?"
+        actions={
+          <ActButton
+            permission="agents:write"
+            look="primary"
+            icon="plus"
+            onClick={() => setParams({ spawn: '1' })}
+          >
+            Spawn an agent
+          </ActButton>
+        }
+      />
+      <Filters state={state} project={project} />
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      <Panel title={data ? `${data.agents.length} agents` : 'Agents'}>
+        {!data && !problem && <Loading what="agents" />}
+        {data?.agents.length === 0 && (
+          <Empty title="No agent matches">
+            <p>Change the filters, spawn an agent here, or configure one in antiphon.toml.</p>
+          </Empty>
+        )}
+        {data && data.agents.length > 0 && (
+          <Table label="Agents" columns={['Agent', 'State', 'Model', 'Project', 'Parent', 'Last seen']}>
+            {data.agents.map((agent) => (
+              <Row key={agent.id} agent={agent} />
+            ))}
+          </Table>
+        )}
+      </Panel>
+      {isSpawning && <SpawnDialog bases={data?.agents ?? []} onClose={() => setParams({ spawn: null })} />}
+    </>
+  );
+};

@@ -1,0 +1,93 @@
+import type { RouteRequest } from '@antiphon/client';
+import { useState, type FormEvent } from 'react';
+import { navigate } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import { ActButton } from '../../ui/act-button.js';
+import { Button, css as ui, Dialog, Field, ProblemBox } from '../../ui/ui.js';
+import type { Agent } from './agent-list.js';
+
+interface SpawnDialogProps {
+  readonly bases: readonly Agent[];
+  readonly onClose: () => void;
+}
+
+type Spec = RouteRequest<'spawnAgent'>['body'];
+
+const specOf = (form: FormData): Spec => {
+  const text = (name: string): string => String(form.get(name) ?? '').trim();
+  const tokens = Number(text('tokens'));
+  return {
+    name: text('name'),
+    ...(text('base') && { base: text('base') }),
+    ...(text('project') && { project: text('project') }),
+    ...(text('systemPrompt') && { systemPrompt: text('systemPrompt') }),
+    ...(tokens > 0 && { budget: { tokens } }),
+  };
+};
+
+/** Spawns an agent from a configured one, and opens it. */
+export const SpawnDialog = ({ bases, onClose }: SpawnDialogProps) => {
+  const { run, isBusy, problem } = useAct();
+  const [name, setName] = useState('');
+  const configured = bases
+    .filter(({ origin, state }) => origin === 'configuration' && state !== 'paused')
+    .toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const body = specOf(new FormData(event.currentTarget));
+    run(async () => {
+      const agent = await client.http.spawnAgent({ body });
+      navigate(`/agents/${encodeURIComponent(agent.id)}`);
+    });
+  };
+  return (
+    <Dialog title="Spawn an agent" onClose={onClose}>
+      <form onSubmit={submit} style={{ display: 'contents' }}>
+        {problem && <ProblemBox problem={problem} />}
+        <Field label="Name">
+          {(props) => (
+            <input
+              {...props}
+              name="name"
+              required
+              maxLength={200}
+              autoComplete="off"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field label="Base" hint="Its approval rules, tool limits and identity apply.">
+          {(props) => (
+            <select {...props} name="base">
+              {configured.map(({ id }) => (
+                <option key={id}>{id}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label="System prompt" hint="Empty: the one of the base.">
+          {(props) => <textarea {...props} name="systemPrompt" rows={3} />}
+        </Field>
+        <Field label="Project">{(props) => <input {...props} name="project" maxLength={200} />}</Field>
+        <Field
+          label="Budget in tokens"
+          hint="For the agent and its descendants together. Empty: no limit of its own."
+        >
+          {(props) => <input {...props} name="tokens" type="number" min={1} step={1} />}
+        </Field>
+        <Foot canSpawn={!isBusy && name.trim() !== ''} onClose={onClose} />
+      </form>
+    </Dialog>
+  );
+};
+
+const Foot = ({ canSpawn, onClose }: { readonly canSpawn: boolean; readonly onClose: () => void }) => (
+  <div className={ui.dialogFoot}>
+    <Button onClick={onClose}>Close</Button>
+    <ActButton permission="agents:write" type="submit" look="primary" isOff={!canSpawn}>
+      Spawn
+    </ActButton>
+  </div>
+);

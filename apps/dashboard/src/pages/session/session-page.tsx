@@ -1,0 +1,140 @@
+import { PageHead } from '../../app/page-head.js';
+import type { PageProps } from '../../app/pages.js';
+import { Link, usePosition } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import type { Transcript } from '../../data/transcript.js';
+import { ActButton } from '../../ui/act-button.js';
+import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
+import { CopyButton, css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
+import { Composer } from './composer.js';
+import { TurnList } from './turn-list.js';
+import { useLiveTexts, useSessionLog, useTranscript } from './use-session.js';
+import css from './session.module.css';
+
+const sum = (transcript: Transcript, field: 'inputTokens' | 'outputTokens' | 'costMicroUsd'): number =>
+  transcript.turns.reduce((total, turn) => total + turn[field], 0);
+
+const stateOf = ({ turns }: Transcript): string => {
+  const last = turns.at(-1);
+  if (!last) return 'idle';
+  const waits = last.parts.some((part) => part.kind === 'tool' && part.status === 'pending');
+  if (waits && last.endedAt === null) return 'pending';
+  return last.endedAt === null ? 'running' : 'idle';
+};
+
+const STATE_WORDS: Readonly<Record<string, string>> = {
+  pending: 'waits for a decision',
+  running: 'answers',
+  idle: 'waits for a message',
+};
+
+const Facts = ({
+  sessionId,
+  transcript,
+}: {
+  readonly sessionId: string;
+  readonly transcript: Transcript;
+}) => {
+  const { agentId, startedAt, forkedFrom, turns, version } = transcript;
+  return (
+    <Panel title="This session" isPadded actions={<CopyButton text={location.href} label="Copy the link" />}>
+      <dl className={ui.facts}>
+        <dt>Agent</dt>
+        <dd>{agentId && <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>}</dd>
+        <dt>Model</dt>
+        <dd>{turns.at(-1)?.model ?? 'none yet'}</dd>
+        <dt>Started</dt>
+        <dd>{startedAt && <Time at={startedAt} isExact />}</dd>
+        {forkedFrom && (
+          <>
+            <dt>Forked from</dt>
+            <dd>
+              <Link to={`/sessions/${forkedFrom.sessionId}`}>{shortId(forkedFrom.sessionId)}</Link> after
+              event {forkedFrom.version}
+            </dd>
+          </>
+        )}
+        <dt>Turns</dt>
+        <dd>
+          {turns.length} in {version} events
+        </dd>
+        <dt>Tokens</dt>
+        <dd>
+          {formatCompact(sum(transcript, 'inputTokens'))} in, {formatCompact(sum(transcript, 'outputTokens'))}{' '}
+          out
+        </dd>
+        <dt>Cost</dt>
+        <dd>{formatUsd(sum(transcript, 'costMicroUsd'))}</dd>
+        <dt>Id</dt>
+        <dd>
+          <Id id={sessionId} />
+        </dd>
+      </dl>
+      <p className={css.links}>
+        <Link to={`/events?session=${sessionId}`}>Events</Link>
+        <a href={`/api/v1/sessions/${sessionId}/export`} download={`session-${sessionId}.jsonl`}>
+          Export with hashes
+        </a>
+      </p>
+    </Panel>
+  );
+};
+
+const CancelButton = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => {
+  const { run, isBusy, problem } = useAct();
+  return (
+    <>
+      <ActButton
+        permission="sessions:write"
+        icon="stop"
+        isOff={isBusy}
+        onClick={() => run(() => client.call('session.cancel', { sessionId, turnId }))}
+      >
+        Cancel the turn
+      </ActButton>
+      {problem && <ProblemBox problem={problem} />}
+    </>
+  );
+};
+
+export const SessionPage = ({ params }: PageProps) => {
+  const sessionId = params['id'] ?? '';
+  const log = useSessionLog(sessionId);
+  const transcript = useTranscript(log);
+  const position = usePosition();
+  const isPast = position !== null;
+  const last = transcript.turns.at(-1);
+  const isOpen = last !== undefined && last.endedAt === null;
+  const texts = useLiveTexts(sessionId, isOpen && !isPast);
+  const state = stateOf(transcript);
+  const title = transcript.turns[0]?.content.slice(0, 80) ?? `Session ${shortId(sessionId)}`;
+  if (log.problem) return <ProblemBox problem={log.problem} />;
+  if (!log.isLoaded && log.events.length === 0) return <Loading what="the session" />;
+  return (
+    <>
+      <PageHead
+        title={title}
+        tabTitle={`${STATE_WORDS[state] ?? state} · ${title} · Sessions`}
+        actions={isOpen && <CancelButton sessionId={sessionId} turnId={last.turnId} />}
+      >
+        <State of={state}>{STATE_WORDS[state]}</State>
+      </PageHead>
+      <div className={css.layout}>
+        <section className={css.chat} aria-label="Conversation">
+          {transcript.turns.length === 0 ? (
+            <Empty title={isPast ? 'This session had no turn at this position' : 'Nothing has been said yet'}>
+              <p>
+                {isPast ? 'Move the position bar on, or go back to live.' : 'Write the first message below.'}
+              </p>
+            </Empty>
+          ) : (
+            <TurnList sessionId={sessionId} turns={transcript.turns} texts={texts} />
+          )}
+          <Composer sessionId={sessionId} />
+        </section>
+        <Facts sessionId={sessionId} transcript={transcript} />
+      </div>
+    </>
+  );
+};

@@ -1,0 +1,57 @@
+import type { ReactNode } from 'react';
+import { Link, usePosition } from '../../app/router.js';
+import { isAbout } from '../../data/event-pages.js';
+import { readSessions, type SessionSummary } from '../../data/sessions.js';
+import { useFetched } from '../../data/use-read.js';
+import { formatNumber, shortId } from '../../ui/format.js';
+import { css as ui, Loading, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import css from '../pages.module.css';
+
+const Row = ({ session }: { readonly session: SessionSummary }) => (
+  <tr>
+    <td>
+      <Link to={`/sessions/${session.id}`} className={css.name}>
+        {session.title ?? shortId(session.id)}
+      </Link>
+      <div className={ui.mono}>{session.key}</div>
+    </td>
+    <td>
+      <State of={session.state} />
+    </td>
+    <td>
+      <Link to={`/agents/${encodeURIComponent(session.agentId)}`}>{session.agentId}</Link>
+    </td>
+    <td data-end="">{formatNumber(session.turns)}</td>
+    <td>
+      <Time at={session.lastAt} />
+    </td>
+  </tr>
+);
+
+/** Lists sessions, the one with the newest turn first. */
+export const SessionTable = ({ agent, empty }: { readonly agent?: string; readonly empty: ReactNode }) => {
+  const position = usePosition();
+  const query = new URLSearchParams({
+    limit: '100',
+    ...(agent ? { agent } : {}),
+    ...(position === null ? {} : { at: String(position) }),
+  });
+  const { data, problem, refresh } = useFetched(
+    `sessions ${query}`,
+    (signal) => readSessions(query, signal),
+    position === null ? isAbout('session') : undefined,
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="sessions" />;
+  if (data.sessions.length === 0) return empty;
+  return (
+    <Table
+      label="Sessions"
+      columns={['Session', 'State', 'Agent', { name: 'Turns', isNumber: true }, 'Last turn']}
+    >
+      {data.sessions.map((session) => (
+        <Row key={session.id} session={session} />
+      ))}
+    </Table>
+  );
+};

@@ -1,0 +1,200 @@
+import { memo, useEffect, useRef, useState } from 'react';
+import { navigate, setParams } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import type { Part, ToolPart, Turn } from '../../data/transcript.js';
+import { ApprovalCard } from '../../ui/approval-card.js';
+import { formatCompact, formatDuration, formatUsd } from '../../ui/format.js';
+import { Icon } from '../../ui/icon.js';
+import { Code, Json } from '../../ui/json.js';
+import { Markdown } from '../../ui/markdown.js';
+import { Button, ProblemBox, State, Time } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import type { LiveTexts } from './use-session.js';
+import css from './session.module.css';
+
+const inputPreview = (input: unknown): string => {
+  const text = JSON.stringify(input) ?? '';
+  return text.length > 120 ? `${text.slice(0, 120)}… (${text.length} characters)` : text;
+};
+
+const Tool = ({ part }: { readonly part: ToolPart }) => {
+  const { name, input, output, status, durationMs, approval, callId } = part;
+  if (approval?.status === 'pending')
+    return <ApprovalCard approval={{ ...approval, id: approval.approvalId, tool: name, input }} />;
+  return (
+    <details className={css.tool} data-call={callId}>
+      <summary>
+        <Icon name="tool" />
+        <span className={css.toolName}>
+          <VisibleText text={name} />
+        </span>
+        <span className={css.toolInput}>
+          <VisibleText text={inputPreview(input)} />
+        </span>
+        {approval && <State of={approval.status} />}
+        <State of={status} />
+        {durationMs !== null && <span className={css.small}>{formatDuration(durationMs)}</span>}
+      </summary>
+      <div className={css.toolBody}>
+        <Json value={input} label={`Arguments of ${name}`} />
+        {approval?.answeredBy && (
+          <p className={css.small}>
+            {approval.status} by {approval.answeredBy}
+            {approval.reason && (
+              <>
+                : <VisibleText text={approval.reason} />
+              </>
+            )}
+          </p>
+        )}
+        {output !== null && <Code text={output} label={`Result of ${name}`} />}
+      </div>
+    </details>
+  );
+};
+
+const PartView = ({ part }: { readonly part: Part }) => {
+  if (part.kind === 'tool') return <Tool part={part} />;
+  if (part.kind === 'note')
+    return (
+      <p className={css.note} data-bad={part.isBad ? '' : undefined}>
+        <Icon name={part.isBad ? 'warning' : 'dot'} size={14} />
+        <VisibleText text={part.text} />
+      </p>
+    );
+  return (
+    <>
+      {part.thought !== '' && (
+        <details className={css.thought}>
+          <summary>Reasoning</summary>
+          <Markdown text={part.thought} />
+        </details>
+      )}
+      {part.text !== '' && <Markdown text={part.text} />}
+    </>
+  );
+};
+
+const ForkButton = ({ sessionId, atVersion }: { readonly sessionId: string; readonly atVersion: number }) => {
+  const { run, isBusy, problem } = useAct();
+  const fork = async (): Promise<void> => {
+    const made = await client.http.forkSession({ params: { id: sessionId }, body: { atVersion } });
+    navigate(`/sessions/${made.sessionId}`);
+  };
+  return (
+    <>
+      <Button look="quiet" icon="fork" disabled={isBusy} onClick={() => run(fork)}>
+        Fork here
+      </Button>
+      {problem && <ProblemBox problem={problem} />}
+    </>
+  );
+};
+
+const TurnFoot = ({ sessionId, turn }: { readonly sessionId: string; readonly turn: Turn }) => {
+  const { endVersion, status, model, inputTokens, outputTokens, costMicroUsd, position } = turn;
+  return (
+    <footer className={css.foot}>
+      {status === 'completed' ? null : <State of={status} />}
+      <span>{model}</span>
+      {outputTokens > 0 && (
+        <span>
+          {formatCompact(inputTokens)} + {formatCompact(outputTokens)} tokens · {formatUsd(costMicroUsd)}
+        </span>
+      )}
+      <Button look="quiet" icon="clock" onClick={() => setParams({ at: position }, {})}>
+        As of event {position}
+      </Button>
+      {endVersion !== null && <ForkButton sessionId={sessionId} atVersion={endVersion} />}
+    </footer>
+  );
+};
+
+interface TurnViewProps {
+  readonly sessionId: string;
+  readonly turn: Turn;
+  readonly live: string;
+}
+
+const TurnView = memo(({ sessionId, turn, live }: TurnViewProps) => {
+  const tail = turn.endedAt === null ? live.slice(turn.textLength) : '';
+  return (
+    <article className={css.turn} data-turn={turn.turnId} aria-busy={turn.endedAt === null}>
+      <div className={css.user}>
+        <p>
+          <VisibleText text={turn.content} />
+        </p>
+        <span className={css.small}>
+          <Time at={turn.requestedAt} />
+        </span>
+      </div>
+      <div className={css.answer}>
+        {turn.parts.map((part) => (
+          <PartView key={part.key} part={part} />
+        ))}
+        {tail !== '' && <Markdown text={tail} isGrowing />}
+        {turn.endedAt === null && tail === '' && turn.parts.length === 0 && (
+          <p className={css.small}>thinks …</p>
+        )}
+        <TurnFoot sessionId={sessionId} turn={turn} />
+      </div>
+    </article>
+  );
+});
+TurnView.displayName = 'TurnView';
+
+/** Turns in the page at one time; older ones are shown on request. */
+const WINDOW = 40;
+const NEAR_END_PX = 160;
+
+const isNearEnd = (): boolean => {
+  const { scrollHeight, clientHeight, scrollTop } = document.documentElement;
+  return scrollHeight - clientHeight - scrollTop < NEAR_END_PX;
+};
+
+/** Keeps the end of the conversation in view, unless the reader has scrolled up. */
+const useFollowEnd = (changes: unknown): void => {
+  const follows = useRef(true);
+  useEffect(() => {
+    const onScroll = (): void => void (follows.current = isNearEnd());
+    addEventListener('scroll', onScroll, { passive: true });
+    return () => removeEventListener('scroll', onScroll);
+  }, []);
+  useEffect(() => {
+    if (follows.current) scrollTo({ top: document.documentElement.scrollHeight });
+  }, [changes]);
+};
+
+interface TurnListProps {
+  readonly sessionId: string;
+  readonly turns: readonly Turn[];
+  readonly texts: LiveTexts;
+}
+
+export const TurnList = ({ sessionId, turns, texts }: TurnListProps) => {
+  const [count, setCount] = useState(WINDOW);
+  const shown = turns.slice(-count);
+  const hidden = turns.length - shown.length;
+  useFollowEnd(`${turns.length} ${turns.at(-1)?.parts.length ?? 0} ${[...texts.values()].join('').length}`);
+  return (
+    <>
+      {hidden > 0 && (
+        <Button onClick={() => setCount(count + WINDOW)}>
+          Show earlier turns ({hidden} of {turns.length})
+        </Button>
+      )}
+      {shown.map((turn) => (
+        <TurnView key={turn.turnId} sessionId={sessionId} turn={turn} live={texts.get(turn.turnId) ?? ''} />
+      ))}
+      <LastAnswer turn={turns.at(-1)} />
+    </>
+  );
+};
+
+/** Tells screen readers when an answer is complete: one message for a turn, not one for a word. */
+const LastAnswer = ({ turn }: { readonly turn: Turn | undefined }) => (
+  <p className="visually-hidden" role="status">
+    {turn && turn.endedAt !== null ? `The answer has ended: ${turn.status}` : ''}
+  </p>
+);

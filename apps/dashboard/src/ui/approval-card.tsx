@@ -1,0 +1,110 @@
+import { useEffect, useState } from 'react';
+import { useAct, useRefusal } from '../data/act.js';
+import { client } from '../data/gateway.js';
+import { ActButton } from './act-button.js';
+import { formatDate } from './format.js';
+import { Json } from './json.js';
+import { VisibleText } from './visible-text.js';
+import { css as ui, ProblemBox, State } from './ui.js';
+import css from './approval-card.module.css';
+
+/** A request for a decision, from the list of approvals or from the log of a session. */
+export interface AskedApproval {
+  readonly id: string;
+  readonly tool: string;
+  readonly input: unknown;
+  readonly digest: string;
+  readonly answerBy: string;
+  readonly status: string;
+  readonly expiresAt: string;
+  readonly answeredBy: string | null;
+  readonly reason: string | null;
+  readonly grants?: readonly string[];
+}
+
+/** Time after its appearance in which a card takes no click, so that none lands on it by accident. */
+const SETTLE_MS = 500;
+
+const useSettled = (id: string): boolean => {
+  const [settled, setSettled] = useState<string | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(id), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  return settled === id;
+};
+
+const Answer = ({ approval }: { readonly approval: AskedApproval }) => {
+  const [reason, setReason] = useState('');
+  const { run, isBusy, problem } = useAct();
+  const isSettled = useSettled(approval.id);
+  const refusal = useRefusal('approvals:answer');
+  const { id: approvalId, digest } = approval;
+  const answer = (decision: 'approve' | 'deny') => () =>
+    run(() => client.approvals.answer({ approvalId, decision, reason, digest }));
+  const isOff = isBusy || !isSettled;
+  return (
+    <>
+      {problem && <ProblemBox problem={problem} />}
+      <div className={css.answer}>
+        <input
+          className={ui.input}
+          aria-label={`Reason of the decision about ${approval.tool}`}
+          placeholder="Reason (a denial gives it to the model)"
+          maxLength={2_000}
+          value={reason}
+          disabled={refusal !== null}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        <ActButton
+          permission="approvals:answer"
+          look="danger"
+          icon="cross"
+          isOff={isOff}
+          onClick={answer('deny')}
+        >
+          Deny
+        </ActButton>
+        <ActButton
+          permission="approvals:answer"
+          look="primary"
+          icon="check"
+          isOff={isOff}
+          onClick={answer('approve')}
+        >
+          Approve
+        </ActButton>
+      </div>
+    </>
+  );
+};
+
+/** Shows exactly what a decision binds, and takes the decision. */
+export const ApprovalCard = ({ approval }: { readonly approval: AskedApproval }) => {
+  const { tool, input, digest, status, answerBy, expiresAt, answeredBy, reason, grants = [] } = approval;
+  return (
+    <div className={css.card} data-status={status}>
+      <div className={css.head}>
+        <strong>
+          <VisibleText text={tool} />
+        </strong>
+        <State of={status} />
+        <span className={ui.muted}>
+          {status === 'pending' ? `${answerBy} or above · expires ${formatDate(expiresAt)}` : null}
+          {answeredBy && `by ${answeredBy}`}
+        </span>
+      </div>
+      <Json value={input} label={`All arguments of ${tool}`} isWhole />
+      {grants.length > 0 && <p>The tool may use: {grants.join(', ')}</p>}
+      {reason && (
+        <p>
+          Reason: <VisibleText text={reason} />
+        </p>
+      )}
+      <p className={css.digest}>
+        digest <code>{digest}</code>
+      </p>
+      {status === 'pending' && <Answer approval={approval} />}
+    </div>
+  );
+};
