@@ -134,7 +134,7 @@ describe('a query of memory', () => {
     expect(past).toMatchObject({ position: before, entries: [{ object: 'Lisbon', supersededAt: null }] });
     expect(objects(await query({ target }))).toEqual(['Porto']);
     await expect(query({ target, at: now.head + 1_000_000 })).rejects.toMatchObject({
-      code: 'MEMORY.POSITION_AHEAD',
+      code: 'LOG.POSITION_AHEAD',
     });
   });
 

@@ -2,7 +2,8 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { queryMemory, recallMemory } from '@antiphon/contracts/memory';
-import { invalid, notFound, sleep } from '@antiphon/kernel';
+import { requirePosition } from '@antiphon/event-store';
+import { notFound, sleep } from '@antiphon/kernel';
 import { searchFacts } from '@antiphon/memory-domain';
 import { HandleRequest } from '@antiphon/messaging';
 import { DATABASE_POOL } from '@antiphon/service-host';
@@ -34,11 +35,7 @@ export class MemoryEntries {
   async query(request: Query): Promise<z.input<typeof queryMemory.reply>> {
     const { workspace, query, detail, limit, includeSuperseded, at } = request;
     const progress = await this.#waitForProjection(workspace, at);
-    if (at !== undefined && at > progress.head)
-      throw invalid('MEMORY.POSITION_AHEAD', `the log ends at position ${progress.head}, before ${at}`, {
-        data: { at, head: progress.head },
-      });
-    const position = Math.min(at ?? progress.position, progress.position);
+    const position = Math.min(requirePosition(at, progress.head), progress.position);
     const target = await this.#targetOf(request);
     const newest = await this.#reader.list(workspace, target, { at: position, includeSuperseded });
     const matches = query === undefined ? newest : searchFacts([...newest].reverse(), query);
