@@ -30,7 +30,9 @@ export const ChatSpec = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .describe('Role instead of an agent: the id of an agent, or the `role` in its configuration.'),
+    .describe(
+      'Role instead of an agent: the id of an agent, the `role` in its configuration, or a file `system/agents/<role>.md`.',
+    ),
 });
 export type ChatSpec = z.infer<typeof ChatSpec>;
 

@@ -29,9 +29,12 @@ import { eventMetadata, toNewEvent } from '../event-envelope.js';
 import { bindKey, readBinding } from '../sessions/session-keys.js';
 import type { SessionLog } from '../sessions/session-log.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
+import { rolePath } from '../turns/role-files.js';
 import { ChatStore, toChatView } from './chat-store.js';
 import type { NameBinding } from './chat-store.js';
 import { nameTaken } from './rename-chat.handler.js';
+import { RoleAgents } from './role-agents.js';
+import type { RoleAgentsDeps } from './role-agents.js';
 
 export interface ChatsDeps {
   readonly config: AntiphonConfig;
@@ -80,8 +83,10 @@ const claimOf = (
 @Controller()
 export class Chats {
   readonly chats: ChatStore;
+  private readonly roles: RoleAgents;
 
-  constructor(@Inject(AGENT_SERVICES) private readonly deps: ChatsDeps) {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ChatsDeps & RoleAgentsDeps) {
+    this.roles = new RoleAgents(deps);
     this.chats = new ChatStore(deps.pool, deps.store);
   }
 
@@ -90,7 +95,7 @@ export class Chats {
   async create(request: CreateRequest): Promise<ChatView> {
     const { store, agents } = this.deps;
     const { workspace, spec } = request;
-    const agentId = (await agents.require(workspace, this.agentOf(request))).id;
+    const agentId = (await agents.require(workspace, await this.agentOf(request))).id;
     await requireOwnSession(agents, request, agentId);
     const name = this.nameOf(request);
     const binding = await this.chats.readName(workspace, name);
@@ -161,13 +166,16 @@ export class Chats {
     return this.commit(request, command, () => Promise.resolve());
   }
 
-  private agentOf({ workspace, spec: { agent, role } }: CreateRequest): string {
+  private async agentOf({ workspace, spec, caller, callerAgent }: CreateRequest): Promise<string> {
     const { agents } = workspaceConfig(this.deps.config, workspace);
+    const { agent, role } = spec;
     if (agent !== undefined) return agent;
     if (role === undefined) return agents[0]?.id ?? '';
-    const found = agents.find(({ id }) => id === role) ?? agents.find((known) => known.role === role);
-    if (found) return found.id;
-    throw notFound('CHAT.ROLE_UNKNOWN', `no agent has the role "${role}"`);
+    const configured = agents.find(({ id }) => id === role) ?? agents.find((known) => known.role === role);
+    const id = configured?.id ?? (await this.roles.find({ workspace, role, caller, callerAgent }));
+    if (id !== null) return id;
+    const message = `no agent has the role "${role}", and there is no file ${rolePath(role)}`;
+    throw notFound('CHAT.ROLE_UNKNOWN', message);
   }
 
   private nameOf({ spec }: CreateRequest): string {

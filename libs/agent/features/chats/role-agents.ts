@@ -1,0 +1,132 @@
+import { AgentId, AgentSpec, agentStream } from '@antiphon/contracts/agent';
+import type { AgentDefinition } from '@antiphon/contracts/agent';
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { agentDecider } from '@antiphon/agent-domain';
+import { MAX_JSON_DEPTH, invalid, isAppError, isoTime, nestsDeeperThan } from '@antiphon/kernel';
+import { planSpawn } from '../agents/spawn-plan.js';
+import { SpawnAgent } from '../agents/spawn-agent.handler.js';
+import type { SpawnAgentDeps } from '../agents/spawn-agent.handler.js';
+import { agentUuidOf, fileTreeIdOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import type { FileTrees } from '../files/file-trees.js';
+import { rolePath, splitRole } from '../turns/role-files.js';
+
+/** What the front matter of a role's file may say of its agent. */
+const RoleSettings = z.strictObject({
+  ...AgentSpec.pick({ name: true, base: true, provider: true, model: true, tools: true }).partial().shape,
+  description: z.string().max(2_000).optional(),
+});
+type RoleSettings = z.infer<typeof RoleSettings>;
+
+export interface RoleAgentsDeps extends SpawnAgentDeps {
+  readonly files: Pick<FileTrees, 'read' | 'readBytes'>;
+}
+
+interface RoleRequest {
+  readonly workspace: string;
+  readonly role: string;
+  readonly caller: string;
+  readonly callerAgent?: string | undefined;
+}
+
+/** Maximum number of attempts: another request may change the agent first. */
+const MAX_ROUNDS = 3;
+
+const hasCode = (error: unknown, code: string): boolean => isAppError(error) && error.code === code;
+
+const refuse = (role: string, problem: string): never => {
+  throw invalid('CHAT.ROLE_INVALID', `the front matter of ${rolePath(role)} cannot be used: ${problem}`);
+};
+
+/** Parses the front matter of a role's file. Throws `CHAT.ROLE_INVALID`. */
+export const parseRoleSettings = (role: string, frontMatter: string | null): RoleSettings => {
+  if (frontMatter === null) return {};
+  if (nestsDeeperThan(frontMatter)) return refuse(role, `it nests over ${MAX_JSON_DEPTH} levels deep`);
+  const document = parseDocument(frontMatter, { prettyErrors: false, schema: 'core', merge: false });
+  const [error] = document.errors;
+  if (error) return refuse(role, error.message);
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: 0 }) ?? {};
+  } catch (cause) {
+    return refuse(role, String(cause));
+  }
+  const parsed = RoleSettings.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return refuse(role, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it is not valid'}`);
+};
+
+/**
+ * Agents of roles that only a file defines: `system/agents/<role>.md`. Such a role has an agent
+ * with its name, which starts from the default agent and what the front matter says.
+ */
+export class RoleAgents {
+  private readonly spawner: SpawnAgent;
+
+  constructor(private readonly deps: RoleAgentsDeps) {
+    this.spawner = new SpawnAgent(deps);
+  }
+
+  /**
+   * Returns the id of the agent of a role, which is spawned or redefined as the file says now. Null
+   * if there is neither such a file nor such an agent. Throws `CHAT.ROLE_INVALID` and the errors of
+   * a spawn, such as `AGENT.NOT_ALLOWED` for a tool that the base has not.
+   */
+  async find(request: RoleRequest): Promise<string | null> {
+    const { workspace, role } = request;
+    if (!AgentId.safeParse(role).success) return null;
+    const { files } = await this.deps.files.read(workspace, fileTreeIdOf(workspace));
+    const file = files.get(rolePath(role));
+    if (!file) return (await this.deps.agents.load(workspace, role)) ? role : null;
+    const bytes = await this.deps.files.readBytes(workspace, file.digest);
+    const { frontMatter } = splitRole(new TextDecoder().decode(bytes));
+    const settings = parseRoleSettings(role, frontMatter);
+    for (let round = 1; ; round++)
+      try {
+        if (await this.deps.agents.load(workspace, role)) await this.redefine(request, settings);
+        else await this.spawn(request, settings);
+        return role;
+      } catch (error) {
+        const isLost = hasCode(error, 'AGENT.EXISTS') || hasCode(error, 'LOG.VERSION_CONFLICT');
+        if (!isLost || round === MAX_ROUNDS) throw error;
+      }
+  }
+
+  private async spawn(request: RoleRequest, settings: RoleSettings): Promise<void> {
+    await this.spawner.handle(this.toSpawn(request, settings));
+  }
+
+  /** Appends a new definition where the file names other values than the agent has. */
+  private async redefine(request: RoleRequest, settings: RoleSettings): Promise<void> {
+    const { agents, store, clock, ids } = this.deps;
+    const { workspace, role: agentId, caller: actor } = request;
+    const { record, version } = await agents.readFacts(workspace, agentId);
+    const { definition: old } = record;
+    if (old === null || record.status === 'terminated' || record.definition?.base === agentId) return;
+    const plan = await planSpawn(this.deps, this.toSpawn(request, { base: old.base, ...settings }));
+    const { name, provider, model, tools } = plan.definition;
+    const definition: AgentDefinition = {
+      ...old,
+      ...(settings.name === undefined ? {} : { name }),
+      ...(settings.tools === undefined ? {} : { tools }),
+      ...(settings.provider === undefined && settings.model === undefined ? {} : { provider, model }),
+    };
+    if (JSON.stringify(definition) === JSON.stringify(old)) return;
+    const command = { type: 'Redefine', agentId, actor, reason: rolePath(agentId), data: { definition } };
+    const events = agentDecider.decide({ ...command, type: 'Redefine', now: isoTime(clock) }, record);
+    const streamId = agentStream(agentUuidOf(workspace, agentId));
+    const newEvents = events.map((event) => toNewEvent(event, ids));
+    await store.append({ workspace, streams: [{ streamId, expectedVersion: version, events: newEvents }] });
+    await agents.announce({ workspace, agentIds: [agentId] });
+  }
+
+  private toSpawn({ workspace, role, caller, callerAgent }: RoleRequest, settings: RoleSettings) {
+    const { description: _, name = role, ...choice } = settings;
+    const spec = AgentSpec.parse({ ...choice, id: role, role, name });
+    // The file is a text of members: the agent gets no tool that a member may not give it.
+    const actor = { caller, role: 'member', agentId: callerAgent ?? null } as const;
+    return { workspace, spec, actor };
+  }
+}
