@@ -1,13 +1,21 @@
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { ChatStream } from './chat-stream.js';
-import { CANARY_KEY, readEvents, runCli, startStackWith, type CliRun } from './stack-under-test.js';
+import {
+  CANARY_KEY,
+  readEvents,
+  runCli,
+  startStackWith,
+  waitForRoot,
+  type CliRun,
+} from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
@@ -266,6 +274,18 @@ const runTest = (repository: string): Promise<number> =>
     const file = join(repository, 'repo/test/slug.test.mjs');
     execFile(process.execPath, [file], { env: {} }, (error) => resolve(error ? 1 : 0));
   });
+/** Returns the digest of each file below a folder, by its path. */
+const readTree = async (root: string): Promise<Record<string, string>> => {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const digests = files.map(async (file) => {
+    const digest = createHash('sha256')
+      .update(await readFile(file))
+      .digest('hex');
+    return [relative(root, file), digest] as const;
+  });
+  return Object.fromEntries(await Promise.all(digests));
+};
 const exportTo = async (name: string): Promise<string> => {
   const out = join(folder, name);
   const { code, stderr } = await cli('files', 'export', '--out', out);
@@ -309,6 +329,35 @@ describe('an agent with ls, read, search, edit and write', () => {
     expect(old.map(({ path }) => path)).toEqual(Object.keys(REPOSITORY).sort());
     const text = await request('GET', `${fileOf('repo/src/slug.mjs')}?session=${sessionId}`);
     expect(text).toBe(BROKEN);
+  });
+
+  it('is exported as a tar whose proof verifies offline, and extracts to the files of the version', async () => {
+    const tar = join(folder, 'site.tar');
+    await waitForRoot(stack);
+    const exported = await cli('files', 'export', '--out', tar, '--proof');
+    expect([exported.code, exported.stderr]).toEqual([0, '']);
+    const manifest = JSON.parse(await readFile(`${tar}.json`, 'utf8')) as { files: Entry[] };
+    const stored = (await list('recursive=true')).filter((entry) => !entry.is_virtual);
+    expect(manifest.files).toMatchObject(stored.map(({ path, digest }) => ({ path, digest })));
+    const out = join(folder, 'extracted');
+    await mkdir(out);
+    await promisify(execFile)('tar', ['-xf', tar, '-C', out]);
+    expect(await readTree(out)).toEqual(Object.fromEntries(stored.map(({ path, digest }) => [path, digest])));
+
+    const offline = {
+      ANTIPHON_URL: 'http://127.0.0.1:9',
+      ANTIPHON_DATABASE_URL: 'postgres://127.0.0.1:9/none',
+    };
+    const verify = () => runCli(stack, ['files', 'verify', tar], offline);
+    const verified = await verify();
+    expect([verified.code, verified.stderr]).toEqual([0, '']);
+    expect(verified.stdout).toContain(`${stored.length} files are those of the tree`);
+    const bytes = await readFile(tar);
+    bytes[bytes.indexOf(MENDED)] = 'C'.charCodeAt(0);
+    await writeFile(tar, bytes);
+    const altered = await verify();
+    expect(altered.code).not.toBe(0);
+    expect(altered.stderr).toContain('repo/src/slug.mjs has other bytes or another mode');
   });
 
   it('leaves a log that the audit accepts, without the key of a provider', async () => {

@@ -281,6 +281,9 @@ describe('antiphon files and antiphon plan', () => {
     expect(await run('files', 'cat', path)).toBe('high at six\n');
     await run('files', 'export', '--out', out);
     expect(readFileSync(join(out, path), 'utf8')).toBe('high at six\n');
+    await run('files', 'export', '--out', `${out}.tar`);
+    // Without a proof there is nothing to verify.
+    expect((await cli('files', 'verify', `${out}.tar`)).code).toBe(2);
     expect(await run('files', 'put', join(out, path), 'copy.md')).toContain('copy.md: 12 bytes');
     expect(await run('files', 'cat', 'copy.md')).toBe('high at six\n');
   });

@@ -35,6 +35,8 @@ export { modelAttemptsAreNumbered } from './session-checks/model-attempts.js';
 export { leaseEpochsGrow, sessionsBeginOnce, turnsEndOnce } from './session-checks/session-order.js';
 export { toolCallsHaveOneOutcome } from './session-checks/tool-calls.js';
 export { chatsBeginOnce } from './chat-checks.js';
+export { FileFold } from './file-fold.js';
+export type { FoldedFile } from './file-fold.js';
 export { fileTreesFoldInOrder } from './file-checks.js';
 export { fileTreesStayWithinQuotas } from './file-quotas.js';
 export { plansEqualTheirFiles } from './plan-checks.js';

@@ -6,3 +6,5 @@ export { proveEvent } from './prove-event.js';
 export { verifyRestoredLog } from './verify-restored-log.js';
 export { auditLog, runAudit } from './run-audit.js';
 export type { AuditOptions, AuditResult, ProjectionAudit } from './run-audit.js';
+export { proveFiles, verifyFilesProof } from './prove-files.js';
+export type { FilesProof, ProvedFiles } from './prove-files.js';

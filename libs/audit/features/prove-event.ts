@@ -78,7 +78,8 @@ const buildPath = async (
   return path.path();
 };
 
-const prove = async (client: pg.ClientBase, options: ProveOptions): Promise<EventProof> => {
+/** Creates the proof of an event on the snapshot of a transaction. */
+export const proveOnSnapshot = async (client: pg.ClientBase, options: ProveOptions): Promise<EventProof> => {
   const { eventId, publicKeys, roots } = options;
   const { trusted } = sortBySignature([...roots, ...(await readStoredRoots(client))], publicKeys);
   const event = await readEvent(client, eventId);
@@ -101,7 +102,8 @@ export const proveEvent = async (options: ProveOptions): Promise<EventProof> => 
   const proof = await runOnSnapshot(
     options.pool,
     (client) => loadArchives(client, options.archives),
-    async (client, archives) => ((await isSameLog(client, archives)) ? prove(client, options) : null),
+    async (client, archives) =>
+      (await isSameLog(client, archives)) ? proveOnSnapshot(client, options) : null,
     unloadArchives,
   );
   return proof ?? proveEvent(options);

@@ -31,7 +31,8 @@ const readText = (file: string): string => {
   }
 };
 
-const requireKeys = <T>(keys: readonly T[]): readonly T[] => {
+/** Throws `CLI.USAGE` without a key. */
+export const requireKeys = <T>(keys: readonly T[]): readonly T[] => {
   if (keys.length > 0) return keys;
   throw invalid('CLI.USAGE', 'no key was found. What to do: name the public key with --key');
 };
@@ -56,15 +57,23 @@ export const runProve = async (
   });
 };
 
+/** Throws `PROOF.INVALID` unless a copy of the roots, if one is named, contains that of the proof. */
+export const requireRoot = (
+  context: CommandContext,
+  { root }: EventProof,
+  file: string | undefined,
+): void => {
+  if (file === undefined) return;
+  const { roots } = parseRootLines(readText(resolve(context.cwd, file)));
+  if (!roots.some(({ signature }) => signature === root.signature))
+    throw invalid('PROOF.INVALID', `the proof does not hold: its root is not in ${file}`);
+};
+
 /** Verifies a proof with the public key alone. With a copy of the roots, its root must be in it. */
 export const runVerify = (context: CommandContext, file: string, options: VerifyCommandOptions): void => {
   const keys = requireKeys(findPublicKeys(options.key, context));
   const proof = verifyProof(readText(resolve(context.cwd, file)), keys);
-  if (options.roots !== undefined) {
-    const { roots } = parseRootLines(readText(resolve(context.cwd, options.roots)));
-    if (!roots.some(({ signature }) => signature === proof.root.signature))
-      throw invalid('PROOF.INVALID', `the proof does not hold: its root is not in ${options.roots}`);
-  }
+  requireRoot(context, proof, options.roots);
   context.output.result(
     { ok: true, event: proof.event, root: proof.root },
     `${describe(proof)}\nthe proof holds`,

@@ -1,6 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve, sep } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type {
   FileChangeView,
   FileEntryView,
@@ -8,7 +7,7 @@ import type {
   listFiles,
   readFileHistory,
 } from '@antiphon/contracts/agent';
-import { invalid, rejected } from '@antiphon/kernel';
+import { invalid } from '@antiphon/kernel';
 import type { z } from 'zod';
 import { getBytes, getJson, nextPageLine, putBytes, requestJson } from '../connection/http-client.js';
 import { escapeText } from '../escape-text.js';
@@ -29,10 +28,12 @@ export interface BrowseOptions {
 
 type Page = z.output<typeof listFiles.reply>;
 
-const base = ({ workspace = 'default' }: BrowseOptions): string =>
+/** Path of the routes of a workspace. */
+export const workspacePath = ({ workspace = 'default' }: BrowseOptions): string =>
   `/api/v1/workspaces/${encodeURIComponent(workspace)}`;
 
-const number = (name: string, value: string | undefined): string | undefined => {
+/** Throws `CLI.USAGE` unless an option is a number. */
+export const numberOf = (name: string, value: string | undefined): string | undefined => {
   if (value !== undefined && !/^\d{1,12}$/.test(value))
     throw invalid('CLI.USAGE', `--${name} ${value}: expected a number from 0`);
   return value;
@@ -51,11 +52,16 @@ const listPage = async (
 ): Promise<Page> => {
   const { session, recursive, bin, at } = options;
   const flags = { recursive: recursive ? 'true' : undefined, bin: bin ? 'true' : undefined };
-  const query = queryOf({ path: folder, session, at: number('at', at), ...flags, limit: '1000', cursor });
-  return getJson<Page>(await gateway(), `${base(options)}/files${query}`);
+  const query = queryOf({ path: folder, session, at: numberOf('at', at), ...flags, limit: '1000', cursor });
+  return getJson<Page>(await gateway(), `${workspacePath(options)}/files${query}`);
 };
 
-const listAll = async (context: CommandContext, folder: string, options: BrowseOptions): Promise<Page> => {
+/** Lists every page of a folder at one version. */
+export const listAll = async (
+  context: CommandContext,
+  folder: string,
+  options: BrowseOptions,
+): Promise<Page> => {
   const first = await listPage(context, folder, options);
   const entries = [...first.entries];
   const at = options.bin ? options.at : (options.at ?? String(first.version));
@@ -84,14 +90,15 @@ export const listFolder = async (
   context.output.result(page, lines.join('\n'));
 };
 
-const readBytes = async (
+/** Reads a file at a version. */
+export const readBytes = async (
   { gateway }: CommandContext,
   path: string,
   options: BrowseOptions,
   at: string | undefined,
 ): Promise<Buffer> => {
   const query = queryOf({ session: options.session, at });
-  return getBytes(await gateway(), `${base(options)}/files/${encodeURIComponent(path)}${query}`);
+  return getBytes(await gateway(), `${workspacePath(options)}/files/${encodeURIComponent(path)}${query}`);
 };
 
 /** Options of `antiphon files put`. */
@@ -113,7 +120,7 @@ export const putFile = async (
     throw invalid('CLI.USAGE', `cannot read ${source}`, { cause });
   });
   const query = queryOf({ session, expect });
-  const url = `${base(options)}/files/${encodeURIComponent(path)}${query}`;
+  const url = `${workspacePath(options)}/files/${encodeURIComponent(path)}${query}`;
   const reply = await putBytes<z.output<typeof changeFiles.reply>>(await gateway(), url, bytes);
   const [file] = reply.files;
   const what = file ? `${file.size} bytes, ${file.digest ?? ''}` : 'unchanged';
@@ -126,7 +133,7 @@ export const printFile = async (
   path: string,
   options: BrowseOptions,
 ): Promise<void> => {
-  const bytes = await readBytes(context, path, options, number('at', options.at));
+  const bytes = await readBytes(context, path, options, numberOf('at', options.at));
   const text = bytes.toString('utf8');
   if (context.output.json) context.output.result({ path, text }, text);
   else if (process.stdout.isTTY) context.output.piece(escapeLines(text));
@@ -149,10 +156,10 @@ export const showHistory = async (
   path: string,
   options: BrowseOptions,
 ): Promise<void> => {
-  const query = queryOf({ path, session: options.session, limit: number('limit', options.limit) });
+  const query = queryOf({ path, session: options.session, limit: numberOf('limit', options.limit) });
   const page = await getJson<z.output<typeof readFileHistory.reply>>(
     await gateway(),
-    `${base(options)}/file-history${query}`,
+    `${workspacePath(options)}/file-history${query}`,
   );
   output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
 };
@@ -163,8 +170,8 @@ export const showDiff = async (
   path: string,
   options: BrowseOptions,
 ): Promise<void> => {
-  const from = number('from', options.from);
-  const to = number('to', options.to);
+  const from = numberOf('from', options.from);
+  const to = numberOf('to', options.to);
   const [before, after] = await Promise.all([from, to].map((at) => readBytes(context, path, options, at)));
   const diff = diffLines((before ?? Buffer.of()).toString('utf8'), (after ?? Buffer.of()).toString('utf8'));
   context.output.result({ path, from: Number(from), to: to === undefined ? null : Number(to), diff }, diff);
@@ -195,38 +202,12 @@ export const restoreFile = async (
   path: string,
   options: BrowseOptions & { readonly from?: string; readonly key?: string },
 ): Promise<void> => {
-  const version = number('from', options.from);
+  const version = numberOf('from', options.from);
   const change = { op: 'restore', path, ...(version === undefined ? {} : { version: Number(version) }) };
   const reply = await requestJson<z.output<typeof changeFiles.reply>>(
     await gateway(),
-    `${base(options)}/file-changes`,
+    `${workspacePath(options)}/file-changes`,
     { method: 'POST', body: { changes: [change] }, idempotencyKey: options.key ?? randomUUID() },
   );
   output.result(reply, `restored ${escapeText(path)}, version ${reply.version}`);
-};
-
-/** Writes the files of a version to a new folder, with a list of their digests. */
-export const exportFiles = async (context: CommandContext, options: BrowseOptions): Promise<void> => {
-  const out = resolve(options.out ?? '');
-  const { entries, version } = await listAll(context, '', { ...options, recursive: true });
-  await mkdir(out, { mode: 0o700 });
-  const files = entries.filter(({ is_virtual: isVirtual }) => !isVirtual);
-  for (const { path, digest, mode } of files) {
-    const target = join(out, path);
-    if (!target.startsWith(out + sep)) throw rejected('CLI.USAGE', `the path ${path} leaves the folder`);
-    const bytes = await readBytes(context, path, options, String(version));
-    const own = createHash('sha256').update(bytes).digest('hex');
-    if (own !== digest) throw rejected('FILE.NO_BYTES', `the bytes of ${path} have another digest`);
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-    await writeFile(target, bytes, { flag: 'wx', mode });
-  }
-  const manifest = {
-    version,
-    files: files.map(({ path, digest, size, mode }) => ({ path, digest, size, mode })),
-  };
-  await writeFile(`${out}.json`, `${JSON.stringify(manifest, null, 2)}\n`, { flag: 'wx' });
-  context.output.result(
-    { ...manifest, folder: out },
-    `${files.length} files of version ${version} are in ${out}`,
-  );
 };

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { invalid } from '@antiphon/kernel';
 import type { ContextOf } from '../output.js';
 import type { BrowseOptions, PutOptions } from './browse-files.js';
+import type { ExportOptions, VerifyOptions } from './export-files.js';
 import type { RestoreFilesOptions } from './restore-files.js';
 
 const addRestore = (files: Command, context: ContextOf): void => {
@@ -70,13 +71,26 @@ const addBrowsing = (files: Command, context: ContextOf): void => {
   browse(
     files,
     'export',
-    'write files and a list of their digests to a new folder',
-    'export --out backup --at 12',
+    'write files and a list of their digests to a new folder or tar',
+    'export --out backup --at 12\n  antiphon files export --out site.tar --proof',
   )
-    .requiredOption('--out <folder>', 'a folder that does not exist')
+    .requiredOption('--out <path>', 'a folder, or a file that ends in .tar; it must not exist')
     .option('--at <n>', 'the version of the tree; default: the newest')
-    .action(async (options: BrowseOptions, command: Command) =>
-      (await import('./browse-files.js')).exportFiles(context(command), options),
+    .option('--proof', 'also write the proof that the signed log has these files')
+    .option('--roots <file>', 'signed roots (default: those of this home)')
+    .option('--key <file>', 'Ed25519 key of the roots, PEM (default: that of this home)')
+    .option('--archives <folder>', 'the folder of archive files (default: as for `antiphon events archive`)')
+    .action(async (options: ExportOptions, command: Command) =>
+      (await import('./export-files.js')).exportFiles(context(command), options),
+    );
+  files
+    .command('verify <tar>')
+    .description('verify an exported tar and its proof offline, with the public key alone')
+    .option('--key <file>', 'Ed25519 public key, PEM (default: that of this home)')
+    .option('--roots <file>', 'a copy of the signed roots, which must contain the root of the proof')
+    .addHelpText('after', '\nExamples:\n  antiphon files verify site.tar --key log-signing.pub')
+    .action(async (tar: string, options: VerifyOptions, command: Command) =>
+      (await import('./export-files.js')).verifyExport(context(command), tar, options),
     );
 };
 

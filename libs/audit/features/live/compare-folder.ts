@@ -3,7 +3,8 @@ import { constants } from 'node:fs';
 import { lstat, open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { type EventPlace, type Finding, open as openFinding, violation } from '@antiphon/audit-domain';
+import { FileFold, open as openFinding, violation } from '@antiphon/audit-domain';
+import type { EventPlace, Finding, FoldedFile } from '@antiphon/audit-domain';
 import { FileTreeEvent } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces } from '@antiphon/database';
@@ -21,7 +22,7 @@ interface Content {
   readonly digest: string;
   readonly isExecutable: boolean;
 }
-type Expected = ReadonlyMap<string, Content & { readonly at: EventPlace }>;
+type Expected = ReadonlyMap<string, FoldedFile<EventPlace>>;
 /** Null for a link or a special file: the service leaves it and does not record it. */
 type Present = ReadonlyMap<string, Content | null>;
 
@@ -37,24 +38,18 @@ interface Tree {
   readonly stream_id: string;
 }
 
-/** Folds the facts of a tree. Shares no code with the service's own fold. */
+/** Reads and folds the facts of a tree. */
 const foldTree = async (pool: pg.Pool, { workspace, stream_id: streamId }: Tree): Promise<Expected> => {
-  const files = new Map<string, Content & { at: EventPlace }>();
+  const fold = new FileFold<EventPlace>();
   for (let version = 0; ;) {
     const values = [workspace, streamId, version];
     const { rows } = await acrossWorkspaces(pool).query<EventRow>(PAGE_SQL, values);
     for (const row of rows) {
       const event = toEvent(row);
-      const { type, data } = FileTreeEvent.parse(upcast(event));
       version = event.streamVersion;
-      if (type === 'FileTreeForked') continue;
-      const path = type === 'FileMoved' ? data.to : data.path;
-      files.delete(data.path);
-      if (type === 'FileDeleted' || data.digest === null) continue;
-      const isExecutable = (data.mode & EXECUTABLE) !== 0;
-      files.set(path, { digest: data.digest, isExecutable, at: toPlace(event) });
+      fold.apply(FileTreeEvent.parse(upcast(event)), toPlace(event));
     }
-    if (rows.length === 0) return files;
+    if (rows.length === 0) return fold.files;
   }
 };
 
@@ -116,7 +111,8 @@ const compareFiles = (
   pending: ReadonlySet<string>,
 ): Finding[] => {
   const findings: Finding[] = [];
-  for (const [path, { at, digest, isExecutable }] of expected) {
+  for (const [path, { at, digest, mode }] of expected) {
+    const isExecutable = (mode & EXECUTABLE) !== 0;
     const own = present.get(path);
     const found = pending.has(path) || own === null ? openFinding : violation;
     if (!own) findings.push(found(at, `${path} is not in the folder as a plain file`));
