@@ -27,6 +27,8 @@ export const ApprovalRequested = event('ApprovalRequested', {
    * `{workspace,session,call,tool,moduleDigest,arguments,grants}`.
    */
   digest: z.string(),
+  /** Unified diff of the files that the call would change, within bounds. */
+  preview: z.string().optional(),
   /** Least privileged role that may decide. */
   answerBy: ApproverRole,
   requestedAt: z.iso.datetime(),
@@ -109,8 +111,9 @@ const closed = (
 export const approvalFrames = ({ type, data }: ApprovalEvent): ApprovalFrame[] => {
   switch (type) {
     case 'ApprovalRequested': {
-      const { approvalId, callId, name, input, digest, answerBy, expiresAt } = data;
-      return [['approval', { approvalId, id: callId, name, input, digest, answerBy, expiresAt }]];
+      const { approvalId, callId, name, input, digest, preview, answerBy, expiresAt } = data;
+      const shown: Record<string, Json> = preview === undefined ? {} : { preview };
+      return [['approval', { approvalId, id: callId, name, input, digest, ...shown, answerBy, expiresAt }]];
     }
     case 'ApprovalGranted': {
       const { approvalId, answeredBy, reason } = data;

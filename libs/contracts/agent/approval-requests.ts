@@ -30,6 +30,11 @@ export const ApprovalView = z.object({
   digest: z
     .string()
     .describe('Digest of exactly what would run. Send it with the decision to be sure of it.'),
+  preview: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Unified diff of the files that the call would change; null for other calls.'),
   answerBy: ApproverRole.describe('Least privileged role that may decide.'),
   requestedAt: z.iso.datetime(),
   expiresAt: z.iso

@@ -62,6 +62,7 @@ export const APPROVAL = {
   tool: 'http-get',
   input: { url: 'https://example.org/' },
   digest: HASH,
+  preview: null,
   answerBy: 'operator',
   requestedAt: '2026-11-22T10:14:00.000Z',
   expiresAt: '2026-11-22T11:14:00.000Z',

@@ -42,6 +42,7 @@ const FRAMES = {
       name: z.string(),
       input: z.json(),
       digest: z.string(),
+      preview: z.string().optional().describe('Unified diff of the files that the call would change.'),
       answerBy: ApproverRole,
       expiresAt: z.iso.datetime(),
     }),

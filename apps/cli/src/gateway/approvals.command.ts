@@ -1,11 +1,17 @@
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import type { Command } from 'commander';
+import { escapeText } from '../escape-text.js';
 import { getJson, nextPageLine, requestJson } from '../connection/http-client.js';
 import type { CommandContext, ContextOf } from '../output.js';
 
 const MAX_INPUT = 2_000;
 
-const renderInput = ({ input }: ApprovalView): string => {
+const renderInput = ({ input, preview }: ApprovalView): string => {
+  if (preview !== null)
+    return preview
+      .split('\n')
+      .map((line) => escapeText(line))
+      .join('\n  ');
   const text = JSON.stringify(input);
   return text.length > MAX_INPUT ? `${text.slice(0, MAX_INPUT)}… (${text.length} characters)` : text;
 };

@@ -48,7 +48,11 @@ interface FrameData {
   readonly code?: string;
   readonly message?: string;
   readonly status?: string;
+  readonly preview?: string;
 }
+
+/** Renders the change of files that an approval is about. */
+const renderPreview = ({ preview }: FrameData): string => (preview === undefined ? '' : `${preview}\n`);
 
 /** Renders the frames of one turn as text. */
 export class ChatRenderer {
@@ -72,7 +76,7 @@ export class ChatRenderer {
         this.hasShownText = false;
         return '';
       case 'approval':
-        return `[waits for an approval: antiphon approvals approve|deny ${fields.approvalId}]\n`;
+        return `${renderPreview(fields)}[waits for an approval: antiphon approvals approve|deny ${fields.approvalId}]\n`;
       case 'approval_update':
         return `[${fields.status}]\n`;
       default:

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ChatRenderer } from './chat.command.js';
+import { renderChatEvent } from './interactive-chat.js';
 
 const render = (...frames: readonly (readonly [event: string, data: unknown])[]): string => {
   const renderer = new ChatRenderer();
@@ -29,4 +30,11 @@ describe('ChatRenderer', () => {
 
   it('announces each restart once', () =>
     expect(render(['text', 'a'], ['restart', {}], ['restart', {}], ['text', 'b'])).toBe(`a${NOTE}b`));
+
+  it('shows the change of files that an approval is about, also in an interactive chat', () => {
+    const preview = '--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-a\n+b';
+    const data = { approvalId: '1', name: 'edit', input: {}, preview };
+    expect(render(['approval', data])).toContain(`${preview}\n[waits for an approval`);
+    expect(renderChatEvent({ id: '1', event: 'approval', data })).toContain(`[edit]\n${preview}\n`);
+  });
 });

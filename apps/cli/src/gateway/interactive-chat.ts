@@ -35,6 +35,10 @@ export const renderCall = (name: string, input: unknown): string => {
   return `[${name} ${textOf(path)}]\n${prefixed('-', before)}${prefixed('+', after)}`;
 };
 
+/** Renders the call of an approval: the change of files, or the arguments. */
+const renderApproval = ({ preview, name, input }: ChatEvent['data']): string =>
+  typeof preview === 'string' ? `[${textOf(name)}]\n${preview}\n` : renderCall(textOf(name), input);
+
 /** Renders an event of a chat as text for a terminal. */
 export const renderChatEvent = ({ event, data }: ChatEvent): string => {
   switch (event) {
@@ -49,7 +53,7 @@ export const renderChatEvent = ({ event, data }: ChatEvent): string => {
     case 'error':
       return `\n[${textOf(data['code'])}: ${textOf(data['message'])}]\n`;
     case 'approval':
-      return `\n[waits for an approval]\n${renderCall(textOf(data['name']), data['input'])}`;
+      return `\n[waits for an approval]\n${renderApproval(data)}`;
     case 'approval_update':
       return `[${textOf(data['status'])}]\n`;
     case 'done':

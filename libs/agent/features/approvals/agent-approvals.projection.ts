@@ -10,8 +10,8 @@ interface Statement {
 }
 
 const INSERT = `insert into agent_approvals (workspace, approval_id, session_id, turn_id, call_id, tool, input, digest, status,
-    answer_by, requested_at, expires_at, escalate_to, first_position)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $11, $12, $13)`;
+    answer_by, requested_at, expires_at, escalate_to, first_position, preview)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $11, $12, $13, $14)`;
 const WHERE = 'where workspace = $1 and approval_id = $2';
 const ANSWER = `update agent_approvals set status = $3, closed_at = $4, answered_by = $5, reason = $6 ${WHERE}`;
 const CLOSE = `update agent_approvals set status = $3, closed_at = $4, reason = $5 ${WHERE}`;
@@ -32,11 +32,12 @@ const approvalStatement = ({ type, data }: ApprovalEvent, at: RecordedEvent): St
   const id = [at.workspace, data.approvalId];
   switch (type) {
     case 'ApprovalRequested': {
-      const { turnId, callId, name, input, digest, answerBy, requestedAt, expiresAt, escalateTo } = data;
+      const { turnId, callId, name, input, digest, preview, answerBy, requestedAt, expiresAt, escalateTo } =
+        data;
       const call = [sessionOf(at), turnId, callId, name, JSON.stringify(input), digest];
       return {
         text: INSERT,
-        values: [...id, ...call, answerBy, requestedAt, expiresAt, escalateTo, at.position],
+        values: [...id, ...call, answerBy, requestedAt, expiresAt, escalateTo, at.position, preview ?? null],
       };
     }
     case 'ApprovalGranted':

@@ -32,6 +32,7 @@ interface Row {
   readonly tool: string;
   readonly input: ApprovalView['input'];
   readonly digest: string;
+  readonly preview: string | null;
   readonly answer_by: ApprovalView['answerBy'];
   readonly requested_at: Date;
   readonly expires_at: Date;
@@ -55,6 +56,7 @@ const toView = (row: Row, path: string[]): ApprovalView => ({
   tool: row.tool,
   input: row.input,
   digest: row.digest,
+  preview: row.preview,
   answerBy: row.answer_by,
   requestedAt: row.requested_at.toISOString(),
   expiresAt: row.expires_at.toISOString(),

@@ -1,8 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ModelRequest } from '@antiphon/agent-domain';
+import type { JsonValue } from '@antiphon/kernel';
+import type { ApprovalRule } from '@antiphon/config';
 import { createTestDatabase } from '@antiphon/testing';
+import { ReadApprovals } from '../approvals/read-approvals.handler.js';
 import { readHistory } from '../files/file-history.js';
-import { WORKSPACE, createAgentWorld, newAddress, submitTo, testConfig } from '../testing/agent-world.js';
+import {
+  WORKSPACE,
+  createAgentWorld,
+  newAddress,
+  submitTo,
+  testConfig,
+  until,
+} from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { asksFor, says } from '../testing/test-model.js';
 
@@ -25,11 +35,12 @@ describe('Tools for files', () => {
   afterAll(() => world.close(), 30_000);
 
   /** Runs calls one after another in one turn, and returns the result or code of each. */
-  const run = async (process: TestProcess, ...calls: Call[]) => {
+  const run = async (process: TestProcess, ...calls: (Call | (() => Promise<Call>))[]) => {
     let made = 0;
-    world.model.reply = (_request: ModelRequest) => {
-      const next = calls[made++];
-      return Promise.resolve(next ? asksFor({ name: next.name, input: next.input as never }) : says('done'));
+    world.model.reply = async (_request: ModelRequest) => {
+      const step = calls[made++];
+      const next = typeof step === 'function' ? await step() : step;
+      return next ? asksFor({ name: next.name, input: next.input as never }) : says('done');
     };
     const { sessionId } = await submitTo(process, { address: newAddress('main') }, 'work');
     const events = await world.ended(sessionId);
@@ -124,6 +135,69 @@ describe('Tools for files', () => {
     );
     expect(results[2]).toMatch(/^FILE.NO_MATCH/);
     expect([await textOf(agent, 'a.txt'), await textOf(agent, 'b.txt')]).toEqual(['1\n', '2\n']);
+  });
+
+  it('refuse a change of what changed after it was read, and show the difference', async () => {
+    await put('shared.txt', 'one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n');
+    const changed = 'one\n2\nthree\nfour\nfive\nsix\nseven\neight\n9\n';
+    const edit = call('edit', { path: 'shared.txt', old: 'three', new: '3' });
+    const { results } = await run(
+      agent,
+      call('read', { path: 'shared.txt' }),
+      async () => {
+        await put('shared.txt', changed);
+        return edit;
+      },
+      call('write', { path: 'shared.txt', content: 'mine' }),
+      call('read', { path: 'shared.txt' }),
+      edit,
+    );
+    for (const refused of results.slice(1, 3)) {
+      expect(refused).toMatch(/^FILE.STALE/);
+      expect(refused).toContain('@@ -1,9 +1,9 @@\n one\n-two\n+2\n three\n');
+      expect(refused).toContain(' eight\n-nine\n+9');
+    }
+    expect(await textOf(agent, 'shared.txt')).toBe(changed.replace('three', '3'));
+  });
+
+  it('show the person who approves an edit or a write what it would change', async () => {
+    await put('ask.txt', 'alpha\nbeta\ngamma\n');
+    const rules = ['edit', 'write'].map((tool): ApprovalRule => ({
+      ...{ tool, ask: 'always', expiresAfterMs: 60_000, escalateAfterMs: null, escalateTo: 'admin' },
+      answerBy: 'operator',
+    }));
+    const guarded = world.process({
+      config: testConfig({ tools: ['read', 'edit', 'write'], approvals: rules }),
+    });
+    const requests: { name: string; input: JsonValue }[] = [
+      { name: 'edit', input: { path: 'ask.txt', old: 'beta', new: 'BETA' } },
+      { name: 'write', input: { path: 'new.txt', content: 'first\nlast\n' } },
+      { name: 'edit', input: { path: 'none.txt', old: 'a', new: 'b' } },
+    ];
+    let step = 0;
+    world.model.reply = () =>
+      Promise.resolve(
+        step++ === 0 ? asksFor({ name: 'read', input: { path: 'ask.txt' } }) : asksFor(...requests),
+      );
+    const { sessionId } = await submitTo(guarded, { address: newAddress('main') }, 'change it');
+    const frames = await until(async () => {
+      const events = (await world.events(sessionId)).filter(({ type }) => type === 'ApprovalRequested');
+      return events.length === 3 && events;
+    });
+    expect(frames.map(({ data }) => data['preview'])).toEqual([
+      '--- a/ask.txt\n+++ b/ask.txt\n@@ -1,3 +1,3 @@\n alpha\n-beta\n+BETA\n gamma',
+      '--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,2 @@\n+first\n+last',
+      expect.stringContaining('refused as it is now: FILE.NOT_FOUND'),
+    ]);
+    const view = await until(async () => {
+      const { approvals } = await new ReadApprovals(guarded.runtime.services).list({
+        ...{ workspace: WORKSPACE, sessionId, limit: 10 },
+      });
+      return approvals.length === 3 && approvals;
+    });
+    expect(view.map(({ preview }) => preview).sort()).toEqual(
+      frames.map(({ data }) => data['preview']).sort(),
+    );
   });
 
   it('move a removed file to the bin, and need the number of files of a folder', async () => {

@@ -20,7 +20,27 @@ export interface FileToolsDeps extends ReadToolsDeps {
   readonly store: EventStore;
 }
 
+type OneEdit = NonNullable<FileInput['edit']['edits']>[number];
+
+/** A file as a call finds it and as it would leave it. */
+interface PlannedFile {
+  readonly path: string;
+  /** Undefined for a new file. */
+  readonly file: FileEntry | undefined;
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
+}
+
 const ENCODER = new TextEncoder();
+const NO_BYTES = new Uint8Array();
+
+const previewOf = (planned: readonly PlannedFile[]): string =>
+  planned
+    .map(({ path, file, before, after }) => {
+      const from = file ? `a/${path}` : '/dev/null';
+      return `--- ${from}\n+++ b/${path}\n${describeChange(before, after)}`;
+    })
+    .join('\n');
 
 /** Runs the tools for files of an agent, over the tree of its session. */
 export class FileTools {
@@ -43,47 +63,90 @@ export class FileTools {
     };
   }
 
+  /** Describes what a call would change, for the person who decides on it. Null for other calls. */
+  async preview(call: NativeCall, name: string, input: unknown): Promise<string | null> {
+    const treeId = await this.access.treeOf(call);
+    const read = () => this.deps.files.read(call.workspace, treeId);
+    const seen = await this.reads.read(call.workspace, call.sessionId);
+    if (name === 'write') {
+      const planned = await this.planWrite(call, input as FileInput['write'], seen, await read());
+      return previewOf([planned]);
+    }
+    if (name !== 'edit') return null;
+    const edits = await this.editsOf(call, input as FileInput['edit']);
+    return previewOf(await this.planEdits(call, edits, seen, await read()));
+  }
+
   private async write(call: NativeCall, input: FileInput['write']): Promise<string> {
-    const path = await this.access.allow(call, 'write', input.path);
-    const bytes = ENCODER.encode(input.content);
     const mode =
       input.executable === undefined ? {} : { mode: input.executable ? (0o755 as const) : (0o644 as const) };
-    const { digest, size } = await this.deps.files.putBytes(call.workspace, bytes);
+    await this.access.allow(call, 'write', input.path);
+    const { digest, size } = await this.deps.files.putBytes(call.workspace, ENCODER.encode(input.content));
     const seen = await this.reads.read(call.workspace, call.sessionId);
     const changed = await this.change(call, async (tree) => {
-      const now = tree.files.get(path);
-      if (now && now.digest !== digest) {
-        await this.checkSeen(call, now, seen.get(path), true);
-        const before = await this.deps.files.readBytes(call.workspace, now.digest);
-        checkRemoval(path, before, bytes, input.removes);
-      }
-      return [{ op: 'write', path, digest, size, expect: now?.digest ?? null, ...mode }];
+      const { path, file } = await this.planWrite(call, input, seen, tree, digest);
+      return [{ op: 'write', path, digest, size, expect: file?.digest ?? null, ...mode }];
     });
     return this.describe(changed, () => true);
   }
 
+  /** Plans a write on a tree. A file that has the digest already needs no comparison. */
+  private async planWrite(
+    call: NativeCall,
+    { path: given, content, removes }: FileInput['write'],
+    seen: ReadonlyMap<string, SeenFile>,
+    tree: FileTree,
+    digest?: string,
+  ): Promise<PlannedFile> {
+    const path = await this.access.allow(call, 'write', given);
+    const after = ENCODER.encode(content);
+    const file = tree.files.get(path);
+    if (!file || file.digest === digest) return { path, file, before: NO_BYTES, after };
+    await this.checkSeen(call, file, seen.get(path), true);
+    const before = await this.deps.files.readBytes(call.workspace, file.digest);
+    checkRemoval(path, before, after, removes);
+    return { path, file, before, after };
+  }
+
   private async edit(call: NativeCall, input: FileInput['edit']): Promise<string> {
-    const { path: onePath = '', old = '', new: text = '', removes } = input;
-    const given = input.edits ?? [{ path: onePath, old, new: text, removes }];
-    const edits = await Promise.all(
-      given.map(async (edit) => ({ ...edit, path: await this.access.allow(call, 'write', edit.path) })),
-    );
+    const edits = await this.editsOf(call, input);
     const seen = await this.reads.read(call.workspace, call.sessionId);
     const changed = await this.change(call, async (tree) => {
       const commands: FileCommand[] = [];
-      for (const path of new Set(edits.map((edit) => edit.path))) {
-        const file = requireFile(tree, path);
-        await this.checkSeen(call, file, seen.get(path), false);
-        const before = await this.deps.files.readBytes(call.workspace, file.digest);
-        const own = edits.filter((edit) => edit.path === path);
-        const after = own.reduce<Uint8Array>((bytes, edit) => editBytes(bytes, edit), before);
-        checkRemoval(path, before, after, own.find((edit) => edit.removes !== undefined)?.removes);
+      for (const { path, file, after } of await this.planEdits(call, edits, seen, tree)) {
         const stored = await this.deps.files.putBytes(call.workspace, after);
-        commands.push({ op: 'write', path, ...stored, expect: file.digest });
+        commands.push({ op: 'write', path, ...stored, expect: file?.digest ?? null });
       }
       return commands;
     });
     return this.describe(changed, (path) => seen.get(path)?.isWhole ?? false);
+  }
+
+  private editsOf(call: NativeCall, input: FileInput['edit']): Promise<OneEdit[]> {
+    const { path: onePath = '', old = '', new: text = '', removes } = input;
+    const given = input.edits ?? [{ path: onePath, old, new: text, removes }];
+    return Promise.all(
+      given.map(async (edit) => ({ ...edit, path: await this.access.allow(call, 'write', edit.path) })),
+    );
+  }
+
+  private async planEdits(
+    call: NativeCall,
+    edits: readonly OneEdit[],
+    seen: ReadonlyMap<string, SeenFile>,
+    tree: FileTree,
+  ): Promise<PlannedFile[]> {
+    const planned: PlannedFile[] = [];
+    for (const path of new Set(edits.map((edit) => edit.path))) {
+      const file = requireFile(tree, path);
+      await this.checkSeen(call, file, seen.get(path), false);
+      const before = await this.deps.files.readBytes(call.workspace, file.digest);
+      const own = edits.filter((edit) => edit.path === path);
+      const after = own.reduce<Uint8Array>((bytes, edit) => editBytes(bytes, edit), before);
+      checkRemoval(path, before, after, own.find((edit) => edit.removes !== undefined)?.removes);
+      planned.push({ path, file, before, after });
+    }
+    return planned;
   }
 
   private async remove(call: NativeCall, { path: given, files }: FileInput['rm']): Promise<string> {

@@ -44,6 +44,16 @@ const unavailable = (name: string): Error => bug('TOOL.UNAVAILABLE', `${name} is
 type Inputs = { readonly [N in NativeToolName]: z.output<(typeof NATIVE_INPUT)[N]> };
 type Runs = { readonly [N in NativeToolName]?: (call: NativeCall, input: Inputs[N]) => Promise<string> };
 
+const nativeCallOf = (
+  { workspace, sessionId }: Pick<StepContext['actor'], 'workspace' | 'sessionId'>,
+  turn: NativeCall['turn'],
+  { sessionKey, agentId }: Pick<NativeCall, 'sessionKey' | 'agentId'>,
+  { callId, timeoutMs }: TurnToolCall,
+  signal: AbortSignal,
+): NativeCall => ({ workspace, sessionId, sessionKey, agentId, turn, callId, signal, timeoutMs });
+
+/** Maximum length of a preview, UTF-16 units. */
+const MAX_PREVIEW = 20_000;
 /** Maximum length of a result, UTF-16 units, so that its event fits. */
 const MAX_CONTENT = 200_000;
 
@@ -55,10 +65,13 @@ export class NativeTools {
   private requests: NativeRequests | null = null;
   private readonly asking: AskAgent;
   private readonly runs: Runs;
+  private readonly files: FileTools;
   private plans: NativePlans | null = null;
 
   constructor(private readonly deps: NativeToolsDeps) {
     this.asking = new AskAgent(deps, () => this.connected());
+    const files = new FileTools(deps);
+    this.files = files;
     this.runs = {
       send_message: (call, input) => this.sendMessage(call, input),
       ask_agent: (call, input) => this.asking.ask(call, input),
@@ -67,7 +80,7 @@ export class NativeTools {
       delegate_task: (call, input) => this.delegateTask(call, input),
       make_plan: (call, input) => this.connectedPlans().make(call, input),
       plan_step: (call, input) => this.connectedPlans().report(call, input),
-      ...new FileTools(deps).runs,
+      ...files.runs,
     };
   }
 
@@ -86,6 +99,32 @@ export class NativeTools {
     this.plans = plans;
   }
 
+  /**
+   * Describes what a call would change, for the approval of it. Returns undefined for a call that
+   * changes no file. A call that would be refused now is described by the reason.
+   */
+  async preview(
+    { actor, signal }: Pick<StepContext, 'actor' | 'signal'>,
+    call: TurnToolCall,
+  ): Promise<string | undefined> {
+    const { open, started } = actor.fold().state;
+    if (!open || !started || (call.name !== 'write' && call.name !== 'edit')) return undefined;
+    const parsed = NATIVE_INPUT[call.name].safeParse(call.input);
+    if (!parsed.success) return undefined;
+    const native = nativeCallOf(actor, open, started, call, signal);
+    try {
+      const text = await retryTransient(
+        () => this.files.preview(native, call.name, parsed.data),
+        signal,
+        this.deps.logger,
+      );
+      return text === null ? undefined : clipText(toStorable(text), MAX_PREVIEW);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      return clipText(toStorable(`refused as it is now: ${error.code}: ${error.message}`), MAX_PREVIEW);
+    }
+  }
+
   /** Runs a call and returns its outcome. Throws `Stopped` if this process no longer drives it. */
   async run(context: Pick<StepContext, 'actor' | 'signal'>, call: TurnToolCall): Promise<ToolOutcome> {
     const { actor, signal } = context;
@@ -98,11 +137,7 @@ export class NativeTools {
       data: { turnId, callId, code, message: clipText(toStorable(message), MAX_CONTENT) },
     });
     if (!open || !started) throw new Stopped('lost');
-    const native: NativeCall = {
-      ...{ workspace: actor.workspace, sessionId: actor.sessionId, sessionKey: started.sessionKey },
-      agentId: started.agentId,
-      ...{ turn: open, callId, signal, timeoutMs: call.timeoutMs },
-    };
+    const native = nativeCallOf(actor, open, started, call, signal);
     try {
       const content = await retryTransient(() => this.perform(native, call), signal, this.deps.logger);
       const durationMs = performance.now() - startedAt;

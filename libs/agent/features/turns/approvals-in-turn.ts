@@ -6,6 +6,7 @@ import { failpoint, isoTime } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { approvalDigestOf, moduleOf } from '../approvals/approval-rules.js';
 import type { ApprovalChange } from '../approvals/approval-timers.js';
+import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { approvalIdOf } from '../derived-ids.js';
 import { retryTransient } from './step-context.js';
 import type { StepContext, StepOf } from './step-context.js';
@@ -13,6 +14,7 @@ import { followUpContext } from './turn-policy.js';
 import type { PolicyDeps } from './turn-policy.js';
 
 export interface ApprovalDeps extends PolicyDeps {
+  readonly nativeTools: Pick<NativeTools, 'preview'>;
   readonly logger: Logger;
   /** Called after the commit with each approval that is requested or closed in this process. */
   readonly onApprovalChange: (change: ApprovalChange) => void;
@@ -57,11 +59,15 @@ export class ApprovalsInTurn {
     const { agent } = context;
     const tools = await this.readTools(context);
     const now = isoTime(this.deps.clock);
-    const approvals = step.calls.flatMap((call) => {
+    const approvals: ApprovalRequest[] = [];
+    for (const call of step.calls) {
       const description = tools.find(({ name }) => name === call.name);
       const rule = call.approval === null && agent ? findApprovalRule(agent, call.name, description) : null;
-      return rule && agent?.tools.includes(call.name) ? [toRequest(context, call, rule, tools, now)] : [];
-    });
+      if (!rule || !agent?.tools.includes(call.name)) continue;
+      const preview = await this.deps.nativeTools.preview(context, call);
+      const request = toRequest(context, call, rule, tools, now);
+      approvals.push(preview === undefined ? request : { ...request, preview });
+    }
     await context.record({ type: 'RequestApprovals', data: { turnId: step.turnId, approvals }, now });
     await failpoint('agent.approval.asked');
     const { workspace, sessionId } = context.actor;

@@ -9,6 +9,7 @@ import { isNativeTool } from '../native-tools/tool-schemas.js';
 import { ModelCall } from './model-call.js';
 import type { CallResult, ModelCallDeps } from './model-call.js';
 import { toFailure } from './model-outcome.js';
+import type { NativeTools } from '../native-tools/run-native-tool.js';
 import { ToolRunner } from './run-tools.js';
 import type { RunToolsDeps } from './run-tools.js';
 import type { StepContext, StepOf } from './step-context.js';
@@ -20,6 +21,7 @@ import type { PolicyDeps } from './turn-policy.js';
 /** Dependencies of the steps of a turn: each step's own, and the scheduler of tool retries. */
 export interface StepDeps extends ModelCallDeps, RunToolsDeps, ApprovalDeps, PolicyDeps, ReceiveMessagesDeps {
   readonly retries: ToolRetries;
+  readonly nativeTools: NativeTools;
 }
 
 /** A step that needs this process to act. */
