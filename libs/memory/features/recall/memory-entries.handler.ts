@@ -13,7 +13,7 @@ type Query = z.output<typeof queryMemory.request>;
 type Recall = z.output<typeof recallMemory.request>;
 
 /** Maximum wait for the projection, so that a query has what was committed before it, ms. */
-const MAX_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 3_000;
 const POLL_MS = 20;
 
 const unknownEntry = (memoryId: string): Error =>

@@ -38,8 +38,12 @@ const SESSION_SQL = `select agent_id from memory_sessions where workspace = $1 a
 const SOURCE_SQL = `select event_id, stream_id, type, schema_version, data from events
   where workspace = $1 and event_id = any ($2::uuid[]) and type = 'TurnRequested'`;
 
-const PROGRESS_SQL = `select public.antiphon_head_position() as head,
-    coalesce((select position from projection_checkpoints where name = $1), 0) as position`;
+// The checkpoint only moves with events of sessions. Without such events after it, the rows are of
+// the head.
+const PROGRESS_SQL = `with at as materialized (select public.antiphon_head_position() as head,
+    coalesce((select position from projection_checkpoints where name = $1), 0) as checkpoint)
+  select head, case when exists (select from events e where e.position > at.checkpoint and e.position <= at.head
+    and e.category = 'session') then checkpoint else head end as position from at`;
 
 interface EntryRow extends FactRow {
   readonly position: string;
@@ -85,7 +89,7 @@ export class EntryReader {
     this.#pool = pool;
   }
 
-  /** Returns the position of the projection and the newest position of the log. */
+  /** Returns the position that the rows are of, and the newest position of the log. */
   async progress(workspace: string): Promise<{ position: number; head: number }> {
     const [row] = await this.#query<{ position: string; head: string }>(workspace, PROGRESS_SQL, [
       PROJECTION_NAME,
