@@ -30,6 +30,12 @@ export const PAGES: readonly Page[] = [
     async () => (await import('../pages/session/session-page.js')).SessionPage,
   ),
   page('/approvals', 'Approvals', async () => (await import('../pages/approvals.js')).Approvals),
+  page('/runs', 'Runs', async () => (await import('../pages/runs/run-list.js')).RunList),
+  page('/runs/:id', 'Run', async () => (await import('../pages/runs/run-page.js')).RunPage),
+  page('/events', 'Events', async () => (await import('../pages/events/event-list.js')).EventListPage),
+  page('/money', 'Money', async () => (await import('../pages/money.js')).Money),
+  page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
+  page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),
 ];
 
 /** Pages of the navigation, with the key that follows `g`. */

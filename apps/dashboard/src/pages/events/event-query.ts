@@ -1,0 +1,44 @@
+import type { LogEvent, RouteRequest } from '@antiphon/client';
+
+/** Filters of the page, by their names in the URL and in the API. */
+export const FILTERS = [
+  'type',
+  'excludeType',
+  'category',
+  'agent',
+  'session',
+  'run',
+  'stream',
+  'severity',
+  'text',
+] as const;
+export type FilterName = (typeof FILTERS)[number];
+export type Filters = Readonly<Partial<Record<FilterName, string>>>;
+
+export type EventsQuery = NonNullable<RouteRequest<'readEvents'>['query']>;
+
+/** Returns the filters in the parameters of a URL. */
+export const filtersOf = (search: string): Filters => {
+  const params = new URLSearchParams(search);
+  const found = FILTERS.map((name) => [name, params.get(name)?.trim() ?? ''] as const);
+  return Object.fromEntries(found.filter(([, value]) => value !== ''));
+};
+
+const split = (list: string): readonly string[] => list.split(',').map((name) => name.trim());
+
+/** Filters that the browser decides from one event. */
+const CHECKS: Readonly<Partial<Record<FilterName, (event: LogEvent, wanted: string) => boolean>>> = {
+  type: (event, wanted) => split(wanted).includes(event.type),
+  excludeType: (event, wanted) => !split(wanted).includes(event.type),
+  category: (event, wanted) => event.category === wanted,
+  severity: (event, wanted) => event.severity === wanted,
+  stream: (event, wanted) => event.streamId === wanted,
+  session: (event, wanted) => event.streamId === `session-${wanted}`,
+};
+
+/** Tells whether an event matches, as far as a browser can decide it; null asks the gateway. */
+export const matches = (event: LogEvent, filters: Filters): boolean | null => {
+  const given = FILTERS.filter((name) => filters[name] !== undefined);
+  if (given.some((name) => CHECKS[name]?.(event, filters[name] ?? '') === false)) return false;
+  return given.every((name) => CHECKS[name] !== undefined) ? true : null;
+};

@@ -1,0 +1,147 @@
+import type { RouteReply } from '@antiphon/client';
+import type { LogEvent } from '@antiphon/client';
+import { PageHead } from '../../app/page-head.js';
+import type { PageProps } from '../../app/pages.js';
+import { Link } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import { useRead } from '../../data/use-read.js';
+import { ActButton } from '../../ui/act-button.js';
+import { formatDuration } from '../../ui/format.js';
+import { Code, Json } from '../../ui/json.js';
+import { css as ui, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import css from '../pages.module.css';
+
+type Run = RouteReply<'getRun'>;
+type Node = Run['tasks'][number];
+
+const took = ({ startedAt, endedAt }: Node): string =>
+  startedAt && endedAt ? formatDuration(new Date(endedAt).getTime() - new Date(startedAt).getTime()) : '';
+
+const Output = ({ node }: { readonly node: Node }) => {
+  if (node.error)
+    return (
+      <>
+        {node.error.message} <code className={ui.mono}>{node.error.code}</code>
+      </>
+    );
+  if (node.output === null) return <span className={ui.muted}>none yet</span>;
+  return (
+    <details>
+      <summary>
+        {node.output.slice(0, 60)}
+        {node.output.length > 60 && ` … ${node.output.length} characters`}
+      </summary>
+      <Code text={node.output} label={`Output of ${node.id}`} />
+      {node.outputTruncated && <p className={ui.muted}>The log has the whole output.</p>}
+    </details>
+  );
+};
+
+const NodeRow = ({ node }: { readonly node: Node }) => (
+  <tr>
+    <td className={css.name}>{node.id}</td>
+    <td>
+      <State of={node.status} />
+    </td>
+    <td>
+      <Link to={`/agents/${encodeURIComponent(node.agent)}`}>{node.agent}</Link>
+    </td>
+    <td>{node.needs.join(', ') || <span className={ui.muted}>nothing</span>}</td>
+    <td data-end="">{node.attempt}</td>
+    <td data-end="">{took(node)}</td>
+    <td>{node.sessionId && <Link to={`/sessions/${node.sessionId}`}>session</Link>}</td>
+    <td>
+      <Output node={node} />
+    </td>
+  </tr>
+);
+
+const Facts = ({ run }: { readonly run: Run }) => (
+  <dl className={ui.facts}>
+    <dt>Run</dt>
+    <dd>
+      <Id id={run.id} />
+    </dd>
+    <dt>Workflow</dt>
+    <dd>
+      {run.workflowId === null ? (
+        'from a file'
+      ) : (
+        <Link to={`/workflows/${run.workflowId}/edit?run=${run.id}`}>
+          {run.name}, version {run.workflowVersion}
+        </Link>
+      )}
+    </dd>
+    <dt>Started</dt>
+    <dd>
+      <Time at={run.startedAt} isExact />
+    </dd>
+    {run.endedAt && (
+      <>
+        <dt>Ended</dt>
+        <dd>
+          <Time at={run.endedAt} isExact />
+        </dd>
+      </>
+    )}
+    <dt>Events</dt>
+    <dd>
+      <Link to={`/events?run=${run.id}`}>in the log</Link>
+    </dd>
+  </dl>
+);
+
+const number = (name: string) => ({ name, isNumber: true });
+const COLUMNS = ['Node', 'State', 'Agent', 'Needs', number('Tries'), number('Took'), 'Session', 'Output'];
+
+export const RunPage = ({ params }: PageProps) => {
+  const id = params['id'] ?? '';
+  const act = useAct();
+  const isOwn = ({ category }: LogEvent): boolean => category === 'run' || category === 'task';
+  const { data: run, problem, refresh } = useRead('getRun', { params: { id } }, { changesOn: isOwn });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!run) return <Loading what="the run" />;
+  const isOpen = run.status === 'running';
+  const done = run.tasks.filter(({ status }) => status === 'completed').length;
+  return (
+    <>
+      <PageHead
+        title={run.name}
+        tabTitle={`${run.status} · ${run.name} · Runs`}
+        actions={
+          isOpen && (
+            <ActButton
+              permission="runs:write"
+              look="danger"
+              icon="stop"
+              isOff={act.isBusy}
+              onClick={() => act.run(() => client.http.cancelRun({ params: { id } }))}
+            >
+              Cancel the run
+            </ActButton>
+          )
+        }
+      >
+        <State of={run.status} />{' '}
+        <span className={ui.muted}>{`${done} of ${run.tasks.length} nodes completed`}</span>
+      </PageHead>
+      {act.problem && <ProblemBox problem={act.problem} />}
+      <div className={css.grid}>
+        <Panel title="Nodes">
+          <Table label="Nodes of the run" columns={COLUMNS}>
+            {run.tasks.map((node) => (
+              <NodeRow key={node.id} node={node} />
+            ))}
+          </Table>
+        </Panel>
+        <Panel title="This run" isPadded className={css.half}>
+          <Facts run={run} />
+        </Panel>
+        <Panel title="Inputs" isPadded className={css.half}>
+          <Json value={run.inputs} label="Inputs of the run" />
+        </Panel>
+      </div>
+    </>
+  );
+};

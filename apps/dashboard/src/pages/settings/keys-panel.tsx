@@ -1,0 +1,190 @@
+import type { RouteReply } from '@antiphon/client';
+import { useState } from 'react';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import { isAbout } from '../../data/event-pages.js';
+import { useRead } from '../../data/use-read.js';
+import { ActButton } from '../../ui/act-button.js';
+import {
+  Button,
+  CopyButton,
+  css as ui,
+  Dialog,
+  Empty,
+  Field,
+  Loading,
+  Panel,
+  ProblemBox,
+  State,
+  Table,
+  Time,
+} from '../../ui/ui.js';
+import css from '../pages.module.css';
+
+type Key = RouteReply<'listKeys'>['keys'][number];
+const ROLES = ['viewer', 'member', 'operator', 'admin'] as const;
+
+const RevokeDialog = ({
+  apiKey,
+  onClose,
+}: {
+  readonly apiKey: Key;
+  readonly onClose: (done: boolean) => void;
+}) => {
+  const { run, isBusy, problem } = useAct();
+  const revoke = async (): Promise<void> => {
+    await client.http.revokeKey({ params: { id: apiKey.id } });
+    onClose(true);
+  };
+  return (
+    <Dialog title={`Revoke ${apiKey.name}?`} onClose={() => onClose(false)}>
+      <p>Every gateway refuses it within a second and closes its connections. It cannot be taken back.</p>
+      {problem && <ProblemBox problem={problem} />}
+      <div className={ui.dialogFoot}>
+        <Button onClick={() => onClose(false)}>Keep it</Button>
+        <ActButton permission="keys:manage" look="danger" isOff={isBusy} onClick={() => run(revoke)}>
+          Revoke
+        </ActButton>
+      </div>
+    </Dialog>
+  );
+};
+
+const CreateDialog = ({
+  onClose,
+  onMade,
+}: {
+  readonly onClose: () => void;
+  readonly onMade: (key: string) => void;
+}) => {
+  const { run, isBusy, problem } = useAct();
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<(typeof ROLES)[number]>('member');
+  const create = async (): Promise<void> => {
+    const made = await client.http.createKey({ body: { name, role } });
+    onMade(made.token ?? 'The key was made before: its secret is not shown again.');
+  };
+  return (
+    <Dialog title="Create an API key" onClose={onClose}>
+      {problem && <ProblemBox problem={problem} />}
+      <Field label="Name">
+        {(props) => (
+          <input {...props} value={name} maxLength={100} onChange={(event) => setName(event.target.value)} />
+        )}
+      </Field>
+      <Field label="Role" hint="A key cannot have more rights than you.">
+        {(props) => (
+          <select {...props} value={role} onChange={(event) => setRole(event.target.value as typeof role)}>
+            {ROLES.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <div className={ui.dialogFoot}>
+        <Button onClick={onClose}>Close</Button>
+        <ActButton
+          permission="keys:manage"
+          look="primary"
+          isOff={isBusy || name.trim() === ''}
+          onClick={() => run(create)}
+        >
+          Create
+        </ActButton>
+      </div>
+    </Dialog>
+  );
+};
+
+const SecretDialog = ({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) => (
+  <Dialog title="The key, shown once" onClose={onClose}>
+    <p>Copy it now. The gateway keeps only its hash.</p>
+    <code className={ui.code}>{secret}</code>
+    <div className={ui.dialogFoot}>
+      <CopyButton text={secret} label="Copy the key" />
+      <Button look="primary" onClick={onClose}>
+        Done
+      </Button>
+    </div>
+  </Dialog>
+);
+
+const Row = ({ apiKey, ask }: { readonly apiKey: Key; readonly ask: () => void }) => (
+  <tr>
+    <td>
+      <span className={css.name}>{apiKey.name}</span>
+      <div className={ui.mono}>{apiKey.id}</div>
+    </td>
+    <td>{apiKey.role}</td>
+    <td>
+      <State of={apiKey.status} />
+    </td>
+    <td>
+      <Time at={apiKey.createdAt} />
+    </td>
+    <td>{apiKey.expiresAt ? <Time at={apiKey.expiresAt} /> : <span className={ui.muted}>never</span>}</td>
+    <td data-end="">
+      {apiKey.status === 'active' && (
+        <ActButton permission="keys:manage" look="danger" onClick={ask}>
+          Revoke
+        </ActButton>
+      )}
+    </td>
+  </tr>
+);
+
+interface KeysProps {
+  readonly secret: string | null;
+  readonly showSecret: (secret: string | null) => void;
+}
+
+/** API keys of the workspace. */
+export const Keys = ({ secret, showSecret }: KeysProps) => {
+  const { data, problem, refresh } = useRead(
+    'listKeys',
+    { query: { limit: 200 } },
+    { hasPast: false, changesOn: isAbout('key', 'workspace') },
+  );
+  const [isCreating, setCreating] = useState(false);
+  const [revoked, setRevoked] = useState<Key | null>(null);
+  const made = (key: string): void => {
+    setCreating(false);
+    showSecret(key);
+    refresh();
+  };
+  return (
+    <Panel
+      title="API keys"
+      actions={
+        <ActButton permission="keys:manage" icon="plus" onClick={() => setCreating(true)}>
+          Create a key
+        </ActButton>
+      }
+    >
+      {problem && <ProblemBox problem={problem} retry={refresh} />}
+      {!data && !problem && <Loading what="keys" />}
+      {data?.keys.length === 0 && <Empty title="No API key in this workspace" />}
+      {data && data.keys.length > 0 && (
+        <Table
+          label="API keys"
+          columns={['Key', 'Role', 'State', 'Created', 'Expires', { name: 'Act', isNumber: true }]}
+        >
+          {data.keys.map((key) => (
+            <Row key={key.id} apiKey={key} ask={() => setRevoked(key)} />
+          ))}
+        </Table>
+      )}
+      {isCreating && <CreateDialog onClose={() => setCreating(false)} onMade={made} />}
+      {secret !== null && <SecretDialog secret={secret} onClose={() => showSecret(null)} />}
+      {revoked && (
+        <RevokeDialog
+          apiKey={revoked}
+          onClose={(done) => {
+            setRevoked(null);
+            if (done) refresh();
+          }}
+        />
+      )}
+    </Panel>
+  );
+};

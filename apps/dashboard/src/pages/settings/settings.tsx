@@ -1,0 +1,162 @@
+import { useState } from 'react';
+import { PageHead } from '../../app/page-head.js';
+import { hasSingleKeys, setSingleKeys } from '../../app/keys.js';
+import { signOut } from '../../app/sign-in.js';
+import { setTheme, theme, THEMES } from '../../app/theme.js';
+import { useAct } from '../../data/act.js';
+import { useIdentity } from '../../data/identity.js';
+import { useStore } from '../../data/store.js';
+import { useRead } from '../../data/use-read.js';
+import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { Keys } from './keys-panel.js';
+import css from '../pages.module.css';
+
+const Identity = () => {
+  const { workspace, role, caller, permissions, signedInBy } = useIdentity();
+  const act = useAct();
+  return (
+    <>
+      {act.problem && <ProblemBox problem={act.problem} />}
+      <dl className={ui.facts}>
+        <dt>Workspace</dt>
+        <dd>{workspace}</dd>
+        <dt>Role</dt>
+        <dd>{role}</dd>
+        <dt>Facts call you</dt>
+        <dd className={ui.mono}>{caller}</dd>
+        <dt>Permissions</dt>
+        <dd className={css.tags}>
+          {permissions?.map((name) => (
+            <span key={name} className={css.tag}>
+              {name}
+            </span>
+          ))}
+        </dd>
+      </dl>
+      {signedInBy === 'session' && (
+        <p>
+          <Button icon="key" onClick={() => act.run(signOut)}>
+            Sign out
+          </Button>
+        </p>
+      )}
+    </>
+  );
+};
+
+const Preferences = () => {
+  const isOn = useStore(hasSingleKeys);
+  const current = useStore(theme);
+  return (
+    <div className={css.stack}>
+      <label className={css.check}>
+        <input type="checkbox" checked={isOn} onChange={(event) => setSingleKeys(event.target.checked)} />{' '}
+        Keys without Ctrl, such as <kbd>?</kbd> and <kbd>g</kbd> <kbd>e</kbd>
+      </label>
+      <fieldset className={css.choices}>
+        <legend>Theme</legend>
+        {THEMES.map((name) => (
+          <label key={name} className={css.check}>
+            <input type="radio" name="theme" checked={current === name} onChange={() => setTheme(name)} />{' '}
+            {name === 'auto' ? 'as the system' : name}
+          </label>
+        ))}
+      </fieldset>
+    </div>
+  );
+};
+
+const Workspaces = () => {
+  const { data, problem, refresh } = useRead('listWorkspaces', { query: { limit: 200 } }, { hasPast: false });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="workspaces" />;
+  return (
+    <Table label="Workspaces" columns={['Id', 'Name', 'Created']}>
+      {data.workspaces.map(({ id, name, createdAt }) => (
+        <tr key={id}>
+          <td className={css.name}>{id}</td>
+          <td>{name}</td>
+          <td>
+            <Time at={createdAt} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+};
+
+interface ProviderFact {
+  readonly name: string;
+  readonly kind: string;
+  readonly ready: boolean;
+  readonly scripted: boolean;
+  readonly keyVariable: string | null;
+}
+interface PluginFact {
+  readonly name: string;
+  readonly status: string;
+}
+
+const Providers = () => {
+  const { data, problem, refresh } = useRead('health', {}, { hasPast: false });
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="providers" />;
+  const facts = (data.services['agent']?.facts ?? {}) as { readonly providers?: readonly ProviderFact[] };
+  return (
+    <Table label="Providers" columns={['Provider', 'Kind', 'Key', 'State']}>
+      {facts.providers?.map(({ name, kind, ready, scripted, keyVariable }) => (
+        <tr key={name}>
+          <td className={css.name}>{name}</td>
+          <td>{scripted ? `${kind}: offline, no real model` : kind}</td>
+          <td className={ui.mono}>{keyVariable ?? 'none'}</td>
+          <td>{ready ? <State of="ready" tone="ok" /> : <State of="down">no key</State>}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+};
+
+const Plugins = () => {
+  const { data } = useRead('health', {}, { hasPast: false });
+  const plugins = (data?.plugins ?? []) as unknown as readonly PluginFact[];
+  if (plugins.length === 0) return <Empty title="No plug-in is known">The sandbox did not respond.</Empty>;
+  return (
+    <Table label="Plug-ins" columns={['Plug-in', 'State']}>
+      {plugins.map(({ name, status }) => (
+        <tr key={name}>
+          <td className={css.name}>{name}</td>
+          <td>
+            <State of={status === 'loaded' ? 'ok' : 'failed'}>{status}</State>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+};
+
+export const Settings = () => {
+  const [shownSecret, showSecret] = useState<string | null>(null);
+  return (
+    <>
+      <PageHead title="Settings" question="Who may do what, with which keys, providers and plug-ins?" />
+      <div className={css.grid}>
+        <Panel title="You" isPadded className={css.half}>
+          <Identity />
+        </Panel>
+        <Panel title="This browser" isPadded className={css.half}>
+          <Preferences />
+        </Panel>
+        <Keys secret={shownSecret} showSecret={showSecret} />
+        <Panel title="Providers" className={css.half}>
+          <Providers />
+        </Panel>
+        <Panel title="Plug-ins" className={css.half}>
+          <Plugins />
+        </Panel>
+        <Panel title="Workspaces" className={css.half}>
+          <Workspaces />
+        </Panel>
+      </div>
+    </>
+  );
+};
