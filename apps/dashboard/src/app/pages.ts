@@ -34,6 +34,8 @@ export const PAGES: readonly Page[] = [
   page('/runs/:id', 'Run', async () => (await import('../pages/runs/run-page.js')).RunPage),
   page('/events', 'Events', async () => (await import('../pages/events/event-list.js')).EventListPage),
   page('/money', 'Money', async () => (await import('../pages/money.js')).Money),
+  page('/memory', 'Memory', async () => (await import('../pages/memory.js')).Memory),
+  page('/audit', 'Audit', async () => (await import('../pages/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
   page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),
 ];
