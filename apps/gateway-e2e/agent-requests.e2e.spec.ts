@@ -178,6 +178,25 @@ describe('the socket methods of agents', () => {
     await client.close();
   });
 
+  it('send memory.event when an agent learns from a message, and when it replaces what it learned', async () => {
+    const client = await socketOf(acme);
+    await client.call('agent.subscribe', { agent: 'claude', frames: ['memory'] });
+    const address = { channel: 'web', account: 'main', peer: 'ada', agent: 'claude' };
+    for (const content of ['My name is Ada.', 'My name is Grace.'])
+      await client.stream('chat.send', { ...address, content }).done();
+    const framesOf = () =>
+      client.received
+        .filter(({ type }) => type === 'memory.event')
+        .map((frame) => frame as unknown as { readonly change: string; readonly object: string });
+    await waitForValue('three changes of memory', () =>
+      Promise.resolve(framesOf().length >= 3 ? true : undefined),
+    );
+    expect(framesOf().map(({ change, object }) => `${change} ${object}`)).toEqual([
+      ...['learned Ada', 'superseded Ada', 'learned Grace'],
+    ]);
+    await client.close();
+  });
+
   it('spawn an agent by the typed frame agent_spawn_request', async () => {
     const client = await socketOf(acme);
     client.sendRaw(JSON.stringify({ type: 'agent_spawn_request', id: 'typed', name: 'Typed', base: 'gpt' }));

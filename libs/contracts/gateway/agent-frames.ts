@@ -3,16 +3,17 @@ import { AgentPhase, AgentState } from '../agent/agent-definition.js';
 import { AgentId } from '../agent/agent-id.js';
 import { AgentStateChange } from '../agent/agent-requests.js';
 import { PlanConflict } from '../agent/plan-events.js';
+import { MemoryEntry } from '../memory/index.js';
 
 /** Kinds of frames that a subscription to agents may select. */
-export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan'] as const;
+export const AGENT_FRAME_KINDS = ['state', 'progress', 'blocked', 'plan', 'memory'] as const;
 export const AgentSubscribeParams = z.strictObject({
   agent: AgentId.optional().describe('Default: all agents of the workspace.'),
   frames: z
     .array(z.enum(AGENT_FRAME_KINDS))
     .min(1)
     .optional()
-    .describe('Kinds of frames to send. Default: all. No memory events exist yet.'),
+    .describe('Kinds of frames to send. Default: all. `memory` needs the feature `memory_v1`.'),
 });
 export type AgentSubscribeParams = z.infer<typeof AgentSubscribeParams>;
 export const AgentUnsubscribeParams = AgentSubscribeParams.pick({ agent: true });
@@ -107,6 +108,24 @@ export const AGENT_FRAMES = {
         .describe('With `conflict`: parts of an edit that stay out.'),
     })
     .describe('A plan that the agent made or works on changed. `created` comes before the first step.'),
+  'memory.event': z
+    .object({
+      type: z.literal('memory.event'),
+      ...about,
+      change: z
+        .enum(['learned', 'superseded'])
+        .describe('`superseded` comes right before the `learned` entry that replaces it.'),
+      ...MemoryEntry.pick({
+        memoryId: true,
+        kind: true,
+        text: true,
+        subject: true,
+        predicate: true,
+        object: true,
+        confidence: true,
+      }).shape,
+    })
+    .describe('Memory learned from a message to the agent. `memory.recall` returns the entry.'),
 } as const;
 export type AgentFrame = z.infer<(typeof AGENT_FRAMES)[keyof typeof AGENT_FRAMES]>;
 export type AgentStateFrame = z.infer<typeof AGENT_FRAMES.agent_broadcast_state>;

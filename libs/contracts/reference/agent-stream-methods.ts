@@ -11,9 +11,9 @@ export const AGENT_STREAM_METHODS = [
     summary: 'Subscribe to agents',
     description:
       'Returns the states of the agents, at most 1,000, and sends typed frames `{"type":…}` from then on: ' +
-      '`agent_state_update` for one agent or `agent_broadcast_state` for all, `agent.progress` and `agent.blocked`. A client ' +
-      'that has not subscribed gets none of them. While a client reads too slowly, it gets only the newest state of each ' +
-      'agent. Errors: -32029 over 100 agents.',
+      '`agent_state_update` for one agent or `agent_broadcast_state` for all, `agent.progress`, `agent.blocked`, `agent.plan` ' +
+      'and `memory.event`. A client that has not subscribed gets none of them. While a client reads too slowly, it gets only the newest state of each ' +
+      'agent. Errors: -32029 over 100 agents; -32004 for `memory` where `memory_v1` is off.',
     params: AgentSubscribeParams,
     answer: z.object({
       agents: z.array(AgentStateView),

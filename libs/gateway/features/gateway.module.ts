@@ -40,6 +40,7 @@ import { DashboardController } from './dashboard/dashboard.controller.js';
 import { PolicyReportsController } from './dashboard/policy-reports.controller.js';
 import { AgentStreams } from './events/agent-streams.js';
 import { agentSubscriptions } from './events/agent-subscriptions.js';
+import { MemoryFrames } from './events/memory-frames.js';
 import { eventMethods } from './events/event-methods.js';
 import { LogTail } from './events/log-tail.js';
 import { FrameLog } from './frames/frame-log.js';
@@ -128,6 +129,8 @@ const methodsProvider: Provider = {
     const reads = new AgentReads(requests);
     const requireSession = (principal: Principal, sessionId: string): Promise<void> =>
       reads.requireSession(principal, store, sessionId);
+    const { features } = config;
+    const memory = features.memoryV1 ? new MemoryFrames(requests) : null;
     const routerOf = createRouters(config);
     const sending = { requests, feeds, routerOf, logger };
     return createMethodTable([
@@ -142,7 +145,7 @@ const methodsProvider: Provider = {
       ...taskMethods(requests),
       sessionResume({ feeds, frameLog, logger, requireSession }),
       ...eventMethods({ log, reads, logger }),
-      ...agentSubscriptions({ streams: new AgentStreams(log), reads }),
+      ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), reads }),
     ]);
   },
 };

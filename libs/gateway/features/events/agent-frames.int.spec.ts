@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { AGENT_FRAMES, type AgentFrame, type AgentStateFrame } from '@antiphon/contracts/gateway';
-import type { JsonObject } from '@antiphon/kernel';
+import type { MemoryEntry } from '@antiphon/contracts/memory';
+import { transient, type JsonObject } from '@antiphon/kernel';
 import { createTestDatabase, startNatsServer, until, type TestNatsServer } from '@antiphon/testing';
 import { assembleFrames, connectClient, type SocketClient } from '@antiphon/testing/client';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { createResumeWorld, type ResumeGateway, type ResumeWorld } from '../testing/resume-world.js';
 import { createSessionScript } from '../testing/session-script.js';
 
@@ -114,6 +116,58 @@ describe('agent.subscribe', () => {
     await world.commit(script.sessionId, [...script.answer('done'), ...script.complete()]);
     await until(() => statesOf(client, 'main').length >= 2);
     expect(statesOf(client, 'main')).toEqual(['working>working:speaking', 'working>idle']);
+  });
+
+  it('sends memory.event after a message that memory learned from, and refuses it while memory is off', async () => {
+    const script = createSessionScript();
+    const entry = (eventId: string, object: string): MemoryEntry => ({
+      ...{
+        memoryId: randomUUID(),
+        kind: 'fact',
+        text: `user name ${object}`,
+        subject: 'user',
+        predicate: 'name',
+      },
+      ...{ object, confidence: 0.9, learnedAt: at, supersededAt: null, eventId, position: 1, source: null },
+    });
+    const former = entry(randomUUID(), 'Ada');
+    const asked: { at: number }[] = [];
+    const request = async (_contract: unknown, query: { at: number }) => {
+      if (asked.push(query) === 1) throw transient('MESSAGING.NO_RESPONDERS', 'down');
+      const eventId = await world.eventIdAt(query.at);
+      return {
+        entries: [entry(eventId, 'Grace'), former],
+        position: query.at,
+        head: query.at,
+      };
+    };
+    const memory = { request } as unknown as GatewayRequests;
+    const client = await connectClient((await world.startGateway(undefined, undefined, memory)).wsUrl);
+    clients.push(client);
+    await client.call('agent.subscribe', { agent: 'main', frames: ['memory'] });
+    await world.commit(script.sessionId, [...script.events, ...script.request()]);
+    await until(() => framesOf(client).length >= 2);
+    expect(framesOf(client)).toMatchObject([
+      {
+        type: 'memory.event',
+        agentId: 'main',
+        change: 'superseded',
+        memoryId: former.memoryId,
+        object: 'Ada',
+      },
+      {
+        type: 'memory.event',
+        agentId: 'main',
+        change: 'learned',
+        object: 'Grace',
+        sessionId: script.sessionId,
+      },
+    ]);
+    for (const frame of framesOf(client))
+      expect(AGENT_FRAMES[frame.type].safeParse(frame).error).toBeUndefined();
+    expect(asked).toHaveLength(2);
+    const off = await connect(0);
+    await expect(off.call('agent.subscribe', { frames: ['memory'] })).rejects.toThrow(/memory_v1 is off/);
   });
 
   it('sends agent.blocked for an approval and for a rule that stopped a turn', async () => {

@@ -21,7 +21,8 @@ const factOf = (event: TailEvent): ActivityFact => {
   return { type: event.event.type, turnId, hasText: (textOf(data['text']) ?? '') !== '' };
 };
 
-const aboutOf = (agentId: string, event: TailEvent) => {
+/** Returns the fields that all frames about an event have. */
+export const aboutOf = (agentId: string, event: TailEvent) => {
   const { category, streamId, eventId, position, recordedAt } = event.event;
   const data = dataOf(event);
   return {

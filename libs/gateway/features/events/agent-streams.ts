@@ -1,10 +1,17 @@
-import type { AgentFrame, AgentStateFrame, AgentStateView } from '@antiphon/contracts/gateway';
+import type {
+  AGENT_FRAME_KINDS,
+  AgentFrame,
+  AgentStateFrame,
+  AgentStateView,
+} from '@antiphon/contracts/gateway';
+import { countError } from '@antiphon/observability';
 import type { AgentFold } from './agent-frames.js';
 import { loadAgents } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
-import type { WorkspaceTail } from './workspace-tail.js';
+import { canChangeMemory, type MemoryFrames } from './memory-frames.js';
+import type { TailEvent, WorkspaceTail } from './workspace-tail.js';
 
-type FrameKind = 'state' | 'progress' | 'blocked' | 'plan';
+type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
 
 export interface AgentSubscriber {
   /** Agent whose frames it gets; undefined for all agents. */
@@ -22,6 +29,7 @@ export interface AgentSubscriber {
 const kindOf = ({ type }: AgentFrame): FrameKind => {
   if (type === 'agent.progress') return 'progress';
   if (type === 'agent.plan') return 'plan';
+  if (type === 'memory.event') return 'memory';
   return type === 'agent.blocked' ? 'blocked' : 'state';
 };
 
@@ -30,7 +38,8 @@ const isState = (frame: AgentFrame): frame is AgentStateFrame =>
 
 /**
  * Sends frames to one subscriber. While its client has no room, the newest state of each agent
- * waits and its progress is left out. So these frames never fill the client's buffer.
+ * waits. Its progress and the changes of memory are left out. So these frames never fill the
+ * client's buffer.
  */
 class Delivery {
   readonly #subscriber: AgentSubscriber;
@@ -41,13 +50,18 @@ class Delivery {
     this.#subscriber = subscriber;
   }
 
+  wants(agentId: string, kind: FrameKind): boolean {
+    const { agent, kinds } = this.#subscriber;
+    return (agent === undefined || agent === agentId) && kinds.has(kind);
+  }
+
   push(frame: AgentFrame): void {
-    const { agent, kinds, waitForRoom } = this.#subscriber;
-    if ((agent !== undefined && agent !== frame.agentId) || !kinds.has(kindOf(frame))) return;
+    if (!this.wants(frame.agentId, kindOf(frame))) return;
+    const { waitForRoom } = this.#subscriber;
     const room = this.#isWaiting ? undefined : waitForRoom();
     if (room) void this.#wait(room);
     if (!this.#isWaiting) this.#send(frame);
-    else if (kindOf(frame) !== 'progress') this.#hold(frame);
+    else if (!UNHELD_KINDS.has(kindOf(frame))) this.#hold(frame);
   }
 
   #hold(frame: AgentFrame): void {
@@ -74,6 +88,9 @@ class Delivery {
   }
 }
 
+/** Frames that are left out while a client has no room. */
+const UNHELD_KINDS: ReadonlySet<FrameKind> = new Set(['progress', 'memory']);
+
 interface Group {
   readonly tail: WorkspaceTail;
   readonly fold: AgentFold;
@@ -81,6 +98,8 @@ interface Group {
   readonly deliveries: Map<AgentSubscriber, Delivery>;
   at: number;
   isClosed: boolean;
+  /** Frames of memory are read one event after another. */
+  memoryRead: Promise<void>;
 }
 
 export interface AgentSnapshot {
@@ -97,10 +116,13 @@ const MAX_AGENTS = 1_000;
  */
 export class AgentStreams {
   readonly #log: LogTail;
+  readonly #memory: MemoryFrames | null;
   readonly #groups = new Map<string, Promise<Group>>();
 
-  constructor(log: LogTail) {
+  /** Without `memory` no frames of memory are sent: the feature is off. */
+  constructor(log: LogTail, memory: MemoryFrames | null = null) {
     this.#log = log;
+    this.#memory = memory;
   }
 
   /** Sends a snapshot and the frames after it. Returns the function that ends the subscription. */
@@ -143,7 +165,8 @@ export class AgentStreams {
       } while (!tail.failure && tail.eventsAfter(at) === null);
       const stopListening = tail.onMove(() => this.#advance(group));
       const end = (): void => (stopListening(), release());
-      const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false };
+      const memoryRead = Promise.resolve();
+      const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false, memoryRead };
       this.#advance(group);
       return group;
     } catch (error) {
@@ -168,8 +191,27 @@ export class AgentStreams {
       return;
     }
     group.at = tail.position;
-    for (const event of events)
+    for (const event of events) {
       for (const frame of fold.advance(event))
         for (const delivery of deliveries.values()) delivery.push(frame);
+      if (canChangeMemory(event)) this.#readMemory(group, event);
+    }
+  }
+
+  /** Sends the changes of memory by an event, after the frames of the event itself. */
+  #readMemory(group: Group, event: TailEvent): void {
+    const memory = this.#memory;
+    const wanted = [...event.agents].filter((agentId) =>
+      [...group.deliveries.values()].some((delivery) => delivery.wants(agentId, 'memory')),
+    );
+    if (memory === null || wanted.length === 0) return;
+    const read = async (): Promise<void> => {
+      for (const agentId of wanted) {
+        if (group.isClosed) return;
+        const frames = await memory.read(group.tail.workspace, agentId, event);
+        for (const frame of frames) for (const delivery of group.deliveries.values()) delivery.push(frame);
+      }
+    };
+    group.memoryRead = group.memoryRead.then(read).catch((error: unknown) => countError('frame', error));
   }
 }

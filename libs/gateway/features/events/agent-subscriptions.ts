@@ -5,6 +5,7 @@ import {
   type AgentFrame,
 } from '@antiphon/contracts/gateway';
 import { exhausted, type JsonValue } from '@antiphon/kernel';
+import { requireFeature, type FeatureFlags } from '../access/access-guard.js';
 import type { AgentReads } from '../agents/agent-reads.js';
 import type { ClientConnection } from '../sockets/client-connection.js';
 import { defineMethod, type RpcCall, type RpcMethod } from '../sockets/rpc-method.js';
@@ -31,13 +32,18 @@ const sendFrame = (connection: ClientConnection, frame: AgentFrame): void =>
   connection.sendText(() => JSON.stringify(frame), RESUME);
 
 export interface AgentSubscriptionsDeps {
+  readonly features: FeatureFlags;
   readonly streams: AgentStreams;
   readonly reads: AgentReads;
 }
 
-const subscribe = async ({ streams, reads }: AgentSubscriptionsDeps, call: RpcCall<AgentSubscribeParams>) => {
+const subscribe = async (
+  { features, streams, reads }: AgentSubscriptionsDeps,
+  call: RpcCall<AgentSubscribeParams>,
+) => {
   const { connection, id, params, workspace, requestId, principal } = call;
   await reads.require(principal, params.agent);
+  if (params.frames?.includes('memory')) requireFeature(features, 'memory_v1');
   const key = params.agent ?? ALL;
   const own = subscriptionsOf(connection);
   if (own.size >= MAX_AGENTS && !own.has(key)) {

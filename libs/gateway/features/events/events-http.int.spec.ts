@@ -7,7 +7,7 @@ import { createPool } from '@antiphon/database';
 import { createPostgresEventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { silentLogger } from '@antiphon/observability';
-import { DATABASE_POOL, ProblemFilter } from '@antiphon/service-host';
+import { DATABASE_POOL, ProblemFilter, REQUESTS } from '@antiphon/service-host';
 import { createTestDatabase, type TestDatabase, until } from '@antiphon/testing';
 import { LOCAL_OPERATOR } from '../access/authenticator.js';
 import { EventsController } from './events.controller.js';
@@ -72,7 +72,10 @@ beforeAll(async () => {
   const module = {
     module: class SpecModule {},
     controllers: [EventsController],
-    providers: [{ provide: DATABASE_POOL, useValue: pools[1] }],
+    providers: [
+      { provide: DATABASE_POOL, useValue: pools[1] },
+      { provide: REQUESTS, useValue: {} },
+    ],
   };
   app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter(), { logger: false });
   app.useGlobalFilters(new ProblemFilter(silentLogger));

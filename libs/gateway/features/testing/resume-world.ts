@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import type { Frame, SessionEvent } from '@antiphon/contracts/agent';
 import { REST_RULES } from '@antiphon/contracts/events';
-import { ALL_WORKSPACES, createPool } from '@antiphon/database';
+import { ALL_WORKSPACES, createPool, inWorkspace } from '@antiphon/database';
 import { archiveEvents, createPostgresEventStore } from '@antiphon/event-store';
 import type { EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
@@ -28,6 +28,8 @@ import { ChatStreams } from '../chats/chat-streams.js';
 import { AgentStreams } from '../events/agent-streams.js';
 import { AgentReads } from '../agents/agent-reads.js';
 import { agentSubscriptions } from '../events/agent-subscriptions.js';
+import { MemoryFrames } from '../events/memory-frames.js';
+import type { GatewayRequests } from '../gateway.ports.js';
 import { eventMethods } from '../events/event-methods.js';
 import { LogTail } from '../events/log-tail.js';
 import { FrameLog } from '../frames/frame-log.js';
@@ -59,14 +61,19 @@ export interface ResumeWorld {
   commit(sessionId: string, events: readonly SessionEvent[]): Promise<void>;
   /** Appends one event to a stream. */
   append(streamId: string, type: string, data: JsonObject): Promise<void>;
+  /** Returns the id of the event at a position. */
+  eventIdAt(position: number): Promise<string>;
   /** Sends frames as a driver does. Resolves once `LIVE` has them. */
   send(sessionId: string, frames: readonly Frame[], epoch?: number): Promise<void>;
   /** Moves all sessions whose turns have ended to an archive file. */
   archive(): Promise<void>;
   /** Removes all messages from `LIVE`. */
   purgeLive(): Promise<void>;
-  /** Starts a gateway. `natsUrl` may be a link that the spec can delay. */
-  startGateway(limits?: SendLimits, natsUrl?: string): Promise<ResumeGateway>;
+  /**
+   * Starts a gateway. `natsUrl` may be a link that the spec can delay. Without `memory`, which
+   * serves requests to the memory service, the feature is off.
+   */
+  startGateway(limits?: SendLimits, natsUrl?: string, memory?: GatewayRequests): Promise<ResumeGateway>;
   close(): Promise<void>;
 }
 
@@ -180,8 +187,15 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       await archiveEvents({ pool, archiver, folder, rules: REST_RULES, before });
       await archiver.end();
     },
+    eventIdAt: async (position) => {
+      const { rows } = await inWorkspace(pool, WORKSPACE).query<{ event_id: string }>(
+        'select event_id from events where workspace = $1 and position = $2',
+        [WORKSPACE, position],
+      );
+      return rows[0]?.event_id ?? '';
+    },
     purgeLive: async () => void (await manager.streams.purge('LIVE')),
-    startGateway: async (limits, url) => {
+    startGateway: async (limits, url, requests) => {
       const { store, pool: gatewayPool } = storeFor('gateway');
       let reads = 0;
       const counted: Pick<EventStore, 'readStreamPage' | 'streamVersion'> = {
@@ -200,11 +214,13 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       ends.push(() => log.close());
       const requireSession = (): Promise<void> => Promise.resolve();
       const resumed = sessionResume({ feeds, frameLog, logger: silentLogger, requireSession });
+      const memory = requests ? new MemoryFrames(requests) : null;
+      const features = { agentRuntimeV1: true, workersV1: true, memoryV1: requests !== undefined };
       const agentReads = new AgentReads({ request: () => Promise.reject(new Error('no agent service')) });
       const methods = [
         resumed,
         ...eventMethods({ log, reads: agentReads, logger: silentLogger }),
-        ...agentSubscriptions({ streams: new AgentStreams(log), reads: agentReads }),
+        ...agentSubscriptions({ features, streams: new AgentStreams(log, memory), reads: agentReads }),
       ];
       const chats = new ChatStreams({
         ...{ feeds, frameLog, store: counted, pool: gatewayPool },
