@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
+import { ChatView } from './chat-requests.js';
 import { FileCause, FileDigest, FileMode } from './file-events.js';
 import { Caller, IdempotencyKey } from './requests.js';
 
@@ -64,7 +65,12 @@ export const listFiles = defineRequest({
 export const statFile = defineRequest({
   subject: 'cmd.agent.file.stat',
   request: z.strictObject({ ...tree, path: FilePath, at: Version.optional() }),
-  reply: z.object({ version: Version, file: FileEntryView }),
+  reply: z.object({
+    version: Version,
+    file: FileEntryView,
+    /** Chat that a virtual file shows, with the name and the version that it has in this tree. */
+    chat: ChatView.extend({ version: z.int().nonnegative() }).optional(),
+  }),
   timeoutMs: 10_000,
 });
 

@@ -57,7 +57,7 @@ const rename = (chat: ChatView, { name, path }: ChatRenamed['data'], revision: n
 /** Folds the events of a chat up to a position of the log; null without its creation. */
 const foldChat = (events: readonly RecordedEvent[], until = Infinity): ChatRecord | null => {
   const [created, ...later] = events;
-  if (!created) return null;
+  if (!created || created.position > until) return null;
   let chat = toChatView(ChatCreated.parse(upcast(created)).data);
   let deletedAt: string | null = null;
   for (const event of later) {
@@ -75,11 +75,18 @@ const LIST_SQL = `select c.position, c.type, c.schema_version as "schemaVersion"
     r.data as renamed, r.stream_version as revision
   from events c left join lateral (
     select n.data, n.stream_version from events n
-    where n.workspace = c.workspace and n.stream_id = c.stream_id and n.type = 'ChatRenamed'
+    where n.workspace = c.workspace and n.stream_id = c.stream_id and n.type = 'ChatRenamed' and n.position <= $4
     order by n.stream_version desc limit 1) r on true
-  where c.workspace = $1 and c.type = 'ChatCreated' and c.position > $2 and not exists (
-    select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted')
+  where c.workspace = $1 and c.type = 'ChatCreated' and c.position > $2 and c.position <= $4 and not exists (
+    select from events d where d.workspace = c.workspace and d.stream_id = c.stream_id and d.type = 'ChatDeleted'
+      and d.position <= $4)
   order by c.position limit $3`;
+const VERSION_SQL = `select stream_version as version from events
+  where workspace = $1 and stream_id = $2 and position <= $3 order by stream_version desc limit 1`;
+const HEADS_SQL = 'select stream_id, version from stream_heads where workspace = $1 and stream_id = any($2)';
+
+/** Position after every event. */
+const NOW = Number.MAX_SAFE_INTEGER;
 
 interface ChatRow {
   readonly position: string;
@@ -97,14 +104,12 @@ export class ChatStore {
     private readonly store: Pick<EventStore, 'readStream'>,
   ) {}
 
-  /** Returns the chats after a position, oldest first, without deleted ones. */
-  async list(workspace: string, after: number, limit: number): Promise<ListedChat[]> {
-    const query = { name: 'agent_chats', text: LIST_SQL, values: [workspace, after, limit] };
-    const { rows } = await inWorkspace(this.pool, workspace)
-      .query<ChatRow>(query)
-      .catch((error: unknown) => {
-        throw translateDatabaseError(error);
-      });
+  /**
+   * Returns the chats after a position, oldest first, without deleted ones: those of now, or of a
+   * position of the log.
+   */
+  async list(workspace: string, after: number, limit: number, until = NOW): Promise<ListedChat[]> {
+    const rows = await this.query<ChatRow>('agent_chats', LIST_SQL, [workspace, after, limit, until]);
     return rows.map(({ position, renamed, revision, ...event }) => {
       const created = toChatView(ChatCreated.parse(upcast(event)).data);
       const chat = renamed === null ? created : rename(created, renamed, Number(revision));
@@ -117,25 +122,27 @@ export class ChatStore {
     return foldChat(await this.store.readStream(workspace, chatStream(chatId)), until);
   }
 
-  /** Returns the chat that a name belongs to. */
-  async readName(workspace: string, name: string): Promise<NameBinding> {
+  /** Returns the chat that a name belongs to, or belonged to at a position of the log. */
+  async readName(workspace: string, name: string, until = NOW): Promise<NameBinding> {
     const id = chatIdOf(workspace, name);
     const streamId = chatNameStream(id);
-    const [last] = await this.store.readStream(workspace, streamId, { backwards: true, limit: 1 });
+    const options = { backwards: true, ...(until === NOW ? { limit: 1 } : {}) };
+    const events = await this.store.readStream(workspace, streamId, options);
+    const last = events.find(({ position }) => position <= until);
     if (last) {
       const lastChatId = String(last.data['chatId']);
       const chatId = last.type === 'ChatNameTaken' ? lastChatId : null;
       return { streamId, version: last.streamVersion, chatId, lastChatId };
     }
     // The first chats had no stream for their names: their ids alone made the names unique.
-    const chatId = (await this.read(workspace, id)) ? id : null;
+    const chatId = events.length === 0 && (await this.read(workspace, id, until)) ? id : null;
     return { streamId, version: 0, chatId, lastChatId: chatId };
   }
 
-  /** Returns the chat with a name; null if there is none. */
-  async findByName(workspace: string, name: string): Promise<ChatView | null> {
-    const { chatId } = await this.readName(workspace, name);
-    const found = chatId === null ? null : await this.read(workspace, chatId);
+  /** Returns the chat with a name, now or at a position of the log; null if there is none. */
+  async findByName(workspace: string, name: string, until = NOW): Promise<ChatView | null> {
+    const { chatId } = await this.readName(workspace, name, until);
+    const found = chatId === null ? null : await this.read(workspace, chatId, until);
     return found && found.deletedAt === null ? found.chat : null;
   }
 
@@ -160,6 +167,22 @@ export class ChatStore {
     throw notFound('CHAT.DELETED', message, { data: { chatId: chat.id, sessionId: chat.sessionId } });
   }
 
+  /** Returns the version that a session had at a position of the log; 0 before it began. */
+  async versionAt(workspace: string, sessionId: string, position: number): Promise<number> {
+    const values = [workspace, sessionStream(sessionId), position] as const;
+    const [row] = await this.query<{ version: string }>('agent_chat_version', VERSION_SQL, values);
+    return Number(row?.version ?? 0);
+  }
+
+  /** Returns the versions of sessions, by id. */
+  async versionsOf(workspace: string, sessionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    type Row = { stream_id: string; version: string };
+    const values = [workspace, sessionIds.map(sessionStream)] as const;
+    const rows = await this.query<Row>('agent_chat_heads', HEADS_SQL, values);
+    const versions = new Map(rows.map((row) => [row.stream_id, Number(row.version)]));
+    return new Map(sessionIds.map((id) => [id, versions.get(sessionStream(id)) ?? 0]));
+  }
+
   /** Returns a chat with the name that it had at a version of its session. */
   async atVersion(workspace: string, chat: ChatView, version: number): Promise<ChatView> {
     if (chat.revision === 1) return chat;
@@ -167,5 +190,18 @@ export class ChatStore {
     const [event] = await this.store.readStream(workspace, sessionStream(chat.sessionId), options);
     const then = event ? await this.read(workspace, chat.id, event.position) : null;
     return then?.chat ?? chat;
+  }
+
+  private async query<Row extends pg.QueryResultRow>(
+    name: string,
+    text: string,
+    values: readonly [string, ...unknown[]],
+  ): Promise<Row[]> {
+    try {
+      const query = { name, text, values: [...values] };
+      return (await inWorkspace(this.pool, values[0]).query<Row>(query)).rows;
+    } catch (error) {
+      throw translateDatabaseError(error);
+    }
   }
 }

@@ -164,6 +164,62 @@ describe('a renamed chat', () => {
   });
 });
 
+describe('the file of a chat', () => {
+  const treeId = fileTreeIdOf(WORKSPACE);
+  const textAt = async (path: string, at?: number): Promise<string> => {
+    const opened = await agent.runtime.services.workspaceFiles.open(WORKSPACE, treeId, path, at);
+    const text = Buffer.from(await opened.readBytes()).toString('utf8');
+    const stat = await agent.runtime.services.workspaceFiles.stat(WORKSPACE, treeId, path, at);
+    expect(stat.entry.size).toBe(Buffer.byteLength(text));
+    return text;
+  };
+  const entriesAt = async (at?: number) => {
+    const { workspaceFiles } = agent.runtime.services;
+    const { files, version } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '', at });
+    return { version, entries: await workspaceFiles.withSizes(WORKSPACE, treeId, files, at) };
+  };
+
+  it('has at an old version of the tree the text, the name and the size of that time', async () => {
+    const chat = await create();
+    await ask(chat, 'the first question', 1);
+    await write('mark.md', 'one');
+    const { version: first } = await entriesAt();
+    await ask(chat, 'the second question', 2);
+    const before = await textAt(chat.path);
+    await write('mark.md', 'two');
+    const renamed = await rename(chat, randomUUID());
+    await ask(chat, 'the third question', 3);
+    await write('mark.md', 'three');
+    await remove(chat.id);
+    await write('mark.md', 'four');
+    expect(await textAt(chat.path, first)).toBe(before);
+    expect(await textAt(renamed.path, first + 1)).toMatch(
+      new RegExp(`^# ${renamed.name}\n[^]*the third question`),
+    );
+    await expect(textAt(chat.path, first + 1)).rejects.toMatchObject({ code: 'FILE.NOT_FOUND' });
+    await expect(textAt(renamed.path, first + 2)).rejects.toMatchObject({ code: 'FILE.NOT_FOUND' });
+    const sizeOf = async (path: string, at?: number) =>
+      (await entriesAt(at)).entries.find((entry) => entry.path === path)?.size;
+    expect(await sizeOf(chat.path, first)).toBe(Buffer.byteLength(before));
+    expect(await sizeOf(renamed.path, first)).toBeUndefined();
+    expect(await sizeOf(renamed.path)).toBeUndefined();
+  });
+
+  it('has its size in lists, which follows its messages and its name', async () => {
+    const chat = await create();
+    const sizeOf = async (path: string): Promise<number | undefined> =>
+      (await entriesAt()).entries.find((entry) => entry.path === path)?.size;
+    const first = await sizeOf(chat.path);
+    expect(first).toBe(Buffer.byteLength(await textAt(chat.path)));
+    await ask(chat, 'a question', 1);
+    const second = await sizeOf(chat.path);
+    expect(second).toBe(Buffer.byteLength(await textAt(chat.path)));
+    expect(second).toBeGreaterThan(first ?? 0);
+    const renamed = await rename(chat, `${chat.name} and more`);
+    expect(await sizeOf(renamed.path)).toBe((second ?? 0) + ' and more'.length);
+  });
+});
+
 describe('a deleted chat', () => {
   it('has no file, is not listed, refuses commands, and gives its name free', async () => {
     const chat = await create();

@@ -12,7 +12,7 @@ import { toNewEvent } from '../event-envelope.js';
 import type { FileTrees } from '../files/file-trees.js';
 import { rolePath, splitRole } from '../turns/role-files.js';
 
-/** What the front matter of a role's file may say of its agent. */
+/** Values of a role's agent in the front matter of its file. */
 const RoleSettings = z.strictObject({
   ...AgentSpec.pick({ name: true, base: true, provider: true, model: true, tools: true }).partial().shape,
   description: z.string().max(2_000).optional(),

@@ -59,7 +59,8 @@ export class FilesHandler {
     const { version, files } = await this.deps.workspaceFiles.list(workspace, treeId, { folder, at, bin });
     const entries = recursive || bin ? files : oneLevel(files, folder);
     const from = parseCursor(request.cursor) ?? 0;
-    const shown = entries.slice(from, from + limit);
+    const page = entries.slice(from, from + limit);
+    const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page, at);
     const next = from + shown.length;
     const nextCursor = next < entries.length ? encodeCursor(next) : null;
     return { version, entries: shown, total: entries.length, nextCursor };
@@ -69,8 +70,8 @@ export class FilesHandler {
   async stat(request: z.output<typeof statFile.request>): Promise<z.input<typeof statFile.reply>> {
     const { workspace, session, path, at } = request;
     const treeId = await this.deps.workspaceFiles.treeIdOf(workspace, session);
-    const { entry, version } = await this.deps.workspaceFiles.stat(workspace, treeId, path, at);
-    return { version, file: entry };
+    const { entry, version, chat } = await this.deps.workspaceFiles.stat(workspace, treeId, path, at);
+    return { version, file: entry, ...(chat ? { chat } : {}) };
   }
 
   @HandleRequest(changeFiles)

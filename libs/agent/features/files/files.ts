@@ -26,20 +26,8 @@ import type { Clock } from '@antiphon/kernel';
 import type { FileTrees } from './file-trees.js';
 import { SessionTrees } from './session-tree.js';
 import type { SessionTreeDeps } from './session-tree.js';
-
-/** A file that is built on read. */
-export interface VirtualFile {
-  readonly path: string;
-  readonly size: number;
-}
-
-/** Files that are built on read, such as chats. */
-export interface VirtualFiles {
-  list(workspace: string, treeId: string): Promise<readonly VirtualFile[]>;
-  has(workspace: string, treeId: string, path: string): Promise<boolean>;
-  /** Returns the text of a file; null if there is none. */
-  render(workspace: string, treeId: string, path: string): Promise<Uint8Array | null>;
-}
+import { lastPositionOf, virtualEntry } from './virtual-files.js';
+import type { VirtualFile, VirtualFiles } from './virtual-files.js';
 
 export interface FilesDeps {
   readonly store: SessionTreeDeps['store'];
@@ -94,10 +82,6 @@ const viewOf = (file: FileEntry): FileEntryView & { digest: string } => ({
 /** Stands for the digest of bytes that have not arrived. */
 const UNKNOWN_DIGEST = '0'.repeat(64);
 
-const virtualEntry = ({ path, size }: VirtualFile, version: number): FileEntryView => ({
-  ...{ path, kind: 'file', size, digest: null, mode: 0o644, version, is_virtual: true },
-});
-
 const noFile = (path: string): Error => notFound('FILE.NOT_FOUND', `there is no file "${path}"`);
 
 /** Returns the file of a path that a restore names: from the bin, or from the tree at the version. */
@@ -140,11 +124,31 @@ export class Files {
     const files: FileEntryView[] = [...stored.values()]
       .filter(({ path }) => isBelow(path, folder))
       .map(viewOf);
-    if (!options.bin && options.at === undefined)
-      files.push(...(await this.listVirtual(workspace, treeId, tree.version, folder)));
+    if (!options.bin) {
+      const until = await lastPositionOf(this.deps.trees, workspace, treeId, options.at);
+      const paths = (await this.virtual?.list(workspace, treeId, until)) ?? [];
+      // A size costs a rendering: `withSizes` adds it to the entries that are shown.
+      files.push(
+        ...paths.filter((path) => isBelow(path, folder)).map((path) => virtualEntry(path, 0, tree.version)),
+      );
+    }
     if (files.length === 0 && folder !== '' && !options.bin)
       throw notFound('FILE.NOT_FOUND', `there is no folder "${folder}"`);
     return { version: tree.version, files: files.sort((a, b) => comparePaths(a.path, b.path)) };
+  }
+
+  /** Returns entries of a list with the sizes of those that are built on read. */
+  async withSizes(
+    workspace: string,
+    treeId: string,
+    entries: readonly FileEntryView[],
+    at?: number,
+  ): Promise<FileEntryView[]> {
+    const paths = entries.filter((entry) => entry.is_virtual).map(({ path }) => path);
+    if (paths.length === 0 || !this.virtual) return [...entries];
+    const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
+    const sizes = await this.virtual.sizes(workspace, treeId, paths, until);
+    return entries.map((entry) => ({ ...entry, size: sizes.get(entry.path) ?? entry.size }));
   }
 
   /** Returns a file without its bytes. The digest of a virtual one is null. */
@@ -153,13 +157,19 @@ export class Files {
     treeId: string,
     given: string,
     at?: number,
-  ): Promise<{ entry: FileEntryView; version: number }> {
+  ): Promise<{ entry: FileEntryView; version: number; chat?: VirtualFile['chat'] }> {
     const path = normalizePath(given);
     const tree = await this.deps.trees.read(workspace, treeId, at);
     const { version } = tree;
     if (!isVirtualPath(path)) return { entry: viewOf(requireFile(tree, path)), version };
-    if (!(await this.virtual?.has(workspace, treeId, path))) throw noFile(path);
-    return { entry: virtualEntry({ path, size: 0 }, version), version };
+    const found = await this.virtual?.find(
+      workspace,
+      treeId,
+      path,
+      await lastPositionOf(this.deps.trees, workspace, treeId, at),
+    );
+    if (!found) throw noFile(path);
+    return { entry: virtualEntry(path, found.size, version), version, chat: found.chat };
   }
 
   /** Returns a file with its bytes. A virtual one is rendered, and no byte of it is stored. */
@@ -172,10 +182,11 @@ export class Files {
       const entry = viewOf(requireFile(tree, path));
       return { entry, version, readBytes: () => trees.readBytes(workspace, entry.digest) };
     }
-    const text = await this.virtual?.render(workspace, treeId, path);
+    const until = await lastPositionOf(this.deps.trees, workspace, treeId, at);
+    const text = await this.virtual?.render(workspace, treeId, path, until);
     if (!text) throw noFile(path);
     const digest = createHash('sha256').update(text).digest('hex');
-    const entry = { ...virtualEntry({ path, size: text.byteLength }, version), digest };
+    const entry = { ...virtualEntry(path, text.byteLength, version), digest };
     return { entry, version, readBytes: () => Promise.resolve(text) };
   }
 
@@ -265,16 +276,6 @@ export class Files {
     for (const { digest, size } of written)
       if (sizes.get(digest) !== size)
         throw rejected('FILE.NO_BYTES', `the bytes of ${digest} are not stored, or have another size`);
-  }
-
-  private async listVirtual(
-    workspace: string,
-    treeId: string,
-    version: number,
-    folder: string,
-  ): Promise<FileEntryView[]> {
-    const files = (await this.virtual?.list(workspace, treeId)) ?? [];
-    return files.filter(({ path }) => isBelow(path, folder)).map((file) => virtualEntry(file, version));
   }
 }
 

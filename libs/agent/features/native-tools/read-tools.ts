@@ -37,7 +37,8 @@ export class ReadTools {
     const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin });
     const allowed = all.files.filter((file) => isWithin(read, file.path));
     const entries = recursive || bin ? allowed : oneLevel(allowed, folder);
-    const shown = entries.slice(from - 1, from - 1 + limit);
+    const page = entries.slice(from - 1, from - 1 + limit);
+    const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page);
     const lines = shown.map((entry) =>
       entry.kind === 'folder'
         ? `${entry.path}/\t${entry.files ?? 0} files`

@@ -122,7 +122,7 @@ const decodeText = (bytes: Uint8Array): string | null => {
 /** Reads the attached snapshots of a session by their digests, so that a replay reads the same. */
 const readAttached = async (
   { config, files }: PrepareDeps,
-  { workspace, state }: CallToPrepare,
+  { workspace, state, agent }: CallToPrepare,
 ): Promise<string | null> => {
   if (!files || state.attached.length === 0) return null;
   const texts = await Promise.all(
@@ -131,7 +131,7 @@ const readAttached = async (
       text: decodeText(await files.readBytes(workspace, file.digest)),
     })),
   );
-  return renderAttached(texts, config.memory.contextTokens);
+  return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);
 };
 
 const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<ModelPrompt> => {

@@ -17,12 +17,6 @@ const PAGE = { limit: 1_000, maxBytes: 4 * 1024 * 1024 };
 const MAX_TRANSCRIPTS = 64;
 const MAX_CHARS = 1024 * 1024;
 
-/** A chat at a version, and the number of names that it had by then. */
-interface ReadChat {
-  readonly document: ChatDocument;
-  readonly revision: number;
-}
-
 /** Reads chats: their names from the agent service, their messages from the log. */
 export class ChatReader {
   readonly #requests: GatewayRequests;
@@ -35,28 +29,26 @@ export class ChatReader {
   }
 
   /**
-   * Returns the chat with an id or a name. Each request asks for it: another gateway may have
-   * renamed or deleted it. Throws `CHAT.NOT_FOUND` and `CHAT.DELETED`.
+   * Returns the chat with an id or a name, with the name that it has, or had at a version. Each
+   * request asks for it: another gateway may have renamed or deleted it. Throws `CHAT.NOT_FOUND`
+   * and `CHAT.DELETED`.
    */
-  require(workspace: string, chat: string): Promise<ChatView> {
-    return this.#requests.request(getChat, { workspace, chat });
+  require(workspace: string, chat: string, at?: number): Promise<ChatView> {
+    return this.#requests.request(getChat, { workspace, chat, at });
   }
 
   /** Returns a chat at a version, by default the newest. Throws `CHAT.NO_VERSION`. */
-  async read(workspace: string, chat: ChatView, at?: number): Promise<ReadChat> {
+  async read(workspace: string, chat: ChatView, at?: number): Promise<ChatDocument> {
     const key = `${workspace}/${chat.sessionId}`;
-    // An older version is read for this request alone: a transcript only goes forward.
-    const cached = at === undefined ? this.#transcripts.get(key) : undefined;
-    const own = cached ?? new ChatTranscript();
+    const cached = this.#transcripts.get(key);
+    if (at !== undefined && cached?.version === at) return cached.toDocument(chat);
+    // A cached transcript goes forward with other requests: a version is read for this one alone.
+    const own = (at === undefined ? cached : undefined) ?? new ChatTranscript();
     await this.#readTo(workspace, chat.sessionId, own, at);
     if (at !== undefined && own.version < at)
       throw notFound('CHAT.NO_VERSION', `the chat has no version ${at}: the newest is ${own.version}`);
-    if (at === undefined && own.chars <= MAX_CHARS) this.#transcripts.put(key, own);
-    const named =
-      at === undefined || chat.revision === 1
-        ? chat
-        : await this.#requests.request(getChat, { workspace, chat: chat.id, at });
-    return { document: own.toDocument(named), revision: named.revision };
+    if (own.version > (cached?.version ?? 0) && own.chars <= MAX_CHARS) this.#transcripts.put(key, own);
+    return own.toDocument(chat);
   }
 
   async #readTo(

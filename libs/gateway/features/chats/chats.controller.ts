@@ -96,11 +96,11 @@ export class ChatsController implements OnModuleDestroy {
     @Headers('accept') accept: string | undefined,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<StreamableFile> {
-    const chat = await this.find(principal, params);
-    const { document, revision } = await this.chats.read(principal.workspace, chat, at);
+    const chat = await this.find(principal, params, at);
+    const document = await this.chats.read(principal.workspace, chat, at);
     const form = formOf(format, accept);
     const text = form === 'md' ? toMarkdown(document) : `${JSON.stringify(document)}\n`;
-    const renamed = revision === 1 ? '' : `.${revision}`;
+    const renamed = chat.revision === 1 ? '' : `.${chat.revision}`;
     void reply.header('etag', `"${document.version}${renamed}"`).header('vary', 'accept');
     return new StreamableFile(Buffer.from(text), { type: MEDIA[form] });
   }
@@ -193,9 +193,10 @@ export class ChatsController implements OnModuleDestroy {
   private find(
     principal: Principal,
     params: { readonly id: string; readonly chat: string },
+    at?: number,
   ): Promise<ChatView> {
     requireWorkspace(principal, params.id);
-    return this.chats.require(principal.workspace, params.chat);
+    return this.chats.require(principal.workspace, params.chat, at);
   }
 
   private async append(

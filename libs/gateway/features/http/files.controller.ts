@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
 import {
-  CHAT_SUFFIX,
   changeFiles,
   checkFileWrite,
   listFiles,
@@ -15,7 +14,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { exhausted, invalid, notFound } from '@antiphon/kernel';
+import { bug, exhausted, invalid, notFound } from '@antiphon/kernel';
 import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
@@ -100,7 +99,7 @@ export class FilesController {
   ): Promise<StreamableFile> {
     requireWorkspace(principal, params.id);
     const { workspace } = principal;
-    const { file, version } = await this.requests.request(statFile, {
+    const { file, version, chat } = await this.requests.request(statFile, {
       workspace,
       path: params.path,
       ...query,
@@ -108,7 +107,7 @@ export class FilesController {
     const { digest } = file;
     const content =
       digest === null
-        ? await this.renderChat(workspace, file.path, offset, length)
+        ? await this.renderChat(workspace, chat, offset, length)
         : { digest, bytes: await this.blobs.readPart(workspace, digest, offset, length ?? file.size) };
     // A file of a workspace is data: no browser runs it.
     response.header('content-security-policy', 'sandbox');
@@ -173,15 +172,15 @@ export class FilesController {
     return this.requests.request(readFileHistory, { workspace: principal.workspace, ...query });
   }
 
-  /** Renders a chat as the file that it is among files. */
+  /** Renders a chat as the file that it is among files, at the version that the tree shows. */
   private async renderChat(
     workspace: string,
-    path: string,
+    chat: z.output<typeof statFile.reply>['chat'],
     offset: number,
     length: number | undefined,
   ): Promise<{ digest: string; bytes: Buffer }> {
-    const chat = await this.chats.require(workspace, path.slice(0, -CHAT_SUFFIX.length));
-    const whole = Buffer.from(toMarkdown((await this.chats.read(workspace, chat)).document));
+    if (!chat) throw bug('FILE.NO_CHAT', 'a virtual file came without its chat');
+    const whole = Buffer.from(toMarkdown(await this.chats.read(workspace, chat, chat.version)));
     const digest = createHash('sha256').update(whole).digest('hex');
     return { digest, bytes: whole.subarray(offset, length === undefined ? undefined : offset + length) };
   }
