@@ -1,12 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, PastReads } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import * as tokens from '@antiphon/service-host';
 import type { Environment, HealthRegistry, ServiceIdentity } from '@antiphon/service-host';
+import { createPastReads } from './projections.js';
 
 /** Resources of the host process that the agent uses. */
 @Injectable()
@@ -23,4 +24,10 @@ export class AgentPlatform {
   @Inject(tokens.SERVICE_IDENTITY) readonly identity!: ServiceIdentity;
   @Inject(tokens.HEALTH) readonly health!: HealthRegistry;
   @Inject(tokens.ENVIRONMENT) readonly env!: Environment;
+  #past: PastReads | null = null;
+
+  /** Reads of the past, on connections that are opened when they are needed. */
+  get past(): PastReads {
+    return (this.#past ??= createPastReads(this.pool));
+  }
 }

@@ -185,6 +185,7 @@ export class AgentRuntime {
     this.drained.abort();
     this.stopObserving();
     this.services.turnEnds.close();
+    void this.services.past.close();
     for (const projection of this.projections) void projection.stop();
   }
 
@@ -195,6 +196,7 @@ export class AgentRuntime {
     await registry.drain(times.drainMs);
     this.drained.abort();
     turnEnds.close();
+    await this.services.past.close();
     await Promise.all([this.running, ...this.projections.map((projection) => projection.stop())]);
   }
 

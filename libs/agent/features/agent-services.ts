@@ -3,7 +3,7 @@ import { isTurnEnd, taskOfSessionKey } from '@antiphon/contracts/agent';
 import type { ModelPort } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
 import { BlobStore } from '@antiphon/database';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, PastReads } from '@antiphon/event-store';
 import { createBoundedMap, failpoint } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink, RequestClient } from '@antiphon/messaging';
@@ -24,6 +24,7 @@ import { InboxStore } from './messages/inbox-store.js';
 import { FileTreeSnapshots } from './files/file-tree-snapshots.js';
 import { FileTrees } from './files/file-trees.js';
 import { Files } from './files/files.js';
+import { createPastReads } from './projections.js';
 import { createFoldersOnStart, type AgentFolders } from './metrics/agent-folders.js';
 import type { AgentMetricsSampler } from './metrics/agent-metrics.js';
 import { createTaskBudgets, createTaskOf } from './tasks/task-budgets.js';
@@ -113,6 +114,8 @@ export interface AgentRuntimeOptions {
   readonly turnEnds?: TurnEndWatcher;
   /** Counts the work of agents. */
   readonly metrics?: Pick<AgentMetricsSampler, 'record'>;
+  /** Default: reads of the past of this runtime's own. */
+  readonly past?: PastReads;
   /** Creates the folders of agents. Absent: agents get none. */
   readonly folders?: AgentFolders;
 }
@@ -136,6 +139,7 @@ export type AgentServices = HandlerDeps &
     readonly files: FileTrees;
     readonly blobs: BlobStore;
     readonly workspaceFiles: Files;
+    readonly past: PastReads;
   };
 
 /**
@@ -217,6 +221,7 @@ const createSharedServices = (
     ...hooks,
     agents,
     agentRows,
+    past: options.past ?? createPastReads(pool),
     agentChain: (workspace, agentId) => agents.chainOf(workspace, agentId),
     taskBudgets: createTaskBudgets(store, taskOf),
     trees,

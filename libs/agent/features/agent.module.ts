@@ -31,6 +31,7 @@ import { StartRun } from './runs/start-run.handler.js';
 import { TurnEndWatcher } from './runs/turn-ends.js';
 import { Workflows } from './runs/workflows.handler.js';
 import { ForkSession } from './sessions/fork-session.handler.js';
+import { ReadSessions } from './sessions/read-sessions.handler.js';
 import { StartSession } from './sessions/start-session.handler.js';
 import { CancelTurn } from './turns/cancel-turn.handler.js';
 import { SubmitTurn } from './turns/submit-turn.handler.js';
@@ -64,7 +65,7 @@ const createRuntime = (
   metrics: AgentMetricsSampler,
 ): AgentRuntime => {
   const { config, store, leases, pool, nats, requests, logger, clock, ids, identity } = platform;
-  const shared = { config, store, leases, pool, nats, requests, logger, clock, ids };
+  const shared = { config, store, leases, pool, nats, requests, logger, clock, ids, past: platform.past };
   return new AgentRuntime({ ...shared, models, owner: identity.id, turnEnds, folders, metrics });
 };
 
@@ -86,10 +87,10 @@ const createTasks = (
   runtime: AgentRuntime,
   turnEnds: TurnEndWatcher,
 ): TasksRuntime => {
-  const { config, leases, pool, nats, logger, clock, ids, identity, requests } = platform;
+  const { config, leases, pool, nats, logger, clock, ids, identity, requests, past } = platform;
   const { store, agents: directory, nativeTools } = runtime.services;
   const turns = turnsInAnyProcess(requests, runtime);
-  const shared = { config, store, leases, pool, nats, logger, clock, ids };
+  const shared = { config, store, leases, pool, nats, logger, clock, ids, past };
   const tasks = new TasksRuntime({ ...shared, owner: identity.id, directory, turns, turnEnds });
   const handler = new Tasks(tasks.services);
   nativeTools.connectTasks((request) => handler.createTask(request));
@@ -159,6 +160,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     await Promise.all([this.tasks.stop(), this.plans.stop(), this.runs.stop(), this.files.stop()]);
     await this.runtime.stop();
     this.turnEnds.close();
+    await this.platform.past.close();
     this.models.close();
   }
 }
@@ -171,6 +173,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     ReadApprovals,
     SubmitTurn,
     CancelTurn,
+    ReadSessions,
     StartSession,
     ForkSession,
     FilesHandler,

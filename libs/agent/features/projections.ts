@@ -1,5 +1,6 @@
 import { COMPARED_DAYS } from '@antiphon/config';
-import type { ProjectionDefinition } from '@antiphon/event-store';
+import { PastReads, type ProjectionDefinition } from '@antiphon/event-store';
+import type pg from 'pg';
 import { projectAgents } from './agents/agent-agents.projection.js';
 import { projectApprovals } from './approvals/agent-approvals.projection.js';
 import { projectRuns } from './runs/agent-runs.projection.js';
@@ -63,3 +64,7 @@ export const agentAgents: ProjectionDefinition = {
 };
 
 export const agentProjections = [agentSessions, agentRuns, agentTasks, agentAgents] as const;
+
+/** Creates the reads of the past of all projections. Signs of life of processes have no past. */
+export const createPastReads = (pool: pg.Pool): PastReads =>
+  new PastReads({ pool, definitions: agentProjections, emptyTables: ['agent_heartbeats'] });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import {
@@ -101,16 +102,17 @@ export const listAgents = defineRequest({
     limit: z.int().min(1).max(1_000).default(1_000),
     cursor: z.string().max(500).optional(),
     offset: z.int().min(0).max(100_000).optional(),
+    ...asOfRequest,
   }),
-  reply: z.object({ agents: z.array(AgentView), nextCursor: z.string().nullable() }),
-  timeoutMs: 5_000,
+  reply: z.object({ agents: z.array(AgentView), nextCursor: z.string().nullable(), ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 export const getAgent = defineRequest({
   subject: 'cmd.agent.agent.get',
-  request: z.strictObject(target),
-  reply: z.object({ agent: AgentView }),
-  timeoutMs: 5_000,
+  request: z.strictObject({ ...target, ...asOfRequest }),
+  reply: z.object({ agent: AgentView, ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 /** One change of state, from a fact of the agent or of a turn. */
@@ -134,9 +136,10 @@ export const readAgentHistory = defineRequest({
     ...target,
     limit: z.int().min(1).max(1_000).default(100),
     cursor: z.string().max(500).optional(),
+    ...asOfRequest,
   }),
-  reply: z.object({ changes: z.array(AgentStateChange), nextCursor: z.string().nullable() }),
-  timeoutMs: 5_000,
+  reply: z.object({ changes: z.array(AgentStateChange), nextCursor: z.string().nullable(), ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 /** Use of resources by an agent over the last 30 seconds. */

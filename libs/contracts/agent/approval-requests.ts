@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentId } from './agent-id.js';
@@ -102,6 +103,7 @@ export const listApprovals = defineRequest({
     rootId: AgentId.optional(),
     limit: z.int().min(1).max(200),
     cursor: z.string().max(200).optional(),
+    ...asOfRequest,
   }),
   reply: z.object({
     approvals: z.array(ApprovalView),
@@ -109,14 +111,15 @@ export const listApprovals = defineRequest({
       .string()
       .nullable()
       .describe('Pass it as `cursor` for the next page; null on the last page.'),
+    ...asOfReply,
   }),
-  timeoutMs: 5_000,
+  timeoutMs: 15_000,
 });
 
 /** Returns one approval. */
 export const getApproval = defineRequest({
   subject: 'cmd.agent.approval.get',
-  request: z.strictObject({ workspace: WorkspaceId, approvalId: z.uuid() }),
-  reply: ApprovalView,
-  timeoutMs: 5_000,
+  request: z.strictObject({ workspace: WorkspaceId, approvalId: z.uuid(), ...asOfRequest }),
+  reply: ApprovalView.extend(asOfReply),
+  timeoutMs: 15_000,
 });

@@ -21,6 +21,8 @@ export * from './plan-events.js';
 export * from './plan-requests.js';
 export * from './requests.js';
 export * from './run-events.js';
+export * from './session-requests.js';
+export * from './session-turns.js';
 export * from './task-events.js';
 export * from './task-requests.js';
 export * from './turn-ends.js';

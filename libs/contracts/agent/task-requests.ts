@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { AgentBudget, AgentResult } from './agent-definition.js';
@@ -73,9 +74,9 @@ export const createTask = defineRequest({
 
 export const getTask = defineRequest({
   subject: 'cmd.agent.task.get',
-  request: z.strictObject(target),
-  reply: z.object({ task: TaskItem }),
-  timeoutMs: 5_000,
+  request: z.strictObject({ ...target, ...asOfRequest }),
+  reply: z.object({ task: TaskItem, ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 /** Lists tasks and nodes of runs, newest first. */
@@ -90,9 +91,10 @@ export const listTasks = defineRequest({
     cursor: z.string().max(500).optional(),
     /** Number of matching tasks to skip, after the cursor. */
     offset: z.int().min(0).max(100_000).default(0),
+    ...asOfRequest,
   }),
-  reply: z.object({ tasks: z.array(TaskItem), nextCursor: z.string().nullable() }),
-  timeoutMs: 5_000,
+  reply: z.object({ tasks: z.array(TaskItem), nextCursor: z.string().nullable(), ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 export const cancelTask = defineRequest({

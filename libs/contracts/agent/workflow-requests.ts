@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { Caller, IdempotencyKey } from './requests.js';
@@ -125,16 +126,16 @@ export const deleteWorkflow = defineRequest({
 /** Returns one workflow with its definition. */
 export const getWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.get',
-  request: z.strictObject({ workspace: WorkspaceId, workflowId: z.uuid() }),
-  reply: WorkflowView,
-  timeoutMs: 5_000,
+  request: z.strictObject({ workspace: WorkspaceId, workflowId: z.uuid(), ...asOfRequest }),
+  reply: WorkflowView.extend(asOfReply),
+  timeoutMs: 15_000,
 });
 /** Lists the saved workflows. */
 export const listWorkflows = defineRequest({
   subject: 'cmd.agent.workflow.list',
-  request: z.strictObject({ workspace: WorkspaceId, ...Page }),
-  reply: z.object({ workflows: z.array(WorkflowSummary), nextCursor: NextCursor }),
-  timeoutMs: 5_000,
+  request: z.strictObject({ workspace: WorkspaceId, ...Page, ...asOfRequest }),
+  reply: z.object({ workflows: z.array(WorkflowSummary), nextCursor: NextCursor, ...asOfReply }),
+  timeoutMs: 15_000,
 });
 
 /**
@@ -162,9 +163,9 @@ export const cancelRun = defineRequest({
 /** Returns one run with its tasks. */
 export const getRun = defineRequest({
   subject: 'cmd.agent.run.get',
-  request: z.strictObject({ workspace: WorkspaceId, runId: z.uuid() }),
-  reply: RunView,
-  timeoutMs: 5_000,
+  request: z.strictObject({ workspace: WorkspaceId, runId: z.uuid(), ...asOfRequest }),
+  reply: RunView.extend(asOfReply),
+  timeoutMs: 15_000,
 });
 /** Lists runs, newest first. */
 export const listRuns = defineRequest({
@@ -174,7 +175,8 @@ export const listRuns = defineRequest({
     workflowId: z.uuid().optional(),
     status: z.enum(RUN_STATES).optional(),
     ...Page,
+    ...asOfRequest,
   }),
-  reply: z.object({ runs: z.array(RunSummary), nextCursor: NextCursor }),
-  timeoutMs: 5_000,
+  reply: z.object({ runs: z.array(RunSummary), nextCursor: NextCursor, ...asOfReply }),
+  timeoutMs: 15_000,
 });

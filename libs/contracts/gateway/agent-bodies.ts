@@ -6,6 +6,7 @@ import { Topic } from '../agent/message-events.js';
 import { MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
 import { TaskState } from '../agent/task-events.js';
+import { At } from './at.js';
 import { TaskSpec, claimTask, finishTask, renewTask } from '../agent/task-requests.js';
 
 const Cursor = z.string().max(500).optional().describe('`nextCursor` of the page before.');
@@ -50,6 +51,7 @@ export const AgentsQuery = z.strictObject({
   limit: pageLimit(1_000, 1_000),
   cursor: Cursor,
   offset: Offset,
+  at: At,
 });
 /** Params of `agent.list`. */
 export const AgentListParams = AgentsQuery;
@@ -61,14 +63,16 @@ export const TerminateQuery = z.strictObject({ reason: Reason });
 export const UsageQuery = z.strictObject({
   agent: AgentId.optional().describe('Only this agent.'),
   tree: AgentId.optional().describe('Only the tree of this root.'),
+  at: At,
 });
 /** Query of `GET /api/v1/budgets`. */
 export const BudgetsQuery = z.strictObject({
   session: z.uuid().optional().describe('Adds the budget of this session.'),
   agent: AgentId.optional().describe('Adds the budget of this agent, if it has a limit.'),
+  at: At,
 });
 /** Query of an agent's history. */
-export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor });
+export const HistoryQuery = z.strictObject({ limit: pageLimit(1_000, 100), cursor: Cursor, at: At });
 /** Query of an agent's metrics. */
 export const MetricsQuery = z.strictObject({ limit: pageLimit(2_880, 120) });
 /** Params of `agent.status`. */
@@ -96,6 +100,7 @@ export const TasksQuery = z.strictObject({
     .max(100_000)
     .optional()
     .describe('Number of matching tasks to skip. A cursor is cheaper on a long list.'),
+  at: At,
 });
 /** Body of `PATCH /api/v1/tasks/{id}`. */
 export const TaskPatchBody = z.strictObject({ action: z.literal('cancel'), reason: Reason });

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { ApprovalStatus, MAX_REASON_LENGTH } from '../agent/approval-requests.js';
 import { AgentId, forkSession } from '../agent/requests.js';
+import { SessionState } from '../agent/session-requests.js';
 import { RunInputs, WORKFLOW_LIMITS } from '../agent/workflow-definition.js';
 import { RUN_STATES } from '../agent/workflow-requests.js';
 import { ExportFormat } from '../log/index.js';
+import { At, Position } from './at.js';
 
 /** An RFC 9457 problem document. */
 export const Problem = z.object({
@@ -38,14 +40,6 @@ const EventTypes = z
     /^[A-Za-z]{1,100}(,[A-Za-z]{1,100}){0,49}$/,
     'must be names of event types, with commas between, 50 at most',
   );
-
-/** Position of the log, in a query. */
-export const Position = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-
-/** Query field of every read that can answer for the past. */
-export const At = Position.optional().describe(
-  'Position of the log as of which to answer. The response then has `position` and `head`.',
-);
 
 /** Filters of events. They combine with AND. */
 export const EventFilter = z.strictObject({
@@ -108,6 +102,27 @@ export const ExportQuery = z.strictObject({
   ),
 });
 
+/** Query of `GET /api/v1/sessions`. */
+export const SessionsQuery = PageQuery.extend({
+  agent: AgentId.optional().describe('Only sessions of this agent.'),
+  channel: z.string().min(1).max(200).optional().describe('Only sessions of this channel.'),
+  state: SessionState.optional(),
+  text: z.string().min(1).max(200).optional().describe('Only sessions whose key contains this text.'),
+  at: At,
+});
+
+/** Query of `GET /api/v1/sessions/{id}/turns`. */
+export const TurnsQuery = z.strictObject({
+  order: z
+    .enum(['asc', 'desc'])
+    .optional()
+    .describe('`desc`, the default: the latest first. `asc`: the oldest first.'),
+  limit: z.coerce.number().int().min(1).max(50).default(20).describe('Maximum number of turns.'),
+  offset: z.coerce.number().int().min(0).max(1_000_000).optional().describe('Number of turns to skip.'),
+  cursor: Cursor,
+  at: At,
+});
+
 /** Body of `POST /api/v1/sessions/:id/fork`. */
 export const ForkBody = forkSession.request.omit({
   workspace: true,
@@ -121,6 +136,7 @@ export const ApprovalsQuery = z.strictObject({
   status: ApprovalStatus.optional(),
   session: z.uuid().optional().describe('Only approvals of this session.'),
   root: AgentId.optional().describe('Only approvals of agents in the tree of this root.'),
+  at: At,
   limit: PageLimit,
   cursor: Cursor,
 });
@@ -176,4 +192,5 @@ export const RunBody = z.strictObject({
 export const RunsQuery = PageQuery.extend({
   workflow: z.uuid().optional().describe('Only runs of this workflow.'),
   status: z.enum(RUN_STATES).optional(),
+  at: At,
 });

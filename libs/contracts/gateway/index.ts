@@ -1,5 +1,6 @@
 export * from './agent-bodies.js';
 export * from './agent-frames.js';
+export * from './at.js';
 export * from './chat-bodies.js';
 export * from './file-bodies.js';
 export * from './http-bodies.js';

@@ -1,3 +1,4 @@
+export { asOfReply, asOfRequest } from './as-of.js';
 export { decodeCursor, encodeCursor, epochOfCursor } from './cursor.js';
 export { createUpcast } from './upcast.js';
 export type { StoredForm, Upcast, Upcaster } from './upcast.js';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AgentId } from '../agent/agent-id.js';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
 import { Price, SCOPE_KINDS } from './budget-events.js';
@@ -182,8 +183,9 @@ export const readAgentUsage = defineRequest({
     workspace: WorkspaceId,
     agentId: AgentId.optional(),
     rootId: AgentId.optional(),
+    ...asOfRequest,
   }),
-  reply: z.object({ agents: z.array(AgentUsage), total: AgentUsage.omit({ agentId: true }) }),
+  reply: z.object({ agents: z.array(AgentUsage), total: AgentUsage.omit({ agentId: true }), ...asOfReply }),
   timeoutMs: 10_000,
 });
 
@@ -211,9 +213,27 @@ export const readBudgets = defineRequest({
     sessionId: z.uuid().optional(),
     /** Adds the budget of this agent, if it has a limit. */
     agentId: AgentId.optional(),
+    ...asOfRequest,
   }),
-  reply: z.object({ scopes: z.array(ScopeUsage) }),
-  timeoutMs: 5_000,
+  reply: z.object({ scopes: z.array(ScopeUsage), ...asOfReply }),
+  timeoutMs: 15_000,
+});
+
+/** Returns what the calls of sessions have cost. A session without a call is absent. */
+export const readSessionCosts = defineRequest({
+  subject: 'cmd.metering.session.costs',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    sessionIds: z.array(z.uuid()).max(200),
+    ...asOfRequest,
+  }),
+  reply: z.object({
+    sessions: z.array(
+      z.object({ sessionId: z.uuid(), tokens: z.int().nonnegative(), microUsd: z.int().nonnegative() }),
+    ),
+    ...asOfReply,
+  }),
+  timeoutMs: 10_000,
 });
 
 /**

@@ -8,8 +8,10 @@ import {
   HistoryQuery,
   MetricsQuery,
   TerminateQuery,
+  AtQuery,
 } from '../gateway/index.js';
 import { AGENT, AGENT_CHANGE, AGENT_METRICS, SPAWNED_AGENT } from './agent-examples.js';
+import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
 
 const AGENT_ID = { id: SPAWNED_AGENT.id };
@@ -71,9 +73,12 @@ export const AGENT_ROUTES = {
     access: 'agents:read',
     tag: 'Agents',
     summary: 'Get an agent',
-    description: 'Returns one agent with its current state, also after its end.',
+    description:
+      'Returns one agent with its current state, also after its end. With `at` the position of the log is `atPosition`, ' +
+      'because `position` is the agent’s own.',
     params: ByAgentId,
-    reply: { schema: AgentView },
+    query: AtQuery,
+    reply: { schema: AgentView.extend({ atPosition: asOfReply.position, head: asOfReply.head }) },
     example: { params: { id: AGENT.id }, reply: AGENT },
     problems: NO_AGENT,
   }),

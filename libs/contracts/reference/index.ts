@@ -25,7 +25,7 @@ export { CREDENTIAL_ROUTES, KEY_ROUTES, WORKSPACE_ROUTES } from './identity-rout
 export { MEMORY_ROUTES } from './memory-routes.js';
 export { MESSAGE_ROUTES } from './message-routes.js';
 export { PLAN_ROUTES } from './plan-routes.js';
-export { APPROVAL_ROUTES, SESSION_ROUTES } from './session-routes.js';
+export { APPROVAL_ROUTES, SESSION_ROUTES, SessionView } from './session-routes.js';
 export { SOCKET_METHODS, accessOfMethod, findMethod } from './socket-methods.js';
 export type { SocketMethod, SocketMethodName, SocketMethodTable } from './socket-methods.js';
 export { EVENT_FRAMES, STREAM_FRAMES } from './stream-frames.js';

@@ -1,18 +1,126 @@
 import { z } from 'zod';
-import { ApprovalView, answerApproval, listApprovals } from '../agent/approval-requests.js';
+import { answerApproval, getApproval, listApprovals } from '../agent/approval-requests.js';
 import { forkSession } from '../agent/requests.js';
 import { rewindFiles } from '../agent/rewind-requests.js';
-import { ApprovalAnswerBody, ApprovalsQuery, ById, ExportQuery, ForkBody } from '../gateway/index.js';
-import { APPROVAL, FORK, IDS } from './examples.js';
+import { getSession, listSessions } from '../agent/session-requests.js';
+import { SessionTurn } from '../agent/session-turns.js';
+import { asOfReply } from '../log/as-of.js';
+import {
+  ApprovalAnswerBody,
+  ApprovalsQuery,
+  AtQuery,
+  ById,
+  ExportQuery,
+  ForkBody,
+  SessionsQuery,
+  TurnsQuery,
+} from '../gateway/index.js';
+import { APPROVAL, FORK, IDS, SESSION_KEY } from './examples.js';
 import { defineRoute } from './http-route.js';
 
 const NO_APPROVAL = { 404: 'there is no approval with this id' };
 const KEY_REUSED = 'the `Idempotency-Key` was used for another request';
 
+/** A session with its cost. */
+export const SessionView = getSession.reply.omit({ position: true, head: true }).extend({
+  cost: z
+    .object({ tokens: z.int().nonnegative(), microUsd: z.int().nonnegative() })
+    .nullable()
+    .describe('Settled cost of its model calls; null while metering cannot be reached.'),
+});
+export type SessionView = z.infer<typeof SessionView>;
+
+const SESSION = {
+  id: IDS.session,
+  key: SESSION_KEY,
+  agentId: 'support',
+  channel: 'web',
+  state: 'waiting' as const,
+  turns: 3,
+  openTurns: 1,
+  pendingApprovals: 1,
+  title: 'Where is my order?',
+  startedAt: '2026-11-22T10:12:00.000Z',
+  lastAt: '2026-11-22T10:14:02.118Z',
+  lastPosition: 181_077,
+  cost: { tokens: 4_821, microUsd: 21_530 },
+};
+
+const TURN = {
+  turnId: IDS.turn,
+  status: 'completed' as const,
+  message: {
+    ...{ text: 'Where is my order?', length: 18, at: '2026-11-22T10:14:00.000Z', editedAt: null },
+    ...{ isDeleted: false, position: 181_060 },
+  },
+  isAnswerDeleted: false,
+  items: [
+    {
+      ...{ kind: 'text' as const, text: 'It arrives tomorrow.', length: 20, provider: 'anthropic' },
+      ...{ model: 'claude-opus-4-1', position: 181_076 },
+    },
+  ],
+  error: null,
+  endedAt: '2026-11-22T10:14:02.118Z',
+  usage: { calls: 1, inputTokens: 1_204, outputTokens: 12, costMicroUsd: 7_176 },
+  ...{ firstVersion: 12, lastVersion: 15, firstPosition: 181_060, lastPosition: 181_077 },
+};
+
 const RewindBody = rewindFiles.request.pick({ at: true, dryRun: true });
 
 /** Routes of `/api/v1/sessions`. */
 export const SESSION_ROUTES = {
+  listSessions: defineRoute({
+    method: 'get',
+    path: '/api/v1/sessions',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'List sessions',
+    description:
+      'Returns the sessions of the workspace, the most recently active first. `cost` is what their model calls have ' +
+      'cost, from the budgets; null while metering cannot be reached.',
+    query: SessionsQuery,
+    reply: { schema: listSessions.reply.extend({ sessions: z.array(SessionView) }) },
+    example: { query: { state: 'waiting' }, reply: { sessions: [SESSION], nextCursor: null } },
+  }),
+  getSession: defineRoute({
+    method: 'get',
+    path: '/api/v1/sessions/{id}',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'Get a session',
+    description: 'Returns one session with its state and its cost.',
+    params: ById,
+    query: AtQuery,
+    reply: { schema: SessionView.extend(asOfReply) },
+    example: { params: { id: IDS.session }, reply: SESSION },
+    problems: { 404: 'there is no session with this id' },
+  }),
+  readTurns: defineRoute({
+    method: 'get',
+    path: '/api/v1/sessions/{id}/turns',
+    access: 'sessions:read',
+    tag: 'Sessions',
+    summary: 'Read the turns of a session',
+    description:
+      'Returns turns with their messages, tool calls, approvals and cost, in the order of the log, the latest turn ' +
+      'first by default. Texts are cut at 65,536 characters; the log has all of them.',
+    params: ById,
+    query: TurnsQuery,
+    reply: {
+      schema: z.object({
+        turns: z.array(SessionTurn),
+        nextCursor: z.string().nullable(),
+        ...asOfReply,
+      }),
+    },
+    example: {
+      params: { id: IDS.session },
+      query: { limit: 20 },
+      reply: { turns: [TURN], nextCursor: null },
+    },
+    problems: { 404: 'there is no session with this id' },
+  }),
   exportSession: defineRoute({
     method: 'get',
     path: '/api/v1/sessions/{id}/export',
@@ -103,7 +211,8 @@ export const APPROVAL_ROUTES = {
     summary: 'Get an approval',
     description: 'Returns one approval: the tool, its arguments, its status and the decision.',
     params: ById,
-    reply: { schema: ApprovalView },
+    query: AtQuery,
+    reply: { schema: getApproval.reply },
     example: { params: { id: IDS.approval }, reply: APPROVAL },
     problems: NO_APPROVAL,
   }),

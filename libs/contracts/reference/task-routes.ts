@@ -6,8 +6,10 @@ import {
   TaskPatchBody,
   TaskRenewBody,
   TasksQuery,
+  AtQuery,
 } from '../gateway/index.js';
 import { EXTERNAL_TASK, TASK } from './agent-examples.js';
+import { asOfReply } from '../log/as-of.js';
 import { defineRoute } from './http-route.js';
 
 const TASK_ID = { id: TASK.id };
@@ -64,7 +66,8 @@ export const TASK_ROUTES = {
     summary: 'Get a task',
     description: 'Returns one task with its state, its claim and its result.',
     params: ByTaskId,
-    reply: { schema: TaskItem },
+    query: AtQuery,
+    reply: { schema: TaskItem.extend(asOfReply) },
     example: { params: TASK_ID, reply: TASK },
     problems: NO_TASK,
   }),

@@ -1,6 +1,23 @@
 import { z } from 'zod';
-import { RunView, WorkflowView, cancelRun, listRuns, listWorkflows } from '../agent/workflow-requests.js';
-import { ById, PageQuery, RunBody, RunsQuery, StartBody, WorkflowBody } from '../gateway/index.js';
+import {
+  RunView,
+  WorkflowView,
+  cancelRun,
+  getRun,
+  getWorkflow,
+  listRuns,
+  listWorkflows,
+} from '../agent/workflow-requests.js';
+import {
+  ById,
+  PageQuery,
+  RunBody,
+  RunsQuery,
+  StartBody,
+  WorkflowBody,
+  At,
+  AtQuery,
+} from '../gateway/index.js';
 import { DEFINITION, IDS, RUN, RUN_SUMMARY, WORKFLOW, WORKFLOW_SUMMARY } from './examples.js';
 import { defineRoute } from './http-route.js';
 
@@ -24,7 +41,7 @@ export const WORKFLOW_ROUTES = {
     tag: 'Workflows',
     summary: 'List workflows',
     description: 'Returns the saved workflows.',
-    query: PageQuery,
+    query: PageQuery.extend({ at: At }),
     reply: { schema: listWorkflows.reply },
     example: { query: { limit: 50 }, reply: { workflows: [WORKFLOW_SUMMARY], nextCursor: null } },
   }),
@@ -53,7 +70,8 @@ export const WORKFLOW_ROUTES = {
     summary: 'Get a workflow',
     description: 'Returns one workflow with its current definition.',
     params: ById,
-    reply: { schema: WorkflowView },
+    query: AtQuery,
+    reply: { schema: getWorkflow.reply },
     example: { params: WORKFLOW_ID, reply: WORKFLOW },
     problems: NO_WORKFLOW,
   }),
@@ -152,7 +170,8 @@ export const RUN_ROUTES = {
     description:
       'Returns one run with its tasks and their outputs. Long outputs are cut; the log has all of them.',
     params: ById,
-    reply: { schema: RunView },
+    query: AtQuery,
+    reply: { schema: getRun.reply },
     example: { params: RUN_ID, reply: RUN },
     problems: NO_RUN,
   }),

@@ -2,7 +2,8 @@
 // *.int.spec.ts).
 import { randomUUID } from 'node:crypto';
 import { createPool } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
+import { createPostgresEventStore, PastReads } from '@antiphon/event-store';
+import { meteringProjections } from './projections.js';
 import { sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NEVER_BEGUN, budgetStream } from '@antiphon/contracts/metering';
@@ -69,7 +70,9 @@ export const openMetering = async () => {
     const store = createPostgresEventStore(pool);
     const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limitsOf, priceOf, options });
     const endReservations = createEndReservations({ pool, store, clock, ledger });
+    const past = new PastReads({ pool, definitions: meteringProjections });
     closers.push(async () => {
+      await past.close();
       await ledger.close();
       await store.close();
       await own.end();
@@ -77,7 +80,7 @@ export const openMetering = async () => {
     const agentLimits = new AgentLimitBook({ pool, store, clock, ids: uuidIds, logger });
     const reserveBudget = new ReserveBudget(ledger, endReservations, clock, agentLimits);
     const settleBudget = new SettleBudget(endReservations);
-    const readBudgets = new ReadBudgets(pool, clock, limitsOf, agentLimits);
+    const readBudgets = new ReadBudgets(pool, clock, limitsOf, agentLimits, past);
     return {
       ledger,
       pool,
@@ -88,7 +91,7 @@ export const openMetering = async () => {
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
         agentLimits.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
       usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>
-        new ReadAgentUsage(pool).handle({ workspace: WORKSPACE, ...query }),
+        new ReadAgentUsage(past).handle({ workspace: WORKSPACE, ...query }),
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),
       /** Appends the event of an outcome, as the agent does first, and notifies metering of it. */
       settle: async (settlement: SettleBudgetRequest) => {

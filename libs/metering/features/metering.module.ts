@@ -3,6 +3,7 @@ import type { OnApplicationBootstrap, OnApplicationShutdown, Provider } from '@n
 import type pg from 'pg';
 import { budgetLimitsOf, findPrice } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import { PastReads } from '@antiphon/event-store';
 import type { EventStore, EventStorePg } from '@antiphon/event-store';
 import type { Clock, Ids } from '@antiphon/kernel';
 import { createConsumerHost } from '@antiphon/messaging';
@@ -10,7 +11,7 @@ import type { ConsumerHost, NatsLink } from '@antiphon/messaging';
 import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
-import { ReadAgentUsage, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
+import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
 import { AgentLimitBook } from './budgets/agent-limits.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
@@ -18,7 +19,14 @@ import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
-import { AGENT_LIMITS, BUDGET_LEDGER, BUDGET_LIMITS, END_RESERVATIONS } from './metering.tokens.js';
+import {
+  AGENT_LIMITS,
+  BUDGET_LEDGER,
+  BUDGET_LIMITS,
+  END_RESERVATIONS,
+  PAST_READS,
+} from './metering.tokens.js';
+import { meteringProjections } from './projections.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
 import { ReservationSweep } from './reservations/reservation-sweep.js';
@@ -74,6 +82,12 @@ const agentLimitsProvider: Provider = {
     new AgentLimitBook({ pool, store, clock, ids, logger }),
 };
 
+const pastProvider: Provider = {
+  provide: PAST_READS,
+  inject: [DATABASE_POOL],
+  useFactory: (pool: pg.Pool) => new PastReads({ pool, definitions: meteringProjections }),
+};
+
 const endReservationsProvider: Provider = {
   provide: END_RESERVATIONS,
   inject: [DATABASE_POOL, EVENT_STORE, CLOCK, BUDGET_LEDGER],
@@ -96,6 +110,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     @Inject(ReadBudgets) private readonly readBudgets: ReadBudgets,
     @Inject(AGENT_LIMITS) private readonly agentLimits: AgentLimitBook,
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
+    @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(NATS) link: NatsLink,
     @Inject(LOGGER) logger: Logger,
   ) {
@@ -114,6 +129,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     this.#stopObserving();
     this.#stopping.abort();
     await Promise.all([this.#consumers.stop(), this.#sweep.stop(), this.#following]);
+    await this.past.close();
     await this.ledger.close();
   }
 }
@@ -127,6 +143,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     UnfreezeBudget,
     SetBudgetLimit,
     ReadAgentUsage,
+    ReadSessionCosts,
     ExpireReservations,
     RollBudgetPeriods,
   ],
@@ -136,6 +153,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     ledgerProvider,
     agentLimitsProvider,
     endReservationsProvider,
+    pastProvider,
     MeteringLifecycle,
     SettleBudget,
     ReadBudgets,

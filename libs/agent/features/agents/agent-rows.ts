@@ -124,14 +124,19 @@ export class AgentRows {
   async list(
     workspace: string,
     { after, offset, limit, project, parent, state }: ListFilter,
+    queries = this.own(workspace),
   ): Promise<AgentRow[]> {
     const values = [workspace, after, limit, project, parent, state, offset];
-    return (await this.run<Stored>(this.own(workspace), 'list', LIST_SQL, values)).map(toRow);
+    return (await this.run<Stored>(queries, 'list', LIST_SQL, values)).map(toRow);
   }
 
-  async find(workspace: string, agentIds: readonly string[]): Promise<AgentRow[]> {
+  async find(
+    workspace: string,
+    agentIds: readonly string[],
+    queries = this.own(workspace),
+  ): Promise<AgentRow[]> {
     const values = [workspace, agentIds];
-    return (await this.run<Stored>(this.own(workspace), 'find', FIND_SQL, values)).map(toRow);
+    return (await this.run<Stored>(queries, 'find', FIND_SQL, values)).map(toRow);
   }
 
   /** Returns the ids of living agents that the configuration has named. */
@@ -162,13 +167,14 @@ export class AgentRows {
     agentId: string,
     before: number | null,
     limit: number,
+    queries = this.own(workspace),
   ): Promise<AgentStateChange[]> {
     type Row = Record<'from_state' | 'to_state' | 'phase' | 'actor' | 'reason' | 'event_id', string> & {
       readonly position: string;
       readonly at: Date;
     };
     const values = [workspace, agentId, before, limit];
-    const rows = await this.run<Row>(this.own(workspace), 'history', HISTORY_SQL, values);
+    const rows = await this.run<Row>(queries, 'history', HISTORY_SQL, values);
     return rows.map((row) => ({
       from: row.from_state as AgentStateChange['from'],
       to: row.to_state as AgentStateChange['to'],

@@ -5,6 +5,8 @@ import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
+import type { WorkspaceQueries } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -24,6 +26,7 @@ export interface ReadAgentsDeps {
   readonly agentRows: AgentRows;
   readonly trees: AgentTrees;
   readonly configuredAgents: ConfiguredAgents;
+  readonly past: PastReads;
 }
 
 const parseCursor = (cursor: string | undefined): number | null => {
@@ -47,15 +50,22 @@ export class ReadAgents {
 
   @HandleRequest(listAgents)
   async list(request: ListAgentsRequest): Promise<ListAgentsReply> {
-    const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0 } = request;
-    await this.deps.configuredAgents.record(workspace);
+    const { workspace, at } = request;
+    // A read of the past changes nothing.
+    if (at === undefined) await this.deps.configuredAgents.record(workspace);
+    return this.deps.past.readAsOf(workspace, at, (queries) => this.readList(request, queries));
+  }
+
+  private async readList(request: ListAgentsRequest, queries: WorkspaceQueries): Promise<ListAgentsReply> {
+    const { workspace, state, project, parent, limit = 1_000, cursor, offset = 0, at } = request;
     const filter = { project: project ?? null, parent: parent ?? null, state: state ?? null };
     const after = parseCursor(cursor);
-    const rows = await this.deps.agentRows.list(workspace, { ...filter, after, offset, limit: limit + 1 });
+    const bounds = { after, offset, limit: limit + 1 };
+    const rows = await this.deps.agentRows.list(workspace, { ...filter, ...bounds }, queries);
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const isWhole = after === null && offset === 0 && Object.values(filter).every((value) => value === null);
-    const missing = isWhole ? await this.notYetProjected(workspace, rows) : [];
+    const missing = isWhole && at === undefined ? await this.notYetProjected(workspace, rows) : [];
     return {
       agents: [...missing, ...shown.map((row) => this.view(workspace, row))],
       nextCursor: rows.length > limit && last ? encodeCursor(last.firstPosition) : null,
@@ -63,7 +73,15 @@ export class ReadAgents {
   }
 
   @HandleRequest(getAgent)
-  async get({ workspace, agentId }: z.output<typeof getAgent.request>): Promise<{ agent: AgentView }> {
+  async get({
+    workspace,
+    agentId,
+    at,
+  }: z.output<typeof getAgent.request>): Promise<z.input<typeof getAgent.reply>> {
+    if (at !== undefined)
+      return this.deps.past.readAsOf(workspace, at, async (queries) => ({
+        agent: await this.readRow(workspace, agentId, queries),
+      }));
     await this.deps.configuredAgents.record(workspace);
     return { agent: await this.readView(workspace, agentId) };
   }
@@ -74,19 +92,32 @@ export class ReadAgents {
     agentId,
     limit,
     cursor,
+    at,
   }: z.output<typeof readAgentHistory.request>): Promise<z.input<typeof readAgentHistory.reply>> {
-    const { agentRows } = this.deps;
-    await this.deps.configuredAgents.record(workspace);
+    const { agentRows, configuredAgents, past } = this.deps;
+    if (at === undefined) await configuredAgents.record(workspace);
     const before = parseCursor(cursor);
-    const changes = await agentRows.history(workspace, agentId, before, limit + 1);
-    // An agent without changes exists, or is unknown.
-    if (changes.length === 0) await this.readView(workspace, agentId);
-    const shown = changes.slice(0, limit);
-    const last = shown.at(-1);
-    return {
-      changes: shown,
-      nextCursor: changes.length > limit && last ? encodeCursor(last.eventPosition) : null,
-    };
+    return past.readAsOf(workspace, at, async (queries) => {
+      const changes = await agentRows.history(workspace, agentId, before, limit + 1, queries);
+      // An agent without changes exists, or is unknown.
+      if (changes.length === 0)
+        await (at === undefined
+          ? this.readView(workspace, agentId)
+          : this.readRow(workspace, agentId, queries));
+      const shown = changes.slice(0, limit);
+      const last = shown.at(-1);
+      return {
+        changes: shown,
+        nextCursor: changes.length > limit && last ? encodeCursor(last.eventPosition) : null,
+      };
+    });
+  }
+
+  /** Returns the view of one agent from the projection. Throws `AGENT.NOT_FOUND`. */
+  private async readRow(workspace: string, agentId: string, queries: WorkspaceQueries): Promise<AgentView> {
+    const [row] = await this.deps.agentRows.find(workspace, [agentId], queries);
+    if (!row) throw notFound('AGENT.NOT_FOUND', `there is no agent "${agentId}"`);
+    return this.view(workspace, row);
   }
 
   /** Returns the view of one agent, from the newest facts. Throws `AGENT.NOT_FOUND`. */

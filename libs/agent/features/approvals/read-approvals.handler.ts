@@ -1,11 +1,11 @@
 import { Controller, Inject } from '@nestjs/common';
-import type pg from 'pg';
 import { agentTreeStream, getApproval, listApprovals } from '@antiphon/contracts/agent';
 import type { ApprovalView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
-import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { EventStore } from '@antiphon/event-store';
+import { translateDatabaseError } from '@antiphon/database';
+import type { WorkspaceQueries } from '@antiphon/database';
+import type { EventStore, PastReads } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -16,7 +16,7 @@ type ListQuery = z.output<typeof listApprovals.request>;
 type GetQuery = z.output<typeof getApproval.request>;
 
 export interface ReadApprovalsDeps {
-  readonly pool: pg.Pool;
+  readonly past: PastReads;
   readonly store: Pick<EventStore, 'readStream'>;
   readonly agents: Pick<AgentDirectory, 'load'>;
 }
@@ -75,14 +75,9 @@ const LIST_SQL = `${FROM} where a.workspace = $1 and ($2::bigint is null or a.fi
   order by a.first_position desc limit $3`;
 const GET_SQL = `${FROM} where a.workspace = $1 and a.approval_id = $2`;
 
-/** `values` begin with the workspace. */
-const queryRows = async (
-  pool: pg.Pool,
-  text: string,
-  values: [workspace: string, ...unknown[]],
-): Promise<Row[]> => {
+const queryRows = async (queries: WorkspaceQueries, text: string, values: unknown[]): Promise<Row[]> => {
   try {
-    return (await inWorkspace(pool, values[0]).query<Row>({ text, values })).rows;
+    return (await queries.query<Row>({ text, values })).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -130,15 +125,16 @@ export class ReadApprovals {
 
   /** Returns approvals of all sessions of a workspace, newest first. */
   @HandleRequest(listApprovals)
-  async list({
-    workspace,
-    status,
-    sessionId,
-    rootId,
-    limit,
-    cursor,
-  }: ListQuery): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
-    const values: [string, ...unknown[]] = [
+  list(query: ListQuery): Promise<z.input<typeof listApprovals.reply>> {
+    const { workspace, at } = query;
+    return this.deps.past.readAsOf(workspace, at, (queries) => this.readList(query, queries));
+  }
+
+  private async readList(
+    { workspace, status, sessionId, rootId, limit, cursor }: ListQuery,
+    queries: WorkspaceQueries,
+  ): Promise<{ approvals: ApprovalView[]; nextCursor: string | null }> {
+    const values = [
       workspace,
       parseCursor(cursor),
       limit + 1,
@@ -146,7 +142,7 @@ export class ReadApprovals {
       sessionId ?? null,
       rootId === undefined ? null : await readMembers(this.deps.store, workspace, rootId),
     ];
-    const rows = await queryRows(this.deps.pool, LIST_SQL, values);
+    const rows = await queryRows(queries, LIST_SQL, values);
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const nextCursor = rows.length > limit && last ? encodeCursor(Number(last.first_position)) : null;
@@ -156,10 +152,12 @@ export class ReadApprovals {
 
   /** Returns one approval. Throws `APPROVAL.NOT_FOUND`. */
   @HandleRequest(getApproval)
-  async get({ workspace, approvalId }: GetQuery): Promise<ApprovalView> {
-    const row = (await queryRows(this.deps.pool, GET_SQL, [workspace, approvalId]))[0];
-    if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
-    return toView(row, await this.pathOf(row));
+  get({ workspace, approvalId, at }: GetQuery): Promise<z.input<typeof getApproval.reply>> {
+    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+      const row = (await queryRows(queries, GET_SQL, [workspace, approvalId]))[0];
+      if (!row) throw notFound('APPROVAL.NOT_FOUND', `there is no approval ${approvalId}`);
+      return toView(row, await this.pathOf(row));
+    });
   }
 
   private pathOf({ workspace, agent_id }: Row): Promise<string[]> {

@@ -1,5 +1,4 @@
 import { Controller, Inject } from '@nestjs/common';
-import type pg from 'pg';
 import { getRun, getWorkflow, listRuns, listWorkflows } from '@antiphon/contracts/agent';
 import type {
   RunSummary,
@@ -12,7 +11,9 @@ import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { clipText, isOpenRun } from '@antiphon/agent-domain';
 import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain';
-import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { translateDatabaseError } from '@antiphon/database';
+import type { WorkspaceQueries } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
 import { invalid, notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { RUN_SERVICES } from './run-streams.js';
@@ -90,7 +91,7 @@ const parseCursor = (cursor: string): number => {
 
 /** Reads a page of rows, newest first, from before the cursor. */
 const readPage = async <Row extends { first_position: string }, T>(
-  pool: pg.Pool,
+  queries: WorkspaceQueries,
   text: string,
   values: [workspace: string, ...unknown[]],
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
@@ -98,7 +99,7 @@ const readPage = async <Row extends { first_position: string }, T>(
 ): Promise<Page<T>> => {
   const before = cursor === undefined ? null : parseCursor(cursor);
   try {
-    const { rows } = await inWorkspace(pool, values[0]).query<Row>({
+    const { rows } = await queries.query<Row>({
       text,
       values: [before, limit + 1, ...values],
     });
@@ -157,7 +158,7 @@ const toWorkflowSummary = (row: WorkflowRow): WorkflowSummary => ({
 });
 
 export interface RunQueriesDeps extends RunStreams {
-  readonly pool: pg.Pool;
+  readonly past: PastReads;
 }
 
 /** Serves reads of workflows and runs: one of them from its events, lists from the projection. */
@@ -166,35 +167,47 @@ export class RunQueries {
   constructor(@Inject(RUN_SERVICES) private readonly deps: RunQueriesDeps) {}
 
   @HandleRequest(getRun)
-  async getRun({ workspace, runId }: z.output<typeof getRun.request>): Promise<RunView> {
-    return runView((await this.deps.runs.read(workspace, runId)).state);
+  getRun({ workspace, runId, at }: z.output<typeof getRun.request>): Promise<z.input<typeof getRun.reply>> {
+    return this.deps.past.readAt(at, async (upTo) =>
+      runView((await this.deps.runs.read(workspace, runId, upTo)).state),
+    );
   }
 
   @HandleRequest(listRuns)
-  async listRuns(query: z.output<typeof listRuns.request>): Promise<z.output<typeof listRuns.reply>> {
-    const { workspace, workflowId = null, status = null } = query;
+  listRuns(query: z.output<typeof listRuns.request>): Promise<z.output<typeof listRuns.reply>> {
+    const { workspace, workflowId = null, status = null, at } = query;
     const values: [string, ...unknown[]] = [workspace, workflowId, status];
-    const { items, nextCursor } = await readPage(this.deps.pool, RUNS_SQL, values, query, toRunSummary);
-    return { runs: items, nextCursor };
+    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+      const { items, nextCursor } = await readPage(queries, RUNS_SQL, values, query, toRunSummary);
+      return { runs: items, nextCursor };
+    });
   }
 
   @HandleRequest(getWorkflow)
-  async getWorkflow({ workspace, workflowId }: z.output<typeof getWorkflow.request>): Promise<WorkflowView> {
-    return workflowView((await this.deps.workflows.read(workspace, workflowId)).state);
+  getWorkflow({
+    workspace,
+    workflowId,
+    at,
+  }: z.output<typeof getWorkflow.request>): Promise<z.input<typeof getWorkflow.reply>> {
+    return this.deps.past.readAt(at, async (upTo) =>
+      workflowView((await this.deps.workflows.read(workspace, workflowId, upTo)).state),
+    );
   }
 
   @HandleRequest(listWorkflows)
-  async listWorkflows(
+  listWorkflows(
     query: z.output<typeof listWorkflows.request>,
   ): Promise<z.output<typeof listWorkflows.reply>> {
-    const values: [string] = [query.workspace];
-    const { items, nextCursor } = await readPage(
-      this.deps.pool,
-      WORKFLOWS_SQL,
-      values,
-      query,
-      toWorkflowSummary,
-    );
-    return { workflows: items, nextCursor };
+    const { workspace, at } = query;
+    return this.deps.past.readAsOf(workspace, at, async (queries) => {
+      const { items, nextCursor } = await readPage(
+        queries,
+        WORKFLOWS_SQL,
+        [workspace],
+        query,
+        toWorkflowSummary,
+      );
+      return { workflows: items, nextCursor };
+    });
   }
 }

@@ -6,11 +6,19 @@ import { upcast } from '@antiphon/contracts/events';
 import { runDecider, workflowDecider } from '@antiphon/agent-domain';
 import type { RunCommand, RunState, WorkflowCommand, WorkflowState } from '@antiphon/agent-domain';
 import type { AntiphonConfig } from '@antiphon/config';
-import type { EventStore, Fence, IdempotencyClaim, NewEvent, StreamAppend } from '@antiphon/event-store';
+import type {
+  EventStore,
+  PastReads,
+  Fence,
+  IdempotencyClaim,
+  NewEvent,
+  StreamAppend,
+} from '@antiphon/event-store';
 import { bug, isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Decider, Ids, JsonObject } from '@antiphon/kernel';
 import type { IncomingContext, Logger } from '@antiphon/observability';
 import { toNewEvent } from '../event-envelope.js';
+import { createPastReads } from '../projections.js';
 
 /** State of an event stream after its last event. */
 export interface Folded<State> {
@@ -75,10 +83,14 @@ interface AnyEvent {
 export class StreamStore<State, Command, Event extends AnyEvent> {
   constructor(private readonly options: StreamStoreOptions<State, Command, Event>) {}
 
-  /** Folds a stream. Throws `WORKFLOW.EVENT_UNKNOWN`, a bug, for an event of a newer version. */
-  async read(workspace: string, id: string): Promise<Folded<State>> {
+  /**
+   * Folds a stream up to a position of the log. Throws `WORKFLOW.EVENT_UNKNOWN`, a bug, for an
+   * event of a newer version.
+   */
+  async read(workspace: string, id: string, upTo = Number.MAX_SAFE_INTEGER): Promise<Folded<State>> {
     const { store, streamOf, decider, schema } = this.options;
-    const recorded = await store.readStream(workspace, streamOf(id));
+    const all = await store.readStream(workspace, streamOf(id));
+    const recorded = all.filter(({ position }) => position <= upTo);
     const state = recorded.reduce((before, event) => {
       const parsed = schema.safeParse(upcast(event));
       if (!parsed.success)
@@ -147,20 +159,22 @@ export interface RunPlatform {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly logger: Logger;
+  /** Default: reads of the past of these services' own. */
+  readonly past?: PastReads;
 }
 
 /** Dependencies of this folder's handlers; each of them declares those that it uses. */
-export type RunServices = RunPlatform & RunStreams;
+export type RunServices = RunPlatform & RunStreams & { readonly past: PastReads };
 
 /** Injection token of `RunServices`. */
 export const RUN_SERVICES = Symbol('RUN_SERVICES');
 
 export const createRunServices = (platform: RunPlatform): RunServices => {
-  const { config, store, pool, clock, ids, logger } = platform;
+  const { config, store, pool, clock, ids, logger, past = createPastReads(pool) } = platform;
   const workflows = { decider: workflowDecider, schema: WorkflowEvent, streamOf: workflowStream };
   const runs = { decider: runDecider, schema: RunEvent, streamOf: runStream };
   return {
-    ...{ config, store, pool, clock, ids, logger },
+    ...{ config, store, pool, clock, ids, logger, past },
     workflows: new StreamStore({ store, ids, ...workflows }),
     runs: new StreamStore({ store, ids, ...runs }),
   };

@@ -71,8 +71,8 @@ export class TaskStreams {
     this.streams = new StreamStore({ store, ids, ...own });
   }
 
-  read(workspace: string, taskId: string): Promise<Folded<TaskFold>> {
-    return this.streams.read(workspace, taskId);
+  read(workspace: string, taskId: string, upTo?: number): Promise<Folded<TaskFold>> {
+    return this.streams.read(workspace, taskId, upTo);
   }
 
   /** Decides and appends; decides again after a version conflict. */

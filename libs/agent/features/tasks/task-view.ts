@@ -1,8 +1,9 @@
 import type pg from 'pg';
+import type { WorkspaceQueries } from '@antiphon/database';
 import { TaskItem } from '@antiphon/contracts/agent';
 import type { TaskState } from '@antiphon/contracts/agent';
 import type { TaskFold } from '@antiphon/agent-domain';
-import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { translateDatabaseError } from '@antiphon/database';
 import { invalid, notFound } from '@antiphon/kernel';
 
 /** Returns the error of an unknown task. */
@@ -115,9 +116,9 @@ export interface TaskFilter {
   readonly offset?: number;
 }
 
-const select = async (pool: pg.Pool, workspace: string, query: pg.QueryConfig): Promise<TaskRow[]> => {
+const select = async (queries: WorkspaceQueries, query: pg.QueryConfig): Promise<TaskRow[]> => {
   try {
-    return (await inWorkspace(pool, workspace).query<TaskRow>(query)).rows;
+    return (await queries.query<TaskRow>(query)).rows;
   } catch (error) {
     throw translateDatabaseError(error);
   }
@@ -125,21 +126,25 @@ const select = async (pool: pg.Pool, workspace: string, query: pg.QueryConfig): 
 
 /** Lists tasks of the queue and nodes of runs, newest first. */
 export const readTasks = async (
-  pool: pg.Pool,
+  queries: WorkspaceQueries,
   { workspace, state = undefined, agent, project, limit, cursor, offset = 0 }: TaskFilter,
 ): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
   const [before, id] = cursor === undefined ? [null, ''] : decodeCursor(cursor);
   const filter = [state ?? null, agent ?? null, project ?? null];
   const values = [workspace, before, id, ...filter, limit + 1, offset];
-  const rows = await select(pool, workspace, { name: 'agent_tasks_list', text: LIST_SQL, values });
+  const rows = await select(queries, { name: 'agent_tasks_list', text: LIST_SQL, values });
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   return { tasks: shown.map(toItem), nextCursor: rows.length > limit && last ? encodeCursor(last) : null };
 };
 
 /** Reads a node of a run. Throws `TASK.NOT_FOUND`. */
-export const readNode = async (pool: pg.Pool, workspace: string, id: string): Promise<TaskItem> => {
-  const [row] = await select(pool, workspace, {
+export const readNode = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  id: string,
+): Promise<TaskItem> => {
+  const [row] = await select(queries, {
     name: 'agent_tasks_row',
     text: ROW_SQL,
     values: [workspace, id],

@@ -1,13 +1,13 @@
 import { cancelTurn, submitTurn } from '@antiphon/contracts/agent';
 import { runProjection } from '@antiphon/event-store';
-import type { RunningProjection } from '@antiphon/event-store';
+import type { PastReads, RunningProjection } from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import { onLogNotification, requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { TurnCommands } from '../runs/run-streams.js';
 import type { TurnEndWatcher } from '../runs/turn-ends.js';
-import { agentTasks } from '../projections.js';
+import { agentTasks, createPastReads } from '../projections.js';
 import { Delegation } from './delegation.js';
 import type { DelegationTimes } from './delegation.js';
 import { OpenTasks } from './open-tasks.js';
@@ -30,6 +30,7 @@ export interface TaskServices extends TaskPlatform {
   readonly agents: TaskAgents;
   readonly directory: Pick<AgentDirectory, 'load'>;
   readonly maxOpenTasks: number;
+  readonly past: PastReads;
 }
 
 /** Injection token of `TaskServices`. */
@@ -43,6 +44,8 @@ export interface TasksRuntimeOptions extends TaskPlatform {
   readonly directory: AgentDirectory;
   readonly times?: Partial<DelegationTimes>;
   readonly maxOpenTasks?: number;
+  /** Default: reads of the past of this runtime's own. */
+  readonly past?: PastReads;
 }
 
 /** Errors after which a request has reached no process. */
@@ -92,7 +95,8 @@ export class TasksRuntime {
     const maxOpenTasks = options.maxOpenTasks ?? MAX_OPEN_TASKS;
     const platform = { config, store, leases, pool, nats, clock, ids, logger };
     const { directory } = options;
-    this.services = { ...platform, tasks, open, agents, directory, maxOpenTasks };
+    const past = options.past ?? createPastReads(pool);
+    this.services = { ...platform, tasks, open, agents, directory, maxOpenTasks, past };
     this.delegation = new Delegation({ ...options, tasks, open, agents });
   }
 

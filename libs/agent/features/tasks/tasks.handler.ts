@@ -81,14 +81,19 @@ export class Tasks {
   }
 
   @HandleRequest(getTask)
-  async getTask({ workspace, taskId }: z.output<typeof getTask.request>): Promise<TaskReply> {
-    if (isNode(taskId)) return { task: await readNode(this.deps.pool, workspace, taskId) };
-    return { task: taskItem((await this.deps.tasks.read(workspace, taskId)).state) };
+  getTask({ workspace, taskId, at }: z.output<typeof getTask.request>): Promise<TaskReply> {
+    if (isNode(taskId))
+      return this.deps.past.readAsOf(workspace, at, async (queries) => ({
+        task: await readNode(queries, workspace, taskId),
+      }));
+    return this.deps.past.readAt(at, async (upTo) => ({
+      task: taskItem((await this.deps.tasks.read(workspace, taskId, upTo)).state),
+    }));
   }
 
   @HandleRequest(listTasks)
   listTasks(query: z.output<typeof listTasks.request>): Promise<z.output<typeof listTasks.reply>> {
-    return readTasks(this.deps.pool, query);
+    return this.deps.past.readAsOf(query.workspace, query.at, (queries) => readTasks(queries, query));
   }
 
   /** Cancels a task. A repeated cancel, and one of an ended task, changes nothing. */
@@ -100,7 +105,7 @@ export class Tasks {
     actor,
   }: z.output<typeof cancelTask.request>): Promise<TaskReply> {
     if (isNode(taskId)) {
-      await readNode(this.deps.pool, workspace, taskId);
+      await this.getTask({ workspace, taskId });
       throw rejected('TASK.PART_OF_RUN', 'this task is a node of a run. What to do: cancel the run');
     }
     const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };

@@ -187,7 +187,7 @@ describe('the key of an agent', () => {
     await call(methods, 'session.new', { sessionId: TASK_ID });
     await call(methods, 'session.fork', { sessionId: TASK_ID });
     await call(methods, 'session.cancel', { sessionId: TASK_ID });
-    const sessions = new SessionsController(undefined as never, requests);
+    const sessions = new SessionsController(undefined as never, requests, undefined as never);
     await sessions.fork({ ...common, body: {} } as never, AGENT_KEY);
     expect(sent).toHaveLength(4);
     for (const { payload } of sent)

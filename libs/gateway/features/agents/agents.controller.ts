@@ -30,20 +30,19 @@ type Routes = typeof AGENT_ROUTES;
 type ListRequest = z.input<typeof listAgents.request>;
 type ListReply = z.output<typeof listAgents.reply>;
 type GetRequest = z.input<typeof getAgent.request>;
+type GetReply = z.output<typeof getAgent.reply>;
 
 /** Serves agents. Reads come from the cache while the agent service cannot be reached. */
 @Controller()
 export class AgentsController {
   private readonly readPage: (request: ListRequest) => Promise<Cached<ListReply>>;
-  private readonly readOne: (request: GetRequest) => Promise<Cached<AgentView>>;
+  private readonly readOne: (request: GetRequest) => Promise<Cached<GetReply>>;
   private readonly reads: AgentReads;
 
   constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
     this.reads = new AgentReads(requests);
     this.readPage = createStaleCache((request: ListRequest) => requests.request(listAgents, request));
-    this.readOne = createStaleCache(
-      async (request: GetRequest) => (await requests.request(getAgent, request)).agent,
-    );
+    this.readOne = createStaleCache((request: GetRequest) => requests.request(getAgent, request));
   }
 
   @HandleRoute(AGENT_ROUTES.listAgents)
@@ -67,11 +66,13 @@ export class AgentsController {
 
   @HandleRoute(AGENT_ROUTES.getAgent)
   async get(
-    { params }: RouteInput<Routes['getAgent']>,
+    { params, query }: RouteInput<Routes['getAgent']>,
     @CurrentPrincipal() principal: Principal,
-  ): Promise<AgentView> {
+  ): Promise<AgentView & { atPosition?: number; head?: number }> {
     await this.reads.require(principal, params.id);
-    return (await this.readOne({ workspace: principal.workspace, agentId: params.id })).value;
+    const { value } = await this.readOne({ workspace: principal.workspace, agentId: params.id, ...query });
+    const { agent, position: atPosition, head } = value;
+    return atPosition === undefined ? agent : { ...agent, atPosition, head };
   }
 
   @HandleRoute(AGENT_ROUTES.controlAgent)

@@ -22,21 +22,21 @@ export class BudgetsController {
 
   @HandleRoute(BUDGET_ROUTES.readBudgets)
   async read(
-    { query: { session: sessionId, agent: agentId } }: RouteInput<Routes['readBudgets']>,
+    { query: { session: sessionId, agent: agentId, at } }: RouteInput<Routes['readBudgets']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readBudgets.reply>> {
     const { workspace } = principal;
     if (agentId !== undefined) await this.reads.require(principal, agentId);
-    return this.requests.request(readBudgets, { workspace, sessionId, agentId });
+    return this.requests.request(readBudgets, { workspace, sessionId, agentId, at });
   }
 
   @HandleRoute(BUDGET_ROUTES.readUsage)
   async readUsage(
-    { query: { agent: agentId, tree: rootId } }: RouteInput<Routes['readUsage']>,
+    { query: { agent: agentId, tree: rootId, at } }: RouteInput<Routes['readUsage']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentUsage.reply>> {
     const { workspace } = principal;
     await this.reads.require(principal, agentId ?? rootId);
-    return this.requests.request(readAgentUsage, { workspace, agentId, rootId });
+    return this.requests.request(readAgentUsage, { workspace, agentId, rootId, at });
   }
 }

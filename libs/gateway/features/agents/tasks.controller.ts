@@ -57,10 +57,15 @@ export class TasksController {
 
   @HandleRoute(TASK_ROUTES.getTask)
   async get(
-    { params }: RouteInput<Routes['getTask']>,
+    { params, query }: RouteInput<Routes['getTask']>,
     @CurrentPrincipal() { workspace }: Principal,
-  ): Promise<TaskItem> {
-    return (await this.requests.request(getTask, { workspace, taskId: params.id })).task;
+  ): Promise<TaskItem & { position?: number | undefined; head?: number | undefined }> {
+    const { task, ...asOf } = await this.requests.request(getTask, {
+      workspace,
+      taskId: params.id,
+      ...query,
+    });
+    return { ...task, ...asOf };
   }
 
   @HandleRoute(TASK_ROUTES.cancelTask)

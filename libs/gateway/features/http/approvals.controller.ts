@@ -1,6 +1,6 @@
 import { Controller, Inject } from '@nestjs/common';
 import { answerApproval, getApproval, listApprovals } from '@antiphon/contracts/agent';
-import type { ApprovalView, Approver } from '@antiphon/contracts/agent';
+import type { Approver } from '@antiphon/contracts/agent';
 import { ApprovalAnswerParams, ApprovalParams, ApprovalsQuery } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { APPROVAL_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
@@ -38,10 +38,10 @@ export class ApprovalsController {
 
   @HandleRoute(APPROVAL_ROUTES.getApproval)
   get(
-    { params }: RouteInput<Routes['getApproval']>,
+    { params, query }: RouteInput<Routes['getApproval']>,
     @CurrentPrincipal() { workspace }: Principal,
-  ): Promise<ApprovalView> {
-    return this.requests.request(getApproval, { workspace, approvalId: params.id });
+  ): Promise<z.output<typeof getApproval.reply>> {
+    return this.requests.request(getApproval, { workspace, approvalId: params.id, ...query });
   }
 
   @HandleRoute(APPROVAL_ROUTES.answerApproval)

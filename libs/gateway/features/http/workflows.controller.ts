@@ -59,10 +59,10 @@ export class WorkflowsController {
 
   @HandleRoute(WORKFLOW_ROUTES.getWorkflow)
   get(
-    { params }: RouteInput<Workflows['getWorkflow']>,
+    { params, query }: RouteInput<Workflows['getWorkflow']>,
     @CurrentPrincipal() { workspace }: Principal,
-  ): Promise<WorkflowView> {
-    return this.requests.request(getWorkflow, { workspace, workflowId: params.id });
+  ): Promise<z.output<typeof getWorkflow.reply>> {
+    return this.requests.request(getWorkflow, { workspace, workflowId: params.id, ...query });
   }
 
   @HandleRoute(WORKFLOW_ROUTES.replaceWorkflow)
@@ -135,10 +135,10 @@ export class RunsController {
 
   @HandleRoute(RUN_ROUTES.getRun)
   get(
-    { params }: RouteInput<Runs['getRun']>,
+    { params, query }: RouteInput<Runs['getRun']>,
     @CurrentPrincipal() { workspace }: Principal,
-  ): Promise<RunView> {
-    return this.requests.request(getRun, { workspace, runId: params.id });
+  ): Promise<z.output<typeof getRun.reply>> {
+    return this.requests.request(getRun, { workspace, runId: params.id, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.cancelRun)

@@ -73,7 +73,10 @@ describe('the API reference', () => {
     expect(document.paths['/api/v1/agents/{id}']).toMatchObject({
       get: {
         operationId: 'getApiV1AgentsId',
-        parameters: [{ name: 'id', in: 'path', required: true }],
+        parameters: [
+          { name: 'id', in: 'path', required: true },
+          { name: 'at', in: 'query', required: false },
+        ],
         responses: { 404: {} },
       },
     });

@@ -1,23 +1,34 @@
 import { Readable } from 'node:stream';
 import { Controller, Inject, StreamableFile } from '@nestjs/common';
-import { forkSession, rewindFiles } from '@antiphon/contracts/agent';
+import {
+  forkSession,
+  getSession,
+  listSessions,
+  rewindFiles,
+  type SessionSummary,
+} from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
-import { SESSION_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
+import { readSessionCosts } from '@antiphon/contracts/metering';
+import { SESSION_ROUTES, type RouteInput, type SessionView } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import { isAppError } from '@antiphon/kernel';
+import { DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
+import type { Pool } from 'pg';
 import type { z } from 'zod';
 import { AgentReads } from '../agents/agent-reads.js';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { commonOf } from './session-methods.js';
+import { readTurns, type TurnsPage } from './read-turns.js';
 import { exportText, verifySession } from './export-session.js';
 
 type Routes = typeof SESSION_ROUTES;
+type SessionPage = z.output<Routes['listSessions']['reply']['schema']>;
 
 const MEDIA = { jsonl: 'application/jsonl', json: 'application/json' } as const;
 
-/** Serves the records of sessions: export, fork and the rewind of files. */
+/** Serves sessions: lists, turns, export, fork and the rewind of files. */
 @Controller()
 export class SessionsController {
   private readonly reads: AgentReads;
@@ -25,8 +36,41 @@ export class SessionsController {
   constructor(
     @Inject(EVENT_STORE) private readonly store: EventStore,
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(DATABASE_POOL) private readonly pool: Pool,
   ) {
     this.reads = new AgentReads(requests);
+  }
+
+  @HandleRoute(SESSION_ROUTES.listSessions)
+  async list(
+    { query: { agent: agentId, ...query } }: RouteInput<Routes['listSessions']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<SessionPage> {
+    const { workspace } = principal;
+    await this.reads.require(principal, agentId);
+    const page = await this.requests.request(listSessions, { workspace, agentId, ...query });
+    return { ...page, sessions: await this.withCosts(workspace, page.sessions, query.at) };
+  }
+
+  @HandleRoute(SESSION_ROUTES.getSession)
+  async get(
+    { params: { id: sessionId }, query: { at } }: RouteInput<Routes['getSession']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<(typeof SESSION_ROUTES.getSession)['reply']['schema']>> {
+    const { workspace } = principal;
+    await this.reads.requireSession(principal, this.store, sessionId);
+    const session = await this.requests.request(getSession, { workspace, sessionId, at });
+    const [withCost] = await this.withCosts(workspace, [session], at);
+    return { ...session, cost: withCost?.cost ?? null };
+  }
+
+  @HandleRoute(SESSION_ROUTES.readTurns)
+  async turns(
+    { params: { id: sessionId }, query }: RouteInput<Routes['readTurns']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<TurnsPage> {
+    await this.reads.requireSession(principal, this.store, sessionId);
+    return readTurns(this.pool, { workspace: principal.workspace, sessionId, ...query });
   }
 
   @HandleRoute(SESSION_ROUTES.exportSession)
@@ -67,5 +111,25 @@ export class SessionsController {
       ...body,
       ...{ sessionId: params.id, workspace, actor, idempotencyKey },
     });
+  }
+
+  /** Adds the costs of sessions. Without metering they are unknown, and the sessions still listed. */
+  private async withCosts(
+    workspace: string,
+    sessions: readonly SessionSummary[],
+    at: number | undefined,
+  ): Promise<SessionView[]> {
+    const sessionIds = sessions.map(({ id }) => id);
+    const found = await this.requests
+      .request(readSessionCosts, { workspace, sessionIds, at })
+      .catch((error: unknown) => {
+        if (isAppError(error) && error.kind === 'transient' && at === undefined) return null;
+        throw error;
+      });
+    const costs = new Map(
+      found?.sessions.map(({ sessionId, tokens, microUsd }) => [sessionId, { tokens, microUsd }]),
+    );
+    const none = found === null ? null : { tokens: 0, microUsd: 0 };
+    return sessions.map((session) => ({ ...session, cost: costs.get(session.id) ?? none }));
   }
 }

@@ -1,11 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
-import type pg from 'pg';
-import { readAgentUsage, setBudgetLimit } from '@antiphon/contracts/metering';
+import { readAgentUsage, readSessionCosts, setBudgetLimit } from '@antiphon/contracts/metering';
 import type { AgentUsage, SetBudgetLimitRequest } from '@antiphon/contracts/metering';
-import { inWorkspace, translateDatabaseError } from '@antiphon/database';
+import { translateDatabaseError } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
 import { HandleRequest } from '@antiphon/messaging';
-import { DATABASE_POOL } from '@antiphon/service-host';
-import { AGENT_LIMITS } from '../metering.tokens.js';
+import { sessionScopeKey } from '@antiphon/metering-domain';
+import type { z } from 'zod';
+import { AGENT_LIMITS, PAST_READS } from '../metering.tokens.js';
 import type { AgentLimitBook } from './agent-limits.js';
 
 /** Sets what an agent and its descendants may spend together. */
@@ -68,23 +69,59 @@ export interface AgentUsageQuery {
   readonly agentId?: string | undefined;
   /** Root of a tree. */
   readonly rootId?: string | undefined;
+  readonly at?: number | undefined;
 }
+
+const failTranslated = (error: unknown): never => {
+  throw translateDatabaseError(error);
+};
 
 /** Returns the cost of the agents, the most expensive first, from the same rows as the balances. */
 @Controller()
 export class ReadAgentUsage {
-  constructor(@Inject(DATABASE_POOL) private readonly pool: pg.Pool) {}
+  constructor(@Inject(PAST_READS) private readonly past: PastReads) {}
 
   @HandleRequest(readAgentUsage)
-  async handle(query: AgentUsageQuery): Promise<{ agents: AgentUsage[]; total: Total }> {
-    const { workspace, agentId = null, rootId = null } = query;
+  handle(query: AgentUsageQuery): Promise<z.input<typeof readAgentUsage.reply>> {
+    const { workspace, agentId = null, rootId = null, at } = query;
     const values = [workspace, agentId, rootId];
-    const { rows } = await inWorkspace(this.pool, workspace)
-      .query<UsageRow>({ name: 'budget_agent_usage', text: USAGE_SQL, values })
-      .catch((error: unknown) => {
-        throw translateDatabaseError(error);
-      });
-    const usage = rows.map(toUsage);
-    return { agents: usage.slice(0, MAX_AGENTS), total: usage.reduce<Total>(addUsage, NOTHING) };
+    return this.past.readAsOf(workspace, at, async (queries) => {
+      const statement = { name: 'budget_agent_usage', text: USAGE_SQL, values };
+      const { rows } = await queries.query<UsageRow>(statement).catch(failTranslated);
+      const usage = rows.map(toUsage);
+      return { agents: usage.slice(0, MAX_AGENTS), total: usage.reduce<Total>(addUsage, NOTHING) };
+    });
+  }
+}
+
+const COSTS_SQL = `select scope_key, settled_tokens, settled_micro_usd from budget_balances
+  where workspace = $1 and scope_key = any ($2)`;
+
+interface CostRow {
+  readonly scope_key: string;
+  readonly settled_tokens: string;
+  readonly settled_micro_usd: string;
+}
+
+/** Returns what sessions have cost, from their balances. */
+@Controller()
+export class ReadSessionCosts {
+  constructor(@Inject(PAST_READS) private readonly past: PastReads) {}
+
+  @HandleRequest(readSessionCosts)
+  handle(query: z.output<typeof readSessionCosts.request>): Promise<z.input<typeof readSessionCosts.reply>> {
+    const { workspace, sessionIds, at } = query;
+    const ids = new Map(sessionIds.map((id) => [sessionScopeKey(id.toLowerCase()), id]));
+    return this.past.readAsOf(workspace, at, async (queries) => {
+      const values = [workspace, [...ids.keys()]];
+      const { rows } = await queries.query<CostRow>(COSTS_SQL, values).catch(failTranslated);
+      return {
+        sessions: rows.map((row) => ({
+          sessionId: ids.get(row.scope_key) ?? '',
+          tokens: Number(row.settled_tokens),
+          microUsd: Number(row.settled_micro_usd),
+        })),
+      };
+    });
   }
 }

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { budgetLimitStream } from '@antiphon/contracts/metering';
 import type { BudgetScope, SetBudgetLimitRequest } from '@antiphon/contracts/metering';
 import { acrossWorkspaces, inTransaction, inWorkspace, translateDatabaseError } from '@antiphon/database';
+import type { WorkspaceQueries } from '@antiphon/database';
 import type { EventStorePg } from '@antiphon/event-store';
 import { bug, createBoundedMap, isoTime, repeatEvery } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -51,6 +52,21 @@ const NO_LIMITS: AgentLimits = { limitTokens: null, limitMicroUsd: null };
 const nameOf = (workspace: string, scopeKey: string): string => `${workspace} ${scopeKey}`;
 const hasLimit = ({ limitTokens, limitMicroUsd }: AgentLimits): boolean =>
   limitTokens !== null || limitMicroUsd !== null;
+
+/** Reads the scopes of the agents that have a limit, in the order of `agentIds`. */
+export const readAgentScopes = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  agentIds: readonly string[],
+): Promise<readonly BudgetScope[]> => {
+  const values = [workspace, agentIds.map(agentScopeKey)];
+  const { rows } = await queries.query<LimitRow>({ name: 'budget_limits_of', text: OF_AGENTS_SQL, values });
+  const found = new Map(rows.map((row) => [row.scope_key, limitsOf(row)]));
+  return agentIds.flatMap((id) => {
+    const limits = found.get(agentScopeKey(id));
+    return limits && hasLimit(limits) ? [agentScope(id, limits)] : [];
+  });
+};
 
 export interface AgentLimitsDeps {
   readonly pool: pg.Pool;

@@ -3,18 +3,20 @@ import type pg from 'pg';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { readBudgets } from '@antiphon/contracts/metering';
 import type { BudgetScope, ScopeUsage } from '@antiphon/contracts/metering';
-import { translateDatabaseError } from '@antiphon/database';
+import { translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { emptyBalance, periodKeysAt, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
 import type { Balance } from '@antiphon/metering-domain';
+import type { z } from 'zod';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
-import type { AgentLimitBook } from './agent-limits.js';
+import { readAgentScopes, type AgentLimitBook } from './agent-limits.js';
 import type { LimitsOf } from '../ledger/ledger-batch.js';
 import { readBalances, readPeriods } from '../ledger/ledger-rows.js';
-import { AGENT_LIMITS, BUDGET_LIMITS } from '../metering.tokens.js';
+import { AGENT_LIMITS, BUDGET_LIMITS, PAST_READS } from '../metering.tokens.js';
 
 /** Number of workspaces whose budgets are metrics. */
 const MAX_METRIC_WORKSPACES = 100;
@@ -23,6 +25,7 @@ export interface ReadBudgetsQuery {
   readonly workspace: string;
   readonly sessionId?: string | undefined;
   readonly agentId?: string | undefined;
+  readonly at?: number | undefined;
 }
 
 /** Budgets of one workspace. */
@@ -30,6 +33,14 @@ export interface WorkspaceScopes {
   readonly workspace: string;
   readonly scopes: readonly ScopeUsage[];
 }
+
+const TIME_SQL = `select recorded_at from events where workspace = $1 and position <= $2 order by position desc limit 1`;
+
+/** Returns the time of the workspace's newest event up to a position. */
+const readTimeOf = async (queries: WorkspaceQueries, workspace: string, upTo: number): Promise<string> => {
+  const { rows } = await queries.query<{ recorded_at: Date }>(TIME_SQL, [workspace, upTo]);
+  return (rows[0]?.recorded_at ?? new Date(0)).toISOString();
+};
 
 /**
  * Returns limits, reservations and spending of the current day and month, and of a session and an
@@ -42,27 +53,44 @@ export class ReadBudgets {
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(BUDGET_LIMITS) private readonly limitsOf: LimitsOf,
     @Inject(AGENT_LIMITS) private readonly agentLimits: Pick<AgentLimitBook, 'scopesOf'>,
+    @Inject(PAST_READS) private readonly past: PastReads,
   ) {}
 
   @HandleRequest(readBudgets)
-  async handle({ workspace, sessionId, agentId }: ReadBudgetsQuery): Promise<{ scopes: ScopeUsage[] }> {
-    const now = isoTime(this.clock);
-    const agents = agentId === undefined ? [] : await this.agentLimits.scopesOf(workspace, [agentId]);
+  handle(query: ReadBudgetsQuery): Promise<z.input<typeof readBudgets.reply>> {
+    const { workspace, agentId, at } = query;
+    return this.past.readAsOf(workspace, at, async (queries, upTo) => {
+      const isNow = at === undefined;
+      const now = isNow ? isoTime(this.clock) : await readTimeOf(queries, workspace, upTo);
+      const named = agentId === undefined ? [] : [agentId];
+      const agents = isNow
+        ? await this.agentLimits.scopesOf(workspace, named)
+        : await readAgentScopes(queries, workspace, named);
+      return this.readScopes(query, now, agents, queries);
+    });
+  }
+
+  private async readScopes(
+    { workspace, sessionId }: ReadBudgetsQuery,
+    now: string,
+    agents: readonly BudgetScope[],
+    queries: WorkspaceQueries,
+  ): Promise<{ scopes: ScopeUsage[] }> {
     const limits = this.limitsOf(workspace);
     const scopes =
       sessionId === undefined
         ? [...agents, ...periodScopesAt(limits, now)]
         : scopesAt(limits, sessionId.toLowerCase(), now, agents);
     const keys = scopes.map(({ key }) => key);
-    const balances = await readBalances(this.pool, workspace, keys).catch((error: unknown) => {
+    const balances = await readBalances(queries, workspace, keys).catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
     return { scopes: scopes.map((scope) => usageOf(scope, balances)) };
   }
 
   /**
-   * Returns the current periods of the default workspace, and of the workspaces that spent most this
-   * month.
+   * Returns the current periods of the default workspace, and of the workspaces that spent most
+   * this month.
    */
   async periods(max = MAX_METRIC_WORKSPACES): Promise<WorkspaceScopes[]> {
     const now = isoTime(this.clock);

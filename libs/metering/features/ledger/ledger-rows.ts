@@ -1,4 +1,4 @@
-import { acrossWorkspaces, inWorkspace } from '@antiphon/database';
+import { acrossWorkspaces, type WorkspaceQueries } from '@antiphon/database';
 import { emptyBalance } from '@antiphon/metering-domain';
 import type { Balance, LedgerSnapshot, Reservation } from '@antiphon/metering-domain';
 import type pg from 'pg';
@@ -70,12 +70,12 @@ const BALANCES_SQL = `select ${BALANCE_COLUMNS} from budget_balances b
 
 /** Reads balances without a lock. A scope without a row is empty. */
 export const readBalances = async (
-  pool: pg.Pool,
+  queries: WorkspaceQueries,
   workspace: string,
   keys: readonly string[],
 ): Promise<ReadonlyMap<string, Balance>> => {
   const values = scopeParams(keys.map((key) => ({ workspace, key })));
-  const { rows } = await inWorkspace(pool, workspace).query<BalanceRow>({
+  const { rows } = await queries.query<BalanceRow>({
     ...{ name: 'budget_balances', text: BALANCES_SQL, values },
   });
   const found = new Map(rows.map((row) => [row.scope_key, toBalance(row)]));

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
+import { inWorkspace, translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
 import { transient } from '@antiphon/kernel';
 import { createLogReader } from '../read/log-reader.js';
 import { requirePosition } from '../read/require-position.js';
@@ -59,7 +59,7 @@ const EMPTY: Copy = { position: 0, events: 0 };
 class FoldedTables {
   #at: Copy = EMPTY;
   #copies: Copy[] = [];
-  #stride = FIRST_STRIDE;
+  #stride: number;
   #turn: Promise<unknown> = Promise.resolve();
   isBroken = false;
 
@@ -67,7 +67,9 @@ class FoldedTables {
     private readonly client: pg.Client,
     private readonly workspace: string,
     private readonly definition: ProjectionDefinition,
+    stride: number,
   ) {
+    this.#stride = stride;
     client.on('error', () => (this.isBroken = true));
   }
 
@@ -75,15 +77,15 @@ class FoldedTables {
     pool: pg.Pool,
     workspace: string,
     definition: ProjectionDefinition,
-    empty: readonly string[],
+    { emptyTables = [], copyEvery = FIRST_STRIDE }: Pick<PastReadsOptions, 'emptyTables' | 'copyEvery'>,
   ): Promise<FoldedTables> {
     const client = new pg.Client({ ...pool.options, password: pool.options.password });
-    const folded = new FoldedTables(client, workspace, definition);
+    const folded = new FoldedTables(client, workspace, definition, copyEvery);
     await client.connect();
     await client.query(`set antiphon.workspace = ${pg.escapeLiteral(workspace)}; set jit = off;
       set synchronous_commit = off; set enable_seqscan = off`);
     await client.query(createShadowsSql(definition));
-    for (const name of empty)
+    for (const name of emptyTables)
       await client.query(`create temp table ${quote(name)} (like public.${quote(name)} including all)`);
     // From here on the connection writes temporary tables only.
     await client.query('set default_transaction_read_only = on');
@@ -189,6 +191,8 @@ export interface PastReadsOptions {
   readonly definitions: readonly ProjectionDefinition[];
   /** Tables that the log does not produce. Reads of the past find them empty. */
   readonly emptyTables?: readonly string[];
+  /** Events between two copies of the tables, at first. */
+  readonly copyEvery?: number;
 }
 
 /** Result of a read as of a position of the log. */
@@ -235,6 +239,31 @@ export class PastReads {
     }
   }
 
+  /**
+   * Runs a read now, or as of a position: the value then has `position` and `head`. `upTo` is the
+   * last position that the read may use.
+   */
+  async readAsOf<T extends object>(
+    workspace: string,
+    at: number | undefined,
+    work: (queries: WorkspaceQueries, upTo: number) => Promise<T>,
+  ): Promise<T & { position?: number; head?: number }> {
+    if (at === undefined) return work(inWorkspace(this.#options.pool, workspace), Number.MAX_SAFE_INTEGER);
+    const { value, position, head } = await this.read(workspace, at, work);
+    return { ...value, position, head };
+  }
+
+  /** Runs a read of event streams now, or up to a position. Throws `LOG.POSITION_AHEAD`. */
+  async readAt<T extends object>(
+    at: number | undefined,
+    work: (upTo: number) => Promise<T>,
+  ): Promise<T & { position?: number; head?: number }> {
+    if (at === undefined) return work(Number.MAX_SAFE_INTEGER);
+    const head = await createLogReader(this.#options.pool).headPosition();
+    const position = requirePosition(at, head);
+    return { ...(await work(position)), position, head };
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#open.keys()].map((workspace) => this.#close(workspace)));
   }
@@ -249,8 +278,7 @@ export class PastReads {
     if (opening) return opening.folded;
     const [oldest] = this.#open.keys();
     if (oldest !== undefined && this.#open.size >= MAX_WORKSPACES) void this.#close(oldest);
-    const { pool, emptyTables = [] } = this.#options;
-    const folded = FoldedTables.open(pool, workspace, this.#definition, emptyTables);
+    const folded = FoldedTables.open(this.#options.pool, workspace, this.#definition, this.#options);
     this.#open.set(workspace, { folded });
     return folded;
   }

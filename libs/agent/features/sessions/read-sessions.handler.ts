@@ -1,0 +1,142 @@
+import { Controller, Inject } from '@nestjs/common';
+import { getSession, listSessions, sessionStream } from '@antiphon/contracts/agent';
+import type { SessionSummary } from '@antiphon/contracts/agent';
+import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
+import type { WorkspaceQueries } from '@antiphon/database';
+import { translateDatabaseError } from '@antiphon/database';
+import type { PastReads } from '@antiphon/event-store';
+import { invalid, notFound } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { z } from 'zod';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+
+type ListRequest = z.output<typeof listSessions.request>;
+type ListReply = z.input<typeof listSessions.reply>;
+type GetRequest = z.output<typeof getSession.request>;
+
+const MAX_TITLE = 200;
+/** A first message is among the first events of a session. */
+const FIRST_EVENTS = 10;
+
+interface Row {
+  readonly session_id: string;
+  readonly session_key: string;
+  readonly agent_id: string;
+  readonly started_at: Date;
+  readonly turns: string;
+  readonly open_turns: number;
+  readonly last_position: string;
+  readonly pending: string;
+}
+
+const COLUMNS = `s.session_id, s.session_key, s.agent_id, s.started_at, s.turns, s.open_turns, s.last_position,
+  coalesce(p.pending, 0) as pending`;
+const FROM = `from agent_sessions s left join (select session_id, count(*) as pending from agent_approvals
+  where workspace = $1 and status = 'pending' group by 1) p on p.session_id = s.session_id`;
+const LIST_SQL = `select ${COLUMNS} ${FROM}
+  where s.workspace = $1 and ($2::bigint is null or s.last_position < $2)
+    and ($4::text is null or s.agent_id = $4) and ($5::text is null or split_part(s.session_key, ':', 2) = $5)
+    and ($6::text is null or position(lower($6) in lower(s.session_key)) > 0)
+    and case $7::text when 'idle' then s.open_turns = 0 when 'waiting' then p.pending > 0
+      when 'working' then s.open_turns > 0 and p.pending is null else true end
+  order by s.last_position desc limit $3`;
+const GET_SQL = `select ${COLUMNS} ${FROM} where s.workspace = $1 and s.session_id = $2`;
+const TIMES_SQL = 'select position, recorded_at from events where position = any ($1)';
+const TITLES_SQL = `select distinct on (stream_id) stream_id, left(data ->> 'content', ${MAX_TITLE}) as title from events
+  where workspace = $1 and stream_id = any ($2) and stream_version <= ${FIRST_EVENTS} and type = 'TurnRequested'
+    and position <= $3
+  order by stream_id, stream_version`;
+
+const stateOf = ({ open_turns: open, pending }: Row): SessionSummary['state'] => {
+  if (Number(pending) > 0) return 'waiting';
+  return open > 0 ? 'working' : 'idle';
+};
+
+const decode = (cursor: string | undefined): number | null => {
+  if (cursor === undefined) return null;
+  const position = decodeCursor(cursor);
+  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
+  return position;
+};
+
+/** Returns the text of a part of a key; one that cannot be decoded stays as it is. */
+const unescapePart = (part: string): string => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+};
+
+/** Adds what the events of the sessions say to their rows. Only events up to `upTo` count. */
+const toSummaries = async (
+  queries: WorkspaceQueries,
+  workspace: string,
+  rows: readonly Row[],
+  upTo: number,
+): Promise<SessionSummary[]> => {
+  const streams = rows.map(({ session_id: id }) => sessionStream(id));
+  const titles = await queries.query<{ stream_id: string; title: string }>(TITLES_SQL, [
+    ...[workspace, streams, upTo],
+  ]);
+  const times = await queries.query<{ position: string; recorded_at: Date }>(TIMES_SQL, [
+    rows.map((row) => row.last_position),
+  ]);
+  const titleOf = new Map(titles.rows.map((row) => [row.stream_id, row.title]));
+  const timeOf = new Map(times.rows.map((row) => [row.position, row.recorded_at.toISOString()]));
+  return rows.map((row) => ({
+    id: row.session_id,
+    key: row.session_key,
+    agentId: row.agent_id,
+    channel: unescapePart(row.session_key.split(':')[1] ?? ''),
+    state: stateOf(row),
+    turns: Number(row.turns),
+    openTurns: row.open_turns,
+    pendingApprovals: Number(row.pending),
+    title: titleOf.get(sessionStream(row.session_id)) ?? null,
+    startedAt: row.started_at.toISOString(),
+    lastAt: timeOf.get(row.last_position) ?? null,
+    lastPosition: Number(row.last_position),
+  }));
+};
+
+export interface ReadSessionsDeps {
+  readonly past: PastReads;
+}
+
+/** Serves lists of sessions from the projection, now or as of a position of the log. */
+@Controller()
+export class ReadSessions {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: ReadSessionsDeps) {}
+
+  @HandleRequest(listSessions)
+  list(request: ListRequest): Promise<ListReply> {
+    const { workspace, agentId, channel, state, text, limit, cursor, at } = request;
+    const escaped = channel === undefined ? null : encodeURIComponent(channel);
+    const filter = [agentId ?? null, escaped, text ?? null, state ?? null];
+    const values = [workspace, decode(cursor), limit + 1, ...filter];
+    return this.deps.past.readAsOf(workspace, at, async (queries, upTo) => {
+      const { rows } = await queries.query<Row>(LIST_SQL, values).catch(failTranslated);
+      const shown = rows.slice(0, limit);
+      const last = shown.at(-1);
+      return {
+        sessions: await toSummaries(queries, workspace, shown, upTo),
+        nextCursor: rows.length > limit && last ? encodeCursor(Number(last.last_position)) : null,
+      };
+    });
+  }
+
+  @HandleRequest(getSession)
+  get({ workspace, sessionId, at }: GetRequest): Promise<z.input<typeof getSession.reply>> {
+    return this.deps.past.readAsOf(workspace, at, async (queries, upTo) => {
+      const { rows } = await queries.query<Row>(GET_SQL, [workspace, sessionId]).catch(failTranslated);
+      const [summary] = await toSummaries(queries, workspace, rows, upTo);
+      if (!summary) throw notFound('SESSION.NOT_FOUND', `there is no session ${sessionId}`);
+      return summary;
+    });
+  }
+}
+
+const failTranslated = (error: unknown): never => {
+  throw translateDatabaseError(error);
+};

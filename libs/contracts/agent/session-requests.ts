@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { asOfReply, asOfRequest } from '../log/as-of.js';
+import { WorkspaceId } from '../log/index.js';
+import { defineRequest } from '../messaging/index.js';
+import { AgentId } from './agent-id.js';
+
+export const SESSION_STATES = ['idle', 'working', 'waiting'] as const;
+export const SessionState = z
+  .enum(SESSION_STATES)
+  .describe('`working`: a turn is open. `waiting`: a turn waits for an approval.');
+
+/** A session as lists show it. */
+export const SessionSummary = z.object({
+  id: z.uuid(),
+  key: z.string().describe('`{agent}:{channel}:{account}:{peer}`, each part percent-escaped.'),
+  agentId: z.string(),
+  channel: z.string(),
+  state: SessionState,
+  turns: z.int().nonnegative(),
+  openTurns: z.int().nonnegative(),
+  pendingApprovals: z.int().nonnegative(),
+  title: z.string().nullable().describe('Beginning of its first message; null before one.'),
+  startedAt: z.iso.datetime(),
+  lastAt: z.iso.datetime().nullable().describe('Time of its last activity; null if it is archived.'),
+  lastPosition: z.int().nonnegative().describe('Position of its last activity in the log.'),
+});
+export type SessionSummary = z.infer<typeof SessionSummary>;
+
+/** Lists the sessions of a workspace, the most recently active first. */
+export const listSessions = defineRequest({
+  subject: 'cmd.agent.session.list',
+  request: z.strictObject({
+    workspace: WorkspaceId,
+    agentId: AgentId.optional(),
+    channel: z.string().max(200).optional(),
+    state: SessionState.optional(),
+    /** Text that the key contains, in any case of its letters. */
+    text: z.string().max(200).optional(),
+    limit: z.int().min(1).max(200),
+    cursor: z.string().max(200).optional(),
+    ...asOfRequest,
+  }),
+  reply: z.object({ sessions: z.array(SessionSummary), nextCursor: z.string().nullable(), ...asOfReply }),
+  timeoutMs: 15_000,
+});
+
+/** Returns one session. Throws `SESSION.NOT_FOUND`. */
+export const getSession = defineRequest({
+  subject: 'cmd.agent.session.get',
+  request: z.strictObject({ workspace: WorkspaceId, sessionId: z.uuid(), ...asOfRequest }),
+  reply: SessionSummary.extend(asOfReply),
+  timeoutMs: 15_000,
+});

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import fc from 'fast-check';
+import type pg from 'pg';
+import { createPool } from '@antiphon/database';
+import {
+  createPostgresEventStore,
+  PastReads,
+  type EventStore,
+  type EventStorePg,
+  type ProjectionDefinition,
+} from '@antiphon/event-store';
+import { createTestDatabase, toStream, type TestDatabase } from '@antiphon/testing';
+
+jest.setTimeout(60_000);
+
+const COUNT_SQL = `insert into spec_counts as c (stream_id, events, last)
+  select stream_id, count(*), max(position) from unnest($1::text[], $2::bigint[]) as e (stream_id, position) group by 1
+  on conflict (stream_id) do update set events = c.events + excluded.events, last = excluded.last`;
+const counts: ProjectionDefinition = {
+  name: 'agent-spec-counts',
+  service: 'agent',
+  categories: ['session'],
+  tables: [{ name: 'spec_counts' }],
+  handle: async (client, events) => {
+    const values = [events.map(({ streamId }) => streamId), events.map(({ position }) => position)];
+    await client.query(COUNT_SQL, values);
+  },
+};
+
+interface Count {
+  readonly stream_id: string;
+  readonly events: string;
+  readonly last: string;
+}
+
+let database: TestDatabase;
+let admin: pg.Pool;
+let pool: pg.Pool;
+let store: EventStore & EventStorePg;
+let past: PastReads;
+let head: number;
+
+const append = (workspace: string, streamId: string, events: number) =>
+  store.append({ workspace, streams: [toStream(streamId, 'any', events)] });
+const readCounts = (at: number, workspace = 'default') =>
+  past.read(workspace, at, async (queries) =>
+    (await queries.query<Count>('select * from spec_counts order by stream_id')).rows.map((row) => ({
+      ...row,
+    })),
+  );
+/** Counts the events up to a position without the projection. */
+const expected = async (at: number, workspace = 'default'): Promise<Count[]> =>
+  (
+    await admin.query<Count>(
+      `select stream_id, count(*) as events, max(position) as last from events
+       where workspace = $1 and category = 'session' and position <= $2 group by 1 order by 1`,
+      [workspace, at],
+    )
+  ).rows;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  admin = createPool({ url: database.url, applicationName: 'spec' });
+  await admin.query(`create table spec_counts (stream_id text primary key, events bigint not null, last bigint not null);
+    grant select, insert, update on spec_counts to antiphon_agent`);
+  pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec', max: 4 });
+  store = createPostgresEventStore(pool);
+  for (let n = 0; n < 90; n++)
+    await append(n % 5 === 0 ? 'other' : 'default', `session-${n % 7}`, 1 + (n % 9));
+  head = await store.headPosition();
+  past = new PastReads({ pool, definitions: [counts], copyEvery: 20 });
+});
+afterAll(async () => {
+  await past.close();
+  await store.close();
+  await Promise.all([pool.end(), admin.end()]);
+  await database.drop();
+});
+
+describe('a read as of a position', () => {
+  it('equals an independent fold of the log at any positions in any order', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 0, max: head }), { maxLength: 6 }), async (positions) => {
+        for (const at of positions) {
+          const { value, position } = await readCounts(at);
+          expect([position, value]).toEqual([at, await expected(at)]);
+        }
+      }),
+      { numRuns: 60 },
+    ));
+
+  it('sees only its own workspace, and changes no live row', async () => {
+    const [own, other] = await Promise.all([readCounts(head), readCounts(head, 'other')]);
+    expect([own.value, own.head]).toEqual([await expected(head), head]);
+    expect(other.value).toEqual(await expected(head, 'other'));
+    expect((await admin.query('select count(*)::int as rows from spec_counts')).rows).toEqual([{ rows: 0 }]);
+  });
+
+  it('may change nothing but its own tables', async () => {
+    const write = past.read('default', head, (queries) =>
+      queries.query('update public.spec_counts set events = 0'),
+    );
+    // read_only_sql_transaction
+    await expect(write).rejects.toMatchObject({ cause: { code: '25006' } });
+    expect((await readCounts(head)).value).toEqual(await expected(head));
+  });
+
+  it('follows the log as it grows, and is refused beyond the head', async () => {
+    await append('default', 'session-new', 3);
+    const grown = await store.headPosition();
+    expect((await readCounts(grown)).value).toEqual(await expected(grown));
+    await expect(readCounts(grown + 1)).rejects.toMatchObject({
+      code: 'LOG.POSITION_AHEAD',
+      data: { head: grown },
+    });
+  });
+
+  it('opens a connection again after the loss of its own', async () => {
+    await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and state = 'idle' and query like '%spec_counts order by%'`);
+    await readCounts(head).catch(() => undefined);
+    expect((await readCounts(head)).value).toEqual(await expected(head));
+  });
+});
