@@ -71,6 +71,7 @@ const SPECS = {
     ...{ shows: 'dropped clients receive every frame once', minutes: 15 },
     quick: { ANTIPHON_DROPS: '120' },
   },
+  'edit-model': { shows: '100,000 random edits change only their span, byte for byte', minutes: 10 },
   'engines-down': {
     ...{ shows: 'accepted turns complete through outages of each engine', minutes: 15 },
     quick: { ANTIPHON_DOWN_MS: '8000' },

@@ -122,5 +122,6 @@ export { checkRemoval, countLines, editAll, editBytes } from './files/edit-text.
 export type { TextEdit } from './files/edit-text.js';
 export { compareDisk, conflictPath } from './files/compare-disk.js';
 export type { DiskComparison, DiskDifference, FileContent } from './files/compare-disk.js';
+export { IgnoreRules, parseIgnoreFile } from './files/ignore-rules.js';
 export { planRewind } from './files/rewind.js';
 export type { RewindConflict, RewindPlan, VersionedChange } from './files/rewind.js';

@@ -20,12 +20,18 @@ const Edit = z.strictObject({
   removes: Removes,
 });
 
+const Ignored = z
+  .boolean()
+  .default(false)
+  .describe('Includes files that a .gitignore names. A search then also includes hidden folders.');
+
 /** Arguments of the tools for files. */
 export const FILE_INPUT = {
   ls: z.strictObject({
     path: Folder,
     recursive: z.boolean().default(false),
     bin: z.boolean().default(false).describe('Lists deleted files instead.'),
+    ignored: Ignored,
     from: z.int().min(1).default(1).describe('Number of the first entry.'),
     limit: z.int().min(1).max(1_000).default(200),
   }),
@@ -69,6 +75,7 @@ export const FILE_INPUT = {
     path: Folder,
     regex: z.boolean().default(false),
     ignore_case: z.boolean().default(false),
+    ignored: Ignored,
     limit: z.int().min(1).max(500).default(100).describe('Maximum number of lines.'),
   }),
 } as const;
@@ -81,6 +88,5 @@ export const FILE_DESCRIPTIONS: Readonly<Record<FileToolName, string>> = {
   edit: 'Replaces text that occurs exactly once in a file that was read. All other bytes stay.',
   rm: 'Moves a file to the bin. A folder needs the number of its files.',
   move: 'Gives a file or folder another path, where nothing is.',
-  search:
-    'Finds lines in files: path, number and text of each. Hidden folders and node_modules are left out.',
+  search: 'Finds lines in files: path, number and text of each. Hidden and ignored folders are left out.',
 };

@@ -19,6 +19,22 @@ import { asksFor, says } from '../testing/test-model.js';
 const TOOLS = ['ls', 'read', 'write', 'edit', 'rm', 'move', 'search'];
 type Call = { readonly name: string; readonly input: Record<string, unknown> };
 
+/** Expressions that take other engines exponential time. */
+const HOSTILE = [
+  ...['(a+)+$', '([a-zA-Z]+)*$', '(a|aa)+$', '(a|a?)+$', '(.*a){20}$', '^(a?){50}a{50}$', '(a*)*b'],
+  ...['^(([a-z])+.)+[A-Z]([a-z])+$', '(x+x+)+y', 'a{1,1000}b', '((a{0,50}){0,10}){0,2}b', '\\s+$'],
+  ...[
+    '(?:a|b|ab)*c',
+    '(a+){10}(a+){10}z',
+    '.*.*.*.*=.*',
+    '(?i)(a+)+K$',
+    '(\\w+\\s?)*;',
+    '(?=a)+b',
+    '(a)\\1+',
+  ],
+  ...['(((((a*)*)*)*)*)*z'],
+];
+
 const call = (name: string, input: Record<string, unknown>): Call => ({ name, input });
 
 describe('Tools for files', () => {
@@ -53,8 +69,8 @@ describe('Tools for files', () => {
     );
     return { sessionId, results, events };
   };
-  const put = async (path: string, text: string): Promise<void> => {
-    const { files, workspaceFiles } = agent.runtime.services;
+  const put = async (path: string, text: string, process = agent): Promise<void> => {
+    const { files, workspaceFiles } = process.runtime.services;
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
     const stored = await files.putBytes(WORKSPACE, new TextEncoder().encode(text));
     const request = { workspace: WORKSPACE, treeId, cause: { actor: 'key/k1' } };
@@ -218,6 +234,54 @@ describe('Tools for files', () => {
       'FILE.INVALID_PATH',
     ]);
   });
+
+  it('leave out what a .gitignore names, unless they are asked for it', async () => {
+    await put('app/.gitignore', 'out/\n*.log\n!keep.log\n');
+    for (const path of ['app/out/a.js', 'app/b.log', 'app/keep.log', 'app/c.js']) await put(path, 'marker');
+    const search = { path: 'app', query: 'marker' };
+    const { results } = await run(
+      agent,
+      call('ls', { path: 'app', recursive: true }),
+      call('ls', { path: 'app', recursive: true, ignored: true }),
+      call('search', search),
+      call('search', { ...search, ignored: true }),
+      call('search', { path: 'app/out', query: 'marker' }),
+    );
+    const shown = results.map((text) => text.match(/out\/a\.js|b\.log|keep\.log|c\.js/g)?.sort());
+    const [some, all] = [
+      ['c.js', 'keep.log'],
+      ['b.log', 'c.js', 'keep.log', 'out/a.js'],
+    ];
+    expect(shown).toEqual([some, all, some, all, ['out/a.js']]);
+    expect([results[0], results[2]].map((text) => /"ignored":2/.test(text ?? ''))).toEqual([true, true]);
+  });
+
+  it('end hostile expressions in bounded time, and a line of 10 MB is read, found and edited', async () => {
+    const large = world.process({
+      config: {
+        ...testConfig({ tools: TOOLS, maxIterations: 40 }),
+        files: { ...config.files, maxFileBytes: 20_000_000 },
+      },
+    });
+    const line = `${'a'.repeat(5_000_000)}needle${'b'.repeat(5_000_000)}`;
+    await put('long/line.txt', line, large);
+    await put('hostile/line.txt', `${'a'.repeat(100_000)}!`, large);
+    const started = performance.now();
+    const { results } = await run(
+      large,
+      ...HOSTILE.map((query) => call('search', { path: 'hostile', query, regex: true })),
+      call('search', { path: 'long', query: 'needle' }),
+      call('read', { path: 'long/line.txt' }),
+      call('edit', { path: 'long/line.txt', old: 'needle', new: 'thread' }),
+    );
+    // One expression may take 5 s; together they take a fraction of it.
+    expect(performance.now() - started).toBeLessThan(8_000);
+    for (const result of results.slice(0, HOSTILE.length))
+      expect(result).toMatch(/"returned":[01],|FILE.INVALID_PATTERN/);
+    expect(results.at(-3)).toContain('"cut_lines":1');
+    expect(results.at(-2)?.length).toBeLessThan(5_000);
+    expect((await textOf(large, 'long/line.txt')) === line.replace('needle', 'thread')).toBe(true);
+  }, 30_000);
 
   it('keep to the folders of the agent', async () => {
     await put('secret/key.txt', 'k');

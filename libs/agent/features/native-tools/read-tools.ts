@@ -1,4 +1,5 @@
-import { normalizeFolder } from '@antiphon/agent-domain';
+import { IgnoreRules, normalizeFolder, parseIgnoreFile } from '@antiphon/agent-domain';
+import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
 import { oneLevel } from '../files/files.handler.js';
 import type { FileTrees } from '../files/file-trees.js';
@@ -22,6 +23,16 @@ const SEARCH_BATCH_FILES = 500;
 /** Folders that a search leaves out unless it begins in them. */
 const LEFT_OUT = /(^|\/)(\.[^/]+|node_modules)\//;
 
+const IGNORE_FILE = /(^|\/)\.gitignore$/;
+/** Maximum number of `.gitignore` files, and of bytes of each. Further ones have no effect. */
+const MAX_IGNORE_FILES = 500;
+const MAX_IGNORE_BYTES = 100_000;
+const NO_RULES = new IgnoreRules(new Map());
+const DECODER = new TextDecoder();
+
+/** Number of files that rules left out, if any. */
+const ignoredOf = (count: number): { ignored?: number } => (count === 0 ? {} : { ignored: count });
+
 /** Runs the tools that read files: ls, read and search. */
 export class ReadTools {
   constructor(
@@ -29,13 +40,16 @@ export class ReadTools {
     private readonly access: FileAccess,
   ) {}
 
-  async list(call: NativeCall, { path, recursive, bin, from, limit }: FileInput['ls']): Promise<string> {
+  async list(call: NativeCall, input: FileInput['ls']): Promise<string> {
+    const { path, recursive, bin, ignored, from, limit } = input;
     const { workspace } = call;
     const treeId = await this.access.treeOf(call);
     const folder = normalizeFolder(path);
     const { read } = await this.access.rootsOf(call);
     const all = await this.deps.workspaceFiles.list(workspace, treeId, { folder, bin });
-    const allowed = all.files.filter((file) => isWithin(read, file.path));
+    const rules = bin || ignored ? null : await this.rulesOf(workspace, treeId);
+    const visible = all.files.filter((file) => isWithin(read, file.path));
+    const allowed = rules ? visible.filter((file) => !rules.isIgnored(file.path, folder)) : visible;
     const entries = recursive || bin ? allowed : oneLevel(allowed, folder);
     const page = entries.slice(from - 1, from - 1 + limit);
     const shown = await this.deps.workspaceFiles.withSizes(workspace, treeId, page);
@@ -50,6 +64,7 @@ export class ReadTools {
       total: entries.length,
       returned: shown.length,
       truncated: isTruncated,
+      ...ignoredOf(visible.length - allowed.length),
     };
     return resultOf(header, lines.join('\n'));
   }
@@ -77,9 +92,12 @@ export class ReadTools {
     const folder = normalizeFolder(input.path);
     const { read } = await this.access.rootsOf(call);
     const { files, version } = await this.deps.workspaceFiles.list(workspace, treeId, { folder });
-    const searched = files.filter(
-      ({ path }) => isWithin(read, path) && !LEFT_OUT.test(path.slice(folder === '' ? 0 : folder.length + 1)),
-    );
+    const rules = input.ignored ? null : await this.rulesOf(workspace, treeId);
+    const from = folder === '' ? 0 : folder.length + 1;
+    const allowed = files.filter(({ path }) => isWithin(read, path));
+    const searched = rules
+      ? allowed.filter(({ path }) => !LEFT_OUT.test(path.slice(from)) && !rules.isIgnored(path, folder))
+      : allowed;
     const result = await searchFiles(this.bytesOf(workspace, treeId, searched), {
       ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case, limit: input.limit },
     });
@@ -87,8 +105,29 @@ export class ReadTools {
     const header = {
       ...{ version, files: searched.length, searched: result.searched, binary: result.binary },
       ...{ returned: found.length, truncated: isTruncated },
+      ...(result.cutLines === 0 ? {} : { cut_lines: result.cutLines }),
+      ...ignoredOf(allowed.length - searched.length),
     };
     return resultOf(header, found.map(({ path, line, text }) => `${path}:${line}\t${text}`).join('\n'));
+  }
+
+  /** Returns the rules of all `.gitignore` files of the tree. */
+  private async rulesOf(workspace: string, treeId: string): Promise<IgnoreRules> {
+    const { files } = await this.deps.files.read(workspace, treeId);
+    const named: FileEntry[] = [];
+    for (const file of files.values())
+      if (IGNORE_FILE.test(file.path) && file.size <= MAX_IGNORE_BYTES && named.length < MAX_IGNORE_FILES)
+        named.push(file);
+    if (named.length === 0) return NO_RULES;
+    const stored = await this.deps.blobs.readMany(workspace, [...new Set(named.map(({ digest }) => digest))]);
+    return new IgnoreRules(
+      new Map(
+        named.map(({ path, digest }) => [
+          path.slice(0, Math.max(0, path.lastIndexOf('/'))),
+          parseIgnoreFile(DECODER.decode(stored.get(digest))),
+        ]),
+      ),
+    );
   }
 
   private async *bytesOf(

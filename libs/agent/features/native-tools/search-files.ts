@@ -14,6 +14,8 @@ export interface SearchResult {
   /** Files that were searched, and those that were left out as binary. */
   readonly searched: number;
   readonly binary: number;
+  /** Lines whose end was not searched, because they are too long. */
+  readonly cutLines: number;
   /** True if a limit ended the search. */
   readonly isTruncated: boolean;
 }
@@ -33,6 +35,9 @@ export interface SearchedFile {
 /** Maximum time of a search, ms. */
 const MAX_MS = 5_000;
 const MAX_LINE_CHARS = 500;
+/** Minimum length of a slice, and maximum searched length of one line, UTF-16 units. */
+const SLICE_CHARS = 256 * 1_024;
+const MAX_SEARCHED_LINE = 4 * 1_024 * 1_024;
 
 type FindFrom = (text: string, from: number) => number;
 
@@ -68,37 +73,97 @@ export const isBinary = (bytes: Uint8Array): boolean => bytes.subarray(0, 8_000)
 
 const DECODER = new TextDecoder();
 
+/** One search: the lines that it found and its limits. */
+class Search {
+  readonly found: FoundLine[] = [];
+  readonly counts = { searched: 0, binary: 0, cutLines: 0 };
+  private readonly find: FindFrom;
+  /** Most files have no match: bytes are compared faster than they are decoded. */
+  private readonly needle: Buffer | null;
+  private readonly until = performance.now() + MAX_MS;
+
+  constructor(private readonly query: SearchQuery) {
+    const { query: text, regex, ignoreCase } = query;
+    this.find = regex ? regexFinder(text, ignoreCase) : literalFinder(text, ignoreCase);
+    this.needle = regex || ignoreCase ? null : Buffer.from(text);
+  }
+
+  /** Returns false if a limit ends the search. */
+  async searchFile(file: SearchedFile): Promise<boolean> {
+    if (isBinary(file.bytes)) {
+      this.counts.binary++;
+      return true;
+    }
+    this.counts.searched++;
+    if (this.needle && !bufferOf(file.bytes).includes(this.needle)) return true;
+    for (const slice of slicesOf(DECODER.decode(file.bytes))) {
+      if (!this.searchSlice(file.path, slice)) return false;
+      if (slice.text.length >= SLICE_CHARS) await yieldToEvents();
+    }
+    return true;
+  }
+
+  private searchSlice(path: string, slice: Slice): boolean {
+    if (slice.isCut) this.counts.cutLines++;
+    for (const line of linesOf(path, slice, this.find)) {
+      if (this.found.length === this.query.limit) return false;
+      this.found.push(line);
+    }
+    return performance.now() <= this.until;
+  }
+}
+
 /** Finds lines in files, in the order of the files, within limits of time and lines. */
 export const searchFiles = async (
   files: AsyncIterable<readonly SearchedFile[]>,
-  { query, regex, ignoreCase, limit }: SearchQuery,
+  query: SearchQuery,
 ): Promise<SearchResult> => {
-  const find = regex ? regexFinder(query, ignoreCase) : literalFinder(query, ignoreCase);
-  const until = performance.now() + MAX_MS;
-  const found: FoundLine[] = [];
-  let searched = 0;
-  let binary = 0;
-  const searchOne = ({ path, bytes }: SearchedFile): boolean => {
-    if (isBinary(bytes)) binary++;
-    else {
-      searched++;
-      for (const line of linesOf(path, DECODER.decode(bytes), find)) {
-        if (found.length === limit) return false;
-        found.push(line);
-      }
-    }
-    return performance.now() <= until;
-  };
+  const search = new Search(query);
+  const { found, counts } = search;
   for await (const batch of files) {
-    if (!batch.every(searchOne)) return { found, searched, binary, isTruncated: true };
+    for (const file of batch)
+      if (!(await search.searchFile(file))) return { found, ...counts, isTruncated: true };
     await yieldToEvents();
   }
-  return { found, searched, binary, isTruncated: false };
+  return { found, ...counts, isTruncated: false };
 };
 
-/** Returns each line with a match once. */
-function* linesOf(path: string, text: string, find: FindFrom): Generator<FoundLine> {
+const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** Lines of a file that are searched without a pause. */
+interface Slice {
+  readonly text: string;
+  /** Number of the first line. */
+  readonly line: number;
+  /** True if the last line is longer than a slice: its rest is not searched. */
+  readonly isCut: boolean;
+}
+
+const countFeeds = (text: string): number => {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
+  return count;
+};
+
+/** Returns a text in slices that end at line ends. */
+function* slicesOf(text: string): Generator<Slice> {
   let line = 1;
+  for (let at = 0; at < text.length || at === 0;) {
+    const next = text.indexOf('\n', at + SLICE_CHARS);
+    const end = next === -1 ? text.length : next + 1;
+    const lastLine = text.lastIndexOf('\n', end - 2) + 1;
+    const isCut = end - Math.max(at, lastLine) > MAX_SEARCHED_LINE;
+    const slice = text.slice(at, isCut ? Math.max(at, lastLine) + MAX_SEARCHED_LINE : end);
+    yield { text: slice, line, isCut };
+    if (end === text.length) return;
+    line += countFeeds(slice) + (isCut ? 1 : 0);
+    at = end;
+  }
+}
+
+/** Returns each line with a match once. */
+function* linesOf(path: string, { text, line: first }: Slice, find: FindFrom): Generator<FoundLine> {
+  let line = first;
   let counted = 0;
   for (let at = find(text, 0); at !== -1;) {
     for (
