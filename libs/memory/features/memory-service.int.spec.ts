@@ -95,7 +95,7 @@ describe('the memory service', () => {
       kind: 'not_found',
       code: 'MEMORY.SESSION_UNKNOWN',
     });
-    await expect(query({ agentId: 'main' }, 'other')).rejects.toMatchObject({ code: 'AGENT.UNKNOWN' });
+    await expect(query({ agentId: 'main' }, 'other')).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
     await expect(
       requests.request(recallMemory, { workspace: WORKSPACE, memoryId: randomUUID() }),
     ).rejects.toMatchObject({ kind: 'not_found', code: 'MEMORY.ENTRY_UNKNOWN' });

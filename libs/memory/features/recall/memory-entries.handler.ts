@@ -61,7 +61,7 @@ export class MemoryEntries {
   async #targetOf({ workspace, callerAgent, target }: Query) {
     if ('agentId' in target) {
       if (callerAgent !== undefined && callerAgent !== target.agentId)
-        throw notFound('AGENT.UNKNOWN', `there is no agent ${target.agentId}`);
+        throw notFound('AGENT.NOT_FOUND', `there is no agent ${target.agentId}`);
       return { kind: 'agent', id: target.agentId } as const;
     }
     const agent = await this.#reader.agentOf(workspace, target.sessionId);
