@@ -284,6 +284,10 @@ describe('antiphon files and antiphon plan', () => {
     await run('files', 'export', '--out', `${out}.tar`);
     // Without a proof there is nothing to verify.
     expect((await cli('files', 'verify', `${out}.tar`)).code).toBe(2);
+    expect(await run('files', 'erase', path, '--reason', 'personal data')).toContain('erased 2 contents');
+    expect((await cli('files', 'cat', path, '--at', '1')).stderr).toContain('were erased');
+    await run('files', 'export', '--at', '1', '--out', `${out}-erased.tar`);
+    expect(readFileSync(`${out}-erased.tar.json`, 'utf8')).toContain(`"erased": [\n    "${path}"`);
     expect(await run('files', 'put', join(out, path), 'copy.md')).toContain('copy.md: 12 bytes');
     expect(await run('files', 'cat', 'copy.md')).toBe('high at six\n');
   });

@@ -62,6 +62,7 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   writeFile: { method: 'put', path: '/api/v1/workspaces/{id}/files/{path}' },
   deleteFile: { method: 'delete', path: '/api/v1/workspaces/{id}/files/{path}' },
   changeFiles: { method: 'post', path: '/api/v1/workspaces/{id}/file-changes', idempotent: true },
+  eraseFiles: { method: 'post', path: '/api/v1/workspaces/{id}/file-erasures' },
   readFileHistory: { method: 'get', path: '/api/v1/workspaces/{id}/file-history' },
   listApprovals: { method: 'get', path: '/api/v1/approvals' },
   getApproval: { method: 'get', path: '/api/v1/approvals/{id}' },

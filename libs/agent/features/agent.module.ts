@@ -13,6 +13,7 @@ import { ReadApprovals } from './approvals/read-approvals.handler.js';
 import { Chats } from './chats/chats.handler.js';
 import { RenameChat } from './chats/rename-chat.handler.js';
 import { FilesFollower, FilesOnDisk, readFilesFolder } from './files/disk/files-on-disk.js';
+import { EraseFiles } from './files/erase-files.handler.js';
 import { RewindFiles } from './files/rewind-files.handler.js';
 import { FilesHandler } from './files/files.handler.js';
 import { readRetention } from './maintenance/archive-old-events.js';
@@ -184,6 +185,7 @@ class AgentLifecycle implements OnApplicationBootstrap, OnModuleDestroy {
     Chats,
     RenameChat,
     RewindFiles,
+    EraseFiles,
     SpawnAgent,
     Workflows,
     StartRun,

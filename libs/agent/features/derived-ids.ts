@@ -59,6 +59,9 @@ export const chatIdOf = (workspace: string, name: string): string =>
 export const fileTreeIdOf = (workspace: string, forkedSessionId?: string): string =>
   v5(`${workspace}\nfile-tree/${forkedSessionId ?? ''}`, NAMESPACE);
 
+/** Returns the UUID of a workspace's erasures, in the id of their event stream. */
+export const fileErasuresIdOf = (workspace: string): string => v5(`${workspace}\nfile-erasures`, NAMESPACE);
+
 /** Returns the UUID of the plan of a file, in the id of its event stream. */
 export const planIdOf = (workspace: string, path: string): string =>
   v5(`${workspace}\nplan/${path}`, NAMESPACE);

@@ -66,6 +66,38 @@ describe('an audit of files', () => {
   });
 });
 
+const ERASURES = 'file-erasures-00000000-0000-4000-8000-000000000011';
+const eraseBytes = (): Promise<unknown> =>
+  admin.query(`update file_blobs set body = '', erased_at = now() where digest = '${digestOf('one')}'`);
+const eraseFact = (): Promise<unknown> => {
+  const data = { cause: { actor: 'local' }, at: AT, digest: digestOf('one'), size: 3, reason: null };
+  return appendFacts([ERASURES, ['FileBytesErased', data]]);
+};
+
+describe('an audit of erased bytes', () => {
+  it('passes where a fact says that they are erased', async () => {
+    await writeTree();
+    await eraseFact();
+    await eraseBytes();
+    expect((await audit()).first).toBeNull();
+  });
+
+  it.each([
+    ['no fact says so', eraseBytes, 'were erased, and no fact says so'],
+    [
+      'a fact says so, and they are still there',
+      eraseFact,
+      'are stored, and a fact says that they are erased',
+    ],
+  ])('fails where %s', async (_, alter, message) => {
+    await writeTree();
+    await alter();
+    const { first } = await audit();
+    expect(first).toMatchObject({ check: 'cited-bytes-are-stored', position: 1 });
+    expect(first?.message).toContain(message);
+  });
+});
+
 const SESSION = '00000000-0000-4000-8000-000000000020';
 const CHAT = '00000000-0000-4000-8000-000000000021';
 const started = { sessionId: SESSION, sessionKey: 'k', agentId: 'main', startedAt: AT };

@@ -87,6 +87,21 @@ export const FileTreeEvent = z.discriminatedUnion('type', [
 ]);
 export type FileTreeEvent = z.infer<typeof FileTreeEvent>;
 
+/** The bytes of a digest are erased: no version of any file has them any more. Its facts stay. */
+export const FileBytesErased = event('FileBytesErased', {
+  cause: FileCause,
+  at: z.iso.datetime(),
+  digest: FileDigest,
+  size: z.int().nonnegative(),
+  reason: z.string().max(1_000).nullable(),
+});
+/** Every event of a `file-erasures-<id>` stream: each workspace has one. */
+export const FileErasureEvent = z.discriminatedUnion('type', [FileBytesErased]);
+export type FileErasureEvent = z.infer<typeof FileErasureEvent>;
+
+/** Returns the event stream of a workspace's erasures. */
+export const fileErasuresStream = (id: string): string => `file-erasures-${id}`;
+
 /** Returns the event stream of a tree (`fileTreeIdOf` derives the UUID). */
 export const fileTreeStream = (treeId: string): string => `file-tree-${treeId}`;
 

@@ -170,3 +170,28 @@ export const readFileHistory = defineRequest({
   reply: z.object({ changes: z.array(FileChangeView), nextCursor: z.string().nullable() }),
   timeoutMs: 10_000,
 });
+
+/**
+ * Erases bytes for ever: those of a digest, of a file at a version, or of all versions of a file.
+ * Files that have them now go to the bin. Facts and histories stay. Errors: `FILE.NOT_FOUND`,
+ * `FILE.IS_FOLDER`, `FILE.NO_BYTES`, `FILE.INVALID_PATH`.
+ */
+export const eraseFiles = defineRequest({
+  subject: 'cmd.agent.file.erase',
+  request: z.strictObject({
+    ...tree,
+    path: FilePath.optional(),
+    /** Version of the tree. Absent: all versions of the path. */
+    version: Version.optional(),
+    /** Instead of a path. */
+    digest: FileDigest.optional(),
+    reason: z.string().max(1_000).optional(),
+    actor: Caller,
+  }),
+  reply: z.object({
+    erased: z.array(FileDigest).describe('Digests whose bytes are erased now.'),
+    already: z.int().nonnegative().describe('Number of digests that were erased before.'),
+    deleted: z.array(z.string()).describe('Paths that went to the bin because they had such bytes.'),
+  }),
+  timeoutMs: 30_000,
+});

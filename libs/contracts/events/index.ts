@@ -4,6 +4,7 @@ import {
   AgentMessageEvent,
   AgentTreeEvent,
   ChatEvent,
+  FileErasureEvent,
   FileTreeEvent,
   PlanEvent,
   RunEvent,
@@ -35,6 +36,7 @@ type OtherSchema = (
   | typeof AgentEvent
   | typeof AgentMessageEvent
   | typeof AgentTreeEvent
+  | typeof FileErasureEvent
   | typeof FileTreeEvent
   | typeof PlanEvent
   | typeof ChatEvent
@@ -64,6 +66,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('agent', [...AgentEvent.options, ...AgentTreeEvent.options, ...AgentMessageEvent.options]),
   ...contractsOf('chat', ChatEvent.options),
   ...contractsOf('file', FileTreeEvent.options),
+  ...contractsOf('file', FileErasureEvent.options),
   ...contractsOf('task', TaskEvent.options),
   ...contractsOf('plan', PlanEvent.options),
   ...contractsOf('run', RunEvent.options),

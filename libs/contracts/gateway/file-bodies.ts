@@ -72,3 +72,18 @@ export const FileDeleteQuery = z.strictObject({
 
 /** Body of `POST /api/v1/workspaces/:id/file-changes`. */
 export const FileChangesBody = z.strictObject({ changes: z.array(FileChange).min(1).max(100), session });
+
+/** Body of `POST /api/v1/workspaces/:id/file-erasures`. */
+export const FileErasureBody = z
+  .strictObject({
+    path: FilePath.optional().describe('File whose bytes are erased: all versions of it, or one.'),
+    version: z
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Version of the tree. Absent: all versions of the path.'),
+    digest: FileDigest.optional().describe('Digest of the bytes, instead of a path.'),
+    reason: z.string().max(1_000).optional().describe('Reason, which the fact records.'),
+    session,
+  })
+  .refine(({ path, digest }) => (path === undefined) !== (digest === undefined), 'give path or digest');

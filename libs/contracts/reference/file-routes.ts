@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { changeFiles, listFiles, readFileHistory } from '../agent/file-requests.js';
+import { changeFiles, eraseFiles, listFiles, readFileHistory } from '../agent/file-requests.js';
 import {
   ByFile,
   ByWorkspace,
   FileChangesBody,
   FileDeleteQuery,
+  FileErasureBody,
   FileHistoryQuery,
   FileQuery,
   FilesQuery,
@@ -135,6 +136,25 @@ export const FILE_ROUTES = {
       reply: CHANGED,
     },
     problems: REFUSED,
+  }),
+  eraseFiles: defineRoute({
+    method: 'post',
+    path: '/api/v1/workspaces/{id}/file-erasures',
+    access: 'operations:write',
+    tag: 'Files',
+    summary: 'Erase the bytes of files',
+    description:
+      'Erases bytes for ever: of a digest, of a file at a version, or of all versions of a file. Files that have them now ' +
+      'go to the bin. Facts and histories stay, and reads answer `FILE.ERASED`. A repeated request changes nothing.',
+    params: ByWorkspace,
+    body: FileErasureBody,
+    reply: { schema: eraseFiles.reply },
+    example: {
+      params: WORKSPACE,
+      body: { path: FILE.path, reason: 'personal data' },
+      reply: { erased: [DIGEST], already: 0, deleted: [FILE.path] },
+    },
+    problems: NO_FILE,
   }),
   readFileHistory: defineRoute({
     method: 'get',

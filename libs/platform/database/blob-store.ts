@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { notFound } from '@antiphon/kernel';
+import { notFound, rejected } from '@antiphon/kernel';
 import { translateDatabaseError } from './database-error.js';
 import { acrossWorkspaces, inWorkspace } from './workspace.js';
 
@@ -12,15 +12,30 @@ export interface StoredBytes {
 }
 
 const HAS_SQL = `update file_blobs set written_at = clock_timestamp() where workspace = $1 and digest = $2
-  and (is_cited or written_at > clock_timestamp() - interval '12 hours')`;
+  and (is_cited or written_at > clock_timestamp() - interval '12 hours')
+  returning erased_at is not null as is_erased`;
 const PUT_SQL = `insert into file_blobs (workspace, digest, size, body, written_at)
   values ($1, $2, octet_length($3::bytea), $3::bytea, clock_timestamp())
-  on conflict (workspace, digest) do update set written_at = excluded.written_at`;
-const READ_SQL = 'select body from file_blobs where workspace = $1 and digest = $2';
-const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body from file_blobs
+  on conflict (workspace, digest) do update set written_at = excluded.written_at
+  returning file_blobs.erased_at is not null as is_erased`;
+const READ_SQL = 'select body, erased_at from file_blobs where workspace = $1 and digest = $2';
+const READ_PART_SQL = `select substring(body from $3 + 1 for $4) as body, erased_at from file_blobs
   where workspace = $1 and digest = $2`;
-const READ_MANY_SQL = 'select digest, body from file_blobs where workspace = $1 and digest = any ($2)';
-const SIZES_SQL = 'select digest, size from file_blobs where workspace = $1 and digest = any ($2)';
+const READ_MANY_SQL = `select digest, body from file_blobs
+  where workspace = $1 and digest = any ($2) and erased_at is null`;
+const SIZES_SQL = `select digest, size from file_blobs
+  where workspace = $1 and digest = any ($2) and erased_at is null`;
+const ERASED_SQL = `select digest from file_blobs
+  where workspace = $1 and digest = any ($2) and erased_at is not null`;
+// A row without a body stays, also of bytes that were never stored here.
+const ERASE_SQL = `insert into file_blobs (workspace, digest, size, body, written_at, is_cited, erased_at)
+  select $1, digest, 0, '', clock_timestamp(), true, clock_timestamp() from unnest($2::text[]) as given (digest)
+  on conflict (workspace, digest) do update set body = '', is_cited = true, erased_at = excluded.erased_at
+  where file_blobs.erased_at is null`;
+/** Ends erasures whose process was killed between the fact and the bytes. */
+const FINISH_SQL = `update file_blobs b set body = '', is_cited = true, erased_at = clock_timestamp()
+  from events e where e.type = 'FileBytesErased' and e.workspace = b.workspace and e.data ->> 'digest' = b.digest
+    and b.erased_at is null`;
 /** Facts of files and chats cite a digest, and attachments of sessions. Each has a partial index. */
 const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
@@ -32,6 +47,14 @@ export const SWEEP_SQL = `delete from file_blobs where (workspace, digest) in (
   select b.workspace, b.digest from file_blobs b
   where not b.is_cited and b.written_at < $1 and not ${IS_CITED}
   order by b.written_at limit $2 for update skip locked)`;
+
+interface PutRow {
+  readonly is_erased: boolean;
+}
+interface ReadRow {
+  readonly body: Buffer;
+  readonly erased_at: Date | null;
+}
 
 /** Maximum number of rows that one sweep deletes. */
 const SWEEP_BATCH = 1_000;
@@ -48,24 +71,32 @@ const guard = async <T>(work: Promise<T>): Promise<T> => {
 export class BlobStore {
   constructor(private readonly pool: pg.Pool) {}
 
-  /** Stores bytes. A repeated write changes only the time that protects them from the sweep. */
+  /**
+   * Stores bytes. A repeated write changes only the time that protects them from the sweep. Throws
+   * `FILE.ERASED` for bytes that were erased.
+   */
   async put(workspace: string, bytes: Uint8Array): Promise<StoredBytes> {
     const digest = createHash('sha256').update(bytes).digest('hex');
     const own = inWorkspace(this.pool, workspace);
-    const known = await guard(own.query({ name: 'blob_has', text: HAS_SQL, values: [workspace, digest] }));
-    if (known.rowCount !== 1) {
+    const known = await guard(
+      own.query<PutRow>({ name: 'blob_has', text: HAS_SQL, values: [workspace, digest] }),
+    );
+    let [row] = known.rows;
+    if (!row) {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      await guard(own.query({ name: 'blob_put', text: PUT_SQL, values: [workspace, digest, body] }));
+      const values = [workspace, digest, body];
+      [row] = (await guard(own.query<PutRow>({ name: 'blob_put', text: PUT_SQL, values }))).rows;
     }
+    if (row?.is_erased) throw rejected('FILE.ERASED', `the bytes of ${digest} were erased`);
     return { digest, size: bytes.byteLength };
   }
 
-  /** Returns all bytes of a digest. Throws `FILE.NO_BYTES`. */
+  /** Returns all bytes of a digest. Throws `FILE.NO_BYTES` and `FILE.ERASED`. */
   async read(workspace: string, digest: string): Promise<Uint8Array> {
     return this.readRow('blob_read', READ_SQL, [workspace, digest]);
   }
 
-  /** Returns a part of the bytes of a digest. Throws `FILE.NO_BYTES`. */
+  /** Returns a part of the bytes of a digest. Throws `FILE.NO_BYTES` and `FILE.ERASED`. */
   async readPart(workspace: string, digest: string, from: number, length: number): Promise<Uint8Array> {
     return this.readRow('blob_read_part', READ_PART_SQL, [workspace, digest, from, length]);
   }
@@ -90,9 +121,26 @@ export class BlobStore {
     return new Map(rows.map(({ digest, size }) => [digest, Number(size)]));
   }
 
+  /** Returns the digests that were erased. */
+  async erasedOf(workspace: string, digests: readonly string[]): Promise<ReadonlySet<string>> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string }>({
+        ...{ name: 'blob_erased', text: ERASED_SQL, values: [workspace, digests] },
+      }),
+    );
+    return new Set(rows.map(({ digest }) => digest));
+  }
+
+  /** Erases bytes for ever. Their fact comes first: the sweep erases what a killed process left. */
+  async erase(workspace: string, digests: readonly string[]): Promise<void> {
+    const values = [workspace, digests];
+    await guard(inWorkspace(this.pool, workspace).query({ name: 'blob_erase', text: ERASE_SQL, values }));
+  }
+
   /** Deletes bytes that were written before a time and that no fact cites. Returns their number. */
   async sweep(before: string): Promise<number> {
     const everywhere = acrossWorkspaces(this.pool);
+    await guard(everywhere.query(FINISH_SQL));
     await guard(everywhere.query(CITE_SQL, [before]));
     return (await guard(everywhere.query(SWEEP_SQL, [before, SWEEP_BATCH]))).rowCount ?? 0;
   }
@@ -102,11 +150,10 @@ export class BlobStore {
     text: string,
     values: [string, string, ...unknown[]],
   ): Promise<Uint8Array> {
-    const { rows } = await guard(
-      inWorkspace(this.pool, values[0]).query<{ body: Buffer }>({ name, text, values }),
-    );
+    const { rows } = await guard(inWorkspace(this.pool, values[0]).query<ReadRow>({ name, text, values }));
     const [row] = rows;
     if (!row) throw notFound('FILE.NO_BYTES', `the bytes of ${values[1]} are not stored`);
+    if (row.erased_at !== null) throw notFound('FILE.ERASED', `the bytes of ${values[1]} were erased`);
     return row.body;
   }
 }

@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { readFileHistory } from '@antiphon/contracts/agent';
-import { invalid, rejected } from '@antiphon/kernel';
+import { invalid, isAppError, rejected } from '@antiphon/kernel';
 import { extract, pack } from 'tar-stream';
 import type { Pack } from 'tar-stream';
 import type { z } from 'zod';
@@ -44,6 +44,8 @@ interface Manifest {
   readonly session: string | null;
   readonly version: number;
   readonly files: readonly ExportedFile[];
+  /** Paths whose bytes were erased: the export has no such file. */
+  readonly erased: readonly string[];
 }
 
 type History = z.output<typeof readFileHistory.reply>;
@@ -86,7 +88,9 @@ const readManifest = async (context: CommandContext, options: BrowseOptions): Pr
   );
   const { workspace = 'default', session = null } = options;
   const newest = [...changes.keys()].reduce((last, one) => Math.max(last, one), 0);
-  const manifest: Manifest = { kind: 'antiphon-files', format: 1, workspace, session, version, files };
+  const manifest: Manifest = {
+    ...{ kind: 'antiphon-files', format: 1, workspace, session, version, files, erased: [] },
+  };
   return [manifest, changes.get(newest) ?? ''];
 };
 
@@ -95,27 +99,35 @@ const readFileOf = async (
   options: BrowseOptions,
   { path, digest }: ExportedFile,
   version: number,
-): Promise<Buffer> => {
-  const bytes = await readBytes(context, path, options, String(version));
+): Promise<Buffer | null> => {
+  const bytes = await readBytes(context, path, options, String(version)).catch((error: unknown) => {
+    if (isAppError(error) && error.code === 'FILE.ERASED') return null;
+    throw error;
+  });
+  if (bytes === null) return null;
   if (digestOf(bytes) === digest) return bytes;
   throw rejected('FILE.NO_BYTES', `the bytes of ${path} have another digest`);
 };
 
-type ReadFile = (file: ExportedFile) => Promise<Buffer>;
+/** Returns the bytes of a file; null if they were erased. */
+type ReadFile = (file: ExportedFile) => Promise<Buffer | null>;
 
 const writeFolder = async (out: string, { files }: Manifest, read: ReadFile): Promise<void> => {
   await mkdir(out, { mode: 0o700 });
   for (const file of files) {
     const target = join(out, file.path);
     if (!target.startsWith(out + sep)) throw rejected('CLI.USAGE', `the path ${file.path} leaves the folder`);
+    const bytes = await read(file);
+    if (bytes === null) continue;
     await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-    await writeFile(target, await read(file), { flag: 'wx', mode: file.mode });
+    await writeFile(target, bytes, { flag: 'wx', mode: file.mode });
   }
 };
 
 const addEntries = async (tar: Pack, { files }: Manifest, read: ReadFile): Promise<void> => {
   for (const file of files) {
     const bytes = await read(file);
+    if (bytes === null) continue;
     const header = { name: file.path, size: bytes.length, mode: file.mode, mtime: NO_TIME };
     await new Promise<void>((done, fail) => {
       tar.entry(header, bytes, (error) => (error ? fail(error) : done()));
@@ -151,16 +163,21 @@ export const exportFiles = async (context: CommandContext, options: ExportOption
   const { files, version } = manifest;
   // The proof comes first: without a signed root there is no export.
   const proof = options.proof ? await prove(context, options, eventId) : null;
-  const read: ReadFile = (file) => readFileOf(context, options, file, version);
+  const erased: string[] = [];
+  const read: ReadFile = async (file) => {
+    const bytes = await readFileOf(context, options, file, version);
+    if (bytes === null) erased.push(file.path);
+    return bytes;
+  };
   await (TAR.test(out) ? writeTar : writeFolder)(out, manifest, read);
-  const text = `${JSON.stringify(manifest, null, 2)}\n`;
+  const text = `${JSON.stringify({ ...manifest, erased }, null, 2)}\n`;
   await writeFile(`${out}.json`, text, { flag: 'wx', mode: 0o600 });
   if (proof !== null) await writeFile(`${out}.proof.json`, proof, { flag: 'wx', mode: 0o600 });
   const folder = TAR.test(out) ? { tar: out } : { folder: out };
   const signed = proof === null ? '' : `, and their proof in ${out}.proof.json`;
   context.output.result(
-    { ...manifest, ...folder },
-    `${files.length} files of version ${version} are in ${out}${signed}`,
+    { ...manifest, erased, ...folder },
+    `${files.length - erased.length} files of version ${version} are in ${out}${signed}`,
   );
 };
 
@@ -186,6 +203,10 @@ const readTar = async (
   return found;
 };
 
+/** Names the files that the exporter left out as erased: the proof does not show that they were. */
+const withoutErased = (paths: readonly string[]): string =>
+  paths.length === 0 ? '' : ` without ${paths.length} that the list names as erased`;
+
 const notEqual = (reason: string): Error => invalid('PROOF.INVALID', `the export is not the tree: ${reason}`);
 
 const readText = (file: string): Promise<string> =>
@@ -203,8 +224,10 @@ export const verifyExport = async (
   const { verifyTree } = await import('../audit/prove-tree.js');
   const { files, version, proof } = verifyTree(context, await readText(`${tar}.proof.json`), options);
   const found = await readTar(tar);
+  const { erased = [] } = JSON.parse(await readText(`${tar}.json`)) as Partial<Manifest>;
   for (const [path, { digest, size, mode }] of files) {
     const own = found.get(path);
+    if (!own && erased.includes(path)) continue;
     if (!own) throw notEqual(`${path} is missing`);
     if (own.digest !== digest || own.size !== size || own.mode !== mode)
       throw notEqual(`${path} has other bytes or another mode`);
@@ -216,10 +239,11 @@ export const verifyExport = async (
     {
       ok: true,
       version,
-      files: files.size,
+      files: found.size,
+      erased,
       event: { eventId: event.eventId, position: event.position },
       root,
     },
-    `${files.size} files are those of the tree after event ${event.eventId}, at position ${event.position} of the log\nsigned up to position ${root.position} at ${root.at} with the key ${root.keyId}\nthe proof holds`,
+    `${found.size} files are those of the tree${withoutErased(erased)} after event ${event.eventId}, at position ${event.position} of the log\nsigned up to position ${root.position} at ${root.at} with the key ${root.keyId}\nthe proof holds`,
   );
 };

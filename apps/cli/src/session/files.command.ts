@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { invalid } from '@antiphon/kernel';
 import type { ContextOf } from '../output.js';
 import type { BrowseOptions, PutOptions } from './browse-files.js';
+import type { EraseOptions } from './erase-files.js';
 import type { ExportOptions, VerifyOptions } from './export-files.js';
 import type { RestoreFilesOptions } from './restore-files.js';
 
@@ -94,6 +95,24 @@ const addBrowsing = (files: Command, context: ContextOf): void => {
     );
 };
 
+const addErase = (files: Command, context: ContextOf): void => {
+  files
+    .command('erase [path]')
+    .description('erase the bytes of a file for ever, in all versions; needs the role operator')
+    .option('--at <n>', 'only those of this version of the tree')
+    .option('--digest <digest>', 'only the bytes with this SHA-256, instead of a path')
+    .option('--reason <text>', 'the reason, which the log records')
+    .option('--workspace <id>', 'the workspace', 'default')
+    .option('--session <id>', 'a forked session, which has a tree of its own')
+    .addHelpText(
+      'after',
+      '\nThe history stays. Texts in turns and in older backups stay too.\n\nExamples:\n  antiphon files erase docs/people.csv --reason "personal data"\n  antiphon files erase --digest 9f86d0…',
+    )
+    .action(async (path: string | undefined, options: EraseOptions, command: Command) =>
+      (await import('./erase-files.js')).eraseFile(context(command), path, options),
+    );
+};
+
 /** Declares `antiphon files`. */
 export const addFiles = (program: Command, context: ContextOf): void => {
   const files = program
@@ -106,4 +125,5 @@ export const addFiles = (program: Command, context: ContextOf): void => {
       (await import('./browse-files.js')).putFile(context(command), file, path, options),
     );
   addRestore(files, context);
+  addErase(files, context);
 };

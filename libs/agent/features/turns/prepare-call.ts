@@ -3,6 +3,7 @@ import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt, renderAttached } from '@antiphon/agent-domain';
 import type { MemoryContext, ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import { isAppError } from '@antiphon/kernel';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -119,6 +120,20 @@ const decodeText = (bytes: Uint8Array): string | null => {
   }
 };
 
+/** Returns the text of a snapshot, or a note where its bytes were erased. */
+const readText = async (
+  files: NonNullable<PrepareDeps['files']>,
+  workspace: string,
+  digest: string,
+): Promise<string | null> => {
+  try {
+    return decodeText(await files.readBytes(workspace, digest));
+  } catch (error) {
+    if (isAppError(error) && error.code === 'FILE.ERASED') return '[the content of this file was erased]';
+    throw error;
+  }
+};
+
 /** Reads the attached snapshots of a session by their digests, so that a replay reads the same. */
 const readAttached = async (
   { config, files }: PrepareDeps,
@@ -128,7 +143,7 @@ const readAttached = async (
   const texts = await Promise.all(
     state.attached.map(async (file) => ({
       ...file,
-      text: decodeText(await files.readBytes(workspace, file.digest)),
+      text: await readText(files, workspace, file.digest),
     })),
   );
   return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);

@@ -28,7 +28,8 @@ type Present = ReadonlyMap<string, Content | null>;
 
 // The tree of a workspace is the one that does not begin as a fork.
 const TREES_SQL = `select workspace, stream_id from events
-  where category = 'file' and stream_version = 1 and type <> 'FileTreeForked' order by workspace`;
+  where category = 'file' and stream_version = 1 and stream_id like 'file-tree-%' and type <> 'FileTreeForked'
+  order by workspace`;
 const PAGE_SQL = `select ${EVENT_COLUMNS} from events
   where workspace = $1 and stream_id = $2 and stream_version > $3 order by stream_version limit 1000`;
 const EXECUTABLE = 0o100;

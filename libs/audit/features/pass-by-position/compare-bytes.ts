@@ -14,11 +14,16 @@ interface CitedRow {
   readonly size: string | null;
   readonly stored_size: string | null;
   readonly stored_digest: string | null;
+  readonly is_erased: boolean;
+  /** True where a fact says that the bytes are erased. */
+  readonly has_erasure: boolean;
 }
 
 /** Selects the first event that cites each digest, with the digest and size of its stored bytes. */
 const citedSql = (after: number | null): string => `select c.*, octet_length(b.body)::text as stored_size,
-    encode(sha256(b.body), 'hex') as stored_digest
+    encode(sha256(b.body), 'hex') as stored_digest, b.erased_at is not null as is_erased,
+    exists (select from events e where e.type = 'FileBytesErased' and e.workspace = c.workspace
+      and e.data ->> 'digest' = c.digest) as has_erasure
   from (select distinct on (workspace, data ->> 'digest') position, workspace, stream_id, stream_version, event_id,
       data ->> 'digest' as digest, data ->> 'size' as size
     from events where (category = 'file' or type = 'ChatFileAttached') and data ->> 'digest' is not null
@@ -26,7 +31,15 @@ const citedSql = (after: number | null): string => `select c.*, octet_length(b.b
     order by workspace, data ->> 'digest', position) c
   left join file_blobs b on b.workspace = c.workspace and b.digest = c.digest`;
 
-const findingOf = ({ digest, size, stored_size: stored, stored_digest: actual }: CitedRow): string | null => {
+const erasureOf = ({ digest, stored_size: stored, is_erased: isErased }: CitedRow): string | null =>
+  isErased && stored === '0'
+    ? null
+    : `the bytes of ${digest} are stored, and a fact says that they are erased`;
+
+const findingOf = (row: CitedRow): string | null => {
+  const { digest, size, stored_size: stored, stored_digest: actual } = row;
+  if (row.has_erasure) return erasureOf(row);
+  if (row.is_erased) return `the bytes of ${digest} were erased, and no fact says so`;
   if (stored === null) return `the bytes of ${digest} are not stored`;
   if (actual !== digest) return `the bytes stored under ${digest} have the digest ${actual}`;
   return size === null || size === stored ? null : `${digest} has ${stored} bytes, the event names ${size}`;
@@ -43,7 +56,8 @@ const compareRow = (row: CitedRow): Finding[] => {
 
 const citedBytesAreStored = {
   name: 'cited-bytes-are-stored',
-  about: 'the bytes of every digest that a file or a chat cites are stored, and have this digest and size',
+  about:
+    'the bytes of every digest that a file or a chat cites are stored with this digest and size, or erased by a fact',
   counts: 'digests',
 };
 

@@ -3,6 +3,7 @@ import {
   AgentMessageEvent,
   AgentTreeEvent,
   ChatEvent,
+  FileErasureEvent,
   FileTreeEvent,
   PlanEvent,
   RunEvent,
@@ -33,6 +34,7 @@ type Known =
   | AgentTreeEvent
   | AgentMessageEvent
   | FileTreeEvent
+  | FileErasureEvent
   | ChatEvent
   | PlanEvent
   | TaskEvent;
@@ -45,6 +47,7 @@ type Union =
   | typeof AgentTreeEvent
   | typeof AgentMessageEvent
   | typeof FileTreeEvent
+  | typeof FileErasureEvent
   | typeof ChatEvent
   | typeof PlanEvent
   | typeof TaskEvent;
@@ -63,6 +66,7 @@ const MESSAGE = contract(AgentMessageEvent);
 const PLAN = contract(PlanEvent);
 const TASK = contract(TaskEvent);
 const FILE_TREE = contract(FileTreeEvent);
+const ERASURE = contract(FileErasureEvent);
 const CHAT = contract(ChatEvent);
 const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
 const LIMIT = single('BudgetLimitSet', BudgetLimitSet);
@@ -76,7 +80,7 @@ const CONTRACTS: Readonly<Record<string, readonly ReturnType<typeof contract>[]>
   agent: [AGENT, TREE, MESSAGE],
   plan: [PLAN],
   task: [TASK],
-  file: [FILE_TREE],
+  file: [FILE_TREE, ERASURE],
   chat: [CHAT],
 };
 

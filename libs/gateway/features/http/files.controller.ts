@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Controller, Inject, Res, StreamableFile } from '@nestjs/common';
 import {
   changeFiles,
+  eraseFiles,
   checkFileWrite,
   listFiles,
   readFileHistory,
@@ -161,6 +162,16 @@ export class FilesController {
     requireWorkspace(principal, params.id);
     const { workspace, caller: actor } = principal;
     return this.requests.request(changeFiles, { workspace, ...body, actor, idempotencyKey });
+  }
+
+  @HandleRoute(FILE_ROUTES.eraseFiles)
+  erase(
+    { params, body }: RouteInput<Routes['eraseFiles']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof eraseFiles.reply>> {
+    requireWorkspace(principal, params.id);
+    const { workspace, caller: actor } = principal;
+    return this.requests.request(eraseFiles, { workspace, ...body, actor });
   }
 
   @HandleRoute(FILE_ROUTES.readFileHistory)

@@ -1,0 +1,120 @@
+import { Controller, Inject } from '@nestjs/common';
+import { eraseFiles, fileErasuresStream } from '@antiphon/contracts/agent';
+import type { FileCause, FileErasureEvent } from '@antiphon/contracts/agent';
+import { normalizePath } from '@antiphon/agent-domain';
+import type { FileEntry } from '@antiphon/agent-domain';
+import type { BlobStore } from '@antiphon/database';
+import type { EventStore } from '@antiphon/event-store';
+import { invalid, isoTime, notFound, rejected } from '@antiphon/kernel';
+import type { Clock, Ids } from '@antiphon/kernel';
+import { HandleRequest } from '@antiphon/messaging';
+import type { z } from 'zod';
+import { AGENT_SERVICES } from '../agent.tokens.js';
+import { fileErasuresIdOf } from '../derived-ids.js';
+import { toNewEvent } from '../event-envelope.js';
+import { readHistory } from './file-history.js';
+import type { FileTrees } from './file-trees.js';
+import type { Files } from './files.js';
+
+type Request = z.output<typeof eraseFiles.request>;
+type Reply = z.output<typeof eraseFiles.reply>;
+
+export interface EraseFilesDeps {
+  readonly store: EventStore;
+  readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change' | 'open'>;
+  readonly files: FileTrees;
+  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase'>;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}
+
+const PAGE = 1_000;
+
+/** Handles `cmd.agent.file.erase`. The fact comes before the bytes: a repeat or the sweep ends it. */
+@Controller()
+export class EraseFiles {
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: EraseFilesDeps) {}
+
+  @HandleRequest(eraseFiles)
+  async handle(request: Request): Promise<Reply> {
+    const { workspace, session, actor } = request;
+    const { workspaceFiles, blobs } = this.deps;
+    const treeId = await workspaceFiles.treeIdOf(workspace, session);
+    const digests = await this.digestsOf(request, treeId);
+    const known = await blobs.erasedOf(workspace, digests);
+    const sizes = await blobs.sizes(workspace, digests);
+    if (request.digest !== undefined && known.size === 0 && sizes.size === 0)
+      throw notFound('FILE.NO_BYTES', `the bytes of ${request.digest} are not stored`);
+    const cause: FileCause = { actor, ...(session === undefined ? {} : { sessionId: session }) };
+    const deleted = await this.deleteFiles(workspace, treeId, cause, new Set(digests));
+    const erased = digests.filter((digest) => !known.has(digest));
+    await this.record(request, cause, erased, sizes);
+    await blobs.erase(workspace, erased);
+    return { erased, already: known.size, deleted };
+  }
+
+  private async digestsOf(request: Request, treeId: string): Promise<string[]> {
+    const { workspace, path: given, version, digest } = request;
+    if ((given === undefined) === (digest === undefined))
+      throw invalid('FILE.INVALID_PATH', 'expected a path or a digest');
+    if (digest !== undefined) return [digest];
+    const path = normalizePath(given ?? '');
+    if (version !== undefined) {
+      const { entry } = await this.deps.workspaceFiles.open(workspace, treeId, path, version);
+      if (entry.digest === null) throw rejected('FILE.VIRTUAL', `"${path}" is built on read`);
+      return [entry.digest];
+    }
+    const { names } = await this.deps.files.read(workspace, treeId);
+    if ([...names.values()].some((name) => name.path === path && name.files > 0))
+      throw rejected('FILE.IS_FOLDER', `"${path}" is a folder; erase its files`);
+    return this.readDigests(workspace, treeId, path);
+  }
+
+  /** Returns the digests of all versions of a file, also of those that had another path. */
+  private async readDigests(workspace: string, treeId: string, path: string): Promise<string[]> {
+    const { store, files: trees } = this.deps;
+    const found = new Set<string>();
+    for (let before: number | null | undefined; before !== null;) {
+      const query = { workspace, treeId, path, limit: PAGE, before };
+      const { changes, next } = await readHistory({ store, trees }, query);
+      for (const change of changes)
+        for (const digest of [change.digest, change.before]) if (digest !== null) found.add(digest);
+      before = next;
+    }
+    if (found.size === 0) throw notFound('FILE.NOT_FOUND', `there was no file "${path}"`);
+    return [...found];
+  }
+
+  /** Moves the files to the bin that have such bytes now, so that no copy on disk keeps them. */
+  private async deleteFiles(
+    workspace: string,
+    treeId: string,
+    cause: FileCause,
+    digests: ReadonlySet<string>,
+  ): Promise<string[]> {
+    let having: FileEntry[] = [];
+    await this.deps.workspaceFiles.change({ workspace, treeId, cause }, ({ files }) => {
+      having = [...files.values()].filter(({ digest }) => digests.has(digest));
+      return having.map(({ path, digest }) => ({ op: 'delete', path, expect: digest }));
+    });
+    return having.map(({ path }) => path);
+  }
+
+  private async record(
+    { workspace, reason }: Request,
+    cause: FileCause,
+    digests: readonly string[],
+    sizes: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    if (digests.length === 0) return;
+    const { store, clock, ids } = this.deps;
+    const at = isoTime(clock);
+    const events = digests.map((digest) => {
+      const data = { cause, at, digest, size: sizes.get(digest) ?? 0, reason: reason ?? null };
+      const fact: FileErasureEvent = { type: 'FileBytesErased', schemaVersion: 1, data };
+      return toNewEvent(fact, ids);
+    });
+    const streamId = fileErasuresStream(fileErasuresIdOf(workspace));
+    await store.append({ workspace, streams: [{ streamId, expectedVersion: 'any', events }] });
+  }
+}

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { inWorkspace } from '@antiphon/database';
+import { createTestDatabase } from '@antiphon/testing';
+import { Chats } from '../chats/chats.handler.js';
+import { fileErasuresIdOf } from '../derived-ids.js';
+import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
+import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { says } from '../testing/test-model.js';
+import { EraseFiles } from './erase-files.handler.js';
+
+jest.setTimeout(30_000);
+
+const cause = { actor: 'key/ada' };
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+let world: AgentWorld;
+let agent: TestProcess;
+let erasing: EraseFiles;
+let treeId: string;
+let count = 0;
+let path: string;
+
+beforeAll(async () => {
+  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  agent = world.process();
+  erasing = new EraseFiles(agent.runtime.services);
+  treeId = await agent.runtime.services.workspaceFiles.treeIdOf(WORKSPACE);
+});
+afterAll(() => world?.close());
+beforeEach(() => {
+  path = `notes${++count}.md`;
+});
+
+const write = async (text: string, to = path): Promise<number> => {
+  const { files, workspaceFiles } = agent.runtime.services;
+  const { digest, size } = await files.putBytes(WORKSPACE, Buffer.from(text));
+  const request = { workspace: WORKSPACE, treeId, cause };
+  return (await workspaceFiles.change(request, () => [{ op: 'write', path: to, digest, size }])).version;
+};
+const read = async (at?: number, from = path): Promise<string> => {
+  const opened = await agent.runtime.services.workspaceFiles.open(WORKSPACE, treeId, from, at);
+  return Buffer.from(await opened.readBytes()).toString();
+};
+const erase = (subject: { path?: string; version?: number; digest?: string }) =>
+  erasing.handle({ workspace: WORKSPACE, actor: 'key/op', reason: 'personal data', ...subject });
+const storedBytes = async (text: string): Promise<number | null> => {
+  const own = inWorkspace(world.pool, WORKSPACE);
+  const { rows } = await own.query<{ bytes: number }>(
+    'select octet_length(body) as bytes from file_blobs where workspace = $1 and digest = $2',
+    [WORKSPACE, digestOf(text)],
+  );
+  return rows[0]?.bytes ?? null;
+};
+
+describe('an erasure of bytes', () => {
+  it('takes all versions of a file away from every reader, and leaves its history', async () => {
+    const [first, second] = [await write(`${path} Ada`), await write(`${path} Grace`)];
+    await write('shared', `other-${path}`);
+    expect(await erase({ path })).toEqual({
+      ...{ erased: [digestOf(`${path} Grace`), digestOf(`${path} Ada`)], already: 0, deleted: [path] },
+    });
+    expect([await storedBytes(`${path} Ada`), await storedBytes(`${path} Grace`)]).toEqual([0, 0]);
+    for (const at of [first, second]) await expect(read(at)).rejects.toMatchObject({ code: 'FILE.ERASED' });
+    await expect(read()).rejects.toMatchObject({ code: 'FILE.NOT_FOUND' });
+    expect(await read(undefined, `other-${path}`)).toBe('shared');
+    const events = await world.store.readStream(WORKSPACE, `file-erasures-${fileErasuresIdOf(WORKSPACE)}`);
+    expect(events.map(({ type, data }) => [type, data['cause'], data['reason']])).toEqual(
+      Array.from({ length: 2 }, () => ['FileBytesErased', { actor: 'key/op' }, 'personal data']),
+    );
+    const facts = await agent.runtime.services.files.readFacts(WORKSPACE, treeId, { limit: 4 });
+    expect(facts.events.map(({ type, data }) => [type, data['path']])).toEqual([
+      ['FileDeleted', path],
+      ['FileWritten', `other-${path}`],
+      ['FileWritten', path],
+      ['FileWritten', path],
+    ]);
+  });
+
+  it('of one version leaves the others, and a repeat changes nothing', async () => {
+    const first = await write(`${path} Ada`);
+    await write(`${path} Grace`);
+    expect(await erase({ path, version: first })).toMatchObject({
+      erased: [digestOf(`${path} Ada`)],
+      deleted: [],
+    });
+    expect(await erase({ path, version: first })).toEqual({ erased: [], already: 1, deleted: [] });
+    expect(await read()).toBe(`${path} Grace`);
+    await expect(read(first)).rejects.toMatchObject({ code: 'FILE.ERASED' });
+  });
+
+  it('refuses the same bytes again, from any path', async () => {
+    await write(`${path} Ada`);
+    await erase({ digest: digestOf(`${path} Ada`) });
+    await expect(write(`${path} Ada`, `again-${path}`)).rejects.toMatchObject({ code: 'FILE.ERASED' });
+  });
+
+  it('is ended by the sweep where the process was killed after the fact', async () => {
+    await write(`${path} Ada`);
+    const { blobs } = agent.runtime.services;
+    const erased = jest.spyOn(blobs, 'erase').mockRejectedValueOnce(new Error('killed'));
+    await expect(erase({ path })).rejects.toThrow('killed');
+    erased.mockRestore();
+    expect(await storedBytes(`${path} Ada`)).toBeGreaterThan(0);
+    await blobs.sweep(new Date(0).toISOString());
+    expect(await storedBytes(`${path} Ada`)).toBe(0);
+  });
+
+  it('of an attached file shows later turns a note in place of its content', async () => {
+    const chats = new Chats(agent.runtime.services);
+    world.model.reply = async () => says('ok');
+    const chat = await chats.create({ workspace: WORKSPACE, spec: { name: path }, caller: 'ada' });
+    await write(`${path} Ada`);
+    const { id: chatId, sessionId } = chat;
+    await chats.attach({ workspace: WORKSPACE, chatId, sessionId, caller: 'ada', path });
+    await erase({ path });
+    await submitTo(agent, { sessionId }, 'who is it?');
+    await world.ended(sessionId, 1);
+    const prompt = JSON.stringify(world.model.requests.at(-1));
+    expect(prompt).toContain('[the content of this file was erased]');
+    expect(prompt).not.toContain(`${path} Ada`);
+  });
+
+  it.each([
+    ['an unknown path', { path: 'nowhere.md' }, 'FILE.NOT_FOUND'],
+    ['an unknown digest', { digest: 'f'.repeat(64) }, 'FILE.NO_BYTES'],
+    ['both a path and a digest', { path: 'a', digest: 'f'.repeat(64) }, 'FILE.INVALID_PATH'],
+  ])('refuses %s', (_, subject, code) => expect(erase(subject)).rejects.toMatchObject({ code }));
+});
