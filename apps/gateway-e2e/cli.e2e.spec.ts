@@ -270,7 +270,7 @@ describe('antiphon files and antiphon plan', () => {
     return ((await response.json()) as { files: [{ digest: string }] }).files[0].digest;
   };
 
-  it('list, print, compare, export, restore and put a file', async () => {
+  it('list, print, compare, export, restore, put and erase a file', async () => {
     const [path, out] = ['docs/tides.md', join(folder, 'exported')];
     await write(path, 'high at seven\n', await write(path, 'high at six\n'));
     expect(await run('files', 'ls', 'docs')).toContain(path);
@@ -284,12 +284,13 @@ describe('antiphon files and antiphon plan', () => {
     await run('files', 'export', '--out', `${out}.tar`);
     // Without a proof there is nothing to verify.
     expect((await cli('files', 'verify', `${out}.tar`)).code).toBe(2);
-    expect(await run('files', 'erase', path, '--reason', 'personal data')).toContain('erased 2 contents');
+    expect(await run('files', 'put', join(out, path), 'copy.md')).toContain('copy.md: 12 bytes');
+    expect(await run('files', 'cat', 'copy.md')).toBe('high at six\n');
+    const erased = await run('files', 'erase', path, '--reason', 'personal data');
+    expect(erased).toMatch(/^erased 2 contents[^]*deleted copy.md\n/);
     expect((await cli('files', 'cat', path, '--at', '1')).stderr).toContain('were erased');
     await run('files', 'export', '--at', '1', '--out', `${out}-erased.tar`);
     expect(readFileSync(`${out}-erased.tar.json`, 'utf8')).toContain(`"erased": [\n    "${path}"`);
-    expect(await run('files', 'put', join(out, path), 'copy.md')).toContain('copy.md: 12 bytes');
-    expect(await run('files', 'cat', 'copy.md')).toBe('high at six\n');
   });
 
   it('show a plan, run its step in a turn of an agent, and stop no run that has ended', async () => {
