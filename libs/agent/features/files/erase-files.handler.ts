@@ -77,8 +77,8 @@ export class EraseFiles {
     for (let before: number | null | undefined; before !== null;) {
       const query = { workspace, treeId, path, limit: PAGE, before };
       const { changes, next } = await readHistory({ store, trees }, query);
-      for (const change of changes)
-        for (const digest of [change.digest, change.before]) if (digest !== null) found.add(digest);
+      const digests = changes.flatMap(({ digest, before: old }) => [digest, old]);
+      for (const digest of digests) if (digest !== null) found.add(digest);
       before = next;
     }
     if (found.size === 0) throw notFound('FILE.NOT_FOUND', `there was no file "${path}"`);
