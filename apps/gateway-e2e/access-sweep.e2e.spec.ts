@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { isPermitted, type Access, type Principal } from '@antiphon/contracts/identity';
 import { HTTP_ROUTES, SOCKET_METHODS, type HttpRoute } from '@antiphon/contracts/reference';
 import { connectClient, type Incoming, type SocketClient } from '@antiphon/testing/client';
+import { ChatStream } from './chat-stream.js';
 import { CANARY, createAccessWorld, type AccessWorld, type Holder } from './access-world.js';
 
 jest.setTimeout(120_000);
@@ -203,7 +204,7 @@ describe('an API key', () => {
     });
   });
 
-  it('closes its sockets with 4403 within a second after its revocation, and no other', async () => {
+  it('closes its sockets with 4403, and ends its streams of chats, within a second after its revocation', async () => {
     const admin = 'acme admin';
     const made = await post(admin, '/api/v1/keys', { name: 'short', role: 'member' });
     const { id, token } = JSON.parse(made.text) as { id: string; token: string };
@@ -215,12 +216,22 @@ describe('an API key', () => {
     frame.sendRaw(JSON.stringify({ id: 1, method: 'connect', params: { token } }));
     await frame.waitFor('the ack', ({ type }) => type === 'session.ack');
     const other = await connectAs(world.holder(admin));
+    const chat = await post(admin, '/api/v1/workspaces/acme/chats', { name: 'watched', agent: 'gpt' });
+    const { id: chatId } = JSON.parse(chat.text) as { id: string };
+    const url = `${world.stack.gatewayUrl}/api/v1/workspaces/acme/chats/${chatId}/events`;
+    const [stream, kept] = await Promise.all(
+      [token, world.holder(admin).token ?? ''].map((one) => ChatStream.open(url, { token: one })),
+    );
+    await stream?.waitFor('ready', ({ event }) => event === 'ready');
     expect((await world.request('delete', `/api/v1/keys/${id}`, world.holder(admin).token)).status).toBe(200);
     const revokedAt = performance.now();
     expect(await Promise.all([header.closed, frame.closed])).toEqual([4403, 4403]);
+    await stream?.waitForEnd();
     expect(performance.now() - revokedAt).toBeLessThan(1_000);
     expect([401, 429]).toContain((await world.request('get', '/api/v1/agents', token)).status);
     expect(await other.call('ping')).toBe('pong');
+    expect(kept?.isEnded).toBe(false);
+    kept?.close();
     await other.close();
   });
 });

@@ -27,6 +27,7 @@ const parseEvent = (block: string): ChatEvent | undefined => {
 export class ChatStream {
   readonly events: ChatEvent[] = [];
   isEnded = false;
+  readonly #ended = Promise.withResolvers<void>();
   readonly #controller = new AbortController();
 
   /** Opens a stream. Rejects with the problem of a refused one. */
@@ -44,7 +45,10 @@ export class ChatStream {
     void stream
       .#read(response.body)
       .catch(() => undefined)
-      .finally(() => (stream.isEnded = true));
+      .finally(() => {
+        stream.isEnded = true;
+        stream.#ended.resolve();
+      });
     return stream;
   }
 
@@ -70,6 +74,11 @@ export class ChatStream {
       `${count}. done`,
       () => this.events.filter(({ event }) => event === 'done').length >= count,
     );
+  }
+
+  /** Waits until the gateway ends the stream. */
+  waitForEnd(): Promise<void> {
+    return this.#ended.promise;
   }
 
   close(): void {

@@ -1,6 +1,6 @@
+import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import type { Frame } from '@antiphon/contracts/agent';
-import { sleep } from '@antiphon/kernel';
 import { offsetOfEventId, toEventId } from './chat-cursor.js';
 import { ChatPipe, PIPE_LIMITS, renderFrame } from './chat-pipe.js';
 
@@ -58,7 +58,7 @@ const readAll = async (pipe: ChatPipe): Promise<string> => {
 describe('a pipe', () => {
   it('tells a reader that holds too much where to resume, cuts it, and sends nothing after that', async () => {
     const pipe = pipeOf();
-    const ended = new Promise((resolve) => pipe.once('close', resolve));
+    const ended = once(pipe, 'close');
     let sent = 0;
     for (let offset = 1; offset <= 100; offset++) {
       pipe.deliver(frame('text', 'x'.repeat(500), offset));
@@ -75,9 +75,12 @@ describe('a pipe', () => {
 
   it('cuts a reader that stays slow while events arrive, and destroys one that reads nothing at all', async () => {
     const pipe = pipeOf();
+    const closed = once(pipe, 'close');
     for (let offset = 1; offset <= 4; offset++) pipe.deliver(frame('text', 'x'.repeat(500), offset));
-    await sleep(LIMITS.slowMs + LIMITS.graceMs + 60);
+    const held = pipe.readableLength;
+    await closed;
     expect(pipe.destroyed).toBe(true);
+    expect(held).toBeGreaterThan(LIMITS.slowBytes);
   });
 
   it('has no room for the past while its reader reads nothing, and room again when it reads', async () => {
@@ -94,7 +97,7 @@ describe('a pipe', () => {
 
   it('sends heartbeats while nothing happens, and gives up its room when it is destroyed', async () => {
     const pipe = pipeOf({ ...LIMITS, heartbeatMs: 10 });
-    await sleep(40);
+    await once(pipe, 'readable');
     expect(String(pipe.read())).toMatch(/^: heartbeat\n\n/);
     pipe.deliver(frame('text', 'x'.repeat(2_000), 1));
     const room = pipe.waitForRoom();
