@@ -94,8 +94,8 @@ const NextCursor = z
 
 /**
  * Saves and validates a definition: a new workflow, or the next version of `workflowId`. Rejects an
- * invalid definition unless `draft` is true. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE` and others
- * (docs/errors.md).
+ * invalid definition unless `draft` is true. Codes: `WORKFLOW.INVALID`, `WORKFLOW.CYCLE`,
+ * `WORKFLOW.VERSION_CONFLICT` (data has the current version) and others (docs/errors.md).
  */
 export const saveWorkflow = defineRequest({
   subject: 'cmd.agent.workflow.save',
@@ -104,6 +104,11 @@ export const saveWorkflow = defineRequest({
     workflowId: z.uuid().optional(),
     source: WorkflowSource,
     draft: z.boolean().default(false),
+    version: z
+      .int()
+      .positive()
+      .optional()
+      .describe('Version that the caller edited. Another current one rejects the request.'),
     idempotencyKey: IdempotencyKey.optional(),
   }),
   reply: WorkflowView,

@@ -169,6 +169,11 @@ export const WorkflowBody = z
       .strictObject({
         definition: Source,
         draft: z.boolean().optional().describe('True saves an invalid definition instead of refusing it.'),
+        version: z
+          .int()
+          .positive()
+          .optional()
+          .describe('Version that was edited: a save over a newer one is refused with 409.'),
       })
       .describe('Definition as YAML text or JSON, with options.'),
     z.record(z.string(), z.json()).describe('Definition as JSON.'),
@@ -176,7 +181,11 @@ export const WorkflowBody = z
   .transform((body) =>
     typeof body === 'string' || !('definition' in body)
       ? { source: body, draft: false }
-      : { source: body.definition as z.output<typeof Source>, draft: body.draft === true },
+      : {
+          source: body.definition as z.output<typeof Source>,
+          draft: body.draft === true,
+          ...(typeof body.version === 'number' ? { version: body.version } : {}),
+        },
   );
 
 /** Body of `POST /api/v1/workflows/:id/start`. */

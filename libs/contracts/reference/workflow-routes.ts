@@ -25,7 +25,7 @@ const NO_WORKFLOW = { 404: 'there is no workflow with this id' };
 const NO_RUN = { 404: 'there is no run with this id' };
 const REFUSED = {
   400: 'the definition cannot be parsed',
-  409: 'the `Idempotency-Key` was used for another request',
+  409: 'the `Idempotency-Key` was used for another request, or `version` is not the current one',
   422: 'the definition breaks a rule: a cycle (`detail` names its path), an unknown agent, or an unknown reference',
 };
 const YAML = ['application/yaml'] as const;
@@ -82,7 +82,8 @@ export const WORKFLOW_ROUTES = {
     tag: 'Workflows',
     summary: 'Replace a workflow',
     description:
-      'Saves the next version of a definition. Runs that have started keep the version they started with.',
+      'Saves the next version of a definition. Runs that have started keep the version they started with. ' +
+      'With `{definition, version}` a save over a newer version is refused.',
     params: ById,
     body: WorkflowBody,
     bodyMedia: YAML,

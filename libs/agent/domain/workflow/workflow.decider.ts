@@ -27,7 +27,12 @@ export type ValidationResult =
   { readonly order: readonly string[] } | { readonly code: string; readonly message: string };
 export type SaveWorkflow = Command<
   'SaveWorkflow',
-  { readonly workflowId: string; readonly definition: WorkflowDefinition }
+  {
+    readonly workflowId: string;
+    readonly definition: WorkflowDefinition;
+    /** Version that was edited. A save over another one is rejected, unless it has this definition. */
+    readonly expected?: number;
+  }
 >;
 export type ValidateWorkflow = Command<'ValidateWorkflow', { readonly result: ValidationResult }>;
 export type NoteRunStarted = Command<'NoteRunStarted', { readonly runId: string }>;
@@ -65,7 +70,14 @@ const requireIdle = ({ openRuns }: WorkflowState): void => {
 
 const save = ({ data, now }: SaveWorkflow, state: WorkflowState): WorkflowEvent[] => {
   if (state.status === 'deleted') requireExisting(state);
-  const { workflowId, definition } = data;
+  const { workflowId, definition, expected = state.version } = data;
+  if (expected !== state.version && JSON.stringify(definition) !== JSON.stringify(state.definition))
+    throw conflict(
+      'WORKFLOW.VERSION_CONFLICT',
+      `version ${expected} was edited, and version ${state.version} has been saved since. ` +
+        'What to do: read it, and save on top of it or as a new workflow',
+      { data: { version: state.version } },
+    );
   const saved = { workflowId, version: state.version + 1, definition, savedAt: now };
   return [{ type: 'WorkflowSaved', schemaVersion, data: saved }];
 };

@@ -79,4 +79,13 @@ describe('a workflow', () => {
     given(execute(save, remove).events).when(save).thenRejects('WORKFLOW.NOT_FOUND');
     given([]).when(remove).thenRejects('WORKFLOW.NOT_FOUND');
   });
+
+  it('refuses a save over a version that its editor has not seen, unless it is the same definition', () => {
+    const edited = (name: string, expected: number) =>
+      command('SaveWorkflow', { workflowId: WORKFLOW, definition: { ...DIAMOND, name }, expected });
+    const { events } = execute(save, edited('mine', 1));
+    expect(events.map(({ data }) => 'version' in data && data.version)).toEqual([1, 2]);
+    given(events).when(edited('theirs', 1)).thenRejects('WORKFLOW.VERSION_CONFLICT');
+    expect(execute(save, edited('mine', 1), edited('mine', 1)).events).toHaveLength(3);
+  });
 });

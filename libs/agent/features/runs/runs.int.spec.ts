@@ -284,6 +284,17 @@ describe('a saved workflow', () => {
     ]);
   });
 
+  it('is not saved over a version that its editor has not seen, unless nothing differs', async () => {
+    const { id } = await save(DIAMOND);
+    const other = DIAMOND.replace(/^name: .*/m, 'name: other');
+    expect(await save(other, { workflowId: id, version: 1 })).toMatchObject({ name: 'other', version: 2 });
+    await expect(save(DIAMOND, { workflowId: id, version: 1 })).rejects.toMatchObject({
+      code: 'WORKFLOW.VERSION_CONFLICT',
+      data: { version: 2 },
+    });
+    expect(await get(id)).toMatchObject({ name: 'other', version: 2 });
+  });
+
   it('is rejected with the path of its cycle, or saved as a draft that cannot start', async () => {
     const circle =
       'name: c\nnodes: [{id: a, agent: main, prompt: x, needs: [b]}, {id: b, agent: main, prompt: x, needs: [a]}]';

@@ -76,7 +76,9 @@ export class Workflows {
       if (request.workflowId !== undefined && version === 0)
         throw notFound('WORKFLOW.NOT_FOUND', 'there is no workflow with this id');
       const now = isoTime(clock);
-      const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data: { workflowId, definition }, now }];
+      const expected = request.workflowId === undefined ? undefined : request.version;
+      const data = { workflowId, definition, ...(expected === undefined ? {} : { expected }) };
+      const commands: WorkflowCommand[] = [{ type: 'SaveWorkflow', data, now }];
       if (result) commands.push({ type: 'ValidateWorkflow', data: { result }, now });
       return {
         events: decideAll(state, commands),
