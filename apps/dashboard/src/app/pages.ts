@@ -38,6 +38,21 @@ export const PAGES: readonly Page[] = [
   page('/audit', 'Audit', async () => (await import('../pages/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
   page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),
+  page(
+    '/workflows',
+    'Workflows',
+    async () => (await import('../pages/workflow/workflow-list.js')).WorkflowList,
+  ),
+  page(
+    '/workflows/new',
+    'Workflow',
+    async () => (await import('../pages/workflow/editor-page.js')).EditorPage,
+  ),
+  page(
+    '/workflows/:id/edit',
+    'Workflow',
+    async () => (await import('../pages/workflow/editor-page.js')).EditorPage,
+  ),
 ];
 
 /** Pages of the navigation, with the key that follows `g`. */
@@ -46,6 +61,7 @@ export const NAVIGATION: readonly { to: string; title: string; icon: IconName; k
   { to: '/agents', title: 'Agents', icon: 'agents', key: 'a' },
   { to: '/sessions', title: 'Sessions', icon: 'sessions', key: 's' },
   { to: '/approvals', title: 'Approvals', icon: 'approvals', key: 'p' },
+  { to: '/workflows', title: 'Workflows', icon: 'layout', key: 'w' },
   { to: '/runs', title: 'Runs', icon: 'runs', key: 'r' },
   { to: '/events', title: 'Events', icon: 'events', key: 'e' },
   { to: '/money', title: 'Money', icon: 'money', key: 'm' },

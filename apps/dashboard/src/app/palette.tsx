@@ -50,7 +50,7 @@ const namedBy = (text: string): Choice[] => {
 const fixedChoices = (): Choice[] => [
   ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
   link('/agents?spawn=1', 'plus', 'Spawn an agent', 'action'),
-  link('/workflows/new/edit', 'plus', 'Draw a workflow', 'action'),
+  link('/workflows/new', 'plus', 'Draw a workflow', 'action'),
   { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
 ];
 

@@ -10,7 +10,32 @@ export interface Address {
 const current = (): Address => ({ path: location.pathname, search: location.search });
 const address = createStore<Address>(current());
 
-addEventListener('popstate', () => address.set(current()));
+/** Asks before the page is left. Returns true to leave at once, or calls `leave` later. */
+type LeaveGuard = (leave: () => void) => boolean;
+let leaveGuard: LeaveGuard | null = null;
+
+/** Sets what asks before this path is left. Returns a function that removes it. */
+export const guardLeave = (guard: LeaveGuard): (() => void) => {
+  leaveGuard = guard;
+  return () => {
+    if (leaveGuard === guard) leaveGuard = null;
+  };
+};
+
+const mayLeave = (path: string, leave: () => void): boolean => {
+  if (path === address.get().path || !leaveGuard) return true;
+  return leaveGuard(() => {
+    leaveGuard = null;
+    leave();
+  });
+};
+
+addEventListener('popstate', () => {
+  const target = location.pathname + location.search;
+  if (mayLeave(location.pathname, () => navigate(target))) return address.set(current());
+  const { path, search } = address.get();
+  history.pushState(null, '', path + search);
+});
 
 /** Position of the log in the URL; null shows the present. */
 export const positionOf = (search: string): number | null => {
@@ -34,6 +59,7 @@ export const navigate = (to: string, options: { readonly replace?: boolean } = {
   if (url.origin !== location.origin) return;
   const target = url.pathname + url.search;
   if (target === location.pathname + location.search) return;
+  if (!mayLeave(url.pathname, () => navigate(to, options))) return;
   if (options.replace) history.replaceState(null, '', target);
   else history.pushState(null, '', target);
   address.set(current());

@@ -87,7 +87,7 @@ const Workflows = () => {
         <p>
           A workflow is a graph of tasks for agents. Draw one, or save a file by `antiphon workflow save`.
         </p>
-        <Link to="/workflows/new/edit">Draw a workflow</Link>
+        <Link to="/workflows/new">Draw a workflow</Link>
       </Empty>
     );
   const number = (name: string) => ({ name, isNumber: true });
@@ -150,7 +150,7 @@ export const RunList = () => (
       title="Runs"
       question="Which workflows are there, and how did their runs go?"
       actions={
-        <Link to="/workflows/new/edit" className={`${ui.button} ${ui.primary}`}>
+        <Link to="/workflows/new" className={`${ui.button} ${ui.primary}`}>
           Draw a workflow
         </Link>
       }

@@ -1,16 +1,19 @@
 import type { RouteReply } from '@antiphon/client';
 import type { LogEvent } from '@antiphon/client';
+import { lazy, Suspense } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
-import { Link } from '../../app/router.js';
+import { Link, setParams } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
 import { formatDuration } from '../../ui/format.js';
 import { Code, Json } from '../../ui/json.js';
-import { css as ui, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { Button, css as ui, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import css from '../pages.module.css';
+
+const RunGraph = lazy(async () => ({ default: (await import('../workflow/run-graph.js')).RunGraph }));
 
 type Run = RouteReply<'getRun'>;
 type Node = Run['tasks'][number];
@@ -40,7 +43,11 @@ const Output = ({ node }: { readonly node: Node }) => {
 
 const NodeRow = ({ node }: { readonly node: Node }) => (
   <tr>
-    <td className={css.name}>{node.id}</td>
+    <td className={css.name}>
+      <Button look="quiet" onClick={() => setParams({ node: node.id })}>
+        {node.id}
+      </Button>
+    </td>
     <td>
       <State of={node.status} />
     </td>
@@ -128,6 +135,9 @@ export const RunPage = ({ params }: PageProps) => {
       </PageHead>
       {act.problem && <ProblemBox problem={act.problem} />}
       <div className={css.grid}>
+        <Suspense fallback={<Loading what="the graph" />}>
+          <RunGraph run={run} />
+        </Suspense>
         <Panel title="Nodes">
           <Table label="Nodes of the run" columns={COLUMNS}>
             {run.tasks.map((node) => (

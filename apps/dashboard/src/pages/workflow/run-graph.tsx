@@ -1,0 +1,71 @@
+import type { RouteReply } from '@antiphon/client';
+import { useEffect, useState } from 'react';
+import { setParams, useParam } from '../../app/router.js';
+import { Button, Empty, Panel } from '../../ui/ui.js';
+import type { Points } from './editor-store.js';
+import { Graph } from './graph.js';
+import { RunResult } from './run-result.js';
+import { layOut } from './layout.js';
+import { readPlaces, useAgents } from './use-editor.js';
+import css from './workflow.module.css';
+
+type Run = RouteReply<'getRun'>;
+const NONE = new Map();
+
+/** Places of the nodes: those of the editor in this browser, else a layout. */
+const usePoints = ({ workflowId, tasks }: Run): Points => {
+  const [points, setPoints] = useState<Points>({});
+  const shape = JSON.stringify(tasks.map(({ id, needs }) => [id, needs]));
+  useEffect(() => {
+    const kept = workflowId === null ? {} : readPlaces(workflowId);
+    if (tasks.every(({ id }) => kept[id])) return setPoints(kept);
+    let isGone = false;
+    void layOut(tasks).then((found) => !isGone && setPoints(found));
+    return () => {
+      isGone = true;
+    };
+  }, [shape, workflowId]);
+  return points;
+};
+
+/** The graph of a run with the state of each node, and the result of the current one. */
+export const RunGraph = ({ run }: { readonly run: Run }) => {
+  const agents = useAgents();
+  const points = usePoints(run);
+  const wanted = useParam('node');
+  const task = run.tasks.find(({ id }) => id === wanted);
+  const failed = run.tasks.filter(({ status }) => status === 'failed');
+  const goToFailure = (): void => {
+    const next = failed[(failed.findIndex(({ id }) => id === wanted) + 1) % failed.length];
+    if (next) setParams({ node: next.id });
+  };
+  return (
+    <div className={css.board}>
+      <Panel
+        title="Graph"
+        actions={failed.length > 0 && <Button onClick={goToFailure}>Next failure (N)</Button>}
+      >
+        <div className={css.graphBox} data-size="low">
+          <Graph
+            label="Graph of the run. Arrows go from node to node, N to the next failure."
+            nodes={run.tasks}
+            points={points}
+            agents={agents ?? NONE}
+            run={run.tasks}
+            current={task?.id ?? ''}
+            select={(id) => setParams({ node: id })}
+          />
+        </div>
+      </Panel>
+      <Panel title={task ? `Result of ${task.id}` : 'Result of a node'} isPadded>
+        {task ? (
+          <RunResult task={task} />
+        ) : (
+          <Empty title="No node is chosen">
+            <p>Choose one in the graph or in the table to read its output or error.</p>
+          </Empty>
+        )}
+      </Panel>
+    </div>
+  );
+};

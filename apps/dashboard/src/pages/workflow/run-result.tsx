@@ -1,0 +1,29 @@
+import { Link } from '../../app/router.js';
+import { formatDuration } from '../../ui/format.js';
+import { Code } from '../../ui/json.js';
+import { css as ui, State } from '../../ui/ui.js';
+import type { RunNode } from './graph-card.js';
+import css from './workflow.module.css';
+
+/** Result of a node in a run: state, attempts, time, output or error. */
+export const RunResult = ({ task }: { readonly task: RunNode }) => {
+  const { status, attempt, sessionId, output, outputTruncated, error, startedAt, endedAt } = task;
+  const tookMs = startedAt && endedAt ? new Date(endedAt).getTime() - new Date(startedAt).getTime() : null;
+  return (
+    <div className={css.result}>
+      <p className={css.facts}>
+        <State of={status} />
+        <span>{attempt === 1 ? '1 turn' : `${attempt} turns`}</span>
+        {tookMs !== null && <span>{formatDuration(tookMs)}</span>}
+        {sessionId && <Link to={`/sessions/${sessionId}`}>its session</Link>}
+      </p>
+      {error && (
+        <p className={css.error}>
+          {error.message} <code className={ui.mono}>{error.code}</code>
+        </p>
+      )}
+      {output !== null && <Code text={output} label={`Output of ${task.id}`} />}
+      {outputTruncated && <p className={ui.muted}>The log has the whole output.</p>}
+    </div>
+  );
+};

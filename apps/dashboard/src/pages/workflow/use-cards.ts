@@ -1,0 +1,158 @@
+import { MarkerType, Position, type Edge } from '@xyflow/react';
+import { useMemo, useRef } from 'react';
+import type { Agent, CardData, CardNode, RunNode } from './graph-card.js';
+import type { Point, Points } from './editor-store.js';
+import { NODE_HEIGHT, NODE_WIDTH } from './grid-layout.js';
+import css from './workflow.module.css';
+
+export interface GraphNode {
+  readonly id: string;
+  readonly agent: string;
+  readonly needs: readonly string[];
+}
+export interface GraphEdge {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Changes that a graph offers. A graph without them only shows. */
+export interface GraphActions {
+  readonly move: (points: Points, step: string | null) => void;
+  readonly connect: (from: string, to: string) => void;
+  /** Returns why an edge cannot be drawn, and tells the reason. */
+  readonly refuse: (from: string, to: string) => string | null;
+  readonly remove: () => void;
+  readonly add: (agent: string | null, at: Point | null) => void;
+  readonly openConnect: () => void;
+  readonly edit: () => void;
+}
+
+export interface GraphProps {
+  readonly label: string;
+  readonly nodes: readonly GraphNode[];
+  readonly points: Points;
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly problems?: ReadonlyMap<string, readonly string[]>;
+  readonly run?: readonly RunNode[] | undefined;
+  readonly current: string;
+  readonly currentEdge?: GraphEdge | null;
+  readonly select: (id: string) => void;
+  readonly selectEdge?: (edge: GraphEdge) => void;
+  readonly actions?: GraphActions | null;
+}
+
+const HANDLE = 14;
+const HANDLES = [
+  {
+    type: 'target',
+    position: Position.Left,
+    x: -HANDLE / 2,
+    y: (NODE_HEIGHT - HANDLE) / 2,
+    width: HANDLE,
+    height: HANDLE,
+  },
+  {
+    type: 'source',
+    position: Position.Right,
+    x: NODE_WIDTH - HANDLE / 2,
+    y: (NODE_HEIGHT - HANDLE) / 2,
+    width: HANDLE,
+    height: HANDLE,
+  },
+] as const;
+export const ORIGIN: Point = { x: 0, y: 0 };
+
+const isSame = (a: CardData, b: CardData): boolean =>
+  Object.keys(a).length === Object.keys(b).length && Object.keys(a).every((key) => a[key] === b[key]);
+
+export const cardId = (id: string): string => `node-${id}`;
+
+const labelOf = ({ id, agentId, problem, status }: CardData, needs: readonly string[]): string =>
+  [
+    `${id}, agent ${agentId || 'none'}`,
+    needs.length > 0 ? `needs ${needs.join(', ')}` : 'needs nothing',
+    status,
+    problem && `problem: ${problem}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+
+const dataOf = (
+  { id, agent }: GraphNode,
+  { agents, problems, current, actions }: GraphProps,
+  task: RunNode | undefined,
+): CardData => ({
+  id,
+  agentId: agent,
+  agent: agents.get(agent),
+  problem: problems?.get(id)?.[0] ?? null,
+  status: task?.status ?? null,
+  attempt: task?.attempt ?? 0,
+  isCurrent: id === current,
+  isFixed: !actions,
+});
+
+const cardOf = (data: CardData, position: Point, ariaLabel: string): CardNode => ({
+  id: data.id,
+  type: 'card',
+  position,
+  data,
+  // With its size and handles a node needs no measuring: the first frame draws only what is seen.
+  width: NODE_WIDTH,
+  height: NODE_HEIGHT,
+  measured: { width: NODE_WIDTH, height: NODE_HEIGHT },
+  handles: [...HANDLES],
+  ariaRole: 'group',
+  ariaLabel,
+  domAttributes: { id: cardId(data.id) } as NonNullable<CardNode['domAttributes']>,
+  draggable: !data.isFixed,
+});
+
+const isSameCard = (before: CardNode | undefined, { x, y }: Point, label: string, data: CardData): boolean =>
+  before?.position.x === x &&
+  before.position.y === y &&
+  before.ariaLabel === label &&
+  isSame(before.data, data);
+
+/** Returns the cards. A card that has not changed is the same object as before. */
+export const useCards = (props: GraphProps, dragged: Points): CardNode[] => {
+  const kept = useRef(new Map<string, CardNode>());
+  const { nodes, points, agents, problems, run, current, actions } = props;
+  return useMemo(() => {
+    const tasks = new Map(run?.map((task) => [task.id, task]));
+    const next = new Map<string, CardNode>();
+    for (const node of nodes) {
+      const data = dataOf(node, props, tasks.get(node.id));
+      const position = dragged[node.id] ?? points[node.id] ?? ORIGIN;
+      const label = labelOf(data, node.needs);
+      const before = kept.current.get(node.id);
+      const isKept = before && isSameCard(before, position, label, data);
+      next.set(node.id, isKept ? before : cardOf(data, position, label));
+    }
+    kept.current = next;
+    return [...next.values()];
+  }, [nodes, points, dragged, agents, problems, run, current, actions]);
+};
+
+export const useEdges = ({ nodes, run, currentEdge }: GraphProps): Edge[] =>
+  useMemo(() => {
+    const states = new Map(run?.map(({ id, status }) => [id, status]));
+    const known = new Set(nodes.map(({ id }) => id));
+    return nodes.flatMap(({ id, needs }) =>
+      needs
+        .filter((need) => known.has(need))
+        .map((need) => {
+          const isCurrent = currentEdge?.from === need && currentEdge.to === id;
+          const isDone = states.get(need) === 'completed';
+          return {
+            id: `${need}->${id}`,
+            source: need,
+            target: id,
+            className: isCurrent ? css.edgeCurrent : isDone ? css.edgeDone : css.edge,
+            ariaLabel: `${id} needs ${need}`,
+            interactionWidth: 24,
+            markerEnd: { type: MarkerType.ArrowClosed, width: 18, height: 18, color: 'var(--edge-tip)' },
+          } as Edge;
+        }),
+    );
+  }, [nodes, run, currentEdge]);
