@@ -31,6 +31,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
   [/^cmd\.metering\.budget\.read$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
+  [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
 ];
 const mayPublish = (service: ServiceName, subject: string): boolean =>
   SENDERS.some(([subjects, services]) => subjects.test(subject) && services.includes(service));
