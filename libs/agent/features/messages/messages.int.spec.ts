@@ -68,6 +68,32 @@ describe('Messages between agents', () => {
     expect((await inboxOf('reader')).map(({ type }) => type)).toEqual(['AgentMessageSent', 'InboxRead']);
   });
 
+  it('are known to a process before it is ready: its start waits for its first look at inboxes', async () => {
+    const [isAsked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const query = async (...args: Parameters<typeof world.pool.query>): Promise<unknown> => {
+      const [config] = args as readonly unknown[];
+      const { text = '' } = typeof config === 'object' ? (config as { text?: string }) : {};
+      if (text.includes(`max(position), 0) as position from events where type = 'AgentMessageSent'`)) {
+        isAsked.resolve();
+        await release.promise;
+      }
+      return world.pool.query(...args);
+    };
+    const pool = new Proxy(world.pool, {
+      get: (target, name) => (name === 'query' ? query : Reflect.get(target, name, target)),
+    });
+    const process = world.process({ config, pool });
+    let isReady = false;
+    void process.started.then(() => (isReady = true));
+    await isAsked.promise;
+    // A turn needs all else that a start waits for.
+    const { sessionId } = await submitTo(process, { address: newAddress('other') });
+    await world.ended(sessionId);
+    expect(isReady).toBe(false);
+    release.resolve();
+    await process.started;
+  });
+
   it('reach a turn between its steps', async () => {
     let step = 0;
     world.model.reply = async () => {

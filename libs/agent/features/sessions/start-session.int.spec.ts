@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import type { EventStore } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
@@ -47,6 +48,34 @@ describe('a new session', () => {
     const fresh = await start(target);
     expect((await submitTo(other, target)).sessionId).toBe(fresh.sessionId);
     await Promise.all([world.ended(old.sessionId), world.ended(fresh.sessionId)]);
+  });
+
+  it('takes a second message while the commit of its first one has not returned', async () => {
+    const [isCommitted, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let isFirst = true;
+    const slow: EventStore['append'] = async (...args) => {
+      const holds = isFirst && args[0].streams.some(({ streamId }) => streamId.startsWith('session-'));
+      if (holds) isFirst = false;
+      const result = await world.store.append(...args);
+      if (!holds) return result;
+      isCommitted.resolve();
+      await release.promise;
+      return result;
+    };
+    const store = new Proxy(world.store, {
+      get: (target, name) => (name === 'append' ? slow : Reflect.get(target, name, target)),
+    });
+    const creator = world.process({ store });
+    const target = { address: newAddress() };
+    const first = submitTo(creator, target, 'one');
+    await isCommitted.promise;
+    // The log has the session, and the process that creates it does not know so yet.
+    const second = submitTo(creator, target, 'two');
+    await submitTo(agent, target, 'three');
+    release.resolve();
+    const ids = (await Promise.all([first, second])).map(({ sessionId }) => sessionId);
+    expect(new Set(ids).size).toBe(1);
+    await world.ended(ids[0] ?? '', 3);
   });
 
   it('can follow a given session, or be the first of an address', async () => {

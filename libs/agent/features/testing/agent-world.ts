@@ -76,6 +76,8 @@ export interface TestProcess {
   readonly runtime: AgentRuntime;
   readonly owner: string;
   readonly model: TestModel;
+  /** Resolves when the process is ready for turns. */
+  readonly started: Promise<void>;
   /** Ends the process as `kill -9` does: without a drain, and without releasing a lease. */
   kill(): void;
 }
@@ -155,14 +157,14 @@ export class AgentWorld {
       times: { leaseMs: 3_000, sweepMs: 50 },
       ...options,
     });
-    void runtime.start();
+    const started = runtime.start();
     this.alive.add(runtime);
     const kill = (): void => {
       life.kill();
       runtime.halt();
       this.alive.delete(runtime);
     };
-    return { runtime, owner, model, kill };
+    return { runtime, owner, model, kill, started };
   }
 
   events(sessionId: string): Promise<RecordedEvent[]> {
