@@ -1,4 +1,5 @@
 import { structuredPatch } from 'diff';
+import { isBinary } from './search-files.js';
 
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Maximum numbers of lines of one difference, and of UTF-16 units of one line. */
@@ -6,8 +7,6 @@ const MAX_LINES = 200;
 const MAX_CHARS = 300;
 /** Bounds of the search for the shortest difference. Beyond them one block is replaced. */
 const SEARCH = { maxEditLength: 2_000, timeout: 250 } as const;
-
-const isBinary = (bytes: Uint8Array): boolean => bytes.subarray(0, 8_000).includes(0);
 
 const clip = (line: string): string => (line.length > MAX_CHARS ? `${line.slice(0, MAX_CHARS)}…` : line);
 

@@ -1,32 +1,18 @@
-import type pg from 'pg';
 import type { PlanEvent } from '@antiphon/contracts/agent';
 import { nextPlanStep } from '@antiphon/agent-domain';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/agent-domain';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
-import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import { createWakeSignal, isAppError } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
-import type { Logger } from '@antiphon/observability';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { isPermanentError } from '../runs/run-task.js';
-import type { TurnCommands } from '../runs/run-streams.js';
 import { readOutcome } from '../runs/turn-ends.js';
-import type { TurnEndWatcher, TurnRef } from '../runs/turn-ends.js';
+import type { TurnLeaderDeps, TurnRef } from '../runs/turn-ends.js';
 import type { PlanAt, PlanRef, PlanStore } from './plan-store.js';
 
-export interface PlanRunsDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly leases: LeaseStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Owner of this process's leases. */
-  readonly owner: string;
+export interface PlanRunsDeps extends TurnLeaderDeps {
   readonly plans: PlanStore;
   readonly agents: Pick<AgentDirectory, 'load'>;
-  readonly turns: TurnCommands;
-  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
   readonly leaseMs?: number;
   readonly pollMs?: number;
 }

@@ -2,11 +2,13 @@ import type pg from 'pg';
 import { TURN_ENDS_SQL, isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
-import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import type { EventStore, LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import { bug } from '@antiphon/kernel';
+import type { Clock } from '@antiphon/kernel';
 import { onLogNotification } from '@antiphon/messaging';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
+import type { TurnCommands } from './run-streams.js';
 
 /** Subject that tells the agent processes which session has just ended a turn of a task. */
 export const TURN_END_SUBJECT = 'hint.agent.turn-end';
@@ -160,4 +162,17 @@ export class TurnEndWatcher {
     }
     this.pollWithin(POLL_MS);
   }
+}
+
+/** Parts of a process that submits turns under a lease, and waits for their ends. */
+export interface TurnLeaderDeps {
+  readonly pool: pg.Pool;
+  readonly store: EventStore;
+  readonly leases: LeaseStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Owner of this process's leases. */
+  readonly owner: string;
+  readonly turns: TurnCommands;
+  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
 }

@@ -1,12 +1,8 @@
-import type pg from 'pg';
-import type { EventStore, Fence, LeaseStore } from '@antiphon/event-store';
+import type { Fence } from '@antiphon/event-store';
 import { createWakeSignal, failpoint, isAppError } from '@antiphon/kernel';
-import type { Clock } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
-import type { Logger } from '@antiphon/observability';
-import type { TurnCommands } from '../runs/run-streams.js';
-import type { TurnEndWatcher } from '../runs/turn-ends.js';
+import type { TurnLeaderDeps } from '../runs/turn-ends.js';
 import { matchTasks } from './assign-tasks.js';
 import type { Assignment } from './assign-tasks.js';
 import type { OpenTasks } from './open-tasks.js';
@@ -41,19 +37,10 @@ export const DELEGATION_TIMES: DelegationTimes = {
   maxRunning: 256,
 };
 
-export interface DelegationDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly leases: LeaseStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Owner of this process's leases. */
-  readonly owner: string;
+export interface DelegationDeps extends TurnLeaderDeps {
   readonly tasks: TaskStreams;
   readonly open: OpenTasks;
   readonly agents: TaskAgents;
-  readonly turns: TurnCommands;
-  readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
   readonly times?: Partial<DelegationTimes>;
 }
 

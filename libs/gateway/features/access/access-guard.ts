@@ -103,6 +103,11 @@ export class AccessGuard implements CanActivate {
   }
 }
 
+/** Throws unless the workspace of a path is the caller's. Another one is not found. */
+export const requireWorkspace = ({ workspace }: Principal, id: string): void => {
+  if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
+};
+
 /** Injects the principal of a request into a controller's method. */
 export const CurrentPrincipal = createParamDecorator((_: undefined, context: ExecutionContext): Principal => {
   const { principal } = context.switchToHttp().getRequest<FastifyRequest>();

@@ -26,12 +26,11 @@ import type { ChatCommand, ChatReply } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { CHAT_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import type { EventStore } from '@antiphon/event-store';
-import { notFound } from '@antiphon/kernel';
 import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import { authorize, CurrentPrincipal } from '../access/access-guard.js';
+import { authorize, CurrentPrincipal, requireWorkspace } from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
 import { HandleRoute } from '../http/handle-route.js';
@@ -45,11 +44,6 @@ type Changed = z.output<typeof changeMessage.reply>;
 type Reply = z.output<typeof ChatReply>;
 
 const MEDIA = { md: 'text/markdown; charset=utf-8', json: 'application/json; charset=utf-8' } as const;
-
-/** Throws unless the workspace of the path is the caller's. Another one is not found. */
-const requireWorkspace = ({ workspace }: Principal, id: string): void => {
-  if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
-};
 
 const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =>
   format ?? (accept.includes('application/json') && !accept.includes('text/markdown') ? 'json' : 'md');

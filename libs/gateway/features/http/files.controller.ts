@@ -15,23 +15,18 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { bug, exhausted, invalid, notFound } from '@antiphon/kernel';
+import { bug, exhausted, invalid } from '@antiphon/kernel';
 import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
 import type { z } from 'zod';
-import { CurrentPrincipal } from '../access/access-guard.js';
+import { CurrentPrincipal, requireWorkspace } from '../access/access-guard.js';
 import { ChatReader } from '../chats/chat-reader.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from './handle-route.js';
 
 type Routes = typeof FILE_ROUTES;
 type Changed = z.output<typeof changeFiles.reply>;
-
-/** Throws unless the workspace of the path is the caller's. Another one is not found. */
-const requireWorkspace = ({ workspace }: Principal, id: string): void => {
-  if (id !== workspace) throw notFound('GATEWAY.WORKSPACE_NOT_FOUND', `there is no workspace "${id}"`);
-};
 
 type WriteBody = NonNullable<RouteInput<Routes['writeFile']>['body']>;
 type WriteQuery = RouteInput<Routes['writeFile']>['query'];
