@@ -128,6 +128,11 @@ export const REST_RULES: readonly RestRule[] = [
     pairs: [{ begins: ['RunStarted'], ends: ['RunCompleted', 'RunFailed', 'RunCancelled'] }],
   },
   {
+    category: 'task',
+    retainedPrefix: null,
+    pairs: [{ begins: ['TaskQueued'], ends: ['TaskEnded'] }],
+  },
+  {
     category: 'budget',
     retainedPrefix: null,
     pairs: [

@@ -101,7 +101,7 @@ export const TASK_ROUTES = {
     description:
       'Claims the next task with `worker: "external"` that the capabilities cover. `claim` is null if there is none. ' +
       'Renew the claim before `leaseMs` is over, and end it with its result. A request that is repeated with its key ' +
-      'gets the same claim.',
+      'gets the same claim. An answer without a claim changes nothing, so that its key may claim later.',
     body: TaskClaimBody,
     idempotent: true,
     reply: { schema: claimTask.reply },

@@ -74,6 +74,15 @@ describe('an external worker', () => {
     await other.stop();
   });
 
+  it('may claim later with the key of a request that found no task', async () => {
+    const request = { workspace: WORKSPACE, capabilities: [], actor: WORKER, idempotencyKey: 'none yet' };
+    expect(await agent.claims.claimTask(request)).toEqual({ claim: null });
+    const id = await world.send(agent, external);
+    for (let i = 0; i < 2; i++)
+      expect((await agent.claims.claimTask(request)).claim).toMatchObject({ task: { id }, epoch: 1 });
+    await finish(id, 1);
+  });
+
   it('gets each task once, however many workers claim in several processes', async () => {
     const other = world.process();
     const ids = await Promise.all(Array.from({ length: 40 }, () => world.send(agent, external)));

@@ -10,6 +10,7 @@ import type { TaskLimits } from '@antiphon/contracts/metering';
 import type { OpenTurn, SessionState } from '@antiphon/agent-domain';
 import type { EventStore } from '@antiphon/event-store';
 import { createBoundedMap } from '@antiphon/kernel';
+import { readIfKept } from './task-streams.js';
 
 /** Maximum number of tasks and sessions whose first event is cached. Neither ever changes. */
 const MAX_CACHED = 5_000;
@@ -64,7 +65,8 @@ export const createTaskBudgets = (
     const name = `${workspace} ${taskId}`;
     const known = origins.get(name);
     if (known) return known;
-    const [first] = await store.readStream(workspace, taskStream(taskId), { limit: 1 });
+    // The limit of a parent ends when its events are archived, long after its own end.
+    const [first] = (await readIfKept(store.readStream(workspace, taskStream(taskId), { limit: 1 }))) ?? [];
     const queued = first && TaskQueued.safeParse(upcast(first));
     // A client may name a task that does not exist: there is nothing to limit, or to remember.
     if (!queued?.success) return { limits: null, parentTaskId: null };

@@ -11,7 +11,7 @@ import type {
   NewEvent,
   StreamAppend,
 } from '@antiphon/event-store';
-import { isoTime } from '@antiphon/kernel';
+import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import { defineCounter } from '@antiphon/observability';
@@ -53,6 +53,16 @@ interface CommitOptions {
   readonly fence?: Fence | undefined;
   readonly idempotency?: IdempotencyClaim | undefined;
 }
+
+/** Returns what was read; null if the task's events were archived, which only ended tasks' are. */
+export const readIfKept = async <T>(read: Promise<T>): Promise<T | null> => {
+  try {
+    return await read;
+  } catch (error) {
+    if (isAppError(error) && error.code === 'LOG.ARCHIVED') return null;
+    throw error;
+  }
+};
 
 /** Decides a command, or several: each applies to the state after the one before it. */
 type Decide = (state: TaskFold, now: string) => TaskCommand | readonly TaskCommand[];

@@ -138,8 +138,11 @@ export const readTasks = async (
   return { tasks: shown.map(toItem), nextCursor: rows.length > limit && last ? encodeCursor(last) : null };
 };
 
-/** Reads a node of a run. Throws `TASK.NOT_FOUND`. */
-export const readNode = async (
+/**
+ * Reads the row of a node of a run, or of a task whose events were archived. Throws
+ * `TASK.NOT_FOUND`.
+ */
+export const readTaskRow = async (
   queries: WorkspaceQueries,
   workspace: string,
   id: string,

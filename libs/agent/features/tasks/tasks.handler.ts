@@ -10,9 +10,10 @@ import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { isInSubtree, requireRights } from '../agents/agent-rights.js';
 import { digestOf } from '../derived-ids.js';
+import { readIfKept } from './task-streams.js';
 import { TASK_SERVICES } from './tasks-runtime.js';
 import type { TaskServices } from './tasks-runtime.js';
-import { taskNotFound, readNode, readTasks, taskItem } from './task-view.js';
+import { taskNotFound, readTaskRow, readTasks, taskItem } from './task-view.js';
 
 /** Time after which a caller may try a full queue again, s. */
 const RETRY_AFTER_S = 5;
@@ -81,14 +82,16 @@ export class Tasks {
   }
 
   @HandleRequest(getTask)
-  getTask({ workspace, taskId, at }: z.output<typeof getTask.request>): Promise<TaskReply> {
-    if (isNode(taskId))
-      return this.deps.past.readAsOf(workspace, at, async (queries) => ({
-        task: await readNode(queries, workspace, taskId),
+  async getTask({ workspace, taskId, at }: z.output<typeof getTask.request>): Promise<TaskReply> {
+    const readRow = () =>
+      this.deps.past.readAsOf(workspace, at, async (queries) => ({
+        task: await readTaskRow(queries, workspace, taskId),
       }));
-    return this.deps.past.readAt(at, async (upTo) => ({
+    if (isNode(taskId)) return readRow();
+    const read = this.deps.past.readAt(at, async (upTo) => ({
       task: taskItem((await this.deps.tasks.read(workspace, taskId, upTo)).state),
     }));
+    return (await readIfKept(read)) ?? readRow();
   }
 
   @HandleRequest(listTasks)
@@ -108,6 +111,9 @@ export class Tasks {
       await this.getTask({ workspace, taskId });
       throw rejected('TASK.PART_OF_RUN', 'this task is a node of a run. What to do: cancel the run');
     }
+    // Only tasks that have ended are archived: there is nothing to cancel.
+    if (!(await readIfKept(this.deps.tasks.read(workspace, taskId))))
+      return this.getTask({ workspace, taskId });
     const data = { actor: actor.caller, reason: reason === undefined ? null : toStorable(reason) };
     await this.requireOwn(workspace, taskId, actor);
     const { state } = await this.deps.tasks.commit(workspace, taskId, (before, now) => {
