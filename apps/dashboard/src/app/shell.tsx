@@ -85,12 +85,7 @@ const Top = ({ isMenuOpen, toggleMenu, openPalette }: TopProps) => {
           <span>workspace</span> {workspace}
         </span>
         <ConnectionState />
-        <Button
-          className={classes(ui.button, css.searchButton)}
-          icon="search"
-          onClick={openPalette}
-          aria-label="Go to (Ctrl K)"
-        >
+        <Button className={classes(ui.button, css.searchButton)} icon="search" onClick={openPalette}>
           <span>Go to …</span>
           <kbd>Ctrl K</kbd>
         </Button>

@@ -13,3 +13,34 @@ export const pageOf = ({ streamId, category, position }: LogEvent): string => {
   if (category === 'run') return `/runs/${id}`;
   return `/events?open=${position}`;
 };
+
+const MAX_SUMMARY = 140;
+/** Fields of events that say most, in this order. */
+const TELLING = [
+  'agentId',
+  'name',
+  'tool',
+  'path',
+  'title',
+  'subject',
+  'predicate',
+  'object',
+  'scopeKey',
+  'model',
+  'code',
+];
+const TEXTS = ['content', 'text', 'message', 'reason', 'prompt'];
+
+/** Returns a line about the data of an event, so that a reader need not open it. */
+export const summaryOf = ({ data }: LogEvent): string => {
+  if (data === null || typeof data !== 'object') return '';
+  const fields = new Map(Object.entries(data));
+  const pick = (names: readonly string[]): string[] =>
+    names
+      .map((name) => fields.get(name))
+      .filter((value) => typeof value === 'string' && value !== '') as string[];
+  const [text] = pick(TEXTS);
+  const parts = [...pick(TELLING).slice(0, 3), ...(text === undefined ? [] : [text])];
+  const line = parts.join(' · ').replaceAll(/\s+/g, ' ');
+  return line.length > MAX_SUMMARY ? `${line.slice(0, MAX_SUMMARY)}…` : line;
+};

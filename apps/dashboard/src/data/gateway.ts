@@ -51,6 +51,10 @@ export const client: Client = createClient({
 });
 
 addEventListener('offline', markLost);
+addEventListener('online', () => {
+  // A short loss of the network leaves the connection open. The heartbeat finds a dead one.
+  if (client.isConnected) connection.set({ state: 'connected', lostAt: null });
+});
 
 /** Sends a request that the reference of the client does not have. Throws the gateway's problem. */
 export const fetchJson = async <T>(path: string, init: RequestInit = {}): Promise<T> => {

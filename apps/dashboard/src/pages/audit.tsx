@@ -5,7 +5,7 @@ import { isAbout } from '../data/event-pages.js';
 import { head } from '../data/live-log.js';
 import { useStore } from '../data/store.js';
 import { useRead } from '../data/use-read.js';
-import { formatNumber } from '../ui/format.js';
+import { countOf, formatNumber } from '../ui/format.js';
 import { CopyButton, css as ui, Loading, Panel, ProblemBox, State, Time } from '../ui/ui.js';
 import css from './pages.module.css';
 
@@ -41,9 +41,15 @@ const Roots = ({ health }: { readonly health: Health }) => {
         )}
       </dd>
       <dt>Last signed root</dt>
-      <dd>{position === null ? 'none yet' : `over event ${formatNumber(position)}`}</dd>
+      <dd>{position === null || position === 0 ? 'none yet' : `over event ${formatNumber(position)}`}</dd>
       <dt>Not covered yet</dt>
-      <dd>{behind === null ? 'unknown' : `${formatNumber(behind)} events`}</dd>
+      <dd>
+        {behind === null ? 'unknown' : countOf(behind, 'event')}
+        {signs &&
+          behind !== null &&
+          behind > 0 &&
+          ', which the next root covers: one a minute, unless the service is configured otherwise'}
+      </dd>
       {refusal && (
         <>
           <dt>Refused</dt>

@@ -34,7 +34,15 @@ const Row = ({ entry }: { readonly entry: Entry }) => {
   return (
     <tr>
       <td>
-        <VisibleText text={entry.text} />
+        <VisibleText text={entry.subject} />
+      </td>
+      <td>
+        <span className={ui.muted}>
+          <VisibleText text={entry.predicate} />:
+        </span>{' '}
+        <strong>
+          <VisibleText text={entry.object} />
+        </strong>
         <details onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary className={ui.muted}>the message it was learned from</summary>
           {isOpen && <Source id={entry.memoryId} />}
@@ -92,7 +100,10 @@ const Entries = ({
     );
   const number = (name: string) => ({ name, isNumber: true });
   return (
-    <Table label="Entries" columns={['Fact', number('Confidence'), 'Learned', 'State', number('Event')]}>
+    <Table
+      label="Entries"
+      columns={['About', 'Fact', number('Confidence'), 'Learned', 'State', number('Event')]}
+    >
       {data.entries.map((entry) => (
         <Row key={entry.memoryId} entry={entry} />
       ))}

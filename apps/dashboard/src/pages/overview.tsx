@@ -1,12 +1,10 @@
 import type { LogEvent, RouteReply } from '@antiphon/client';
 import { PageHead } from '../app/page-head.js';
-import { Link, usePosition } from '../app/router.js';
-import { isAbout, pageOf } from '../data/event-pages.js';
-import { recentEvents } from '../data/live-log.js';
-import { useStore } from '../data/store.js';
+import { Link } from '../app/router.js';
+import { isAbout, pageOf, summaryOf } from '../data/event-pages.js';
 import { useRead, type Read } from '../data/use-read.js';
-import { formatCompact, formatNumber, formatUsd, wordsOfType } from '../ui/format.js';
-import { Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
+import { countOf, formatCompact, formatNumber, formatUsd, wordsOfType } from '../ui/format.js';
+import { css as ui, Empty, Loading, Panel, ProblemBox, State, Time, type Tone } from '../ui/ui.js';
 import css from './pages.module.css';
 
 interface TileProps {
@@ -43,7 +41,7 @@ const AgentTiles = () => {
         to="/agents?state=error"
         label="Agents in error"
         value={agents.data && String(failed)}
-        note={`${agents.data?.agents.length ?? 0} agents in all`}
+        note={countOf(agents.data?.agents.length ?? 0, 'agent')}
         {...(failed ? { tone: 'bad' } : {})}
       />
       <Tile
@@ -123,9 +121,10 @@ const Health = ({ status }: { readonly status: Read<Status> }) => {
 const EventLine = ({ event }: { readonly event: LogEvent }) => (
   <li>
     {event.severity === 'info' ? null : <State of={event.severity} />}
-    <Link to={pageOf(event)} className={css.grow}>
-      {wordsOfType(event.type)}
-    </Link>
+    <span className={css.grow}>
+      <Link to={pageOf(event)}>{wordsOfType(event.type)}</Link>{' '}
+      <span className={ui.muted}>{summaryOf(event)}</span>
+    </span>
     <span className={css.end}>
       {formatNumber(event.position)} · <Time at={event.recordedAt} />
     </span>
@@ -135,19 +134,16 @@ const EventLine = ({ event }: { readonly event: LogEvent }) => (
 const LINES = 10;
 
 const Activity = () => {
-  const events = useStore(recentEvents);
-  const position = usePosition();
-  const shown = events.filter((event) => position === null || event.position <= position).slice(-LINES);
-  if (shown.length === 0)
-    return (
-      <Empty title="Nothing has happened since you opened this tab">
-        <p>New events appear here as they are committed.</p>
-        <Link to="/events">Read the whole log</Link>
-      </Empty>
-    );
+  const { data, problem, refresh } = useRead(
+    'readEvents',
+    { query: { order: 'desc', limit: LINES } },
+    { changesOn: () => true },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="events" />;
   return (
     <ul className={css.list}>
-      {shown.toReversed().map((event) => (
+      {data.events.map((event) => (
         <EventLine key={event.position} event={event} />
       ))}
     </ul>

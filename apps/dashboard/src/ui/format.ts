@@ -64,3 +64,7 @@ export const shortId = (id: string): string => (/^[0-9a-f]{8}-/.test(id) ? id.sl
 /** `TurnRequested` → `turn requested`. */
 export const wordsOfType = (type: string): string =>
   type.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+
+/** `1 agent`, `2 agents`. */
+export const countOf = (count: number, noun: string): string =>
+  `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;

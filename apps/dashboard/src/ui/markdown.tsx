@@ -3,6 +3,7 @@ import { fromMarkdown } from 'mdast-util-from-markdown';
 import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import { Fragment, memo, useState, type JSX, type ReactNode } from 'react';
+import { splitBlocks } from './split-blocks.js';
 import { VisibleText } from './visible-text.js';
 import { Button, Dialog } from './ui.js';
 import css from './markdown.module.css';
@@ -147,30 +148,6 @@ const Block = memo(({ text }: { readonly text: string }) => (
   <Node node={fromMarkdown(text, OPTIONS)} depth={0} />
 ));
 Block.displayName = 'Block';
-
-const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-
-/**
- * Splits a text at blank lines outside of code, so that a growing text is parsed again only in its
- * last block.
- */
-export const splitBlocks = (text: string): readonly string[] => {
-  const blocks: string[] = [];
-  let lines: string[] = [];
-  let fence: string | null = null;
-  for (const line of text.split('\n')) {
-    const mark = FENCE.exec(line)?.[1];
-    if (mark && fence === null) fence = mark;
-    else if (mark && fence !== null && mark.startsWith(fence)) fence = null;
-    const isEnd = fence === null && line.trim() === '' && lines.length > 0;
-    if (!isEnd) lines.push(line);
-    else {
-      blocks.push(lines.join('\n'));
-      lines = [];
-    }
-  }
-  return lines.length > 0 ? [...blocks, lines.join('\n')] : blocks;
-};
 
 /** Shows Markdown of a model as elements. No text becomes HTML, and nothing is fetched. */
 export const Markdown = ({

@@ -142,16 +142,25 @@ export const Empty = ({ title, children }: { readonly title: string; readonly ch
   </div>
 );
 
+/** Tells whether a read was refused because it has no past. */
+const hasNoPast = ({ code, message }: ReadProblem): boolean =>
+  code === 'GATEWAY.INVALID_QUERY' && message.includes('"at"');
+
 /** Shows why a read or an action failed, and what to do. */
-export const ProblemBox = ({ problem, retry }: { problem: ReadProblem; retry?: () => void }) => (
-  <div className={css.problem} role="alert">
-    <Icon name="warning" />
-    <p>
-      {problem.message} {problem.code && <code className={css.mono}>{problem.code}</code>}
-    </p>
-    {retry && <Button onClick={retry}>Try again</Button>}
-  </div>
-);
+export const ProblemBox = ({ problem, retry }: { problem: ReadProblem; retry?: () => void }) =>
+  hasNoPast(problem) ? (
+    <Empty title="This part has no past view">
+      <p>The gateway answers this read only for the present. Go back to live to see it.</p>
+    </Empty>
+  ) : (
+    <div className={css.problem} role="alert">
+      <Icon name="warning" />
+      <p>
+        {problem.message} {problem.code && <code className={css.mono}>{problem.code}</code>}
+      </p>
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
 
 export const Loading = ({ what }: { readonly what: string }) => (
   <p className={css.loading} aria-busy="true">

@@ -3,6 +3,7 @@ import { PageHead } from '../../app/page-head.js';
 import { Link, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
+import { countOf } from '../../ui/format.js';
 import { ActButton } from '../../ui/act-button.js';
 import { css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SpawnDialog } from './spawn-dialog.js';
@@ -95,7 +96,7 @@ export const AgentList = () => {
       />
       <Filters state={state} project={project} />
       {problem && <ProblemBox problem={problem} retry={refresh} />}
-      <Panel title={data ? `${data.agents.length} agents` : 'Agents'}>
+      <Panel title={data ? countOf(data.agents.length, 'agent') : 'Agents'}>
         {!data && !problem && <Loading what="agents" />}
         {data?.agents.length === 0 && (
           <Empty title="No agent matches">

@@ -2,8 +2,10 @@ import type { LogEvent } from '@antiphon/client';
 import { useEffect, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { setParams, useAddress, useParam, usePosition } from '../../app/router.js';
-import { formatNumber, shortId } from '../../ui/format.js';
+import { summaryOf } from '../../data/event-pages.js';
+import { countOf, formatNumber, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
 import { VirtualRows } from '../../ui/virtual-rows.js';
 import { EventDetail } from './event-detail.js';
 import { filtersOf, FILTERS, type FilterName, type Filters } from './event-query.js';
@@ -82,6 +84,8 @@ const FilterBar = ({ filters }: { readonly filters: Filters }) => (
   </div>
 );
 
+const idOf = ({ streamId, category }: LogEvent): string => streamId.slice(category.length + 1);
+
 const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boolean }) => (
   <>
     <span role="cell" className={ui.mono}>
@@ -99,7 +103,7 @@ const Row = ({ event, isOpen }: { readonly event: LogEvent; readonly isOpen: boo
       {event.severity !== 'info' && <State of={event.severity} />}
     </span>
     <span role="cell" className={ui.muted} title={event.streamId}>
-      {event.category} {shortId(event.streamId.slice(event.category.length + 1))}
+      <VisibleText text={summaryOf(event) || `${event.category} ${shortId(idOf(event))}`} />
     </span>
     <span role="cell" className={ui.muted}>
       <Time at={event.recordedAt} />
@@ -156,7 +160,7 @@ export const EventListPage = () => {
       {problem && <ProblemBox problem={problem} />}
       <div className={css.layout} data-open={opened > 0 ? '' : undefined}>
         <Panel
-          title={`${formatNumber(events.length)} events${hasOlder ? ', older ones follow' : ''}`}
+          title={`${countOf(events.length, 'event')}${hasOlder ? ', older ones follow' : ''}`}
           actions={
             <Toolbar
               isPaused={isPaused}
@@ -178,7 +182,7 @@ export const EventListPage = () => {
               label="Events, newest first"
               count={events.length}
               rowHeight={ROW_PX}
-              columns={['Position', 'Type', 'Stream', 'When']}
+              columns={['Position', 'Type', 'About', 'When']}
               onEnd={loadOlder}
               row={(index) => {
                 const event = events[index];

@@ -19,7 +19,9 @@ const Row = ({ session }: { readonly session: SessionSummary }) => (
       <State of={session.state} />
     </td>
     <td>
-      <Link to={`/agents/${encodeURIComponent(session.agentId)}`}>{session.agentId}</Link>
+      {session.agentId && (
+        <Link to={`/agents/${encodeURIComponent(session.agentId)}`}>{session.agentId}</Link>
+      )}
     </td>
     <td data-end="">{formatNumber(session.turns)}</td>
     <td>
@@ -28,28 +30,25 @@ const Row = ({ session }: { readonly session: SessionSummary }) => (
   </tr>
 );
 
+const MAX_ROWS = 200;
+
 /** Lists sessions, the one with the newest turn first. */
 export const SessionTable = ({ agent, empty }: { readonly agent?: string; readonly empty: ReactNode }) => {
   const position = usePosition();
-  const query = new URLSearchParams({
-    limit: '100',
-    ...(agent ? { agent } : {}),
-    ...(position === null ? {} : { at: String(position) }),
-  });
   const { data, problem, refresh } = useFetched(
-    `sessions ${query}`,
-    (signal) => readSessions(query, signal),
+    `sessions ${agent ?? ''} ${position ?? ''}`,
+    (signal) => readSessions({ agent, at: position }, signal),
     position === null ? isAbout('session') : undefined,
   );
   if (problem) return <ProblemBox problem={problem} retry={refresh} />;
   if (!data) return <Loading what="sessions" />;
-  if (data.sessions.length === 0) return empty;
+  if (data.length === 0) return empty;
   return (
     <Table
       label="Sessions"
       columns={['Session', 'State', 'Agent', { name: 'Turns', isNumber: true }, 'Last turn']}
     >
-      {data.sessions.map((session) => (
+      {data.slice(0, MAX_ROWS).map((session) => (
         <Row key={session.id} session={session} />
       ))}
     </Table>

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { readEvents, waitForValue } from './stack-under-test.js';
+
+let world: DashboardWorld;
+beforeAll(async () => {
+  world = await startDashboardWorld();
+}, 120_000);
+afterAll(() => world?.stop());
+
+const heading = (name: string | RegExp) => world.page.getByRole('heading', { level: 1, name });
+const button = (name: string) => world.page.getByRole('button', { name, exact: true });
+/** Waits until no element matches: by a locator, because the policy of the page refuses eval. */
+const expectNone = (selector: string) => world.page.locator(selector).first().waitFor({ state: 'detached' });
+const eventsOf = async (sessionId: string) => readEvents(world.stack, { stream: `session-${sessionId}` });
+const sessionIdOf = (): string => new URL(world.page.url()).pathname.split('/').at(-1) ?? '';
+
+/** Waits until an event of a type is in a session. */
+const waitForEvent = (sessionId: string, type: string, count = 1) =>
+  waitForValue(`${count} ${type}`, async () => {
+    const found = (await eventsOf(sessionId)).filter((event) => event.type === type);
+    return found.length >= count ? found.at(-1) : undefined;
+  });
+
+describe('the dashboard in Chromium', () => {
+  it('opens without a sign-in on loopback, and shows the state of the installation', async () => {
+    await world.page.goto('/');
+    await heading('Overview').waitFor();
+    await world.page.getByText('Connected', { exact: true }).waitFor();
+    await world.page.getByText('all services run').waitFor();
+    expect(await readApi(world, '/api/v1/health')).toMatchObject({ status: 'ok' });
+    expect(await world.page.title()).toBe('Overview · Antiphon');
+  });
+
+  it('spawns an agent, and pauses and resumes it', async () => {
+    const { page } = world;
+    await page.getByRole('link', { name: 'Agents', exact: true }).click();
+    await button('Spawn an agent').click();
+    await page.getByLabel('Name').fill('Researcher');
+    await page.getByLabel('Base').selectOption('claude');
+    await button('Spawn').click();
+    await heading('Researcher').waitFor();
+    const id = decodeURIComponent(sessionIdOf());
+    expect(await readApi(world, `/api/v1/agents/${id}`)).toMatchObject({ name: 'Researcher', state: 'idle' });
+    await button('Pause').click();
+    await button('Resume').waitFor();
+    expect(await readApi(world, `/api/v1/agents/${id}`)).toMatchObject({ state: 'paused' });
+    await button('Resume').click();
+    await button('Pause').waitFor();
+  });
+
+  it('chats, and shows hostile text of a model without running or fetching it', async () => {
+    const { page } = world;
+    await page.goto('/agents/gpt');
+    await page.getByLabel('Message to Gpt').fill('Hello there');
+    await button('Start a conversation').click();
+    await page.getByRole('heading', { name: 'Answer' }).waitFor();
+    await waitForEvent(sessionIdOf(), 'TurnCompleted');
+    const text = await page.locator('[data-turn]').innerText();
+    expect(text).toContain('<img src=x onerror="window.hacked=1">');
+    expect(text).toContain('image not loaded: pixel, https://evil.example/p.png');
+    expect(text).toContain('U+202E');
+    expect(await page.evaluate('window.hacked')).toBeUndefined();
+    expect(await page.locator('[data-turn] img, [data-turn] a, [data-turn] script').count()).toBe(0);
+  });
+
+  it('decides an approval in place, after which the tool runs once', async () => {
+    const { page } = world;
+    await page.getByLabel('Message', { exact: true }).fill('please calculate it');
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'All arguments of calculator' }).waitFor();
+    const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
+    expect(await page.getByText(String(asked.data['digest'])).count()).toBe(1);
+    await button('Approve').click();
+    await page.getByText('It is 42.').waitFor();
+    await waitForEvent(sessionIdOf(), 'TurnCompleted', 2);
+    const types = (await eventsOf(sessionIdOf())).map(({ type }) => type);
+    expect(types.filter((type) => /^(Approval|ToolCall)/.test(type))).toEqual([
+      'ApprovalRequested',
+      'ApprovalGranted',
+      'ToolCallRequested',
+      'ToolCallCompleted',
+    ]);
+  });
+
+  it('shows the session as it was, and acts only in the present', async () => {
+    const { page } = world;
+    const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
+    await page.goto(`${page.url()}?at=${asked.position}`);
+    await page.getByText(`As of ${asked.position}`).waitFor();
+    await page.getByRole('region', { name: 'All arguments of calculator' }).waitFor();
+    expect(await page.getByText('It is 42.').count()).toBe(0);
+    expect(await button('Approve').isDisabled()).toBe(true);
+    expect(await page.getByLabel('Message', { exact: true }).isDisabled()).toBe(true);
+    await page.getByRole('slider').press('ArrowLeft');
+    await page.waitForURL((url) => url.searchParams.get('at') === String(asked.position - 1));
+    await button('Back to live').click();
+    await page.getByText('It is 42.').waitFor();
+  });
+
+  it('lists the log by position, and opens an event with its hash', async () => {
+    const { page } = world;
+    const sessionId = sessionIdOf();
+    await page.goto(`/events?session=${sessionId}&type=ToolCallCompleted`);
+    await page.getByRole('button', { name: 'ToolCallCompleted' }).click();
+    const [logged] = await readApi<{ events: { hash: string; position: number }[] }>(
+      world,
+      `/api/v1/events?session=${sessionId}&type=ToolCallCompleted`,
+    ).then(({ events }) => events);
+    await page.getByText(logged?.hash ?? 'none').waitFor();
+    expect(new URL(page.url()).searchParams.get('open')).toBe(String(logged?.position));
+  });
+
+  it('goes to any page by keys, with the focus on its heading', async () => {
+    const { page } = world;
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: /Page, agent/ }).fill('money');
+    await page.keyboard.press('Enter');
+    await heading('Money').waitFor();
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Money');
+    await page.keyboard.press('g');
+    await page.keyboard.press('u');
+    await heading('Audit').waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+  });
+
+  it('shows within 2 s that the connection is lost, and continues after it', async () => {
+    const { page } = world;
+    await page.context().setOffline(true);
+    await page.getByText('Connection lost').waitFor({ timeout: 2_000 });
+    await page.context().setOffline(false);
+    await page.getByText('Connected', { exact: true }).waitFor();
+  });
+
+  it('violates no rule of WCAG 2.2 AA on its main pages', async () => {
+    const { page } = world;
+    const [started] = await readEvents(world.stack, { type: 'SessionStarted' });
+    const session = `/sessions/${started?.streamId.slice('session-'.length)}`;
+    const paths = [
+      '/',
+      '/agents/gpt',
+      session,
+      `${session}?at=20`,
+      '/approvals',
+      '/events?open=1',
+      '/settings',
+    ];
+    for (const [index, path] of paths.entries()) {
+      await page.emulateMedia({ colorScheme: index % 2 === 0 ? 'light' : 'dark' });
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await expectNone('main p[aria-busy=true]');
+      expect([path, await findViolations(page)]).toEqual([path, []]);
+    }
+  });
+
+  it('sends no request to another origin, breaks no policy and logs no error', () => {
+    expect(world.leaks).toEqual([]);
+    expect(world.errors.filter((text) => !/ERR_INTERNET_DISCONNECTED|WebSocket/.test(text))).toEqual([]);
+  });
+});

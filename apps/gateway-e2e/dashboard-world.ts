@@ -1,0 +1,91 @@
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { startMockModel, type MockModel } from '@antiphon/testing/providers';
+import type { TestStack } from '@antiphon/testing/stack';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { CHROMIUM } from './client/client-drops.js';
+import { startQuickStack, twoVendorConfig } from './stack-under-test.js';
+
+/** Text that a hostile model may send: nothing of it may run or be fetched. */
+export const HOSTILE =
+  '<img src=x onerror="window.hacked=1"> ![pixel](https://evil.example/p.png) ' +
+  '[click](javascript:window.hacked=2) <script>window.hacked=3</script> pay \u202Etxt.exe';
+
+/** Calculates by a tool when it is asked to, and answers with hostile Markdown otherwise. */
+const startModel = (): Promise<MockModel> =>
+  startMockModel(({ user, toolResults }) => {
+    if (toolResults.length > 0) return { text: ['It is ', `**${toolResults.at(-1)}**.`] };
+    if (user.includes('calculate'))
+      return {
+        text: ['Let me see. '],
+        tools: [{ id: 'call_1', name: 'calculator', input: { expression: '40 + 2' } }],
+      };
+    return { text: ['## Answer\n\n', HOSTILE] };
+  });
+
+const GUARDED = `
+[[agents.approvals]]
+tool = "calculator"
+`;
+
+export interface DashboardWorld {
+  readonly stack: TestStack;
+  readonly page: Page;
+  /** Requests to any other origin, and reports of the page's policy. */
+  readonly leaks: string[];
+  /** Errors of the page and its console. */
+  readonly errors: string[];
+  stop(): Promise<void>;
+}
+
+const watch = (page: Page, origin: string, leaks: string[], errors: string[]): void => {
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    const isOwn = url.origin === origin || url.protocol === 'blob:' || url.protocol === 'data:';
+    if (!isOwn || url.pathname === '/csp-report') leaks.push(request.url());
+  });
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+};
+
+/** Starts a stack with a guarded tool, and Chromium on its dashboard. */
+export const startDashboardWorld = async (): Promise<DashboardWorld> => {
+  const mock = await startModel();
+  const stack = await startQuickStack(twoVendorConfig(mock.url) + GUARDED);
+  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: stack.gatewayUrl });
+  page.setDefaultTimeout(10_000);
+  const leaks: string[] = [];
+  const errors: string[] = [];
+  watch(page, stack.gatewayUrl, leaks, errors);
+  const stop = async (): Promise<void> => {
+    await browser.close();
+    await stack.stop();
+    await mock.close();
+  };
+  return { stack, page, leaks, errors, stop };
+};
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Returns the violations of WCAG 2.2 AA on the page, one line each. */
+export const findViolations = async (page: Page): Promise<string[]> => {
+  // By the debugger: the policy of the page refuses an added script.
+  await page.evaluate(AXE);
+  const run = `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })`;
+  const { violations } = (await page.evaluate(run)) as {
+    violations: { id: string; nodes: { target: string[]; failureSummary: string }[] }[];
+  };
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} at ${target.join(' ')}: ${failureSummary}`),
+  );
+};
+
+/** Reads a path of the API as JSON. */
+export const readApi = async <T>({ stack }: Pick<DashboardWorld, 'stack'>, path: string): Promise<T> => {
+  const response = await fetch(stack.gatewayUrl + path);
+  if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+};
