@@ -89,6 +89,9 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   removeCredential: { method: 'delete', path: '/api/v1/credentials/{provider}' },
   rotateMasterKey: { method: 'post', path: '/api/v1/credentials/rotate-master' },
   readIdentity: { method: 'get', path: '/api/v1/me' },
+  signIn: { method: 'post', path: '/api/v1/dashboard/session' },
+  signOut: { method: 'delete', path: '/api/v1/dashboard/session' },
+  createLink: { method: 'post', path: '/api/v1/dashboard/links' },
   reportViolation: { method: 'post', path: '/csp-report' },
 };
 

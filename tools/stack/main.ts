@@ -1,5 +1,6 @@
 import { UserError } from '@antiphon/bootstrap/user-error';
 import type { EngineEntry, StackJson } from './stack-json.js';
+import { createSignInLink } from './sign-in-link.js';
 import { parseArguments } from './stack-options.js';
 import { up } from './up.js';
 import type { RunningStack } from './up.js';
@@ -82,8 +83,10 @@ const runUp = async (args: readonly string[]): Promise<number> => {
   signals.attach(running);
   if (running.joined) console.log('this stack runs already; `npm stop` ends it');
   const { urls, adminKeyFile } = running.stack;
+  const link = await createSignInLink(running.stack);
+  const signIn = link === null ? '' : `\nsign in once, within 5 minutes: ${link}`;
   console.log(
-    `\n${renderTable(running.stack)}\n\ndashboard: ${urls.dashboard ?? '-'}\nadmin key: ${adminKeyFile}\nready`,
+    `\n${renderTable(running.stack)}\n\ndashboard: ${urls.dashboard ?? '-'}${signIn}\nadmin key: ${adminKeyFile}\nready`,
   );
   if (running.joined) return 0;
   if (!detach) return waitForEnd(running);

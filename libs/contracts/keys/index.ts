@@ -17,5 +17,6 @@ export {
   KeyView,
   MAX_OVERLAP_S,
   RotateKeyBody,
+  SESSION_KEY_NAMES,
   WorkspaceView,
 } from './requests.js';

@@ -7,12 +7,18 @@ export const KeyId = z.string().regex(/^[a-z2-7]{16}$/, 'must be the 16 characte
 /** Longest time for which a rotated secret may stay valid: seven days, in seconds. */
 export const MAX_OVERLAP_S = 604_800;
 
+/** Prefixes of the names of keys that the dashboard signs in with. No other key may have them. */
+export const SESSION_KEY_NAMES = { session: 'dashboard-session/', link: 'dashboard-link/' } as const;
+const isReserved = (name: string): boolean =>
+  Object.values(SESSION_KEY_NAMES).some((prefix) => name.toLowerCase().startsWith(prefix));
+
 const Name = z
   .string()
   .trim()
   .min(1)
   .max(100)
-  .regex(/^[^\p{Cc}\p{Cf}]*$/u, 'must not have control or formatting characters');
+  .regex(/^[^\p{Cc}\p{Cf}]*$/u, 'must not have control or formatting characters')
+  .refine((name) => !isReserved(name), 'must not begin as the name of a dashboard’s session');
 
 const Future = z.iso
   .datetime({ offset: true })

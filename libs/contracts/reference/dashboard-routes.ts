@@ -20,6 +20,11 @@ export const Identity = z.object({
 });
 export type Identity = z.infer<typeof Identity>;
 
+const OWN: Identity = {
+  ...{ workspace: 'default', role: 'admin', permissions: [...PERMISSIONS], caller: 'local', keyId: null },
+  ...{ name: null, agentId: null, expiresAt: null, signedInBy: 'local' },
+};
+
 /** Routes for the dashboard only. Its pages and files have no route: everyone gets the same. */
 export const DASHBOARD_ROUTES = {
   readIdentity: defineRoute({
@@ -31,19 +36,52 @@ export const DASHBOARD_ROUTES = {
     description:
       'Returns the workspace, the role and the permissions of the credential that sent the request.',
     reply: { schema: Identity },
-    example: {
-      reply: {
-        workspace: 'default',
-        role: 'admin',
-        permissions: [...PERMISSIONS],
-        caller: 'local',
-        keyId: null,
-        name: null,
-        agentId: null,
-        expiresAt: null,
-        signedInBy: 'local',
-      },
+    example: { reply: OWN },
+  }),
+  signIn: defineRoute({
+    method: 'post',
+    path: '/api/v1/dashboard/session',
+    access: 'open',
+    tag: 'Dashboard',
+    summary: 'Sign in',
+    description:
+      'Begins a session of the dashboard with an API key, the configured token, or the code of a one-time link. The ' +
+      'session is an HttpOnly cookie with SameSite=Strict. It ends after 12 hours, with its key, and by signing out. ' +
+      'The request needs the header `x-antiphon-csrf`.',
+    body: z.union([
+      z.strictObject({ key: z.string().min(1).max(4_096) }),
+      z.strictObject({ code: z.string().min(1).max(200) }),
+    ]),
+    reply: { schema: Identity },
+    example: { body: { key: 'ak_k7f3a2q5zr4mwx6b_…' }, reply: { ...OWN, signedInBy: 'session' } },
+    problems: {
+      401: '`GATEWAY.SIGN_IN_REFUSED`: the key or the code is not valid, or the code was used',
+      403: '`GATEWAY.ORIGIN_REFUSED`: another page sent the request, or the header is missing',
+      429: 'too many failed attempts from this address',
     },
+  }),
+  signOut: defineRoute({
+    method: 'delete',
+    path: '/api/v1/dashboard/session',
+    access: 'authenticated',
+    tag: 'Dashboard',
+    summary: 'Sign out',
+    description: 'Ends the session of the cookie, and closes its WebSockets within a second.',
+    reply: { schema: z.void(), status: 204 },
+    example: {},
+  }),
+  createLink: defineRoute({
+    method: 'post',
+    path: '/api/v1/dashboard/links',
+    access: 'authenticated',
+    tag: 'Dashboard',
+    summary: 'Create a one-time link',
+    description:
+      'Returns the path of a link that signs in once, within five minutes, with the rights of the credential. The code ' +
+      'is in the fragment, which browsers send to no server.',
+    reply: { schema: z.object({ path: z.string(), expiresAt: z.iso.datetime() }), status: 201 },
+    example: { reply: { path: '/#sign-in=ak_…', expiresAt: '2026-11-22T10:20:00.000Z' } },
+    problems: { 422: '`GATEWAY.NO_LINK`: the credential cannot sign in, as a session or a local program' },
   }),
   reportViolation: defineRoute({
     method: 'post',

@@ -182,9 +182,13 @@ const methodsProvider: Provider = {
     { provide: APP_GUARD, useClass: AccessGuard },
     {
       provide: AUTHENTICATOR,
-      inject: [CONFIG, IDENTITIES, CLOCK],
-      useFactory: ({ gateway }: AntiphonConfig, identities: Identities, clock: Clock) =>
-        new Authenticator({ gateway, identities, clock }),
+      inject: [CONFIG, IDENTITIES, CLOCK, ENVIRONMENT],
+      useFactory: (
+        { gateway }: AntiphonConfig,
+        identities: Identities,
+        clock: Clock,
+        { ANTIPHON_HOME: home = '' }: Environment,
+      ) => new Authenticator({ gateway, identities, clock, home }),
     },
     {
       provide: FRAME_LOG,

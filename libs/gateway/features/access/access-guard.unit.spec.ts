@@ -31,17 +31,23 @@ describe('the rules of the reference', () => {
     expect(accessOf('GET', undefined)).toBeUndefined();
   });
 
-  it('leave only probes, reports of browsers and connect open, and give viewers no write', () => {
+  it('leave only probes, reports, the sign-in and connect open, and give viewers no write but their own session', () => {
     const open = [...HTTP_ROUTES, ...SOCKET_METHODS].filter(({ access }) => access === 'open');
     expect(open.map((entry) => ('path' in entry ? entry.path : entry.name))).toEqual([
       '/healthz',
       '/readyz',
+      '/api/v1/dashboard/session',
       '/csp-report',
       'connect',
     ]);
-    for (const { method, access } of HTTP_ROUTES)
-      if (method !== 'get' && access !== 'open')
-        expect(() => authorize(viewer, access)).toThrow('lacks the permission');
+    const changes = HTTP_ROUTES.filter(({ method, access }) => method !== 'get' && access !== 'open');
+    const own = changes.filter(({ access }) => access === 'authenticated');
+    expect(own.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'delete /api/v1/dashboard/session',
+      'post /api/v1/dashboard/links',
+    ]);
+    for (const { access } of changes)
+      if (access !== 'authenticated') expect(() => authorize(viewer, access)).toThrow('lacks the permission');
   });
 });
 

@@ -6,6 +6,7 @@ import { createBoundedMap, type Clock } from '@antiphon/kernel';
 import { addressGroup, createClientAddress, type ReadClientAddress } from './client-address.js';
 import type { Identities } from './identities.port.js';
 import { RateLimits } from './rate-limits.js';
+import { SessionCookie } from './session-cookie.js';
 
 const operator = (caller: string): Principal => ({
   caller,
@@ -43,6 +44,8 @@ export interface AuthenticatorOptions {
   readonly gateway: Pick<GatewayConfig, 'token' | 'loopbackWithoutToken' | 'trustedProxies' | 'limits'>;
   readonly identities: Identities;
   readonly clock: Clock;
+  /** Path of the home, which the name of the dashboard's cookie has. */
+  readonly home?: string;
 }
 
 /**
@@ -56,18 +59,28 @@ export class Authenticator {
   readonly clientAddress: ReadClientAddress;
   /** Rate limits of the principals. */
   readonly limits: RateLimits;
+  /** Cookie of the dashboard's sessions. */
+  readonly cookie: SessionCookie;
   readonly #identities: Identities;
   readonly #clock: Clock;
   readonly #expected: Buffer | null;
   readonly #failures = createBoundedMap<number[]>(MAX_ADDRESSES);
 
-  constructor({ gateway, identities, clock }: AuthenticatorOptions) {
+  constructor({ gateway, identities, clock, home = '' }: AuthenticatorOptions) {
+    this.cookie = new SessionCookie(home);
     this.local = gateway.token === null && gateway.loopbackWithoutToken ? LOCAL_OPERATOR : null;
     this.clientAddress = createClientAddress(gateway.trustedProxies);
     this.limits = new RateLimits(gateway.limits, clock);
     this.#identities = identities;
     this.#clock = clock;
     this.#expected = gateway.token === null ? null : digest(gateway.token);
+  }
+
+  /** Authenticates the cookie of a dashboard. A wrong one counts as a failure of its address. */
+  async authenticateSession(cookie: string, address: string): Promise<Attempt> {
+    const principal = await this.#identities.authenticateSession(cookie, 'session');
+    if (principal) return { principal, retryAfterSeconds: 0 };
+    return { principal: null, retryAfterSeconds: this.#recordFailure(addressGroup(address)) };
   }
 
   /** Authenticates a credential of an address, and records the attempt if it fails. */

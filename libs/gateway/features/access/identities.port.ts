@@ -8,6 +8,15 @@ export interface Identities {
    */
   authenticate(secret: string): Promise<Principal | null>;
   /**
+   * Returns the principal of a session or a one-time link of the dashboard. Null for any other
+   * credential, and after the end of the key that signed in.
+   */
+  authenticateSession(secret: string, kind: 'session' | 'link'): Promise<Principal | null>;
+  /** Returns true for the principal of a session. */
+  isSession(principal: Principal): boolean;
+  /** Returns the version of the secret that signed in or was presented; 0 for none. */
+  versionOf(principal: Principal): number;
+  /**
    * Calls `onEnd` once within a second after the principal's key is revoked, is rotated without an
    * overlap, or expires. Returns a function that ends the watch.
    */
@@ -19,6 +28,9 @@ export interface Identities {
 /** Identities of an installation without API keys. */
 export const NO_IDENTITIES: Identities = {
   authenticate: () => Promise.resolve(null),
+  authenticateSession: () => Promise.resolve(null),
+  isSession: () => false,
+  versionOf: () => 0,
   watch: () => () => undefined,
   onRevoked: () => () => undefined,
 };

@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Principal } from '@antiphon/contracts/identity';
 import { UPLOAD_MEDIA } from '@antiphon/contracts/reference';
-import { judgeOrigin, type OriginVerdict } from '@antiphon/gateway-domain';
 import { exhausted, forbidden, invalid, isAppError } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import { LOGGER, retryAfterSeconds, sendProblem } from '@antiphon/service-host';
@@ -13,7 +12,8 @@ import { findDashboardContent, sendDashboardContent } from '../dashboard/serve-d
 import { AUTHENTICATOR, DASHBOARD_FILES } from '../gateway.ports.js';
 import { GatewayClients, SocketAdapter } from '../sockets/client-gateway.js';
 import { accessOfRequest, missingCredential } from './access-guard.js';
-import { bearerToken, type Authenticator } from './authenticator.js';
+import { bearerToken, type Attempt, type Authenticator } from './authenticator.js';
+import { isOwnPage, judgeHeaders, requireOwnPage } from './session-cookie.js';
 import { EVENTS_PATH } from '../events/events-socket.js';
 
 /** Decision on a WebSocket upgrade. */
@@ -27,14 +27,26 @@ const SOCKET_PATHS: ReadonlySet<string> = new Set(['/ws', EVENTS_PATH]);
 
 const YAML = ['application/yaml', 'application/x-yaml', 'text/yaml'];
 
-/** Returns true if any proxy header is present, with any value. */
-const isForwarded = (headers: IncomingHttpHeaders): boolean =>
-  Object.keys(headers).some((name) => name === 'forwarded' || name.startsWith('x-forwarded-'));
+/** Returns true if a request authenticates by the cookie of a dashboard. */
+const hasCookie = (headers: IncomingHttpHeaders, { cookie }: Authenticator): boolean =>
+  headers.authorization === undefined && cookie.read(headers) !== undefined;
 
-const judgeHeaders = (headers: IncomingHttpHeaders, { local }: Authenticator): OriginVerdict => {
-  const { host, origin, 'sec-fetch-site': site } = headers;
-  const first = Array.isArray(site) ? site[0] : site;
-  return judgeOrigin({ host, origin, forwarded: isForwarded(headers), site: first }, local === null);
+/** Authenticates the bearer token or the cookie of a request; null for a request without either. */
+const authenticateHeaders = async (
+  headers: IncomingHttpHeaders,
+  peer: string | undefined,
+  authenticator: Authenticator,
+): Promise<Attempt | null> => {
+  const { authorization } = headers;
+  const address = authenticator.clientAddress(peer, headers);
+  if (authorization !== undefined)
+    return authenticator.authenticate(bearerToken(authorization) ?? '', address);
+  const cookie = authenticator.cookie.read(headers);
+  if (cookie === undefined) return null;
+  const attempt = await authenticator.authenticateSession(cookie, address);
+  // A session that has ended does not lock out the local operator.
+  if (attempt.principal || !authenticator.local) return attempt;
+  return { principal: authenticator.local, retryAfterSeconds: 0 };
 };
 
 /**
@@ -47,13 +59,14 @@ export const admitUpgrade = async (
 ): Promise<Admission> => {
   if (!SOCKET_PATHS.has(url.split('?', 1)[0] ?? ''))
     return { status: 404, reason: `no WebSocket at this path; connect to /ws` };
-  const verdict = judgeHeaders(headers, authenticator);
+  const verdict = judgeHeaders(headers, authenticator.local !== null);
   if (!verdict.allowed) return { status: 403, reason: verdict.reason };
-  if (headers.authorization === undefined) return { status: 101, principal: authenticator.local };
-  const address = authenticator.clientAddress(socket.remoteAddress, headers);
+  if (hasCookie(headers, authenticator) && !isOwnPage(headers))
+    return { status: 403, reason: 'a cookie is accepted from the own page of the dashboard only' };
   try {
-    const credential = bearerToken(headers.authorization) ?? '';
-    const { principal, retryAfterSeconds: wait } = await authenticator.authenticate(credential, address);
+    const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator);
+    if (attempt === null) return { status: 101, principal: authenticator.local };
+    const { principal, retryAfterSeconds: wait } = attempt;
     if (principal) {
       authenticator.limits.chargeRequest(principal);
       return { status: 101, principal };
@@ -79,15 +92,15 @@ export const authenticateRequest = async (
 ): Promise<Principal | null> => {
   if (accessOfRequest(request) === 'open') return null;
   const { headers, socket } = request;
-  const verdict = judgeHeaders(headers, authenticator);
+  const verdict = judgeHeaders(headers, authenticator.local !== null);
   if (!verdict.allowed) throw forbidden('GATEWAY.ORIGIN_REFUSED', verdict.reason);
-  if (headers.authorization === undefined) {
+  if (hasCookie(headers, authenticator)) requireOwnPage(request.method, headers);
+  const attempt = await authenticateHeaders(headers, socket.remoteAddress, authenticator);
+  if (attempt === null) {
     if (authenticator.local) return authenticator.local;
     throw missingCredential();
   }
-  const address = authenticator.clientAddress(socket.remoteAddress, headers);
-  const credential = bearerToken(headers.authorization) ?? '';
-  const { principal, retryAfterSeconds: wait } = await authenticator.authenticate(credential, address);
+  const { principal, retryAfterSeconds: wait } = attempt;
   if (!principal && wait === 0) throw missingCredential();
   if (!principal)
     throw exhausted('GATEWAY.TOO_MANY_FAILURES', 'too many failed attempts', {
@@ -121,7 +134,7 @@ const serveDashboard = async (
   const content = await findDashboardContent(files, request);
   if (!content) return false;
   const { 'sec-fetch-site': _site, ...headers } = request.headers;
-  const verdict = judgeHeaders(headers, authenticator);
+  const verdict = judgeHeaders(headers, authenticator.local !== null);
   if (!verdict.allowed) throw forbidden('GATEWAY.ORIGIN_REFUSED', verdict.reason);
   await sendDashboardContent(files, content, request, reply);
   return true;

@@ -2,9 +2,10 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { createBoundedMap, type Clock } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { Identities } from '../access/identities.port.js';
-import { parseApiKey } from './api-key-text.js';
-import { verifyKey, type FindKeys, type FoundKey } from './key-lookup.js';
+import { parseApiKey, type ApiKeyText } from './api-key-text.js';
+import { isActive, verifyKey, type FindKeys, type FoundKey } from './key-lookup.js';
 import { KeyWatches } from './key-watches.js';
+import { parseSessionKeyName, sessionPrincipal, type SessionKind, type SignedInBy } from './session-keys.js';
 
 /** Age up to which a read row authenticates, ms: a revoked key is refused within a second. */
 const MAX_AGE_MS = 900;
@@ -31,6 +32,8 @@ export interface KeyIdentitiesOptions {
 export class KeyIdentities implements Identities {
   readonly #rows = createBoundedMap<CachedRow>(MAX_CACHED);
   readonly #versions = new WeakMap<Principal, number>();
+  /** Credentials that signed in, by the principals of their sessions. */
+  readonly #signers = new WeakMap<Principal, SignedInBy>();
   readonly #listeners = new Set<(keyId: string) => void>();
   readonly #watches: KeyWatches;
 
@@ -42,6 +45,45 @@ export class KeyIdentities implements Identities {
   async authenticate(token: string): Promise<Principal | null> {
     const text = parseApiKey(token);
     if (text === null) return null;
+    const principal = await this.#verify(text);
+    // A session is valid in its cookie only, and a link only once.
+    return principal && parseSessionKeyName(principal.name) === null ? principal : null;
+  }
+
+  async authenticateSession(token: string, kind: SessionKind): Promise<Principal | null> {
+    const text = parseApiKey(token);
+    const own = text && (await this.#verify(text));
+    const by = own && parseSessionKeyName(own.name);
+    if (!own || by?.kind !== kind) return null;
+    const signer = by.keyId === null ? null : await this.#read(by.keyId);
+    if (by.keyId !== null && !(signer && this.#isValid(signer, by.version))) return null;
+    const principal = sessionPrincipal(own, by, signer?.name ?? null);
+    this.#versions.set(principal, 1);
+    this.#signers.set(principal, by);
+    return principal;
+  }
+
+  isSession(principal: Principal): boolean {
+    return this.#signers.has(principal);
+  }
+
+  versionOf(principal: Principal): number {
+    return this.#signers.get(principal)?.version ?? this.#versions.get(principal) ?? 0;
+  }
+
+  watch(principal: Principal, onEnd: () => void): () => void {
+    const unwatch = this.#watches.add(principal, this.#versions.get(principal) ?? null, onEnd);
+    const signer = this.#signers.get(principal);
+    if (!signer || signer.keyId === null) return unwatch;
+    const { keyId, version } = signer;
+    const unwatchSigner = this.#watches.add({ ...principal, keyId, expiresAt: null }, version, onEnd);
+    return () => {
+      unwatch();
+      unwatchSigner();
+    };
+  }
+
+  async #verify(text: ApiKeyText): Promise<Principal | null> {
     const key = await this.#read(text.keyId);
     const proof = key && verifyKey(key, text, this.options.clock.now());
     if (proof === null) return null;
@@ -49,8 +91,11 @@ export class KeyIdentities implements Identities {
     return proof.principal;
   }
 
-  watch(principal: Principal, onEnd: () => void): () => void {
-    return this.#watches.add(principal, this.#versions.get(principal) ?? null, onEnd);
+  /** Returns true while a secret of this version is valid. */
+  #isValid(key: FoundKey, version: number): boolean {
+    const now = this.options.clock.now();
+    const hasOverlap = (key.previous_until?.getTime() ?? 0) > now;
+    return isActive(key, now) && version >= key.version - (hasOverlap ? 1 : 0);
   }
 
   onRevoked(listener: (keyId: string) => void): () => void {

@@ -1,5 +1,10 @@
 import type { Principal } from '@antiphon/contracts/identity';
-import type { CreateKeyBody, IssuedKey, KeyView } from '@antiphon/contracts/keys';
+import {
+  SESSION_KEY_NAMES,
+  type CreateKeyBody,
+  type IssuedKey,
+  type KeyView,
+} from '@antiphon/contracts/keys';
 import { conflict, invalid, notFound, rejected, type Clock } from '@antiphon/kernel';
 import { inWorkspace, type ApiKeyRow, type OperationalClient } from '@antiphon/prisma-client';
 import { createKeyId, createSecret, hashSecret, isSameHash, keyIdForRequest } from './api-key-text.js';
@@ -96,7 +101,12 @@ export class KeyRegistry {
     const { workspace } = caller;
     return this.#in(workspace, async ({ apiKey }) => {
       const rows = await apiKey.findMany({
-        where: { workspace, status: { not: 'pending' } },
+        // Sessions of the dashboard end by themselves.
+        where: {
+          workspace,
+          status: { not: 'pending' },
+          NOT: Object.values(SESSION_KEY_NAMES).map((prefix) => ({ name: { startsWith: prefix } })),
+        },
         orderBy: [{ createdAt: 'asc' }, { keyId: 'asc' }],
         take: limit + 1,
         ...(cursor === undefined
@@ -122,6 +132,16 @@ export class KeyRegistry {
     const revoked = await this.#find(caller.workspace, keyId);
     if (revoked.status === 'revoking') await this.recordRevocation(revoked);
     return viewOf(revoked, this.options.clock.now());
+  }
+
+  /** Revokes a key; returns false if it was revoked before, also by a concurrent request. */
+  async consume(caller: Principal, keyId: string): Promise<boolean> {
+    const row = await this.#find(caller.workspace, keyId);
+    const change = { status: 'revoking', ...this.#change(caller) };
+    if (!(await this.#update(row, { status: 'active' }, change))) return false;
+    this.options.notify(keyId);
+    await this.recordRevocation(await this.#find(caller.workspace, keyId));
+    return true;
   }
 
   /** Appends the fact of a revocation, after which the row stays as it is. */

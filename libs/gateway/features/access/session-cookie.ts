@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { judgeOrigin, type OriginVerdict } from '@antiphon/gateway-domain';
+import { forbidden } from '@antiphon/kernel';
+
+/** Header that each unsafe request of a dashboard carries. A form of another page cannot send it. */
+export const CSRF_HEADER = 'x-antiphon-csrf';
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/** Returns true if any proxy header is present, with any value. */
+const isForwarded = (headers: IncomingHttpHeaders): boolean =>
+  Object.keys(headers).some((name) => name === 'forwarded' || name.startsWith('x-forwarded-'));
+
+/** Judges the Host and the Origin of a request. Without a token the rules are stricter. */
+export const judgeHeaders = (headers: IncomingHttpHeaders, isLocal: boolean): OriginVerdict => {
+  const { host, origin, 'sec-fetch-site': site } = headers;
+  const first = Array.isArray(site) ? site[0] : site;
+  return judgeOrigin({ host, origin, forwarded: isForwarded(headers), site: first }, !isLocal);
+};
+
+const siteOf = (headers: IncomingHttpHeaders): string => String(headers['sec-fetch-site'] ?? 'same-origin');
+
+/** Returns true for a request that names exactly its own origin. */
+export const isOwnPage = (headers: IncomingHttpHeaders): boolean => {
+  const { origin, host = '' } = headers;
+  const isOwn = origin === `http://${host}` || origin === `https://${host}`;
+  return isOwn && siteOf(headers) === 'same-origin';
+};
+
+/**
+ * Throws `GATEWAY.ORIGIN_REFUSED` unless a request with a cookie comes from the dashboard's own
+ * page. An unsafe one names its origin and has a header that needs a script of that origin.
+ */
+export const requireOwnPage = (method: string, headers: IncomingHttpHeaders): void => {
+  const isAllowed = SAFE.has(method)
+    ? ['same-origin', 'none'].includes(siteOf(headers)) &&
+      (headers.origin === undefined || isOwnPage(headers))
+    : isOwnPage(headers) && headers[CSRF_HEADER] !== undefined;
+  if (isAllowed) return;
+  const message = `a cookie is accepted from the own page of the dashboard only; changes need the header ${CSRF_HEADER}`;
+  throw forbidden('GATEWAY.ORIGIN_REFUSED', message);
+};
+
+/**
+ * Cookie of the dashboard's sessions. A cookie is sent to every port of a host, so its name has the
+ * home: two homes on one machine keep their sessions apart.
+ */
+export class SessionCookie {
+  readonly #name: string;
+
+  constructor(home: string) {
+    this.#name = `antiphon_${createHash('sha256').update(home).digest('hex').slice(0, 10)}`;
+  }
+
+  /** Returns the value of the cookie, or undefined for none. */
+  read({ cookie }: IncomingHttpHeaders): string | undefined {
+    for (const part of cookie?.split(';') ?? []) {
+      const [name, value] = part.trim().split('=', 2);
+      const isOwn = name === this.#name || name === `__Host-${this.#name}`;
+      if (isOwn && value !== undefined && value !== '') return value;
+    }
+    return undefined;
+  }
+
+  /** Returns the `Set-Cookie` of a session. An age of 0 removes it. */
+  render({ origin }: IncomingHttpHeaders, value: string, maxAgeSeconds: number): string {
+    const isSecure = origin?.startsWith('https://') === true;
+    const name = isSecure ? `__Host-${this.#name}` : this.#name;
+    const rules = ['Path=/', 'HttpOnly', 'SameSite=Strict', `Max-Age=${maxAgeSeconds}`];
+    return [`${name}=${value}`, ...rules, ...(isSecure ? ['Secure'] : [])].join('; ');
+  }
+}

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import type { IssuedKey } from '@antiphon/contracts/keys';
+import { HTTP_ROUTES } from '@antiphon/contracts/reference';
+import { isPermitted, type Permission } from '@antiphon/contracts/identity';
+import { createLogger } from '@antiphon/observability';
+import { startService, type RunningService } from '@antiphon/service-host';
+import {
+  createTestDatabase,
+  startNatsServer,
+  type TestDatabase,
+  type TestNatsServer,
+} from '@antiphon/testing';
+import { connectClient } from '@antiphon/testing/client';
+import { configureGatewayHttp } from '../access/request-guard.js';
+import { GatewayModule } from '../gateway.module.js';
+
+jest.setTimeout(60_000);
+
+const TOKEN = 'the-right-token-has-over-32-characters';
+const lines: string[] = [];
+let nats: TestNatsServer;
+let database: TestDatabase;
+let gateway: RunningService;
+let url: string;
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  gateway = await startService({
+    service: 'gateway',
+    module: GatewayModule,
+    configure: configureGatewayHttp,
+    env: {
+      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
+      ANTIPHON_SERVICE_NATS_URL: nats.url,
+      ANTIPHON_SERVICE_HTTP_PORT: '0',
+      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
+      ANTIPHON_GATEWAY_TOKEN: TOKEN,
+      ANTIPHON_HOME: tmpdir(),
+      HOME: tmpdir(),
+    },
+    cwd: '/',
+    logger: createLogger({ service: 'gateway', sink: { write: (line: string) => void lines.push(line) } }),
+  });
+  url = `127.0.0.1:${gateway.port}`;
+});
+afterAll(async () => {
+  await gateway?.stop();
+  await Promise.all([nats?.remove(), database?.drop()]);
+});
+
+type Headers = Record<string, string>;
+
+const own = (): Headers => ({
+  origin: `http://${url}`,
+  'sec-fetch-site': 'same-origin',
+  'x-antiphon-csrf': '1',
+});
+const send = async (method: string, path: string, headers: Headers, body?: unknown) => {
+  const response = await fetch(`http://${url}${path}`, {
+    method,
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, text, cookie: response.headers.get('set-cookie') ?? '' };
+};
+const bearer = { authorization: `Bearer ${TOKEN}` };
+const createKey = async (body: object): Promise<IssuedKey> =>
+  JSON.parse((await send('POST', '/api/v1/keys', bearer, { name: 'spec', ...body })).text) as IssuedKey;
+const signIn = async (body: object, headers = own()) => {
+  const { status, text, cookie } = await send('POST', '/api/v1/dashboard/session', headers, body);
+  return { status, text, setCookie: cookie, cookie: cookie.split(';', 1)[0] ?? '' };
+};
+const session = async (role: string) => {
+  const key = await createKey({ role });
+  const { cookie } = await signIn({ key: key.token });
+  return { key, cookie };
+};
+
+describe('a session of the dashboard', () => {
+  it('begins with a key, in a cookie that scripts cannot read, and acts as that key', async () => {
+    const key = await createKey({ role: 'member', name: 'Ada' });
+    const { status, setCookie, cookie, text } = await signIn({ key: key.token });
+    expect([status, setCookie]).toEqual([
+      200,
+      expect.stringMatching(
+        /^antiphon_[0-9a-f]{10}=ak_[^;]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43\d\d\d$/,
+      ),
+    ]);
+    expect(JSON.parse(text)).toMatchObject({
+      role: 'member',
+      name: 'Ada',
+      caller: `key/${key.id}`,
+      signedInBy: 'session',
+    });
+    expect(text).not.toContain(cookie.split('=')[1]);
+    const me = await send('GET', '/api/v1/me', { cookie });
+    expect(JSON.parse(me.text)).toMatchObject({ caller: `key/${key.id}`, signedInBy: 'session' });
+    const other = await signIn({ key: key.token });
+    expect(other.cookie).not.toBe(cookie);
+    const listed = await send('GET', '/api/v1/keys', bearer);
+    expect(listed.text).not.toContain('dashboard-session');
+  });
+
+  it('is refused for a wrong key, and without the header or from another page', async () => {
+    const key = await createKey({ role: 'viewer' });
+    expect((await signIn({ key: `ak_${'a'.repeat(16)}_${'b'.repeat(43)}` })).status).toBe(401);
+    const attempts: Headers[] = [
+      { ...own(), origin: 'https://evil.test' },
+      { ...own(), origin: 'null' },
+      { ...own(), 'sec-fetch-site': 'same-site' },
+      { origin: `http://${url}` },
+    ];
+    for (const headers of attempts) expect((await signIn({ key: key.token }, headers)).status).toBe(403);
+  });
+
+  it('cannot be used by another page, of another origin, port or without an origin', async () => {
+    const { cookie } = await session('admin');
+    const port = Number(url.split(':')[1]);
+    const pages: Headers[] = [
+      { origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' },
+      { origin: `http://127.0.0.1:${port + 1}`, 'sec-fetch-site': 'same-site' },
+      { origin: `http://localhost:${port}`, 'sec-fetch-site': 'same-site' },
+      { origin: 'null', 'sec-fetch-site': 'cross-site' },
+      {},
+    ];
+    const before = (await send('GET', '/api/v1/events', bearer)).text;
+    for (const page of pages) {
+      for (const route of HTTP_ROUTES.filter(({ method, access }) => method !== 'get' && access !== 'open')) {
+        const path = route.path.replaceAll(/\{\w+\}/g, 'x');
+        const { status } = await send(
+          route.method.toUpperCase(),
+          path,
+          { ...page, cookie, 'x-antiphon-csrf': '1' },
+          {},
+        );
+        expect([route.path, page.origin, status]).toEqual([route.path, page.origin, 403]);
+      }
+      if (page['sec-fetch-site'] !== undefined)
+        expect((await send('GET', '/api/v1/me', { ...page, cookie })).status).toBe(403);
+      await expect(connectClient(`ws://${url}/ws`, { ...page, cookie })).rejects.toThrow('403');
+    }
+    const { 'x-antiphon-csrf': _header, ...withoutHeader } = own();
+    expect((await send('POST', '/api/v1/keys', { ...withoutHeader, cookie }, {})).status).toBe(403);
+    expect((await send('GET', '/api/v1/events', bearer)).text).toBe(before);
+  });
+
+  it('has the rights of its key, and no claim of a request adds any', async () => {
+    const { cookie } = await session('viewer');
+    const principal = { role: 'viewer', scopes: null, agentId: null } as never;
+    for (const { method, path, access } of HTTP_ROUTES) {
+      if (access === 'open' || access === 'authenticated' || isPermitted(principal, access as Permission))
+        continue;
+      const claim = { ...own(), cookie, 'x-role': 'admin', 'x-scopes': 'keys:manage' };
+      const target = `${path.replaceAll(/\{\w+\}/g, 'x')}?role=admin`;
+      const { status, text } = await send(
+        method.toUpperCase(),
+        target,
+        claim,
+        method === 'get' ? undefined : {},
+      );
+      expect([path, status, text.includes(access)]).toEqual([path, 403, true]);
+    }
+    const client = await connectClient(`ws://${url}/ws`, { ...own(), cookie });
+    await expect(client.call('agent.spawn', { base: 'main', name: 'x', role: 'admin' })).rejects.toThrow();
+    expect(await client.call('ping')).toBe('pong');
+    await client.close();
+  });
+
+  it('is no bearer token, and a key is no cookie', async () => {
+    const { cookie, key } = await session('admin');
+    const token = cookie.split('=')[1] ?? '';
+    expect((await send('GET', '/api/v1/me', { authorization: `Bearer ${token}` })).status).toBe(401);
+    const name = cookie.split('=')[0] ?? '';
+    expect((await send('GET', '/api/v1/me', { cookie: `${name}=${key.token}` })).status).toBe(401);
+    expect((await send('GET', `/api/v1/me?token=${key.token}`, {})).status).toBe(401);
+    const named = await send('POST', '/api/v1/keys', bearer, { name: `dashboard-session/${key.id}/1` });
+    expect(named.status).toBe(400);
+  });
+
+  it('ends with a sign-out: the cookie is removed, its sockets are closed, and no page is stored', async () => {
+    const { cookie } = await session('member');
+    const client = await connectClient(`ws://${url}/ws`, { ...own(), cookie });
+    expect(await client.call('ping')).toBe('pong');
+    const out = await send('DELETE', '/api/v1/dashboard/session', { ...own(), cookie });
+    expect([out.status, out.cookie]).toEqual([204, expect.stringContaining('Max-Age=0')]);
+    expect(await client.closed).toBe(4403);
+    expect((await send('GET', '/api/v1/me', { cookie })).status).toBe(401);
+  });
+
+  it('ends within a second after its key is revoked or rotated, with its sockets', async () => {
+    for (const end of ['revoke', 'rotate']) {
+      const { key, cookie } = await session('member');
+      const client = await connectClient(`ws://${url}/ws`, { ...own(), cookie });
+      const at = performance.now();
+      if (end === 'revoke') await send('DELETE', `/api/v1/keys/${key.id}`, bearer);
+      else await send('POST', `/api/v1/keys/${key.id}/rotate`, bearer, {});
+      expect(await client.closed).toBe(4403);
+      expect(performance.now() - at).toBeLessThan(1_500);
+      expect((await send('GET', '/api/v1/me', { cookie })).status).toBe(401);
+    }
+  });
+});
+
+describe('a one-time link', () => {
+  it('signs in once, with the rights of its creator, and to one of several at the same time', async () => {
+    const key = await createKey({ role: 'operator' });
+    const created = await send('POST', '/api/v1/dashboard/links', { authorization: `Bearer ${key.token}` });
+    const { path, expiresAt } = JSON.parse(created.text) as { path: string; expiresAt: string };
+    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(300_000);
+    const code = /^\/#sign-in=(.+)$/.exec(path)?.[1] ?? '';
+    expect((await send('GET', '/api/v1/me', { authorization: `Bearer ${code}` })).status).toBe(401);
+    const results = await Promise.all(Array.from({ length: 5 }, () => signIn({ code })));
+    expect(results.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401, 401]);
+    const won = results.find(({ status }) => status === 200);
+    expect(JSON.parse(won?.text ?? '{}')).toMatchObject({ role: 'operator', caller: `key/${key.id}` });
+    const again = await send('POST', '/api/v1/dashboard/links', { ...own(), cookie: won?.cookie ?? '' });
+    expect([again.status, again.text]).toEqual([422, expect.stringContaining('GATEWAY.NO_LINK')]);
+  });
+});
+
+describe('the log of the gateway', () => {
+  it('has no secret of a key, a session or a link', () => {
+    expect(lines.length).toBeGreaterThan(10);
+    expect(lines.join('')).not.toMatch(/ak_[a-z2-7]{16}_[A-Za-z0-9_-]{20}/);
+  });
+});
