@@ -69,6 +69,12 @@ export class ChatStream {
     throw new Error(`no ${what} in ${timeoutMs} ms: ${JSON.stringify(this.events.slice(-10))}`);
   }
 
+  /** Waits until there are this many events, the stream ends, or nothing arrives for long. */
+  async waitForCount(count: number, timeoutMs = 15_000): Promise<void> {
+    for (const end = Date.now() + timeoutMs; Date.now() < end; await sleep(1))
+      if (this.events.length >= count || this.isEnded) return;
+  }
+
   done(count = 1): Promise<ChatEvent> {
     return this.waitFor(
       `${count}. done`,

@@ -51,6 +51,10 @@ const SPECS = {
     ...{ shows: 'no command is lost or repeated through random faults', minutes: 20 },
     ...{ env: { ANTIPHON_CHAOS_MINUTES: '10' }, quick: { ANTIPHON_CHAOS_MINUTES: '0.5' } },
   },
+  'chat-pipe': {
+    ...{ shows: 'events of a chat come once through 500 drops over 3 gateways', minutes: 20 },
+    quick: { ANTIPHON_CHAT_DROPS: '60', ANTIPHON_CHAT_ACKS: '50' },
+  },
   'child-ends': {
     ...{ shows: 'each end of 1,000 children reaches its parent once under kills', minutes: 45 },
     quick: { ANTIPHON_CHILDREN: '60', ANTIPHON_PARENTS: '3' },

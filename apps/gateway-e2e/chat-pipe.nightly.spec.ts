@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { checkFigure, measureContention, percentile, report } from '@antiphon/testing/load';
+import type { TestStack } from '@antiphon/testing/stack';
+import { ChatStream, type ChatEvent } from './chat-stream.js';
+import { scriptedConfig, startStackWith, waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(1_800_000);
+
+const DROPS = Number(process.env['ANTIPHON_CHAT_DROPS'] ?? 500);
+const ACKS = Number(process.env['ANTIPHON_CHAT_ACKS'] ?? 500);
+const GATEWAYS = 3;
+/** Promised p50 of an acknowledgement on a machine that does nothing else. */
+const ACK_P50_MS = 10;
+/** Other programs slow the machine by this factor at most: above it the figures show nothing. */
+const MAX_CONTENTION = 3;
+/** Number of events from which the time of a catch-up is one of events, not of the connection. */
+const MIN_CATCH_UP = 2_000;
+/** Number of drops between two kills of a gateway. */
+const KILL_EVERY = 100;
+
+const CONFIG = scriptedConfig(`
+[[agents]]
+id = "main"
+provider = "scripted"
+tools = ["calculator"]
+`);
+
+interface Reply {
+  readonly turnId: string;
+  readonly cursor: string;
+  readonly joined: boolean;
+}
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await startStackWith(CONFIG, { gateway: GATEWAYS });
+}, 120_000);
+afterAll(() => stack?.stop());
+
+const urlOf = (path: string, gateway = 0): string =>
+  `${stack.wsUrls()[gateway % GATEWAYS]?.replace('ws:', 'http:').replace(/\/ws$/, '') ?? ''}/api/v1/workspaces/default/chats${path}`;
+const post = async <T>(path: string, body: object, gateway = 0, key?: string): Promise<T> => {
+  const headers = {
+    'content-type': 'application/json',
+    ...(key === undefined ? {} : { 'idempotency-key': key }),
+  };
+  const response = await fetch(urlOf(path, gateway), { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status} ${text}`);
+  return JSON.parse(text) as T;
+};
+const create = async (name: string): Promise<string> => (await post<{ id: string }>('', { name })).id;
+const idsOf = (events: readonly ChatEvent[]): string[] =>
+  events.flatMap(({ id, event }) => (id !== undefined && event !== 'ready' ? [id] : []));
+const textOf = (events: readonly ChatEvent[]): string =>
+  events.map(({ event, data }) => (event === 'text' ? String(data['text']) : '')).join('');
+
+/** Sends messages until `isOver`, each at the next gateway, through kills by its key. */
+const sendUntil = async (chat: string, isOver: () => boolean): Promise<number> => {
+  let sent = 0;
+  for (; !isOver(); sent++) {
+    const content =
+      sent % 3 === 0 ? '/tool calculator {"expression":"6*7"}' : `message ${sent} of a long chat`;
+    const key = `${chat}-${sent}`;
+    for (let gateway = sent; ; gateway++) {
+      const reply = await post<Reply>(`/${chat}`, { command: 'message', content }, gateway, key).catch(
+        () => null,
+      );
+      if (reply === null) continue;
+      const stream = await ChatStream.open(urlOf(`/${chat}/events`, gateway), {
+        lastEventId: reply.cursor ?? undefined,
+      }).catch(() => null);
+      const isDone = await stream
+        ?.waitFor('done', ({ event, data }) => event === 'done' && data['turnId'] === reply.turnId)
+        .then(() => true)
+        .catch(() => false);
+      stream?.close();
+      if (isDone) break;
+    }
+  }
+  return sent;
+};
+
+const killGateway = async (index: number): Promise<void> => {
+  const own = () => stack.stackJson().services.gateway[index % GATEWAYS];
+  const { pid, restarts = 0 } = own() ?? {};
+  process.kill(pid as number, 'SIGKILL');
+  await waitForValue('the restart of a gateway', async () =>
+    (own()?.restarts ?? 0) > restarts && own()?.state === 'ready' ? true : undefined,
+  );
+};
+
+describe('the events of a chat', () => {
+  it(`come once and in order through ${DROPS} drops over ${GATEWAYS} gateways, of which some are killed`, async () => {
+    const chat = await create('dropped');
+    const events: ChatEvent[] = [];
+    let [drops, lastEventId, refused]: [number, string | undefined, number] = [0, undefined, 0];
+    let kills = Promise.resolve();
+    let seed = 11;
+    const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const sending = sendUntil(chat, () => drops >= DROPS);
+    const readSome = async (count: number): Promise<void> => {
+      const stream = await ChatStream.open(urlOf(`/${chat}/events`, drops), { lastEventId }).catch(
+        () => null,
+      );
+      if (!stream) {
+        refused++;
+        return;
+      }
+      await stream.waitForCount(count);
+      stream.close();
+      // Events that arrived with the last one that was waited for are dropped with the connection.
+      const got = stream.events.slice(0, count);
+      lastEventId = got.findLast(({ id }) => id !== undefined)?.id ?? lastEventId;
+      events.push(...got.filter(({ event, id }) => id !== undefined && event !== 'ready'));
+    };
+    for (; drops < DROPS; drops++) {
+      await readSome(Math.floor(random() * 6));
+      if (drops % KILL_EVERY === KILL_EVERY - 1) kills = kills.then(() => killGateway(drops));
+    }
+    const turns = await sending;
+    await kills;
+    const whole = await ChatStream.open(urlOf(`/${chat}/events`));
+    await whole.done(turns);
+    const rest = await ChatStream.open(urlOf(`/${chat}/events`, 1), { lastEventId });
+    const [left] = [turns - events.filter(({ event }) => event === 'done').length];
+    if (left > 0) await rest.done(left);
+    events.push(...rest.events.filter(({ event, id }) => id !== undefined && event !== 'ready'));
+    const expected = idsOf(whole.events);
+    const got = idsOf(events);
+    report(`chat drops: ${drops} drops, ${refused} refused, ${turns} turns, ${expected.length} events`);
+    checkFigure({ what: 'chat drops: events twice', value: got.length - new Set(got).size, atMost: 0 });
+    const lost = expected.filter((id) => !got.includes(id)).length;
+    checkFigure({ what: 'chat drops: events lost', value: lost, atMost: 0 });
+    expect(got).toEqual(expected);
+    expect(textOf(events)).toBe(textOf(whole.events));
+    whole.close();
+    rest.close();
+  });
+
+  it('begin within 50 ms', async () => {
+    const firsts: number[] = [];
+    for (let n = 0; n < 50; n++) {
+      const at = performance.now();
+      const stream = await ChatStream.open(urlOf('/dropped/events', n));
+      await stream.waitForCount(1);
+      firsts.push(performance.now() - at);
+      stream.close();
+    }
+    checkFigure({
+      what: 'chat events: p50 of the first',
+      value: percentile(firsts, 0.5),
+      unit: 'ms',
+      atMost: 50,
+    });
+  });
+});
+
+describe('a command to a chat', () => {
+  it('is acknowledged within milliseconds, and a late reader catches up within a second', async () => {
+    const chat = await create('acks');
+    const times: number[] = [];
+    const before = await measureContention();
+    for (let n = 0; n < ACKS; n++) {
+      const at = performance.now();
+      const { cursor, turnId } = await post<Reply>(`/${chat}`, { command: 'message', content: `m ${n}` });
+      times.push(performance.now() - at);
+      const stream = await ChatStream.open(urlOf(`/${chat}/events`), { lastEventId: cursor });
+      await stream.waitFor('done', ({ event, data }) => event === 'done' && data['turnId'] === turnId);
+      stream.close();
+    }
+    const contention = Math.min(MAX_CONTENTION, Math.max(before, await measureContention()));
+    const [p50, p99] = [0.5, 0.99].map((part) => percentile(times, part)) as [number, number];
+    report(
+      `chat acknowledgements: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms of ${ACKS}, contention ${contention.toFixed(1)}`,
+    );
+    const atMost = ACK_P50_MS * contention;
+    checkFigure({ what: 'chat: p50 of an acknowledgement', value: p50, unit: 'ms', atMost });
+    const { messages } = (await (await fetch(urlOf('/acks?format=json'))).json()) as { messages: unknown[] };
+    expect(messages).toHaveLength(2 * ACKS);
+    const start = performance.now();
+    const stream = await ChatStream.open(urlOf('/acks/events', 1));
+    await stream.done(ACKS);
+    const ms = performance.now() - start;
+    stream.close();
+    const { length } = stream.events;
+    report(`chat events: catch-up of ${length} in ${ms.toFixed(0)} ms`);
+    const value = (ms * 10_000) / length;
+    if (length >= MIN_CATCH_UP)
+      checkFigure({ what: 'chat events: catch-up of 10,000', value, unit: 'ms', atMost: 1_000 * contention });
+  });
+});
