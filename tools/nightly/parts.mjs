@@ -71,6 +71,9 @@ const SPECS = {
     ...{ shows: 'sealed credentials repeat no nonce in 1,000,000', minutes: 15 },
     quick: { ANTIPHON_SEALED_SECRETS: '100000' },
   },
+  'dashboard-pages': {
+    ...{ shows: 'every page in both themes and at two widths: no violation of WCAG 2.2 AA', minutes: 15 },
+  },
   'dropped-clients': {
     ...{ shows: 'dropped clients receive every frame once', minutes: 15 },
     quick: { ANTIPHON_DROPS: '120' },

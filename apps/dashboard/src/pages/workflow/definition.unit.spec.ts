@@ -103,7 +103,7 @@ describe('an edge', () => {
     expect(refuseEdge(CHAIN.nodes, 'a', 'c')).toBeNull();
   });
 
-  it('never closes a cycle, in whatever order edges are drawn', () =>
+  it('never closes a cycle, in any order of drawn edges', () =>
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 40 }), (pairs) => {
         let drawn: Definition = { ...EMPTY, nodes: Array.from({ length: 7 }, (_, i) => node(`n${i}`)) };

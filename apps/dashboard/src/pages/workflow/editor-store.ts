@@ -7,7 +7,7 @@ export interface Point {
 }
 export type Points = Readonly<Record<string, Point>>;
 
-/** What undo and redo restore. */
+/** State that undo and redo restore. */
 export interface Drawing {
   readonly definition: Definition;
   readonly points: Points;
@@ -53,7 +53,7 @@ export const createEditor = (first: Drawing, saved: Definition | null) => {
     change,
     undo,
     redo,
-    /** Places nodes without a step: a layout that nobody asked for cannot be taken back. */
+    /** Places nodes without a step: a layout without a request has no undo. */
     place: (points: Points): void => state.update((before) => ({ ...before, points })),
     markSaved: (saved: Definition): void => state.update((before) => ({ ...before, saved })),
   };

@@ -1,0 +1,67 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { findViolations, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { readEvents } from './stack-under-test.js';
+
+jest.setTimeout(300_000);
+
+const FOLDER = process.env['ANTIPHON_SCREENSHOTS'] ?? join(tmpdir(), 'antiphon-dashboard');
+const PAGES = [
+  '/',
+  '/agents',
+  '/agents/gpt',
+  '/sessions',
+  '/approvals',
+  '/workflows',
+  '/workflows/new',
+  '/runs',
+];
+const MORE = ['/events?open=1', '/money', '/memory', '/performance', '/audit', '/settings', '/no-such-page'];
+const WIDTHS = [1_440, 390];
+
+let world: DashboardWorld;
+let session: string;
+beforeAll(async () => {
+  world = await startDashboardWorld();
+  const { page, stack } = world;
+  mkdirSync(FOLDER, { recursive: true });
+  await page.goto('/agents/gpt');
+  await page.getByLabel('Message to Gpt').fill('please calculate it');
+  await page.getByRole('button', { name: 'Start a conversation' }).click();
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  const [started] = await readEvents(stack, { type: 'SessionStarted' });
+  session = `/sessions/${started?.streamId.slice('session-'.length)}`;
+}, 240_000);
+afterAll(() => world?.stop());
+
+describe.each(['light', 'dark'] as const)('every page of the dashboard, %s', (colorScheme) => {
+  it.each(WIDTHS)('violates no rule of WCAG 2.2 AA and fits in %d px', async (width) => {
+    const { page } = world;
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    for (const path of [
+      ...PAGES,
+      ...MORE,
+      session,
+      `${session}?at=20`,
+      '/agents?at=10',
+      '/approvals?at=20',
+    ]) {
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.locator('main p[aria-busy=true]').first().waitFor({ state: 'detached' });
+      const name = path.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '') || 'overview';
+      await page.screenshot({ path: join(FOLDER, `${name}-${width}-${colorScheme}.png`) });
+      const excess = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      expect([path, excess, await findViolations(page)]).toEqual([path, 0, []]);
+    }
+  });
+});
+
+describe('the policy of the page', () => {
+  it('reports nothing, and no request leaves the origin', () => {
+    expect(world.leaks).toEqual([]);
+  });
+});
