@@ -145,6 +145,7 @@ const SPECS = {
     ...{ shows: 'two workspaces under faults see nothing of each other', minutes: 15 },
     quick: { ANTIPHON_TENANTS_MS: '15000' },
   },
+  'three-agents': { shows: 'the audit names each changed fact of agents, tasks and messages', minutes: 15 },
   'tool-kills': {
     ...{ shows: 'no side effect of a tool happens twice', minutes: 25 },
     quick: { ANTIPHON_TOOL_TURNS: '6' },

@@ -1,0 +1,3 @@
+import { describeThreeAgents, FACT_CHANGES } from './three-agents.js';
+
+describeThreeAgents(FACT_CHANGES);
