@@ -155,6 +155,24 @@ describe('antiphon credential and antiphon key rotate-master', () => {
   });
 });
 
+describe('antiphon budget and antiphon session', () => {
+  it('show and set budgets, and list and show sessions, also of the past', async () => {
+    expect(await run('budget', 'show')).toMatch(/^day\/\S+ {2}\d+ of unlimited tokens/);
+    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe('main: budget set\n');
+    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe('main: unchanged\n');
+    expect(await run('budget', 'show', '--agent', 'main')).toContain('of 900000 tokens');
+    await run('chat', 'Hello there.');
+    const listed = await run('session', 'list', '--agent', 'main');
+    expect(listed).toContain('Hello there.');
+    const line = listed.split('\n').find((one) => one.includes('Hello there.')) ?? '';
+    const id = UUID.exec(line)?.[0] ?? '';
+    expect(await run('session', 'show', id)).toContain('> Hello there.  (completed)');
+    expect((await cli('session', 'show', id, '--at', '1')).stderr).toContain('there is no session');
+    expect(await run('session', 'list', '--at', '1')).toBe('no sessions\n');
+    expect(await run('budget', 'set', 'main')).toBe('main: budget set\n');
+  });
+});
+
 describe('antiphon workflow and antiphon run', () => {
   it('validate, save and list a workflow, and start it by its id', async () => {
     expect(await run('workflow', 'validate', EXAMPLE)).toBe(

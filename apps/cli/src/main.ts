@@ -11,6 +11,7 @@ import { addCredential } from './gateway/credential.command.js';
 import { addEvents } from './gateway/events.command.js';
 import { addKey } from './gateway/key.command.js';
 import { addMemory } from './gateway/memory.command.js';
+import { addBudget } from './gateway/budget.command.js';
 import { addMessage } from './gateway/message.command.js';
 import { addPlan } from './gateway/plan.command.js';
 import { addRun } from './gateway/run.command.js';
@@ -50,6 +51,7 @@ const COMMANDS = [
   addAgent,
   addTask,
   addPlan,
+  addBudget,
   addMessage,
   addMemory,
   addWorkflow,

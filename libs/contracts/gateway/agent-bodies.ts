@@ -65,6 +65,11 @@ export const UsageQuery = z.strictObject({
   tree: AgentId.optional().describe('Only the tree of this root.'),
   at: At,
 });
+/** Body of `PUT /api/v1/budgets/agents/{id}`. */
+export const BudgetLimitBody = z.strictObject({
+  limitTokens: z.int().nonnegative().nullable().describe('Null for no limit of tokens.'),
+  limitMicroUsd: z.int().nonnegative().nullable().describe('Micro-USD; null for no limit of money.'),
+});
 /** Query of `GET /api/v1/budgets`. */
 export const BudgetsQuery = z.strictObject({
   session: z.uuid().optional().describe('Adds the budget of this session.'),

@@ -1,5 +1,6 @@
-import { BudgetsQuery, UsageQuery } from '../gateway/index.js';
-import { readAgentUsage, readBudgets } from '../metering/index.js';
+import { BudgetLimitBody, BudgetsQuery, ByAgentId, UsageQuery } from '../gateway/index.js';
+import { readAgentUsage, readBudgets, setBudgetLimit } from '../metering/index.js';
+import { listPlugins } from '../sandbox/index.js';
 import { defineRoute } from './http-route.js';
 
 const COST = {
@@ -42,6 +43,28 @@ export const BUDGET_ROUTES = {
       },
     },
   }),
+  setAgentLimit: defineRoute({
+    method: 'put',
+    path: '/api/v1/budgets/agents/{id}',
+    access: 'budgets:write',
+    tag: 'Budgets',
+    summary: 'Set the budget of an agent',
+    description:
+      'Sets what an agent and its descendants may spend together, as a fact. The next calls are admitted by it, in all ' +
+      'processes within a second. The same limits again change nothing.',
+    params: ByAgentId,
+    body: BudgetLimitBody,
+    reply: { schema: setBudgetLimit.reply },
+    example: {
+      params: { id: 'research-lead' },
+      body: { limitTokens: 250_000, limitMicroUsd: null },
+      reply: { changed: true },
+    },
+    problems: {
+      403: '`AGENT.NOT_ALLOWED`: the key of an agent sets no budgets',
+      404: 'there is no such agent',
+    },
+  }),
   readUsage: defineRoute({
     method: 'get',
     path: '/api/v1/usage',
@@ -57,6 +80,25 @@ export const BUDGET_ROUTES = {
     example: {
       query: { tree: 'research-lead' },
       reply: { agents: [{ agentId: 'research-lead', ...COST }], total: COST },
+    },
+  }),
+  listPlugins: defineRoute({
+    method: 'get',
+    path: '/api/v1/plugins',
+    access: 'plugins:read',
+    tag: 'Operations',
+    summary: 'List plug-ins',
+    description: 'Returns the plug-ins of the workspace with their tools, capabilities and status.',
+    reply: { schema: listPlugins.reply },
+    example: {
+      reply: {
+        plugins: [
+          {
+            ...{ name: 'calculator', kind: 'tool', status: 'loaded', reason: null, capabilities: [] },
+            ...{ moduleDigest: 'a'.repeat(64), tools: ['calculator'] },
+          },
+        ],
+      },
     },
   }),
 } as const;

@@ -54,7 +54,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
         'credential.*',
       ],
       sandbox: [HEALTH, 'plugin.list'],
-      metering: [HEALTH, 'budget.read', 'usage.read'],
+      metering: [HEALTH, 'budget.read', 'usage.read', 'session.costs', 'limit.set'],
       memory: [HEALTH, 'entry.query', 'entry.recall'],
     },
     owns: [],

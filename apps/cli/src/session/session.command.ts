@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ContextOf } from '../output.js';
 import type { ExportOptions } from './export-session.js';
 import type { ForkOptions, WhatIfOptions } from './fork-session.js';
+import type { ListOptions, ShowOptions } from './list-sessions.js';
 import type { ReplayOptions } from './replay-session.js';
 import type { ResumeOptions } from './resume-session.js';
 
@@ -98,8 +99,34 @@ const addResume = (session: Command, context: ContextOf): void => {
     );
 };
 
+const addList = (session: Command, context: ContextOf): void => {
+  session
+    .command('list')
+    .description('list sessions, the most recently active first')
+    .option('--agent <id>', 'only sessions of this agent')
+    .option('--state <state>', 'idle, working or waiting')
+    .option('--limit <n>', 'sessions per page, 1 to 200', '50')
+    .option('--cursor <cursor>', 'start after this page')
+    .option('--at <position>', 'as of this position of the log')
+    .addHelpText('after', '\nExample:\n  antiphon session list --agent support')
+    .action(async (options: ListOptions, command: Command) =>
+      (await import('./list-sessions.js')).listSessions(context(command), options),
+    );
+  session
+    .command('show <session>')
+    .description('show a session and its latest turns')
+    .option('--at <position>', 'as of this position of the log')
+    .addHelpText('after', '\nExample:\n  antiphon session show 01998f3e-6c1a-7b52-9d0e-5a4c3b2a1f00')
+    .action(async (id: string, options: ShowOptions, command: Command) =>
+      (await import('./list-sessions.js')).showSession(context(command), id, options),
+    );
+};
+
 /** Adds `antiphon session export|fork|replay|whatif|diff|resume`. */
 export const addSession = (program: Command, context: ContextOf): void => {
-  const session = program.command('session').description('export, fork, replay, compare and resume sessions');
-  for (const add of [addExport, addFork, addReplay, addWhatIf, addDiff, addResume]) add(session, context);
+  const session = program
+    .command('session')
+    .description('list, show, export, fork, replay, compare and resume sessions');
+  for (const add of [addList, addExport, addFork, addReplay, addWhatIf, addDiff, addResume])
+    add(session, context);
 };

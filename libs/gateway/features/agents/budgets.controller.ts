@@ -1,9 +1,12 @@
 import { Controller, Inject } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
-import { readAgentUsage, readBudgets } from '@antiphon/contracts/metering';
+import { readAgentUsage, readBudgets, setBudgetLimit } from '@antiphon/contracts/metering';
 import { BUDGET_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
+import { listPlugins } from '@antiphon/contracts/sandbox';
+import { getAgent } from '@antiphon/contracts/agent';
+import { forbidden } from '@antiphon/kernel';
 import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
@@ -11,7 +14,7 @@ import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof BUDGET_ROUTES;
 
-/** Serves budgets and the cost of agents. */
+/** Serves budgets, the cost of agents, and plug-ins. */
 @Controller()
 export class BudgetsController {
   private readonly reads: AgentReads;
@@ -28,6 +31,24 @@ export class BudgetsController {
     const { workspace } = principal;
     if (agentId !== undefined) await this.reads.require(principal, agentId);
     return this.requests.request(readBudgets, { workspace, sessionId, agentId, at });
+  }
+
+  @HandleRoute(BUDGET_ROUTES.setAgentLimit)
+  async setLimit(
+    { params: { id: agentId }, body }: RouteInput<Routes['setAgentLimit']>,
+    @CurrentPrincipal() { workspace, caller, agentId: own }: Principal,
+  ): Promise<z.output<typeof setBudgetLimit.reply>> {
+    if (own !== null) throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent sets no budgets');
+    await this.requests.request(getAgent, { workspace, agentId });
+    return this.requests.request(setBudgetLimit, { workspace, agentId, ...body, actor: caller });
+  }
+
+  @HandleRoute(BUDGET_ROUTES.listPlugins)
+  plugins(
+    _input: unknown,
+    @CurrentPrincipal() { workspace }: Principal,
+  ): Promise<z.output<typeof listPlugins.reply>> {
+    return this.requests.request(listPlugins, { workspace });
   }
 
   @HandleRoute(BUDGET_ROUTES.readUsage)
