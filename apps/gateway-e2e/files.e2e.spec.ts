@@ -103,7 +103,7 @@ describe('An upload', () => {
     });
     const options = { method: 'PUT', headers: UPLOAD, body, duplex: 'half' } as RequestInit;
     const response = await fetch(`${urlOf(FILES)}/endless.bin`, options).then(reply, () => null);
-    // The gateway closes the connection: a client that still sends may see that instead of the reply.
+    // A client that still sends may see the closed connection instead of the reply.
     if (response) expect(response).toMatchObject({ status: 429, body: { code: 'FILE.QUOTA' } });
     expect((await fetch(`${urlOf(FILES)}/endless.bin`)).status).toBe(404);
   });

@@ -2,6 +2,7 @@ import { benchAgents } from '../parts/agents.mjs';
 import { benchAppend } from '../parts/append.mjs';
 import { benchCli } from '../parts/cli.mjs';
 import { benchEvents } from '../parts/events.mjs';
+import { benchFiles } from '../parts/files.mjs';
 import { benchFirstFrame } from '../parts/first-frame.mjs';
 import { benchIdentity } from '../parts/identity.mjs';
 import { benchProjections } from '../parts/projections.mjs';
@@ -28,6 +29,7 @@ const NEEDS_STACK = [
   'tasks',
   'agents',
   'identity',
+  'files',
   'cli',
   'start',
 ];
@@ -52,6 +54,7 @@ const BENCHES = {
   tasks: benchTasks,
   agents: benchAgents,
   identity: benchIdentity,
+  files: benchFiles,
   cli: benchCli,
   start: benchStart,
 };

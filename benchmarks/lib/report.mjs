@@ -68,6 +68,20 @@ const sections = {
       rows.map(({ variant, ms }) => [variant, ...spread(ms)]),
     ),
   ],
+  files: ({ calls, search, chat }) => [
+    'Files: tool calls from request to result in the log, and reads of a chat, in milliseconds',
+    [
+      table(
+        ['tool, 100 KB file', 'n', 'p50', 'p90', 'p99'],
+        calls.map(({ tool, ms }) => [tool === 'echo' ? 'echo (WebAssembly)' : tool, ...spread(ms)]),
+      ),
+      table(
+        ['search', 'files', 'n', 'p50', 'p90', 'p99'],
+        search.map(({ what, files, ms }) => [what, files, ...spread(ms)]),
+      ),
+      table(['`.chat`, turns', 'n', 'p50', 'p90', 'p99'], [[chat.turns, ...spread(chat.ms)]]),
+    ].join('\n\n'),
+  ],
   append: (rows) => [
     'Appending, in milliseconds an append',
     table(

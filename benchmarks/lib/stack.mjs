@@ -31,6 +31,9 @@ const command = (script, args, env, timeoutMs) =>
 /** Agents without tools, for the part `agents`. The default agent is another one. */
 export const AGENTS = Array.from({ length: 10 }, (_, index) => `agent-${index}`);
 
+/** Agent with the tools for files, for the part `files`. */
+export const FILES_AGENT = 'files';
+
 const CONFIG = (providerUrl) => `
 [[providers]]
 name = "bench"
@@ -44,6 +47,15 @@ model = "mock"
 tools = ["echo"]
 
 ${AGENTS.map((id) => `[[agents]]\nid = "${id}"\nprovider = "bench"\nmodel = "mock"`).join('\n\n')}
+
+[[providers]]
+name = "scripted"
+kind = "scripted"
+
+[[agents]]
+id = "${FILES_AGENT}"
+provider = "scripted"
+tools = ["echo", "read", "edit", "search"]
 
 [[prices]]
 provider = "bench"

@@ -195,6 +195,21 @@ const identityVerdicts = ({ rows: [guarded, open] }) => [
   ),
 ];
 
+const fileVerdicts = ({ calls, search: [own, reference], chat }) => {
+  const p50 = (name) => calls.find(({ tool }) => tool === name).ms.p50;
+  const calling = ['read', 'edit'].map((tool) =>
+    verdict(`tool ${tool} of a 100 KB file, p50, compared with a WebAssembly tool`, p50(tool) / p50('echo'), {
+      must: 1.5,
+    }),
+  );
+  const searching = `search over ${own.files} files, p50, compared with ${reference.what}`;
+  return [
+    ...calling,
+    verdict(searching, own.ms.p50 / reference.ms.p50, { must: 1.5 }),
+    verdict(`a .chat of ${chat.turns} turns, p50`, chat.ms.p50, { must: 50, unit: 'ms' }),
+  ];
+};
+
 /** All verdicts that the measured parts allow. */
 export const verdictsOf = (results) => [
   ...(results.turn ? turnVerdicts(results.turn) : []),
@@ -207,6 +222,7 @@ export const verdictsOf = (results) => [
   ...(results.tasks ? taskVerdicts(results.tasks) : []),
   ...(results.agents ? agentVerdicts(results.agents) : []),
   ...(results.identity ? identityVerdicts(results.identity) : []),
+  ...(results.files ? fileVerdicts(results.files) : []),
   ...(results.cli ? cliVerdicts(results.cli) : []),
   ...(results.start ? startVerdicts(results.start) : []),
 ];

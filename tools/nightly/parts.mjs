@@ -87,6 +87,10 @@ const SPECS = {
     ...{ shows: 'every command ends once after a fault at each step', minutes: 60 },
     quick: { ANTIPHON_SWEEP_EVERY: '13' },
   },
+  'file-kills': {
+    ...{ shows: 'a file has its old or new text after kill -9 at each failpoint', minutes: 20 },
+    quick: { ANTIPHON_FILE_KILLS: '1' },
+  },
   'file-race': {
     ...{ shows: 'races with links touch no file outside, in 10^5 tries', minutes: 25 },
     ...{ quick: { ANTIPHON_FILE_RACES: '3000' }, missing: needLinux },

@@ -36,6 +36,9 @@ const ERASE_SQL = `insert into file_blobs (workspace, digest, size, body, writte
 const FINISH_SQL = `update file_blobs b set body = '', is_cited = true, erased_at = clock_timestamp()
   from events e where e.type = 'FileBytesErased' and e.workspace = b.workspace and e.data ->> 'digest' = b.digest
     and b.erased_at is null`;
+const IS_BINARY = String.raw`position('\x00'::bytea in substring(body for 8000)) > 0`;
+const FIND_SQL = `select digest, ${IS_BINARY} as is_binary from file_blobs
+  where workspace = $1 and digest = any ($2) and (position($3::bytea in body) > 0 or ${IS_BINARY})`;
 /** Facts of files and chats cite a digest, and attachments of sessions. Each has a partial index. */
 const IS_CITED = `(exists (select from events e
     where e.workspace = b.workspace and e.category in ('file', 'chat') and e.data ->> 'digest' = b.digest)
@@ -56,6 +59,8 @@ interface ReadRow {
   readonly erased_at: Date | null;
 }
 
+/** Bodies up to this size are sent without asking first whether they are stored. */
+const SMALL_BYTES = 256 * 1_024;
 /** Maximum number of rows that one sweep deletes. */
 const SWEEP_BATCH = 1_000;
 
@@ -78,10 +83,8 @@ export class BlobStore {
   async put(workspace: string, bytes: Uint8Array): Promise<StoredBytes> {
     const digest = createHash('sha256').update(bytes).digest('hex');
     const own = inWorkspace(this.pool, workspace);
-    const known = await guard(
-      own.query<PutRow>({ name: 'blob_has', text: HAS_SQL, values: [workspace, digest] }),
-    );
-    let [row] = known.rows;
+    const has = { name: 'blob_has', text: HAS_SQL, values: [workspace, digest] };
+    let [row] = bytes.byteLength > SMALL_BYTES ? (await guard(own.query<PutRow>(has))).rows : [];
     if (!row) {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       const values = [workspace, digest, body];
@@ -109,6 +112,23 @@ export class BlobStore {
       }),
     );
     return new Map(rows.map(({ digest, body }) => [digest, body]));
+  }
+
+  /**
+   * Returns those of the digests whose bytes contain a text, or are binary: a zero is within the
+   * first 8,000. No bytes leave the database.
+   */
+  async findContaining(
+    workspace: string,
+    digests: readonly string[],
+    text: Uint8Array,
+  ): Promise<ReadonlyMap<string, 'text' | 'binary'>> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string; is_binary: boolean }>({
+        ...{ name: 'blob_find', text: FIND_SQL, values: [workspace, digests, Buffer.from(text)] },
+      }),
+    );
+    return new Map(rows.map(({ digest, is_binary: isBinary }) => [digest, isBinary ? 'binary' : 'text']));
   }
 
   /** Returns the sizes of the digests that are stored. */

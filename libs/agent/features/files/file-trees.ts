@@ -77,6 +77,13 @@ const toFact = (recorded: RecordedEvent): FileTreeEvent => {
 };
 
 /**
+ * Returns true if the fold after an append is known: the append names the version. A fork begins
+ * with the files of its base, which the next read finds.
+ */
+const hasOwnFold = ([first]: readonly FileTreeEvent[]): boolean =>
+  first !== undefined && first.type !== 'FileTreeForked';
+
+/**
  * Event streams of file trees, and the bytes that they cite. Each read sees every commit of every
  * process: the events after the cached fold are read first.
  */
@@ -136,10 +143,9 @@ export class FileTrees implements FileTreesPort {
         await failpoint('agent.file.decided');
         const result = await this.deps.store.append({ workspace, streams, ...guards });
         await failpoint('agent.file.recorded');
-        // A fork begins with the files of its base, which the next read finds.
-        const isFork = events[0]?.type === 'FileTreeForked';
-        if (result.outcome === 'appended' && !isFork) local.tree = foldFileTree(tree, events);
-        return { tree: await this.refresh(local, workspace, treeId), result, events };
+        if (result.outcome === 'appended' && hasOwnFold(events)) local.tree = foldFileTree(tree, events);
+        else await this.refresh(local, workspace, treeId);
+        return { tree: local.tree, result, events };
       } catch (error) {
         const isStale =
           isAppError(error) && error.code === 'LOG.VERSION_CONFLICT' && error.data['streamId'] === streamId;

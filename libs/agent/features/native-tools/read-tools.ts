@@ -1,6 +1,7 @@
 import { IgnoreRules, normalizeFolder, parseIgnoreFile } from '@antiphon/agent-domain';
 import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
+import { isAppError } from '@antiphon/kernel';
 import { oneLevel } from '../files/files.handler.js';
 import type { FileTrees } from '../files/file-trees.js';
 import type { NativeCall } from './ask-agent.js';
@@ -11,7 +12,7 @@ import type { SearchedFile } from './search-files.js';
 
 export interface ReadToolsDeps extends FileAccessDeps {
   readonly files: FileTrees;
-  readonly blobs: Pick<BlobStore, 'readMany'>;
+  readonly blobs: Pick<BlobStore, 'readMany' | 'findContaining'>;
 }
 
 /** Maximum length of the shown text of a file, and of one line, UTF-16 units. */
@@ -29,6 +30,36 @@ const MAX_IGNORE_FILES = 500;
 const MAX_IGNORE_BYTES = 100_000;
 const NO_RULES = new IgnoreRules(new Map());
 const DECODER = new TextDecoder();
+
+/** Files that one query compares with a text: a bound of its time. */
+const FIND_BATCH_FILES = 5_000;
+const FIND_BATCH_BYTES = 64 * 1024 * 1024;
+const NO_BYTES = new Uint8Array();
+const BINARY = Uint8Array.of(0);
+
+interface ListedFile {
+  readonly path: string;
+  readonly digest: string | null;
+  readonly size: number;
+}
+
+/** Returns files in batches, each up to a number of files and about a number of bytes. */
+function* batchesOf(
+  files: readonly ListedFile[],
+  mostFiles: number,
+  mostBytes: number,
+): Generator<ListedFile[]> {
+  let bytes = 0;
+  let batch: ListedFile[] = [];
+  for (const file of files) {
+    batch.push(file);
+    bytes += file.size;
+    if (batch.length < mostFiles && bytes < mostBytes) continue;
+    yield batch;
+    [bytes, batch] = [0, []];
+  }
+  if (batch.length > 0) yield batch;
+}
 
 /** Number of files that rules left out, if any. */
 const ignoredOf = (count: number): { ignored?: number } => (count === 0 ? {} : { ignored: count });
@@ -98,7 +129,12 @@ export class ReadTools {
     const searched = rules
       ? allowed.filter(({ path }) => !LEFT_OUT.test(path.slice(from)) && !rules.isIgnored(path, folder))
       : allowed;
-    const result = await searchFiles(this.bytesOf(workspace, treeId, searched), {
+    // The database finds an exact text faster than its bytes are sent.
+    const isExact = !input.regex && !input.ignore_case;
+    const bytes = isExact
+      ? this.candidatesOf(workspace, treeId, searched, input.query)
+      : this.bytesOf(workspace, treeId, searched);
+    const result = await searchFiles(bytes, {
       ...{ query: input.query, regex: input.regex, ignoreCase: input.ignore_case, limit: input.limit },
     });
     const { found, isTruncated } = result;
@@ -130,20 +166,30 @@ export class ReadTools {
     );
   }
 
+  /** Returns all files in order; those that cannot have the text without their bytes. */
+  private async *candidatesOf(
+    workspace: string,
+    treeId: string,
+    files: readonly ListedFile[],
+    text: string,
+  ): AsyncGenerator<SearchedFile[]> {
+    for (const batch of batchesOf(files, FIND_BATCH_FILES, FIND_BATCH_BYTES)) {
+      const digests = [...new Set(batch.flatMap(({ digest }) => digest ?? []))];
+      const hits = await this.deps.blobs.findContaining(workspace, digests, Buffer.from(text));
+      const hitOf = ({ digest }: ListedFile) => (digest === null ? 'text' : hits.get(digest));
+      const none = batch.filter((file) => hitOf(file) !== 'text');
+      yield none.map((file) => ({ path: file.path, bytes: hitOf(file) === 'binary' ? BINARY : NO_BYTES }));
+      const found = batch.filter((file) => hitOf(file) === 'text');
+      yield* this.bytesOf(workspace, treeId, found);
+    }
+  }
+
   private async *bytesOf(
     workspace: string,
     treeId: string,
-    files: readonly { readonly path: string; readonly digest: string | null; readonly size: number }[],
+    files: readonly ListedFile[],
   ): AsyncGenerator<SearchedFile[]> {
-    for (let at = 0; at < files.length;) {
-      let bytes = 0;
-      const batch: (typeof files)[number][] = [];
-      while (at < files.length && batch.length < SEARCH_BATCH_FILES && bytes < SEARCH_BATCH_BYTES) {
-        const file = files[at++];
-        if (!file) break;
-        batch.push(file);
-        bytes += file.size;
-      }
+    for (const batch of batchesOf(files, SEARCH_BATCH_FILES, SEARCH_BATCH_BYTES)) {
       const digests = batch.flatMap(({ digest }) => digest ?? []);
       const stored = await this.deps.blobs.readMany(workspace, [...new Set(digests)]);
       yield await Promise.all(
@@ -151,7 +197,12 @@ export class ReadTools {
           const own = digest === null ? undefined : stored.get(digest);
           if (own) return { path, bytes: own };
           const opened = await this.deps.workspaceFiles.open(workspace, treeId, path);
-          return { path, bytes: await opened.readBytes() };
+          const bytes = await opened.readBytes().catch((error: unknown) => {
+            // Erased bytes have no text to find.
+            if (isAppError(error) && error.code === 'FILE.ERASED') return NO_BYTES;
+            throw error;
+          });
+          return { path, bytes };
         }),
       );
     }
