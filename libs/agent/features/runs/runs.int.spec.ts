@@ -287,7 +287,9 @@ describe('a saved workflow', () => {
   it('is not saved over a version that its editor has not seen, unless nothing differs', async () => {
     const { id } = await save(DIAMOND);
     const other = DIAMOND.replace(/^name: .*/m, 'name: other');
-    expect(await save(other, { workflowId: id, version: 1 })).toMatchObject({ name: 'other', version: 2 });
+    const mine = { workflowId: id, version: 1, idempotencyKey: 'mine' };
+    expect(await save(other, mine)).toMatchObject({ name: 'other', version: 2 });
+    expect(await save(other, mine)).toMatchObject({ name: 'other', version: 2 });
     await expect(save(DIAMOND, { workflowId: id, version: 1 })).rejects.toMatchObject({
       code: 'WORKFLOW.VERSION_CONFLICT',
       data: { version: 2 },

@@ -38,7 +38,7 @@ const claimFor = (
   id: string,
 ): IdempotencyClaim | undefined => {
   if (key === undefined) return undefined;
-  const scope = `${caller}/workflow.save${workflowId === undefined ? '' : `/${workflowId}`}`;
+  const scope = `${caller}${workflowId === undefined ? '' : `/${workflowId}`}/workflow.save`;
   return { scope, key, digest, response: { workflowId: id } };
 };
 

@@ -84,6 +84,7 @@ export const ConflictDialog = ({ model, saving, theirs }: ConflictProps) => (
         <li key={line}>{line}</li>
       ))}
     </ul>
+    {saving.problem && saving.problem.status !== 409 && <ProblemBox problem={saving.problem} />}
     <div className={css.choices}>
       <ActButton
         permission="runs:write"
