@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import pg from 'pg';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
 import { ChatStream } from './chat-stream.js';
@@ -293,8 +294,22 @@ const exportTo = async (name: string): Promise<string> => {
   return out;
 };
 
+/** Counts the stored contents of files. */
+const countBytes = async (): Promise<number> => {
+  const client = new pg.Client({ connectionString: stack.databaseUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ count: number }>('select count(*)::int as count from file_blobs');
+    return rows[0]?.count ?? 0;
+  } finally {
+    await client.end();
+  }
+};
+
 describe('an agent with ls, read, search, edit and write', () => {
-  it('mends a failing test: the diff, the turn behind each change, and a fork with the tree before', async () => {
+  let mended: { readonly chat: Chat; readonly before: number; readonly from: string };
+
+  it('mends a failing test: the diff is the expected one, and the history names the turn of each change', async () => {
     for (const [path, text] of Object.entries(REPOSITORY)) await write(path, text);
     const chat = await createChat(CODER);
     const greeting = await command(chat, { command: 'message', content: 'hello' });
@@ -323,12 +338,28 @@ describe('an agent with ls, read, search, edit and write', () => {
     expect((await cli('files', 'history', 'repo/src/slug.mjs')).stdout).toContain(`turn ${turnId}`);
     expect(greeting.turnId).not.toBe(turnId);
 
+    mended = { chat, before, from };
+  });
+
+  it('has the old files in a fork and in a what-if before the change, without a copy', async () => {
+    const { chat, before, from } = mended;
+    const [newest] = await history('');
+    const bytes = await countBytes();
     const forked = await cli('session', 'fork', chat.sessionId, '--at', String(before), '--json');
-    const { sessionId } = JSON.parse(forked.stdout) as { sessionId: string };
-    const old = await list(`path=repo&recursive=true&session=${sessionId}`);
-    expect(old.map(({ path }) => path)).toEqual(Object.keys(REPOSITORY).sort());
-    const text = await request('GET', `${fileOf('repo/src/slug.mjs')}?session=${sessionId}`);
-    expect(text).toBe(BROKEN);
+    const whatIf = await cli('session', 'whatif', chat.sessionId, '--model', 'other', '--json');
+    for (const { code, stdout, stderr } of [forked, whatIf]) {
+      expect([code, stderr]).toEqual([0, '']);
+      const { sessionId } = JSON.parse(stdout) as { sessionId: string };
+      const old = await list(`path=repo&recursive=true&session=${sessionId}`);
+      expect(old.map(({ path }) => path)).toEqual(Object.keys(REPOSITORY).sort());
+      const text = await request('GET', `${fileOf('repo/src/slug.mjs')}?session=${sessionId}`);
+      expect(text).toBe(BROKEN);
+    }
+    // One fact for each tree, no byte, and no change of the workspace.
+    const facts = await readEvents(stack, { type: 'FileTreeForked' });
+    expect(facts.map(({ data }) => data['version'])).toEqual([Number(from), Number(from)]);
+    expect(await countBytes()).toBe(bytes);
+    expect((await history(''))[0]).toEqual(newest);
   });
 
   it('is exported as a tar whose proof verifies offline, and extracts to the files of the version', async () => {
