@@ -32,9 +32,11 @@ const TYPES = {
   FileChangedOutside: 'changed_outside',
 } as const;
 
+type ChangeEvent = Exclude<FileTreeEvent, { type: 'FileTreeForked' }>;
+
 const viewOf = (
   { eventId, position }: RecordedEvent,
-  { type, data }: Exclude<FileTreeEvent, { type: 'FileTreeForked' }>,
+  { type, data }: ChangeEvent,
   version: number,
 ): FileChangeView => {
   const digest = type === 'FileDeleted' ? null : data.digest;
@@ -49,7 +51,8 @@ const viewOf = (
 const nextOf = (version: number): number | null => (version > 1 && version !== Infinity ? version : null);
 
 /** Tells whether a change is about one of the names, and adds the name that a file had before. */
-const isAbout = (names: Set<string>, { type, data }: FileTreeEvent): boolean => {
+const isAbout = (names: Set<string>, event: FileTreeEvent): event is ChangeEvent => {
+  const { type, data } = event;
   if (type === 'FileTreeForked') return false;
   const paths = type === 'FileMoved' ? [data.path, data.to] : [data.path];
   const isFound = paths.some((path) => [...names].some((name) => isBelow(path, name)));
@@ -57,7 +60,10 @@ const isAbout = (names: Set<string>, { type, data }: FileTreeEvent): boolean => 
   return isFound;
 };
 
-/** Reads the changes of a path, newest first. It follows a file through its moves. */
+/**
+ * Reads the changes of a path, newest first. It follows a file through its moves, so that a later
+ * page reads the moves of the earlier ones again.
+ */
 export const readHistory = async (
   { store, trees }: FileHistoryDeps,
   { workspace, treeId, path, limit, before }: HistoryQuery,
@@ -65,7 +71,8 @@ export const readHistory = async (
   const changes: FileChangeView[] = [];
   const names = new Set([path]);
   let tree = { id: treeId, ...(await trees.read(workspace, treeId)) };
-  let below = Math.min(before ?? Infinity, tree.version + 1);
+  const from = Math.min(before ?? Infinity, tree.version + 1);
+  let below = path === '' ? from : tree.version + 1;
   for (let read = 0; read < MAX_READ && below > 1;) {
     const offset = tree.base?.version ?? 0;
     if (below <= offset + 1) {
@@ -79,11 +86,11 @@ export const readHistory = async (
     for (const recorded of events) {
       below = offset + recorded.streamVersion;
       const event = FileTreeEvent.parse(upcast(recorded));
-      if (event.type === 'FileTreeForked' || !isAbout(names, event)) continue;
+      if (!isAbout(names, event) || below >= from) continue;
       changes.push(viewOf(recorded, event, below));
       if (changes.length === limit) return { changes, next: nextOf(below) };
     }
-    read += events.length;
+    if (below < from) read += events.length;
   }
   return { changes, next: nextOf(below) };
 };
