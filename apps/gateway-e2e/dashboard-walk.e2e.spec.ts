@@ -98,6 +98,19 @@ describe('the dashboard in Chromium', () => {
     await page.getByText('It is 42.').waitFor();
   });
 
+  it('shows money as it was, equal to the API at that position', async () => {
+    const { page } = world;
+    const asked = await waitForEvent(sessionIdOf(), 'ApprovalRequested');
+    const path = `?at=${asked.position}`;
+    const usage = await readApi<{ agents: { calls: number }[] }>(world, `/api/v1/usage${path}`);
+    expect(usage).toMatchObject({ position: asked.position });
+    await page.goto(`/money${path}`);
+    const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'gpt', exact: true }) });
+    expect(await row.getByRole('cell').nth(1).innerText()).toBe(String(usage.agents[0]?.calls));
+    await page.goto(`/sessions/${asked.streamId.slice('session-'.length)}`);
+    await page.getByText('It is 42.').waitFor();
+  });
+
   it('lists the log by position, and opens an event with its hash', async () => {
     const { page } = world;
     const sessionId = sessionIdOf();
