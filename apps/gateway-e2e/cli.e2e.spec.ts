@@ -163,13 +163,14 @@ describe('antiphon budget and antiphon session', () => {
     expect(await run('budget', 'show', '--agent', 'main')).toContain('of 900000 tokens');
     await run('chat', 'Hello there.');
     const listed = await run('session', 'list', '--agent', 'main');
-    expect(listed).toContain('Hello there.');
-    const line = listed.split('\n').find((one) => one.includes('Hello there.')) ?? '';
+    const line = listed.split('\n').find((one) => one.includes('  main:cli:local:user  ')) ?? '';
     const id = UUID.exec(line)?.[0] ?? '';
     expect(await run('session', 'show', id)).toContain('> Hello there.  (completed)');
     expect((await cli('session', 'show', id, '--at', '1')).stderr).toContain('there is no session');
     expect(await run('session', 'list', '--at', '1')).toBe('no sessions\n');
     expect(await run('budget', 'set', 'main')).toBe('main: budget set\n');
+    expect((await cli('memory', 'query', '--agent', 'main')).code).toBe(0);
+    expect((await cli('memory', 'show', id)).stderr).toContain('antiphon');
   });
 });
 
