@@ -157,6 +157,7 @@ const useEdits = ({ editor, agents, selection, setNotice }: Parts) => {
     setNotice(`“${edge.to}” no longer needs “${edge.from}”`);
   };
   const add = (agent: string | null, at: Point | null): void => {
+    if (!agents) return setNotice('The agents are being read: add the node in a moment');
     const here = definition.nodes.find((node) => node.id === current);
     const needs = at === null && here ? [here.id] : [];
     const [next, added] = addNode(definition, agent ?? here?.agent ?? defaultAgent(agents), needs);
