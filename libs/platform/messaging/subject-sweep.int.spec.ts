@@ -30,7 +30,6 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
   ],
   [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
   [/^cmd\.metering\.budget\.read$/, ['gateway']],
-  [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
   [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
 ];

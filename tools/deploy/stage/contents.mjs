@@ -19,7 +19,11 @@ const WITHOUT_BUNDLING = ['@swc/core', 'swc-loader', 'terser-webpack-plugin'];
 
 /** @type {Readonly<Record<string, Contents>>} */
 export const IMAGES = {
-  gateway: { main: 'apps/gateway/dist/main.js', leavesOut: WITHOUT_TEMPORAL },
+  gateway: {
+    main: 'apps/gateway/dist/main.js',
+    files: ['apps/dashboard/dist'],
+    leavesOut: WITHOUT_TEMPORAL,
+  },
   agent: {
     main: 'apps/agent/dist/main.js',
     resolves: ['@antiphon/agent-workflows'],

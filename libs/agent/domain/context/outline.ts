@@ -21,8 +21,8 @@ const patternOf = (path: string): RegExp => {
 };
 
 /**
- * Returns the outline of the lines after the first `shown` ones: headings of a text, top-level keys
- * of data, or symbols of code, each with the number of its line.
+ * Returns the outline of the lines after the first `shown` ones. It has headings of a text,
+ * top-level keys of data, or symbols of code, each with the number of its line.
  */
 export const outlineOf = (path: string, lines: readonly string[], shown: number): string[] => {
   const pattern = patternOf(path);

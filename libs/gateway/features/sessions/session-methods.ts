@@ -17,8 +17,8 @@ export interface SessionMethodsDeps {
 export type RouterOf = (workspace: string) => Router;
 
 /**
- * Channels of sessions that the runtime creates itself. A client's message there would become a turn
- * of a task, a run, a plan, a fork or a chat.
+ * Channels of sessions that the runtime creates itself. A client's message there would become a
+ * turn of a task, a run, a plan, a fork or a chat.
  */
 const RESERVED_CHANNELS: ReadonlySet<string> = new Set(['task', 'run', 'plan', 'fork', 'chat', 'agent']);
 

@@ -91,8 +91,8 @@ const PERIODS_SQL = `with w as (
   select ${BALANCE_COLUMNS} from budget_balances where scope_key = any ($1) and workspace in (select workspace from w)`;
 
 /**
- * Reads the balances of periods of at most `max` workspaces, those that spent most in the last of
- * the periods, and of one workspace in any case. The outer keys are workspaces.
+ * Reads the balances of periods of at most `max` workspaces: those that spent most in the last of
+ * the periods. One workspace is always among them. The outer keys are workspaces.
  */
 export const readPeriods = async (
   pool: pg.Pool,
