@@ -69,7 +69,7 @@ describe('a frame that is not a request', () => {
     ['no method', '{"id":7}', -32600],
     ['an unknown method', '{"id":7,"method":"admin.shutdown"}', -32601],
     ['a method of Object.prototype', '{"id":7,"method":"__proto__"}', -32601],
-    ['a method that a later version will have', '{"id":7,"method":"memory.recall","params":{}}', -32601],
+    ['a method that a later version will have', '{"id":7,"method":"memory.forget","params":{}}', -32601],
     ['a missing field', chat({ channel: 'c', account: 'a', content: 'x' }), -32602],
     ['an empty field', chat({ ...address, content: '' }), -32602],
     ['a field of the wrong type', chat({ ...address, content: 5 }), -32602],

@@ -6,7 +6,7 @@ import { projectRoot } from './project.mjs';
 
 const JEST = join(projectRoot, 'node_modules/jest/bin/jest.js');
 const REPORTER = join(projectRoot, 'tools/bootstrap/count-reporter.mjs');
-const MAX_REPEATED_FILES = 4;
+const MAX_REPEATED_FILES = 6;
 const NONE = { passed: 0, failed: 0, skipped: 0, files: [] };
 
 /** Renders `7 passed, 1 failed`. A suite that could not be loaded counts as one failure. */
@@ -15,7 +15,7 @@ export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
 
 /**
  * Returns the spec files to run a second time, or none. A shared machine can miss the deadline of a
- * spec, so CI repeats up to four failed files, alone. More failures are a fault of the change.
+ * spec, so CI repeats up to six failed files, alone. More failures are a fault of the change.
  */
 export const filesToRepeat = (count, ci) => {
   const files = count.files ?? [];

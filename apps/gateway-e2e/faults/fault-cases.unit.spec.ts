@@ -24,7 +24,7 @@ const sorted = (names: Iterable<string>): string[] => [...names].sort();
 
 describe('the failpoint sweep', () => {
   // Points of a restore and of files have sweeps of their own:
-  // libs/platform/database/backup/restore.int.spec.ts, libs/agent/features/files.
+  // libs/platform/database/backup/restore.nightly.spec.ts, libs/agent/features/files.
   it('has a case for each failpoint of the source, and no other', () =>
     expect(
       sorted([

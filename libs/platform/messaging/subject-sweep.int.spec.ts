@@ -29,7 +29,7 @@ const SENDERS: readonly (readonly [RegExp, readonly ServiceName[]])[] = [
     ['agent'],
   ],
   [/^cmd\.metering\.usage\.read$/, ['agent', 'gateway']],
-  [/^cmd\.metering\.budget\.read$/, ['gateway']],
+  [/^cmd\.metering\.(budget\.read|limit\.set|session\.costs)$/, ['gateway']],
   [/^cmd\.memory\.(context\.assemble|fact\.believed)$/, ['agent']],
   [/^cmd\.memory\.entry\.(query|recall)$/, ['gateway']],
 ];

@@ -59,7 +59,7 @@ describe('Tools for files', () => {
       return next ? asksFor({ name: next.name, input: next.input as never }) : says('done');
     };
     const { sessionId } = await submitTo(process, { address: newAddress('main') }, 'work');
-    const events = await world.ended(sessionId);
+    const events = await world.ended(sessionId, 1, 60_000);
     const results = events.flatMap(({ type, data }) =>
       type === 'ToolCallCompleted'
         ? [String(data['content'])]
@@ -274,14 +274,14 @@ describe('Tools for files', () => {
       call('read', { path: 'long/line.txt' }),
       call('edit', { path: 'long/line.txt', old: 'needle', new: 'thread' }),
     );
-    // One expression may take 5 s; together they take a fraction of it.
-    expect(performance.now() - started).toBeLessThan(8_000);
+    // One expression may take 5 s; together they take a fraction of that, also on a busy machine.
+    expect(performance.now() - started).toBeLessThan((HOSTILE.length * 5_000) / 4);
     for (const result of results.slice(0, HOSTILE.length))
       expect(result).toMatch(/"returned":[01],|FILE.INVALID_PATTERN/);
     expect(results.at(-3)).toContain('"cut_lines":1');
     expect(results.at(-2)?.length).toBeLessThan(5_000);
     expect((await textOf(large, 'long/line.txt')) === line.replace('needle', 'thread')).toBe(true);
-  }, 30_000);
+  }, 90_000);
 
   it('keep to the folders of the agent', async () => {
     await put('secret/key.txt', 'k');

@@ -176,11 +176,11 @@ export class AgentWorld {
   }
 
   /** Returns the events of a session once that many of its turns have ended. */
-  ended(sessionId: string, turns = 1): Promise<RecordedEvent[]> {
+  ended(sessionId: string, turns = 1, timeoutMs?: number): Promise<RecordedEvent[]> {
     return until(async () => {
       const all = await this.events(sessionId);
       return all.filter(({ type }) => isTurnEnd(type)).length >= turns && all;
-    });
+    }, timeoutMs);
   }
 
   /** Releases the leases of a dead process, as the supervisor does. */

@@ -1,3 +1,0 @@
-import { describeClientDrops } from './describe-client-drops.js';
-
-describeClientDrops(8);
