@@ -53,7 +53,10 @@ const createTenant = async (workspace: string): Promise<Tenant> => {
 };
 
 beforeAll(async () => {
-  stack = await startStack({ config: CHAOS_CONFIG, scale: { gateway: 2, agent: 2 } });
+  stack = await startStack({
+    config: CHAOS_CONFIG.replace('id = "main"', 'id = "main"\nworkspace = "*"'),
+    scale: { gateway: 2, agent: 2 },
+  });
   tenants = [await createTenant('acme'), await createTenant('globex')];
 });
 afterAll(() => stack?.stop());

@@ -230,3 +230,16 @@ describe('a channel of the runtime', () => {
     },
   );
 });
+
+describe('a message to a workspace without an agent', () => {
+  it('is refused with what to do, and nothing is sent', async () => {
+    const { requests, sent } = recordRequests();
+    const methods = sessionMethods({ requests, routerOf: () => ({ route: () => '' }) });
+    const address = { channel: 'web', account: 'main', peer: 'ada' };
+    await expect(call(methods, 'session.new', address)).rejects.toMatchObject({
+      code: 'AGENT.NOT_FOUND',
+      message: expect.stringContaining('no configured agent. What to do'),
+    });
+    expect(sent).toEqual([]);
+  });
+});

@@ -4,7 +4,7 @@ import { SessionCancelParams, SessionForkParams, SessionNewParams } from '@antip
 import type { ChatSendParams } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { Router } from '@antiphon/gateway-domain';
-import { invalid } from '@antiphon/kernel';
+import { invalid, notFound } from '@antiphon/kernel';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 
@@ -24,7 +24,7 @@ const RESERVED_CHANNELS: ReadonlySet<string> = new Set(['task', 'run', 'plan', '
 
 /**
  * Returns the address of a message: the agent that it names, else the agent that the bindings
- * choose. Throws for a channel of the runtime.
+ * choose. Throws for a channel of the runtime, and if the workspace has no agent.
  */
 export const resolveAddress = (router: Router, params: Omit<ChatSendParams, 'content'>): SessionAddress => {
   const { channel, account, peer, guild, team, agent } = params;
@@ -33,6 +33,11 @@ export const resolveAddress = (router: Router, params: Omit<ChatSendParams, 'con
     throw invalid('GATEWAY.INVALID_PARAMS', message, { data: { fields: ['channel'] } });
   }
   const agentId = agent ?? router.route({ channel, account, peer, guild, team });
+  if (agentId === '') {
+    const message =
+      'the workspace has no configured agent. What to do: name one in `agent`, or configure one';
+    throw notFound('AGENT.NOT_FOUND', message);
+  }
   return { agentId, channel, account, peer };
 };
 
