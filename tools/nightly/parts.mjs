@@ -145,7 +145,7 @@ const SPECS = {
     ...{ shows: 'tasks are done once under kills, claimed at 500/s and slow no chat', minutes: 30 },
     quick: { ANTIPHON_TASKS: '500', ANTIPHON_TASK_CLAIMS: '1000', ANTIPHON_TASK_ROUNDS: '4' },
   },
-  'supervisor-start': { shows: 'a start after a kill, on taken ports and beside a restore', minutes: 10 },
+  'supervisor-start': { shows: 'a start after a kill, on taken ports and after a restore', minutes: 10 },
   tenants: {
     ...{ shows: 'two workspaces under faults see nothing of each other', minutes: 15 },
     quick: { ANTIPHON_TENANTS_MS: '15000' },
