@@ -1,5 +1,5 @@
 // Sends a message and prints the answer while it arrives.
-// Run it by: node examples/client-chat.ts "Hello there"
+// Run it by: npx node examples/client-chat.ts "Hello there"
 import { createClient } from '@antiphon/client';
 
 const { ANTIPHON_URL = 'http://127.0.0.1:7400', ANTIPHON_TOKEN } = process.env;
