@@ -5,7 +5,7 @@ import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
 import { connectClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
-import { startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
+import { createApiCaller, startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
 
@@ -23,32 +23,7 @@ let stack: TestStack;
 let acme: string;
 let globex: string;
 
-interface Answer<T> {
-  readonly status: number;
-  readonly body: T & { readonly code?: string; readonly detail?: string };
-  readonly retryAfter: string | null;
-}
-
-const call = async <T = Record<string, unknown>>(
-  token: string,
-  method: string,
-  path: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<Answer<T>> => {
-  const response = await fetch(`${stack.gatewayUrl}/api/v1${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  const parsed = (text === '' ? {} : JSON.parse(text)) as Answer<T>['body'];
-  return { status: response.status, body: parsed, retryAfter: response.headers.get('retry-after') };
-};
+const call = createApiCaller(() => stack.gatewayUrl);
 
 /** Waits until a list, which follows the log, has exactly these ids. */
 const waitForList = (path: string, field: 'agents' | 'tasks', ids: readonly string[]): Promise<true> =>

@@ -161,3 +161,37 @@ export const runCli = (
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     );
   });
+
+/** Response of the REST API. */
+export interface ApiAnswer<T> {
+  readonly status: number;
+  readonly body: T & { readonly code?: string; readonly detail?: string };
+  readonly retryAfter: string | null;
+}
+
+type CallApi = <T = Record<string, unknown>>(
+  token: string,
+  method: string,
+  /** Path below `/api/v1`. */
+  path: string,
+  body?: unknown,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<ApiAnswer<T>>;
+
+/** Returns a function that sends JSON requests to the REST API. Errors of the API are answers, too. */
+export const createApiCaller =
+  (gatewayUrl: () => string): CallApi =>
+  async (token, method, path, body, headers = {}) => {
+    const response = await fetch(`${gatewayUrl()}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const retryAfter = response.headers.get('retry-after');
+    return { status: response.status, body: text === '' ? {} : JSON.parse(text), retryAfter };
+  };

@@ -1,0 +1,70 @@
+import { createPublicKey } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import type { CliWorld } from './cli-world.js';
+import { waitForValue, type CliRun } from './stack-under-test.js';
+
+/** Tests of an operator's commands, in the world of another spec. The last one stops its stack. */
+export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
+  const cli = (...args: string[]): Promise<CliRun> => worldOf().cli(...args);
+  const run = (...args: string[]): Promise<string> => worldOf().run(...args);
+  const runJson = <T>(...args: string[]): Promise<T> => worldOf().runJson<T>(...args);
+
+  describe('the commands of an operator', () => {
+    it('projections list and rebuild show tables that equal the log', async () => {
+      expect(await run('projections', 'list')).toMatch(/^projection +service +position +lag +parked\n/);
+      expect(await run('projections', 'rebuild', 'agent-sessions')).toMatch(
+        /^agent-sessions: \d+ rows changed/,
+      );
+      expect(await run('projections', 'rebuild', '--all', '--compare')).toContain('\n0 rows differ\n');
+    });
+
+    it('dlq list and dlq replay find nothing parked', async () => {
+      expect(await run('dlq', 'list')).toBe('nothing is parked\n');
+      expect(await run('dlq', 'replay')).toBe('0 streams and 0 messages replayed, 0 stay parked\n');
+    });
+
+    it('events prove writes a proof that events verify accepts with the public key, offline', async () => {
+      const { events } = await runJson<{ events: { eventId: string }[] }>('events', 'list', '--limit', '1');
+      const [id, proof] = [events[0]?.eventId ?? '', join(worldOf().folder, 'one.proof.json')];
+      await waitForValue('a root over the event', async () =>
+        (await cli('events', 'prove', id, '--out', proof)).code === 0 ? true : undefined,
+      );
+      const key = createPublicKey(readFileSync(join(worldOf().home, 'credentials', 'log-signing.key')));
+      const publicKey = join(worldOf().folder, 'log-signing.pub');
+      writeFileSync(publicKey, key.export({ type: 'spki', format: 'pem' }));
+      expect(await run('events', 'verify', proof, '--key', publicKey)).toMatch(/the proof holds\n$/);
+      writeFileSync(proof, readFileSync(proof, 'utf8').replace('"position":1,', '"position":2,'));
+      const changed = await cli('events', 'verify', proof, '--key', publicKey);
+      expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('the proof does not hold')]);
+    });
+
+    it('events archive, archives and restore move closed streams out of the log and back', async () => {
+      const archived = await runJson<{ archives: { events: number }[] }>(
+        ...['events', 'archive', '--before', '999999999'],
+      );
+      expect(archived.archives[0]?.events).toBeGreaterThan(0);
+      expect(await run('events', 'archives')).toMatch(/events of \d+ event streams\n$/);
+      expect(await run('events', 'restore', '--all')).toMatch(/^restored: /);
+    });
+
+    it('audit, backup, down and restore keep a log that the audit accepts', async () => {
+      const { code, stdout } = await cli('audit');
+      expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+      const backup = join(worldOf().folder, 'backup');
+      expect(await run('backup', backup)).toMatch(
+        /rows of \d+ tables, 0 archive files\nthe log up to position \d+[^]*\nsigned with the key [0-9a-f]{16}\n$/,
+      );
+      expect((await cli('down')).code).toBe(0);
+      expect((await cli('status')).code).toBe(3);
+      const restored = await cli('restore', backup);
+      expect([restored.code, restored.stdout]).toEqual([
+        0,
+        expect.stringMatching(
+          /^restored: the log up to position \d+ \(.*\); epoch 2 begins\nverified: .*\nsigned: record \d+ .*\nlost: /,
+        ),
+      ]);
+    });
+  });
+};
