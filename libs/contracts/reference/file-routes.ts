@@ -22,7 +22,10 @@ const CHANGED = {
   version: 12,
   files: [{ path: FILE.path, digest: DIGEST, before: null, size: 4, version: 12 }],
 };
-const NO_FILE = { 404: 'there is no such workspace, file or version' };
+const NO_FILE = {
+  403: '`AGENT.NOT_ALLOWED`: the key of an agent uses no files',
+  404: 'there is no such workspace, file or version',
+};
 const REFUSED = {
   ...NO_FILE,
   409: '`FILE.STALE` or `FILE.EXISTS`: the file is not as expected, and `detail` names it',

@@ -1,7 +1,7 @@
 import { getAgent, sessionStream } from '@antiphon/contracts/agent';
 import type { Principal } from '@antiphon/contracts/identity';
 import type { EventStore } from '@antiphon/event-store';
-import { createBoundedMap, forbidden } from '@antiphon/kernel';
+import { createBoundedMap, forbidden, isAppError } from '@antiphon/kernel';
 import type { GatewayRequests } from '../gateway.ports.js';
 
 /** Number of agents whose parent is remembered. The parent of an agent never changes. */
@@ -13,6 +13,12 @@ type Reader = Pick<Principal, 'workspace' | 'agentId'>;
 
 const refuse = (own: string): never => {
   throw forbidden('AGENT.NOT_ALLOWED', `agent "${own}" may read only itself and its descendants`);
+};
+
+/** Returns false for an agent that the configuration no longer has. */
+const refuseUnknown = (error: unknown): boolean => {
+  if (isAppError(error) && error.code === 'AGENT.NOT_FOUND') return false;
+  throw error;
 };
 
 /**
@@ -33,6 +39,23 @@ export class AgentReads {
     for (let id: string | null = agentId; id !== null; id = await this.#parentOf(workspace, id))
       if (id === own) return true;
     return false;
+  }
+
+  /** Returns the items with an agent that the principal may read. An unknown agent is not readable. */
+  async filter<T>(
+    reader: Reader,
+    items: readonly T[],
+    agentsOf: (item: T) => readonly (string | null)[],
+  ): Promise<T[]> {
+    if (reader.agentId === null) return [...items];
+    const isReadable = await Promise.all(items.map((item) => this.#canReadAny(reader, agentsOf(item))));
+    return items.filter((_, index) => isReadable[index]);
+  }
+
+  /** Throws `AGENT.NOT_ALLOWED` unless the principal may read one of these agents. */
+  async requireAny(reader: Reader, agentIds: readonly (string | null)[]): Promise<void> {
+    const { agentId: own } = reader;
+    if (own !== null && !(await this.#canReadAny(reader, agentIds))) refuse(own);
   }
 
   /**
@@ -56,6 +79,11 @@ export class AgentReads {
     const agentId = page.events[0]?.data['agentId'];
     // An unknown session has no agent: the read itself says so.
     if (typeof agentId === 'string') await this.require(reader, agentId);
+  }
+
+  async #canReadAny(reader: Reader, agentIds: readonly (string | null)[]): Promise<boolean> {
+    for (const id of agentIds) if (id && (await this.canRead(reader, id).catch(refuseUnknown))) return true;
+    return false;
   }
 
   async #parentOf(workspace: string, agentId: string): Promise<string | null> {

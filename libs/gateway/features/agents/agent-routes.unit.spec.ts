@@ -50,7 +50,7 @@ const call = (methods: readonly RpcMethod[], name: string, params: Record<string
 describe('the routes of budgets', () => {
   it('ask metering for the budgets and the cost in the workspace of the caller', async () => {
     const { requests, sent } = recordRequests({});
-    const budgets = new BudgetsController(requests);
+    const budgets = new BudgetsController(requests, undefined as never);
     const common = { params: undefined, body: undefined, idempotencyKey: undefined };
     await budgets.read({ ...common, query: { agent: 'main' } }, AGENT_KEY);
     await budgets.readUsage({ ...common, query: { tree: 'main' } }, AGENT_KEY);
@@ -137,7 +137,10 @@ describe('the socket methods of agents, tasks and messages', () => {
       name: 'Ada',
       idempotencyKey,
     });
-    await call(taskMethods(requests), 'task.create', { prompt: 'count', idempotencyKey });
+    await call(taskMethods(requests, new AgentReads(requests)), 'task.create', {
+      prompt: 'count',
+      idempotencyKey,
+    });
     const message = { to: { everyone: true }, content: { text: 'hello' } };
     await call(messageMethods(requests), 'message.send', { ...message, idempotencyKey });
     const common = { workspace: 'acme', actor: ACTOR, idempotencyKey };
@@ -167,7 +170,7 @@ describe('the socket methods of agents, tasks and messages', () => {
     const { requests, sent } = recordRequests();
     const methods = [
       ...agentMethods(requests, new AgentReads(requests)),
-      ...taskMethods(requests),
+      ...taskMethods(requests, new AgentReads(requests)),
       ...messageMethods(requests),
     ];
     await expect(call(methods, name, params)).rejects.toMatchObject({

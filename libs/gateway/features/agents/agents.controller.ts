@@ -113,11 +113,10 @@ export class AgentsController {
 }
 
 /** Returns a page with the agents that the principal may read. */
-const readable = async (reads: AgentReads, principal: Principal, page: ListReply): Promise<ListReply> => {
-  if (principal.agentId === null) return page;
-  const isReadable = await Promise.all(page.agents.map(({ id }) => reads.canRead(principal, id)));
-  return { ...page, agents: page.agents.filter((_, index) => isReadable[index]) };
-};
+const readable = async (reads: AgentReads, principal: Principal, page: ListReply): Promise<ListReply> => ({
+  ...page,
+  agents: await reads.filter(principal, page.agents, ({ id }) => [id]),
+});
 
 const changeState = async (
   requests: GatewayRequests,

@@ -2,7 +2,8 @@ import { Controller, Inject } from '@nestjs/common';
 import type { Principal } from '@antiphon/contracts/identity';
 import { readAgentUsage, readBudgets, setBudgetLimit } from '@antiphon/contracts/metering';
 import { BUDGET_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
-import { REQUESTS } from '@antiphon/service-host';
+import type { EventStore } from '@antiphon/event-store';
+import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { listPlugins } from '@antiphon/contracts/sandbox';
 import { getAgent } from '@antiphon/contracts/agent';
@@ -19,7 +20,10 @@ type Routes = typeof BUDGET_ROUTES;
 export class BudgetsController {
   private readonly reads: AgentReads;
 
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+  constructor(
+    @Inject(REQUESTS) private readonly requests: GatewayRequests,
+    @Inject(EVENT_STORE) private readonly store: Pick<EventStore, 'readStreamPage'>,
+  ) {
     this.reads = new AgentReads(requests);
   }
 
@@ -30,6 +34,7 @@ export class BudgetsController {
   ): Promise<z.output<typeof readBudgets.reply>> {
     const { workspace } = principal;
     if (agentId !== undefined) await this.reads.require(principal, agentId);
+    if (sessionId !== undefined) await this.reads.requireSession(principal, this.store, sessionId);
     return this.requests.request(readBudgets, { workspace, sessionId, agentId, at });
   }
 

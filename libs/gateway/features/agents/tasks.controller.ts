@@ -19,23 +19,33 @@ import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { defineMethod, type RpcMethod } from '../sockets/rpc-method.js';
 import { actorOf } from './agent-actor.js';
+import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof TASK_ROUTES;
 
 /** Returns the fields of a principal that every command carries. */
 const commonOf = (principal: Principal) => ({ workspace: principal.workspace, actor: actorOf(principal) });
 
+/** Returns the agents of a task: the agent that has it, and the agent that delegated it. */
+const agentsOf = ({ agentId, parentAgentId }: TaskItem) => [agentId, parentAgentId];
+
 /** Serves tasks, for their clients and for external workers. */
 @Controller()
 export class TasksController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  private readonly reads: AgentReads;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(TASK_ROUTES.listTasks)
-  list(
+  async list(
     { query }: RouteInput<Routes['listTasks']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listTasks.reply>> {
-    return this.requests.request(listTasks, { workspace, ...query });
+    const { workspace } = principal;
+    const page = await this.requests.request(listTasks, { workspace, ...query });
+    return { ...page, tasks: await this.reads.filter(principal, page.tasks, agentsOf) };
   }
 
   @HandleRoute(TASK_ROUTES.createTask)
@@ -58,13 +68,12 @@ export class TasksController {
   @HandleRoute(TASK_ROUTES.getTask)
   async get(
     { params, query }: RouteInput<Routes['getTask']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<TaskItem & { position?: number | undefined; head?: number | undefined }> {
-    const { task, ...asOf } = await this.requests.request(getTask, {
-      workspace,
-      taskId: params.id,
-      ...query,
-    });
+    const { workspace } = principal;
+    const wanted = { workspace, taskId: params.id, ...query };
+    const { task, ...asOf } = await this.requests.request(getTask, wanted);
+    await this.reads.requireAny(principal, agentsOf(task));
     return { ...task, ...asOf };
   }
 
@@ -96,16 +105,16 @@ export class TasksController {
 }
 
 /** Returns `task.create`, `task.get` and `task.cancel` of the WebSocket. */
-export const taskMethods = (requests: GatewayRequests): RpcMethod[] => [
+export const taskMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
   defineMethod('task.create', TaskCreateParams, async ({ params, principal }) => {
     const { idempotencyKey, ...spec } = params;
     return (await requests.request(createTask, { ...commonOf(principal), spec, idempotencyKey })).task;
   }),
-  defineMethod(
-    'task.get',
-    TaskParams,
-    async ({ params, workspace }) => (await requests.request(getTask, { workspace, ...params })).task,
-  ),
+  defineMethod('task.get', TaskParams, async ({ params, workspace, principal }) => {
+    const { task } = await requests.request(getTask, { workspace, ...params });
+    await reads.requireAny(principal, agentsOf(task));
+    return task;
+  }),
   defineMethod(
     'task.cancel',
     TaskCancelParams,

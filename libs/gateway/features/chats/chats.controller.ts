@@ -30,6 +30,7 @@ import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
 import { EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
+import { AgentReads } from '../agents/agent-reads.js';
 import { authorize, CurrentPrincipal, requireWorkspace } from '../access/access-guard.js';
 import { CHAT_STREAMS, type GatewayRequests } from '../gateway.ports.js';
 import { approverOf } from '../http/approvals.controller.js';
@@ -52,6 +53,7 @@ const formOf = (format: 'md' | 'json' | undefined, accept = ''): 'md' | 'json' =
 @Controller()
 export class ChatsController implements OnModuleDestroy {
   private readonly chats: ChatReader;
+  private readonly reads: AgentReads;
 
   constructor(
     @Inject(REQUESTS) private readonly requests: GatewayRequests,
@@ -59,6 +61,7 @@ export class ChatsController implements OnModuleDestroy {
     @Inject(CHAT_STREAMS) private readonly streams: ChatStreams,
   ) {
     this.chats = new ChatReader(requests, store);
+    this.reads = new AgentReads(requests);
   }
 
   onModuleDestroy(): void {
@@ -75,12 +78,13 @@ export class ChatsController implements OnModuleDestroy {
   }
 
   @HandleRoute(CHAT_ROUTES.listChats)
-  list(
+  async list(
     { params, query }: RouteInput<Routes['listChats']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listChats.reply>> {
     requireWorkspace(principal, params.id);
-    return this.requests.request(listChats, { workspace: principal.workspace, ...query });
+    const page = await this.requests.request(listChats, { workspace: principal.workspace, ...query });
+    return { ...page, chats: await this.reads.filter(principal, page.chats, ({ agentId }) => [agentId]) };
   }
 
   @HandleRoute(CHAT_ROUTES.readChat)
@@ -184,13 +188,15 @@ export class ChatsController implements OnModuleDestroy {
     return new StreamableFile(pipe, { type: 'text/event-stream; charset=utf-8' });
   }
 
-  private find(
+  private async find(
     principal: Principal,
     params: { readonly id: string; readonly chat: string },
     at?: number,
   ): Promise<ChatView> {
     requireWorkspace(principal, params.id);
-    return this.chats.require(principal.workspace, params.chat, at);
+    const chat = await this.chats.require(principal.workspace, params.chat, at);
+    await this.reads.requireAny(principal, [chat.agentId]);
+    return chat;
   }
 
   private async append(

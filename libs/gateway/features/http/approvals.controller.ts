@@ -1,12 +1,13 @@
 import { Controller, Inject } from '@nestjs/common';
 import { answerApproval, getApproval, listApprovals } from '@antiphon/contracts/agent';
-import type { Approver } from '@antiphon/contracts/agent';
+import type { ApprovalView, Approver } from '@antiphon/contracts/agent';
 import { ApprovalAnswerParams, ApprovalParams, ApprovalsQuery } from '@antiphon/contracts/gateway';
 import type { Principal } from '@antiphon/contracts/identity';
 import { APPROVAL_ROUTES, type RouteInput } from '@antiphon/contracts/reference';
 import { REQUESTS } from '@antiphon/service-host';
 import type { z } from 'zod';
 import { CurrentPrincipal } from '../access/access-guard.js';
+import { AgentReads } from '../agents/agent-reads.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { defineMethod, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import { HandleRoute } from './handle-route.js';
@@ -23,25 +24,55 @@ export const approverOf = ({ caller, role, agentId, name }: Principal): Approver
   name,
 });
 
+/** Returns the agent whose call waits. An approval has texts of its session. */
+const agentsOf = ({ agentId }: ApprovalView) => [agentId];
+
+const list = async (
+  requests: GatewayRequests,
+  reads: AgentReads,
+  principal: Principal,
+  { session: sessionId, root: rootId, ...query }: z.output<typeof ApprovalsQuery>,
+): Promise<z.output<typeof listApprovals.reply>> => {
+  const { workspace } = principal;
+  const page = await requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
+  return { ...page, approvals: await reads.filter(principal, page.approvals, agentsOf) };
+};
+
+const get = async (
+  requests: GatewayRequests,
+  reads: AgentReads,
+  principal: Principal,
+  query: { readonly approvalId: string; readonly at?: number | undefined },
+): Promise<z.output<typeof getApproval.reply>> => {
+  const { workspace } = principal;
+  const approval = await requests.request(getApproval, { workspace, ...query });
+  await reads.requireAny(principal, agentsOf(approval));
+  return approval;
+};
+
 /** Serves approvals: tool calls that wait for a decision. */
 @Controller()
 export class ApprovalsController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  private readonly reads: AgentReads;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(APPROVAL_ROUTES.listApprovals)
   list(
-    { query: { session: sessionId, root: rootId, ...query } }: RouteInput<Routes['listApprovals']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    { query }: RouteInput<Routes['listApprovals']>,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listApprovals.reply>> {
-    return this.requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
+    return list(this.requests, this.reads, principal, query);
   }
 
   @HandleRoute(APPROVAL_ROUTES.getApproval)
   get(
     { params, query }: RouteInput<Routes['getApproval']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof getApproval.reply>> {
-    return this.requests.request(getApproval, { workspace, approvalId: params.id, ...query });
+    return get(this.requests, this.reads, principal, { approvalId: params.id, ...query });
   }
 
   @HandleRoute(APPROVAL_ROUTES.answerApproval)
@@ -59,18 +90,17 @@ export class ApprovalsController {
 }
 
 /** Returns `approval.answer`, `approval.list` and `approval.get` of the WebSocket. */
-export const approvalMethods = (requests: GatewayRequests): RpcMethod[] => [
+export const approvalMethods = (requests: GatewayRequests, reads: AgentReads): RpcMethod[] => [
   defineMethod('approval.answer', ApprovalAnswerParams, async ({ params, principal }): Promise<RpcResult> => {
     const { workspace } = principal;
     const approver = approverOf(principal);
     const { recorded } = await requests.request(answerApproval, { workspace, approver, ...params });
     return { recorded };
   }),
-  defineMethod('approval.list', ApprovalsQuery, ({ params, workspace }) => {
-    const { session: sessionId, root: rootId, ...query } = params;
-    return requests.request(listApprovals, { workspace, sessionId, rootId, ...query });
-  }),
-  defineMethod('approval.get', ApprovalParams, ({ params, workspace }) =>
-    requests.request(getApproval, { workspace, ...params }),
+  defineMethod('approval.list', ApprovalsQuery, ({ params, principal }) =>
+    list(requests, reads, principal, params),
+  ),
+  defineMethod('approval.get', ApprovalParams, ({ params, principal }) =>
+    get(requests, reads, principal, params),
   ),
 ];

@@ -15,7 +15,7 @@ import type { Principal } from '@antiphon/contracts/identity';
 import { FILE_ROUTES, type RouteInput, type Upload } from '@antiphon/contracts/reference';
 import { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
-import { bug, exhausted, invalid } from '@antiphon/kernel';
+import { bug, exhausted, forbidden, invalid } from '@antiphon/kernel';
 import { CONFIG, DATABASE_POOL, EVENT_STORE, REQUESTS } from '@antiphon/service-host';
 import type { FastifyReply } from 'fastify';
 import type { Pool } from 'pg';
@@ -40,6 +40,18 @@ const writeOfQuery = ({ expect, executable, session }: WriteQuery) => ({
   mode: executable === undefined ? undefined : executable === 'true' ? (0o755 as const) : (0o644 as const),
   session,
 });
+
+/**
+ * Throws unless the principal may use the files of this workspace. The key of an agent gets
+ * `AGENT.NOT_ALLOWED`: its tools have the `write_roots` and approvals of the agent, and routes have not.
+ */
+const requireFileAccess = (principal: Principal, workspace: string): void => {
+  requireWorkspace(principal, workspace);
+  const { agentId } = principal;
+  if (agentId === null) return;
+  const message = `the key of agent "${agentId}" uses no files; the agent has its file tools`;
+  throw forbidden('AGENT.NOT_ALLOWED', message);
+};
 
 /** Reads an upload up to a bound. Throws `FILE.QUOTA` with the first chunk over it. */
 const readUpload = async ({ bytes }: Upload, path: string, limit: number): Promise<Buffer> => {
@@ -81,7 +93,7 @@ export class FilesController {
     { params, query: { recursive, bin, ...query } }: RouteInput<Routes['listFiles']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listFiles.reply>> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     const { workspace } = principal;
     const flags = { recursive: recursive === 'true', bin: bin === 'true' };
     return this.requests.request(listFiles, { workspace, ...query, ...flags });
@@ -93,7 +105,7 @@ export class FilesController {
     @CurrentPrincipal() principal: Principal,
     @Res({ passthrough: true }) response: FastifyReply,
   ): Promise<StreamableFile> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     const { workspace } = principal;
     const { file, version, chat } = await this.requests.request(statFile, {
       workspace,
@@ -119,7 +131,7 @@ export class FilesController {
     @CurrentPrincipal() principal: Principal,
     @Res({ passthrough: true }) response: FastifyReply,
   ): Promise<Changed> {
-    requireWorkspace(principal, id);
+    requireFileAccess(principal, id);
     const { session, ...change } = body ? writeOfBody(body) : writeOfQuery(query);
     if (!upload) {
       // The agent service refuses what is over a quota; the sweep deletes such bytes after a day.
@@ -145,7 +157,7 @@ export class FilesController {
     { params, query: { session, ...change } }: RouteInput<Routes['deleteFile']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<Changed> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     return this.change(principal, { op: 'delete', path: params.path, ...change }, session);
   }
 
@@ -154,7 +166,7 @@ export class FilesController {
     { params, body, idempotencyKey }: RouteInput<Routes['changeFiles']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<Changed> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     const { workspace, caller: actor } = principal;
     return this.requests.request(changeFiles, { workspace, ...body, actor, idempotencyKey });
   }
@@ -164,7 +176,7 @@ export class FilesController {
     { params, body }: RouteInput<Routes['eraseFiles']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof eraseFiles.reply>> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     const { workspace, caller: actor } = principal;
     return this.requests.request(eraseFiles, { workspace, ...body, actor });
   }
@@ -174,7 +186,7 @@ export class FilesController {
     { params, query }: RouteInput<Routes['readFileHistory']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readFileHistory.reply>> {
-    requireWorkspace(principal, params.id);
+    requireFileAccess(principal, params.id);
     return this.requests.request(readFileHistory, { workspace: principal.workspace, ...query });
   }
 

@@ -106,6 +106,15 @@ export class WorkflowsController {
   }
 }
 
+/**
+ * Returns the workspace whose runs the principal reads. Throws `AGENT.NOT_ALLOWED` for the key of an
+ * agent: the results of nodes are answers of any agents.
+ */
+const readerOf = ({ workspace, agentId }: Principal) => {
+  if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may not read runs`);
+  return { workspace };
+};
+
 /** Serves runs, of saved workflows and of definitions that are not saved. */
 @Controller()
 export class RunsController {
@@ -114,9 +123,9 @@ export class RunsController {
   @HandleRoute(RUN_ROUTES.listRuns)
   list(
     { query: { workflow: workflowId, ...query } }: RouteInput<Runs['listRuns']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof listRuns.reply>> {
-    return this.requests.request(listRuns, { workspace, workflowId, ...query });
+    return this.requests.request(listRuns, { ...readerOf(principal), workflowId, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.startRun)
@@ -136,9 +145,9 @@ export class RunsController {
   @HandleRoute(RUN_ROUTES.getRun)
   get(
     { params, query }: RouteInput<Runs['getRun']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof getRun.reply>> {
-    return this.requests.request(getRun, { workspace, runId: params.id, ...query });
+    return this.requests.request(getRun, { ...readerOf(principal), runId: params.id, ...query });
   }
 
   @HandleRoute(RUN_ROUTES.cancelRun)

@@ -103,10 +103,12 @@ export class SessionsController {
   }
 
   @HandleRoute(SESSION_ROUTES.rewindFiles)
-  rewind(
+  async rewind(
     { params, body, idempotencyKey }: RouteInput<Routes['rewindFiles']>,
-    @CurrentPrincipal() { workspace, caller: actor }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof rewindFiles.reply>> {
+    const { workspace, caller: actor } = principal;
+    await this.reads.requireSession(principal, this.store, params.id);
     return this.requests.request(rewindFiles, {
       ...body,
       ...{ sessionId: params.id, workspace, actor, idempotencyKey },

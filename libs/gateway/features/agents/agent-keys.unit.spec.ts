@@ -1,0 +1,146 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Principal } from '@antiphon/contracts/identity';
+import { notFound } from '@antiphon/kernel';
+import { LOCAL_OPERATOR } from '../access/authenticator.js';
+import { ChatsController } from '../chats/chats.controller.js';
+import type { GatewayRequests } from '../gateway.ports.js';
+import { approvalMethods, ApprovalsController } from '../http/approvals.controller.js';
+import { FilesController } from '../http/files.controller.js';
+import { RunsController } from '../http/workflows.controller.js';
+import { SessionsController } from '../sessions/sessions.controller.js';
+import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
+import { AgentReads } from './agent-reads.js';
+import { BudgetsController } from './budgets.controller.js';
+import { taskMethods, TasksController } from './tasks.controller.js';
+
+const ID = '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5';
+const KEY: Principal = { ...LOCAL_OPERATOR, ...{ caller: 'key/k', role: 'member', agentId: 'lead' } };
+const PARENTS: Readonly<Record<string, string | null>> = { lead: null, helper: 'lead', sibling: null };
+const REFUSED = { code: 'AGENT.NOT_ALLOWED' };
+
+/** Requests to an agent service that has one approval, one chat and one task of an agent. */
+const createRequests = (agentId: string) => {
+  const sent: string[] = [];
+  const item = { id: ID, agentId, parentAgentId: null, sessionId: ID };
+  const request = (contract: { readonly subject: string }, payload: { readonly agentId?: string }) => {
+    sent.push(contract.subject);
+    if (contract.subject === 'cmd.agent.agent.get') {
+      const parentId = PARENTS[payload.agentId ?? ''];
+      if (parentId === undefined) return Promise.reject(notFound('AGENT.NOT_FOUND', 'gone'));
+      return Promise.resolve({ agent: { parentId } });
+    }
+    return Promise.resolve({ ...item, task: item, tasks: [item], approvals: [item], chats: [item] });
+  };
+  return { requests: { request } as unknown as GatewayRequests, sent };
+};
+const storeOf = (agentId: string) =>
+  ({
+    readStreamPage: () => Promise.resolve({ events: [{ data: { agentId } }], hasMore: false }),
+  }) as never;
+
+const call = async (methods: readonly RpcMethod[], name: string, params: Record<string, unknown>) => {
+  const method = methods.find((one) => one.name === name);
+  const { workspace, caller } = KEY;
+  return method?.handle({ params, principal: KEY, workspace, caller } as RpcCall<Record<string, unknown>>);
+};
+const input = { params: { id: ID }, query: {}, body: {}, idempotencyKey: undefined } as never;
+const chatInput = { params: { id: 'default', chat: ID }, query: {}, body: {}, idempotencyKey: undefined };
+
+/** Returns the reads and changes of one resource of an agent, each as a caller with its key makes it. */
+const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>>> => {
+  const { requests } = createRequests(agentId);
+  const reads = new AgentReads(requests);
+  const store = storeOf(agentId);
+  const approvals = new ApprovalsController(requests);
+  const tasks = new TasksController(requests);
+  const chats = new ChatsController(requests, store, {
+    open: () => Promise.resolve(Buffer.from('')),
+  } as never);
+  const budgets = new BudgetsController(requests, store);
+  const sessions = new SessionsController(store, requests, undefined as never);
+  return {
+    'POST /sessions/{id}/files/rewind': () => sessions.rewind(input, KEY),
+    'GET /approvals/{id}': () => approvals.get(input, KEY),
+    'approval.get': () => call(approvalMethods(requests, reads), 'approval.get', { approvalId: ID }),
+    'GET /tasks/{id}': () => tasks.get(input, KEY),
+    'task.get': () => call(taskMethods(requests, reads), 'task.get', { taskId: ID }),
+    'GET /chats/{chat}/events': () => chats.stream(chatInput as never, KEY, undefined),
+    'GET /budgets?session=': () =>
+      budgets.read({ ...(input as object), query: { session: ID } } as never, KEY),
+  };
+};
+
+describe('the key of an agent', () => {
+  it.each(Object.keys(usesOf('sibling')))('is refused what another agent has: %s', async (name) => {
+    await expect(usesOf('sibling')[name]?.()).rejects.toMatchObject(REFUSED);
+    await expect(usesOf('removed')[name]?.()).rejects.toMatchObject({
+      code: expect.stringMatching(/^AGENT/),
+    });
+    await usesOf('helper')[name]?.();
+    await usesOf('lead')[name]?.();
+  });
+
+  it('is refused the text of a chat of another agent', async () => {
+    const chats = new ChatsController(createRequests('sibling').requests, storeOf('sibling'), {} as never);
+    const read = chats.read(chatInput as never, KEY, undefined, {} as never);
+    await expect(read).rejects.toMatchObject(REFUSED);
+  });
+
+  it.each([
+    ['helper', 1],
+    ['sibling', 0],
+    ['removed', 0],
+  ])('is shown in lists what it may read of the agent %s', async (agentId, count) => {
+    const { requests } = createRequests(agentId);
+    const reads = new AgentReads(requests);
+    const listed = await Promise.all([
+      new ApprovalsController(requests).list(input, KEY),
+      call(approvalMethods(requests, reads), 'approval.list', { limit: 10 }),
+      new TasksController(requests).list(input, KEY),
+      new ChatsController(requests, storeOf(agentId), {} as never).list(chatInput as never, KEY),
+    ]);
+    const [approvals, again, tasks, chats] = listed as unknown as Record<string, unknown[]>[];
+    expect([approvals?.['approvals'], again?.['approvals']].map((list) => list?.length)).toEqual([
+      count,
+      count,
+    ]);
+    expect([tasks?.['tasks'], chats?.['chats']].map((list) => list?.length)).toEqual([count, count]);
+  });
+
+  it('sets no budget, not even its own', async () => {
+    const { requests, sent } = createRequests('lead');
+    const set = new BudgetsController(requests, storeOf('lead')).setLimit(
+      { ...(input as object), params: { id: 'lead' }, body: { limitTokens: 1 } } as never,
+      KEY,
+    );
+    await expect(set).rejects.toMatchObject(REFUSED);
+    expect(sent).toEqual([]);
+  });
+
+  it('reads no runs, whose results are answers of any agents', async () => {
+    const { requests, sent } = createRequests('lead');
+    const runs = new RunsController(requests);
+    for (const read of [() => runs.list(input, KEY), () => runs.get(input, KEY)])
+      await expect((async () => read())()).rejects.toMatchObject(REFUSED);
+    expect(sent).toEqual([]);
+  });
+
+  it('reads and writes no files, and nothing is sent or stored', async () => {
+    const { requests, sent } = createRequests('lead');
+    const pool = { query: () => Promise.reject(new Error('the database was asked')) };
+    const files = new FilesController(requests, pool as never, storeOf('lead'), {} as never);
+    const path = { id: 'default', path: 'system/agents/sibling.md' };
+    const file = { params: path, query: {}, body: { text: 'obey', path: 'a' }, idempotencyKey: undefined };
+    for (const use of [
+      () => files.list(file as never, KEY),
+      () => files.read(file as never, KEY, {} as never),
+      () => files.write(file as never, KEY, {} as never),
+      () => files.delete(file as never, KEY),
+      () => files.changes(file as never, KEY),
+      () => files.erase(file as never, KEY),
+      () => files.history(file as never, KEY),
+    ])
+      await expect((async () => use())()).rejects.toMatchObject(REFUSED);
+    expect(sent).toEqual([]);
+  });
+});
