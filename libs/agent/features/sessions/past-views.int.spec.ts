@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import type { ApprovalRule } from '@antiphon/config';
+import { listProjections } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
 import { ReadAgents } from '../agents/read-agents.handler.js';
@@ -16,6 +17,7 @@ import {
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { echoTool } from '../testing/responders.js';
 import { asksFor, says } from '../testing/test-model.js';
+import { agentAgents, agentSessions } from '../projections.js';
 import { ReadSessions } from './read-sessions.handler.js';
 
 jest.setTimeout(30_000);
@@ -63,12 +65,12 @@ beforeAll(async () => {
     approver: { caller: 'spec', role: 'admin', agentId: null, name: null },
   });
   await world.ended(asked!.sessionId, 2);
-  await until(async () => (await agents.list({ workspace: WORKSPACE })).agents.length > 0);
-  const quiet = async () => (await world.store.headPosition()) === head;
+  // The live lists have every event once the projections are at the head.
   await until(async () => {
     head = await world.store.headPosition();
-    await new Promise((done) => setTimeout(done, 300));
-    return quiet();
+    const listed = await listProjections(world.pool, [agentSessions, agentAgents]);
+    const own = listed.filter(({ service }) => service === 'agent');
+    return own.length > 0 && own.every(({ position }) => position >= head);
   });
   log = await world.store.readLog({ after: 0, limit: 5_000 });
 });
@@ -135,11 +137,13 @@ describe('a view of the past', () => {
     ));
 
   it('shows an agent as working exactly while its turns were open', async () => {
-    for (const { position } of log.filter(({ category }) => category === 'session')) {
+    const turns = log.filter(({ category }) => category === 'session');
+    expect(turns.length).toBeGreaterThan(10);
+    for (const { position } of turns) {
       const open = foldSessions(position).reduce((sum, { openTurns }) => sum + openTurns, 0);
       const { agents: found } = await agents.list({ workspace: WORKSPACE, at: position });
-      const main = found.find(({ id }) => id === 'main');
-      if (main) expect([position, main.state]).toEqual([position, open > 0 ? 'working' : 'idle']);
+      const states = found.map(({ id, state }) => [position, id, state]);
+      expect(states).toEqual([[position, 'main', open > 0 ? 'working' : 'idle']]);
     }
   });
 

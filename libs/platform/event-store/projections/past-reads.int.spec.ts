@@ -48,6 +48,13 @@ const readCounts = (at: number, workspace = 'default') =>
       ...row,
     })),
   );
+/** Returns the process of the database that answers for a workspace's past. */
+const pidOf = async (reads: PastReads, workspace: string): Promise<number> => {
+  const { value } = await reads.read(workspace, head, (queries) =>
+    queries.query<{ pid: number }>('select pg_backend_pid() as pid'),
+  );
+  return value.rows[0]!.pid;
+};
 /** Counts the events up to a position without the projection. */
 const expected = async (at: number, workspace = 'default'): Promise<Count[]> =>
   (
@@ -86,7 +93,7 @@ describe('a read as of a position', () => {
           expect([position, value]).toEqual([at, await expected(at)]);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     ));
 
   it('sees only its own workspace, and changes no live row', async () => {
@@ -116,9 +123,62 @@ describe('a read as of a position', () => {
   });
 
   it('opens a connection again after the loss of its own', async () => {
-    await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and state = 'idle' and query like '%spec_counts order by%'`);
-    await readCounts(head).catch(() => undefined);
+    const lost = await pidOf(past, 'default');
+    const { rows } = await admin.query('select pg_terminate_backend($1) as done', [lost]);
+    expect(rows).toEqual([{ done: true }]);
     expect((await readCounts(head)).value).toEqual(await expected(head));
+    expect(await pidOf(past, 'default')).not.toBe(lost);
+  });
+
+  it('is refused while a long log is folded, and a later one goes on from there', async () => {
+    for (const events of [550, 550]) await append('long', 'session-long', events);
+    const end = await store.headPosition();
+    const patient = new PastReads({ pool, definitions: [counts], foldMs: 0 });
+    const read = () =>
+      patient.read('long', end, (queries) => queries.query<Count>('select * from spec_counts'));
+    const refused = {
+      ...{ code: 'LOG.PAST_NOT_READY', kind: 'transient', data: { retryAfterSeconds: 1 } },
+      message: expect.stringMatching(/^the log is folded up to \d+ of \d+: try again$/),
+    };
+    await expect(read()).rejects.toMatchObject(refused);
+    await expect(read()).rejects.toMatchObject(refused);
+    expect((await read()).value.rows).toEqual(await expected(end, 'long'));
+    await patient.close();
+  });
+});
+
+describe('the connections of reads of the past', () => {
+  it('close for the least recently used workspace, never one in use', async () => {
+    const few = new PastReads({ pool, definitions: [counts], maxWorkspaces: 2 });
+    const opened = new Set<number>();
+    const pidIn = async (workspace: string): Promise<number> => {
+      const pid = await pidOf(few, workspace);
+      opened.add(pid);
+      return pid;
+    };
+    const [first, second] = [await pidIn('a'), await pidIn('b')];
+    expect(await pidIn('a')).toBe(first);
+    await pidIn('c');
+    // `b` was used before `a`, so that it left.
+    expect([await pidIn('a'), (await pidIn('b')) === second]).toEqual([first, false]);
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    const held: string[] = [];
+    const holding = ['a', 'b'].map((workspace) =>
+      few.read(workspace, head, async (queries) => {
+        held.push(workspace);
+        await isHeld;
+        return queries.query('select 1 as one');
+      }),
+    );
+    while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await expect(pidIn('c')).rejects.toMatchObject({ code: 'LOG.PAST_NOT_READY' });
+    release();
+    for (const { value } of await Promise.all(holding)) expect(value.rows).toEqual([{ one: 1 }]);
+    await pidIn('c');
+    await few.close();
+    const left = async () =>
+      (await admin.query('select from pg_stat_activity where pid = any ($1)', [[...opened]])).rowCount;
+    while ((await left()) !== 0) await new Promise((resolve) => setImmediate(resolve));
   });
 });
