@@ -104,7 +104,7 @@ export type { PlanFold, PlanRun, PlanStatus, PlanStep } from './plans/plan-fold.
 export { invalidPlan, mergePlan } from './plans/merge-plan.js';
 export type { MergedPlan, PlanAuthor, PlanEdit } from './plans/merge-plan.js';
 export { planDecider } from './plans/plan.decider.js';
-export type { PlanCommand } from './plans/plan.decider.js';
+export type { EndPlanRun, PlanCommand } from './plans/plan.decider.js';
 export {
   comparePaths,
   foldCase,

@@ -148,7 +148,16 @@ export const PlanRunStopRequested = event('PlanRunStopRequested', { ...change, r
 export const PlanRunEnded = event('PlanRunEnded', {
   ...change,
   runId: z.uuid(),
-  reason: z.enum(['completed', 'step_failed', 'stopped', 'agent_gone', 'turn_limit', 'plan_removed']),
+  reason: z.enum([
+    'completed',
+    'step_failed',
+    'stopped',
+    'agent_gone',
+    'turn_limit',
+    'plan_removed',
+    /** An error that a retry does not change, or repeated errors; the message has the error. */
+    'failed',
+  ]),
   message: z.string().max(2_000).nullable(),
 });
 

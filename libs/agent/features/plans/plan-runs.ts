@@ -1,13 +1,14 @@
 import type { PlanEvent } from '@antiphon/contracts/agent';
 import { nextPlanStep } from '@antiphon/agent-domain';
 import type { PlanFold, PlanRun, PlanStep } from '@antiphon/agent-domain';
-import { acrossWorkspaces, translateDatabaseError } from '@antiphon/database';
-import { createWakeSignal, isAppError } from '@antiphon/kernel';
+import { createWakeSignal, isAppError, toStorable } from '@antiphon/kernel';
 import { Leadership } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { isPermanentError } from '../runs/run-task.js';
 import { readOutcome } from '../runs/turn-ends.js';
 import type { TurnLeaderDeps, TurnRef } from '../runs/turn-ends.js';
+import { OpenPlanRuns, PlanRunFailures, readPlanRunFacts } from './open-plan-runs.js';
+import type { OpenPlanRun } from './open-plan-runs.js';
 import type { PlanAt, PlanRef, PlanStore } from './plan-store.js';
 
 export interface PlanRunsDeps extends TurnLeaderDeps {
@@ -23,11 +24,8 @@ const LEASE_MS = 4_000;
 const POLL_MS = 500;
 const RUNTIME = { actor: 'runtime', agentId: null };
 
-const OPEN_SQL = `select s.workspace, s.data ->> 'path' as path, s.data ->> 'runId' as run_id from events s
-  where s.type = 'PlanRunStarted' and not exists (
-    select 1 from events e where e.workspace = s.workspace and e.stream_id = s.stream_id
-      and e.type = 'PlanRunEnded' and e.data ->> 'runId' = s.data ->> 'runId')
-  order by s.position limit 1000`;
+/** Maximum length of a recorded message, UTF-16 units. */
+const MAX_MESSAGE = 2_000;
 
 /** Text of the turn that does a step. */
 const promptOf = (path: string, { stepId, text, body }: PlanStep): string =>
@@ -73,10 +71,17 @@ export class PlanRuns {
   private readonly running = new Map<string, Promise<void>>();
   private term = new AbortController();
   private isFailing = false;
+  private open: OpenPlanRuns;
+  private readonly failures = new PlanRunFailures(() => performance.now());
 
   constructor(private readonly deps: PlanRunsDeps) {
     const { leases, owner, logger, leaseMs = LEASE_MS } = deps;
     this.leadership = new Leadership({ leases, owner, logger, leaseMs, name: LEASE });
+    this.open = this.createOpenRuns();
+  }
+
+  private createOpenRuns(): OpenPlanRuns {
+    return new OpenPlanRuns((after) => readPlanRunFacts(this.deps.pool, after));
   }
 
   /** Starts the next round soon. */
@@ -111,29 +116,30 @@ export class PlanRuns {
       this.term.abort(new Error('this process no longer drives plans'));
       this.term = new AbortController();
       if (!(await this.leadership.campaign())) return;
+      this.open = this.createOpenRuns();
     }
-    for (const { workspace, path, runId } of await this.findOpen()) {
-      if (this.running.has(runId)) continue;
-      const done = this.drive({ workspace, path }, runId, this.term.signal)
-        .catch((error: unknown) => {
-          if (!this.term.signal.aborted) this.deps.logger.warn({ err: error, runId }, 'plan run interrupted');
-        })
-        .finally(() => this.running.delete(runId));
-      this.running.set(runId, done);
+    for (const run of await this.open.find()) {
+      if (this.running.has(run.runId) || this.failures.isWaiting(run.runId)) continue;
+      const done = this.drive(run, run.runId, this.term.signal)
+        .catch((error: unknown) => this.handleFailure(run, error))
+        .catch((error: unknown) => this.warnOnce(error))
+        .finally(() => this.running.delete(run.runId));
+      this.running.set(run.runId, done);
     }
   }
 
-  private async findOpen(): Promise<{ workspace: string; path: string; runId: string }[]> {
-    try {
-      const { rows } = await acrossWorkspaces(this.deps.pool).query<{
-        workspace: string;
-        path: string;
-        run_id: string;
-      }>({ name: 'agent_open_plan_runs', text: OPEN_SQL, values: [] });
-      return rows.map(({ run_id: runId, ...row }) => ({ ...row, runId }));
-    } catch (error) {
-      throw translateDatabaseError(error);
+  /** Drives a run again later. Ends it if a retry would fail again. */
+  private async handleFailure({ workspace, path, runId }: OpenPlanRun, error: unknown): Promise<void> {
+    if (this.term.signal.aborted) return;
+    if (!this.failures.add(runId, error)) {
+      this.deps.logger.warn({ err: error, runId }, 'plan run interrupted');
+      return;
     }
+    this.deps.logger.error({ err: error, runId }, 'plan run failed');
+    const message = isAppError(error) ? `${error.code}: ${error.message}` : 'an internal error';
+    await this.deps.plans.endRun({ workspace, path }, RUNTIME, {
+      ...{ runId, reason: 'failed', message: toStorable(message.slice(0, MAX_MESSAGE)) },
+    });
   }
 
   /** Performs the actions of a run until it ends or waits for its agent. */
@@ -148,6 +154,7 @@ export class PlanRuns {
       if (action.kind === 'end') return this.end(ref, runId, action);
       if (action.kind === 'start') await this.start(ref, run, action.step);
       else await this.finish(ref, at.state, run, action.step, signal);
+      this.failures.clear(runId);
     }
   }
 
@@ -167,7 +174,7 @@ export class PlanRuns {
     runId: string,
     { reason, message }: { readonly reason: End; readonly message: string | null },
   ): Promise<void> {
-    const data = { runId, reason, message };
+    const data = { runId, reason, message: message && toStorable(message.slice(0, MAX_MESSAGE)) };
     await this.deps.plans.change(ref, RUNTIME, () => [{ type: 'EndPlanRun', data }]);
   }
 
@@ -252,7 +259,7 @@ export class PlanRuns {
     { code, message }: { readonly code: string; readonly message: string },
   ): Promise<void> {
     const by = { actor: 'runtime', agentId };
-    const data = { stepId, code, message: message.slice(0, 2_000) };
+    const data = { stepId, code, message: toStorable(message.slice(0, MAX_MESSAGE)) };
     await this.deps.plans.change(ref, by, ({ state }) => {
       const step = state.steps.find((other) => other.stepId === stepId);
       const isOpen = step?.status === 'started' && state.run?.runId === runId;

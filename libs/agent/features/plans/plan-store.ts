@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileTreeEvent } from '@antiphon/contracts/agent';
 import { decideFiles, documentOf, planDecider, renderPlan } from '@antiphon/agent-domain';
-import type { FileEntry, FileLimits, FileTree, PlanCommand, PlanFold } from '@antiphon/agent-domain';
+import type {
+  EndPlanRun,
+  FileEntry,
+  FileLimits,
+  FileTree,
+  PlanCommand,
+  PlanFold,
+} from '@antiphon/agent-domain';
 import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { isoTime, notFound } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
@@ -107,6 +114,15 @@ export class PlanStore {
   /** Decides and appends; decides again after a conflict. */
   change(ref: PlanRef, by: PlanActor, decide: DecidePlan, idempotency?: IdempotencyClaim): Promise<PlanAt> {
     return retryConflicts(() => this.changeOnce(ref, by, decide, idempotency), MAX_ROUNDS);
+  }
+
+  /** Ends a run by its fact alone, without its file. */
+  async endRun({ workspace, path }: PlanRef, by: PlanActor, data: EndPlanRun['data']): Promise<void> {
+    const { actor, agentId } = by;
+    const rest = { by: { actor, agentId }, now: isoTime(this.deps.clock) };
+    await this.streams.commit(workspace, planIdOf(workspace, path), ({ state }) => ({
+      events: planDecider.decide({ type: 'EndPlanRun', data, ...rest }, state),
+    }));
   }
 
   private async changeOnce(

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
 import type { PlanView } from '@antiphon/contracts/agent';
 import { decideFiles } from '@antiphon/agent-domain';
 import type { ModelRequest } from '@antiphon/agent-domain';
+import { inWorkspace } from '@antiphon/database';
 import { isoTime } from '@antiphon/kernel';
 import { silentLogger, systemClock, uuidIds } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
@@ -207,6 +209,28 @@ describe('a run of a plan', () => {
     const [completed] = facts.filter((event) => event.type === 'PlanStepCompleted');
     const by = completed?.data.evidence.kind === 'tool' ? completed.data.evidence.sessionId : '';
     expect((await world.types(by)).filter((type) => type === 'TurnRequested')).toHaveLength(3);
+  });
+
+  it('ends with the error that a retry does not change, without a change of its file', async () => {
+    const path = nextPath();
+    const process = start();
+    const text = '- [ ] a <!-- s1 -->\n';
+    await write(process, path, text);
+    let release = (): void => undefined;
+    const isHeld = new Promise<void>((resolve) => (release = resolve));
+    world.model.reply = async () => (await isHeld, says(`done ${'😀'.repeat(2_000)}`));
+    await run(process, path);
+    await until(async () => boxes(await show(process, path))[0] === 's1 started');
+    const edited = `${text}- [ ] bytes of ${path} that are lost\n`;
+    await write(process, path, edited);
+    const digest = createHash('sha256').update(edited).digest('hex');
+    await inWorkspace(world.pool, WORKSPACE).query('delete from file_blobs where digest = $1', [digest]);
+    release();
+    const end = await until(async () => (await factsOf(path)).find(({ type }) => type === 'PlanRunEnded'));
+    expect(end.data).toMatchObject({
+      reason: 'failed',
+      message: expect.stringContaining('FILE.NO_BYTES'),
+    });
   });
 
   it('stops by request and cancels its turn, and needs an agent with the tool', async () => {
