@@ -71,7 +71,8 @@ export class ChatStream implements AsyncIterable<ChatEvent> {
   #lastEventId: string | undefined;
   #tries = 0;
   #urlIndex = 0;
-  #lostAt = performance.now();
+  /** Time of the loss of the connection; null while there is one. */
+  #lostAt: number | null = null;
 
   constructor(connection: StreamConnection, options: ChatStreamOptions) {
     const { workspace = 'default', chat, lastEventId, from = 'start' } = options;
@@ -98,8 +99,10 @@ export class ChatStream implements AsyncIterable<ChatEvent> {
         yield* this.#readConnection();
       } catch (error) {
         if (signal.aborted) return;
-        if (this.#isFinal(error)) throw error;
+        this.#lostAt ??= performance.now();
+        if (this.#isFinal(error, this.#lostAt)) throw error;
       }
+      this.#lostAt ??= performance.now();
       await this.#pause();
     }
   }
@@ -108,15 +111,15 @@ export class ChatStream implements AsyncIterable<ChatEvent> {
   async *#readConnection(): AsyncGenerator<ChatEvent> {
     for await (const event of readEvents(await this.#open())) {
       this.#tries = 0;
-      this.#lostAt = performance.now();
+      this.#lostAt = null;
       if (event.event !== 'behind') yield event;
       this.#lastEventId = event.id ?? this.#lastEventId;
     }
   }
 
-  #isFinal(error: unknown): boolean {
+  #isFinal(error: unknown, lostAt: number): boolean {
     if (error instanceof ClientError && !TRANSIENT.has(error.status ?? 503)) return true;
-    return performance.now() - this.#lostAt > this.#connection.giveUpAfterMs;
+    return performance.now() - lostAt > this.#connection.giveUpAfterMs;
   }
 
   async #open(): Promise<ReadableStream<Uint8Array>> {

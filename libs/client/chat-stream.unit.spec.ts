@@ -56,6 +56,34 @@ describe('a chat stream', () => {
     expect((await take(streamOf(send), 2)).map(({ id }) => id)).toEqual(['1.x.1', '1.x.2']);
   });
 
+  /** Serves an event, and loses the connection after a time without others. */
+  const createIdleBody = (idleMs: number) =>
+    new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        controller.enqueue(encoder.encode(eventText(1)));
+        setTimeout(() => controller.error(new TypeError('terminated')), idleMs);
+      },
+    });
+
+  it('resumes after the loss of a connection that was idle for longer than `giveUpAfterMs`', async () => {
+    let calls = 0;
+    const send = (async () =>
+      new Response(calls++ === 0 ? createIdleBody(80) : encoder.encode(eventText(2)))) as typeof fetch;
+    expect((await take(streamOf(send), 2)).map(({ id }) => id)).toEqual(['1.x.1', '1.x.2']);
+  });
+
+  it('gives up `giveUpAfterMs` after a loss', async () => {
+    let calls = 0;
+    let lostAt = 0;
+    const send = (async () => {
+      if (calls++ === 0) return new Response(createIdleBody(60));
+      lostAt ||= performance.now();
+      throw new TypeError('fetch failed');
+    }) as typeof fetch;
+    await expect(take(streamOf(send), 2)).rejects.toMatchObject({ code: 'CLIENT.UNREACHABLE' });
+    expect(performance.now() - lostAt).toBeGreaterThanOrEqual(40);
+  });
+
   it('rejects with the gateway’s refusal of an id, and does not try again', async () => {
     let calls = 0;
     const problem = JSON.stringify({ code: 'CHAT.CURSOR_FOREIGN', detail: 'of another chat' });
