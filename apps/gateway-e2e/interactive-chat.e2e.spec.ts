@@ -94,6 +94,33 @@ describe('an interactive antiphon chat', () => {
     expect(typed.out().match(/= 42/g)).toHaveLength(1);
   });
 
+  it('takes no earlier line as an answer, and leaves an approval that was answered elsewhere', async () => {
+    const typed = chat('--chat', 'elsewhere', '--agent', 'guarded');
+    await typed.waitFor('chat "elsewhere"');
+    typed.type(CALCULATION);
+    typed.type('n');
+    await typed.waitFor('[waits for an approval]');
+    const list = await fetch(`${stack.gatewayUrl}/api/v1/approvals?status=pending`);
+    const { approvals } = (await list.json()) as { approvals: { id: string; digest: string }[] };
+    expect(approvals).toHaveLength(1);
+    const [{ id, digest }] = approvals as [{ id: string; digest: string }];
+    const answered = await fetch(`${stack.gatewayUrl}/api/v1/approvals/${id}/answer`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ decision: 'approve', digest }),
+    });
+    expect(answered.status).toBe(200);
+    await typed.waitFor('[granted]');
+    await typed.waitFor('[= 42]');
+    // The earlier line is the next message.
+    await typed.waitFor('[scripted] n');
+    typed.type('y');
+    await typed.waitFor('nothing was sent');
+    typed.type('/quit');
+    expect(await typed.ended).toBe(0);
+    expect(await read('elsewhere')).not.toContain('\ny\n');
+  });
+
   it('detaches at the first Ctrl-C and prints how to come back, while the turn waits on', async () => {
     const typed = chat('--chat', 'left', '--agent', 'guarded');
     await typed.waitFor('chat "left"');

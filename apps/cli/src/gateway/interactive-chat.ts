@@ -1,8 +1,8 @@
-import { createInterface, type Interface } from 'node:readline';
 import { ClientError, createClient, type ChatEvent } from '@antiphon/client';
 import { AppError } from '@antiphon/kernel';
 import { KIND_OF_STATUS } from '../connection/http-client.js';
 import { INTERRUPTED, type CommandContext } from '../output.js';
+import { ChatInput } from './chat-input.js';
 
 export interface InteractiveOptions {
   readonly agent?: string;
@@ -74,12 +74,11 @@ class InteractiveChat {
   readonly #client: Client;
   readonly #chat: Chat;
   readonly #params: { readonly id: string; readonly chat: string };
-  readonly #lines: Interface;
-  readonly #waiting: ((line: string | null) => void)[] = [];
-  readonly #typed: string[] = [];
+  readonly #input: ChatInput;
+  /** Turns of the approvals that were asked for. */
+  readonly #asked = new Map<string, string>();
   readonly #ended = new Set<string>();
   #onDone: () => void = () => undefined;
-  #isClosed = false;
   #interrupts = 0;
   #failure: unknown = null;
 
@@ -88,11 +87,11 @@ class InteractiveChat {
     this.#client = client;
     this.#chat = chat;
     this.#params = { id: workspace, chat: chat.id };
-    this.#lines = createInterface({ input: process.stdin, terminal: false });
-    this.#lines.on('line', (line) => this.#receive(line));
-    this.#lines.on('close', () => {
-      this.#isClosed = true;
-      for (const take of this.#waiting.splice(0)) take(null);
+    this.#input = new ChatInput({
+      input: process.stdin,
+      prompt: (text) => void (process.stdin.isTTY && context.output.piece(text)),
+      note: (text) => context.output.note(text),
+      cancel: () => void this.#send({ command: 'cancel' }).catch(this.#noteError),
     });
   }
 
@@ -103,16 +102,18 @@ class InteractiveChat {
     process.on('SIGINT', this.#interrupt);
     const printed = this.#print(stream).catch((error: unknown) => {
       this.#failure = error;
-      this.#lines.close();
+      this.#input.close();
       this.#onDone();
     });
     try {
-      for (let line = await this.#ask('> '); line !== null; line = await this.#ask('> '))
-        if (!(await this.#handle(line.trim()))) break;
+      for (;;) {
+        const line = await this.#input.nextMessage();
+        if (line === null || !(await this.#handle(line.trim()))) break;
+      }
     } finally {
       process.off('SIGINT', this.#interrupt);
       stream.close();
-      this.#lines.close();
+      this.#input.close();
       await printed;
     }
     if (this.#failure !== null) throw toAppError(this.#failure);
@@ -120,18 +121,26 @@ class InteractiveChat {
   }
 
   async #print(stream: AsyncIterable<ChatEvent>): Promise<void> {
-    const { output } = this.#context;
-    const asked = new Set<unknown>();
     for await (const event of stream) {
-      if (output.json) output.line(event, '');
-      else output.piece(renderChatEvent(event));
-      const { approvalId, turnId } = event.data;
-      if (event.event === 'approval' && !asked.has(approvalId))
-        void this.#decide(asked.add(approvalId), approvalId);
-      if (event.event !== 'done') continue;
-      this.#ended.add(String(turnId));
-      this.#onDone();
+      if (event.event !== 'approval' || this.#context.output.json) this.#show(event);
+      if (event.event === 'approval') this.#offer(event);
+      if (event.event === 'approval_update' && event.data['status'] !== 'escalated')
+        this.#input.withdraw(String(event.data['approvalId']));
+      if (event.event === 'done') this.#endTurn(String(event.data['turnId']));
     }
+  }
+
+  #show(event: ChatEvent): void {
+    const { output } = this.#context;
+    if (output.json) output.line(event, '');
+    else output.piece(renderChatEvent(event));
+  }
+
+  #endTurn(turnId: string): void {
+    // A cancelled or failed turn withdraws its approvals.
+    for (const [approvalId, turn] of this.#asked) if (turn === turnId) this.#input.withdraw(approvalId);
+    this.#ended.add(turnId);
+    this.#onDone();
   }
 
   /** Returns false to end. */
@@ -146,34 +155,31 @@ class InteractiveChat {
     return this.#failure === null;
   }
 
-  async #decide(_: unknown, approvalId: unknown): Promise<void> {
-    const answer = await this.#ask('approve? [y/n] ');
-    if (answer === null) return;
-    const command = /^y(es)?$/i.test(answer.trim()) ? 'approve' : 'deny';
-    await this.#send({ command, approvalId: String(approvalId) }).catch((error: unknown) =>
-      this.#context.output.note(error instanceof Error ? error.message : String(error)),
-    );
+  /** Asks for the decision of an approval once, also if the gateway sends it again. */
+  #offer(event: ChatEvent): void {
+    const { approvalId, turnId, digest } = event.data;
+    const id = String(approvalId);
+    if (this.#asked.has(id)) return;
+    this.#asked.set(id, String(turnId));
+    // The digest binds the decision to the call that was shown.
+    const seen = typeof digest === 'string' ? { digest } : {};
+    void this.#input
+      .ask(id, () => void (this.#context.output.json || this.#show(event)))
+      .then((isApproved) => {
+        if (isApproved === null) return undefined;
+        const command = isApproved ? 'approve' : 'deny';
+        return this.#send({ command, approvalId: id, ...seen });
+      })
+      .catch(this.#noteError);
   }
+
+  readonly #noteError = (error: unknown): void =>
+    this.#context.output.note(error instanceof Error ? error.message : String(error));
 
   #send(body: Parameters<Client['http']['sendChatCommand']>[0]['body']) {
     return this.#client.http.sendChatCommand({ params: this.#params, body }).catch((error: unknown) => {
       throw toAppError(error);
     });
-  }
-
-  /** The newest question gets the next line: an approval is asked while a turn runs. */
-  #ask(prompt: string): Promise<string | null> {
-    if (process.stdin.isTTY) this.#context.output.piece(prompt);
-    const typed = this.#typed.shift();
-    if (typed !== undefined) return Promise.resolve(typed);
-    if (this.#isClosed) return Promise.resolve(null);
-    return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #receive(line: string): void {
-    const take = this.#waiting.pop();
-    if (take) take(line);
-    else this.#typed.push(line);
   }
 
   /** The first Ctrl-C detaches after a moment. A second one within it cancels the turn. */
