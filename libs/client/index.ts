@@ -1,3 +1,5 @@
+export { isAgentFrame } from './agent-frames.js';
+export type { AgentFrame, MemoryEvent } from './agent-frames.js';
 export { createClient } from './client.js';
 export type { Approvals, Client, ClientOptions, Notification } from './client.js';
 export type { ChatEvent, ChatStream, ChatStreamOptions } from './chat-stream.js';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { createClient } from './index.js';
+import { AGENT_FRAMES } from '@antiphon/contracts/gateway';
+import { createClient, isAgentFrame, type MemoryEvent, type Notification } from './index.js';
 
 const client = createClient({ url: 'http://one', fetch: () => new Promise(() => undefined) });
 
@@ -15,6 +16,8 @@ export const wrongCalls = (): unknown[] => [
   client.chat({ channel: 'web', account: 'main', peer: 'alice' }),
   // @ts-expect-error a stream has no single result
   client.call('chat.send', {}),
+  // @ts-expect-error a notification may be no frame of memory
+  (notification: Notification): MemoryEvent => notification,
   // @ts-expect-error there is no such decision
   client.approvals.answer({ approvalId: 'a', decision: 'maybe' }),
 ];
@@ -27,7 +30,22 @@ export const rightCalls = async (): Promise<void> => {
     if (frame.event === 'usage') frame.data.input_tokens.toFixed();
 };
 
+/** Returns the text of a frame of memory; null for any other notification. */
+const memoryTextOf = (notification: Notification): string | null => {
+  if (!isAgentFrame(notification) || notification.type !== 'memory.event') return null;
+  const event: MemoryEvent = notification;
+  return `${event.change}: ${event.text}`;
+};
+
 describe('the types of the client', () => {
   it('have a function for each route at run time, too', () =>
     expect([typeof client.http.getAgent, typeof client.http.createTask]).toEqual(['function', 'function']));
+
+  it('tell a frame of memory from other notifications', () => {
+    expect(memoryTextOf({ type: 'memory.event', change: 'learned', text: 'name: Ada' })).toBe(
+      'learned: name: Ada',
+    );
+    expect(memoryTextOf({ type: 'gateway.degraded', change: 'learned', text: 'x' })).toBeNull();
+    expect(Object.keys(AGENT_FRAMES).every((type) => isAgentFrame({ type }))).toBe(true);
+  });
 });
