@@ -4,11 +4,10 @@ import type {
   AgentStateFrame,
   AgentStateView,
 } from '@antiphon/contracts/gateway';
-import { countError } from '@antiphon/observability';
 import type { AgentFold } from './agent-frames.js';
 import { loadAgents } from './load-agents.js';
 import type { LogTail } from './log-tail.js';
-import { canChangeMemory, type MemoryFrames } from './memory-frames.js';
+import { canChangeMemory, MemoryReads, type MemoryFrames } from './memory-frames.js';
 import type { TailEvent, WorkspaceTail } from './workspace-tail.js';
 
 type FrameKind = (typeof AGENT_FRAME_KINDS)[number];
@@ -98,8 +97,7 @@ interface Group {
   readonly deliveries: Map<AgentSubscriber, Delivery>;
   at: number;
   isClosed: boolean;
-  /** Frames of memory are read one event after another. */
-  memoryRead: Promise<void>;
+  readonly memoryReads: MemoryReads;
 }
 
 export interface AgentSnapshot {
@@ -165,8 +163,8 @@ export class AgentStreams {
       } while (!tail.failure && tail.eventsAfter(at) === null);
       const stopListening = tail.onMove(() => this.#advance(group));
       const end = (): void => (stopListening(), release());
-      const memoryRead = Promise.resolve();
-      const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false, memoryRead };
+      const memoryReads = new MemoryReads();
+      const group: Group = { tail, fold, end, deliveries: new Map(), at, isClosed: false, memoryReads };
       this.#advance(group);
       return group;
     } catch (error) {
@@ -205,13 +203,12 @@ export class AgentStreams {
       [...group.deliveries.values()].some((delivery) => delivery.wants(agentId, 'memory')),
     );
     if (memory === null || wanted.length === 0) return;
-    const read = async (): Promise<void> => {
+    group.memoryReads.add(async (withinMs) => {
       for (const agentId of wanted) {
         if (group.isClosed) return;
-        const frames = await memory.read(group.tail.workspace, agentId, event);
+        const frames = await memory.read(group.tail.workspace, agentId, event, withinMs);
         for (const frame of frames) for (const delivery of group.deliveries.values()) delivery.push(frame);
       }
-    };
-    group.memoryRead = group.memoryRead.then(read).catch((error: unknown) => countError('frame', error));
+    });
   }
 }

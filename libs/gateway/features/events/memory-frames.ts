@@ -1,6 +1,7 @@
 import type { AgentFrame } from '@antiphon/contracts/gateway';
 import { queryMemory, type MemoryEntry } from '@antiphon/contracts/memory';
 import { isAppError, retry, transient } from '@antiphon/kernel';
+import { countError } from '@antiphon/observability';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { aboutOf } from './agent-frames.js';
 import type { TailEvent } from './workspace-tail.js';
@@ -13,7 +14,10 @@ const LIMIT = 100;
 const isRetryable = (error: unknown): boolean =>
   isAppError(error) && (error.kind === 'transient' || error.code === 'MEMORY.SESSION_UNKNOWN');
 /** Memory follows the log within milliseconds. A longer outage costs the frames. */
-const RETRY = { firstMs: 100, maxMs: 2_000, withinMs: 30_000, isRetryable };
+const WITHIN_MS = 30_000;
+const RETRY = { firstMs: 100, maxMs: 2_000, isRetryable };
+/** Maximum number of events of a workspace that wait for memory. */
+export const MAX_WAITING = 1_000;
 
 /** Returns true for an event that may change memory. */
 export const canChangeMemory = ({ event }: TailEvent): boolean =>
@@ -39,6 +43,38 @@ export const changesOf = (
   });
 };
 
+const leftOut = (reason: string): Error => transient('MEMORY.PROJECTION_BEHIND', reason);
+
+/**
+ * Reads of memory, one after another. While memory is out, events wait for 30 s at most, and at
+ * most `MAX_WAITING` of them. The frames of other events are left out and counted as errors.
+ */
+export class MemoryReads {
+  readonly #now: () => number;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Adds a read. `work` gets the time within which it may retry, ms. */
+  add(work: (withinMs: number) => Promise<void>): void {
+    if (this.#waiting >= MAX_WAITING) return countError('frame', leftOut('too many events wait for memory'));
+    this.#waiting++;
+    const until = this.#now() + WITHIN_MS;
+    const run = async (): Promise<void> => {
+      const left = until - this.#now();
+      if (left <= 0) throw leftOut('memory was out for too long');
+      await work(left);
+    };
+    this.#last = this.#last
+      .then(run)
+      .catch((error: unknown) => countError('frame', error))
+      .finally(() => this.#waiting--);
+  }
+}
+
 /** Reads the changes of memory by an event from the memory service, as frames for subscribers. */
 export class MemoryFrames {
   readonly #requests: GatewayRequests;
@@ -48,11 +84,19 @@ export class MemoryFrames {
   }
 
   /** Returns the frames of an event in order. Throws if memory stays unavailable. */
-  async read(workspace: string, agentId: string, event: TailEvent): Promise<MemoryFrame[]> {
+  async read(
+    workspace: string,
+    agentId: string,
+    event: TailEvent,
+    withinMs = WITHIN_MS,
+  ): Promise<MemoryFrame[]> {
     const about = aboutOf(agentId, event);
     const { sessionId } = about;
     if (sessionId === null) return [];
-    const entries = await retry(() => this.#entries(workspace, sessionId, event.position), RETRY);
+    const entries = await retry(() => this.#entries(workspace, sessionId, event.position), {
+      ...RETRY,
+      withinMs,
+    });
     return changesOf(event.event.eventId, entries).map(({ change, entry }) => {
       const { memoryId, kind, text, subject, predicate, object, confidence } = entry;
       const fact = { memoryId, kind, text, subject, predicate, object, confidence };
