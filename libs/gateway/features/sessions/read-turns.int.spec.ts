@@ -87,6 +87,25 @@ describe('the pages of the turns of a session', () => {
     expect(seen).toEqual(order === 'asc' ? ids : ids.toReversed());
   });
 
+  it('are the same where many small reads make a page', async () => {
+    const whole = await read({ order: 'asc', limit: 50 });
+    expect(whole.turns).toHaveLength(TURNS);
+    for (const readBytes of [1, 1_000])
+      expect(await read({ order: 'asc', limit: 50, readBytes })).toEqual(whole);
+  });
+
+  it('are whole where a turn has more events than one read', async () => {
+    const other = { workspace: 'default', sessionId: randomUUID(), limit: 7 };
+    const streamId = sessionStream(other.sessionId);
+    const add = (...events: ReturnType<typeof fact>[]) =>
+      store.append({ workspace: 'default', streams: [{ streamId, expectedVersion: 'any', events }] });
+    const { sessionId: id } = other;
+    await add(fact('SessionStarted', { sessionId: id, sessionKey: 'k', agentId: 'main', startedAt: at }));
+    await add(request(0), ...Array.from({ length: 700 }, () => answer(0)), end(0));
+    const [turn] = (await readTurns(pool, other)).turns;
+    expect([turn?.status, turn?.usage.calls]).toEqual(['completed', 700]);
+  });
+
   it('jump to a turn by its number', async () => {
     const { turns } = await read({ order: 'asc', offset: 16, limit: 1 });
     expect(turns.map(({ turnId }) => turnId)).toEqual([ids[16]]);

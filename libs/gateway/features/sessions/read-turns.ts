@@ -24,9 +24,18 @@ const turnsSql = (order: 'asc' | 'desc'): string => `select stream_version, data
   order by stream_version ${order} limit $5 offset $6`;
 const END_SQL = `select stream_version from events where ${STREAM} and stream_version >= $3
     and type in (${TURN_ENDS_SQL}) and data ->> 'turnId' = $4 order by stream_version limit 1`;
-const EVENTS_SQL = `select position, stream_version, type, schema_version, data from events
-  where ${STREAM} and position <= $3 and stream_version between $4 and $5 and data ->> 'turnId' = any ($6)
-  order by stream_version`;
+/** Bounds of one read of events: rows, and bytes of their data. An event has at most 1 MiB. */
+const READ_EVENTS = 500;
+const READ_BYTES = 4 * 1024 * 1024;
+// Stored sizes of compressed data say little about their text.
+const BYTES = `case when pg_column_compression(data) is null then pg_column_size(data)
+  else octet_length(data::text) end`;
+const EVENTS_SQL = `select position, stream_version, type, schema_version, data, bytes_so_far from (
+    select *, sum(bytes) over (order by stream_version rows unbounded preceding) as bytes_so_far
+    from (select position, stream_version, type, schema_version, data, ${BYTES} as bytes from events
+      where ${STREAM} and position <= $3 and stream_version between $4 and $5 and data ->> 'turnId' = any ($6)
+      order by stream_version limit ${READ_EVENTS}) limited) summed
+  where bytes_so_far - bytes < $7 order by stream_version`;
 const CHANGES_SQL = `select position, stream_version, type, schema_version, data from events
   where ${STREAM} and type in ('ChatMessageEdited', 'ChatMessageDeleted') and stream_version > $3
     and data ->> 'turnId' = any ($4) order by stream_version`;
@@ -37,6 +46,10 @@ interface EventRow {
   readonly type: string;
   readonly schema_version: number;
   readonly data: Record<string, unknown>;
+}
+
+interface PagedRow extends EventRow {
+  readonly bytes_so_far: string;
 }
 
 interface TurnRow {
@@ -59,6 +72,8 @@ export interface TurnsRequest {
   readonly offset?: number | undefined;
   readonly cursor?: string | undefined;
   readonly at?: number | undefined;
+  /** Bytes of events that one query reads. Default: 4 MiB. */
+  readonly readBytes?: number;
 }
 
 // Events were validated when they were appended.
@@ -113,11 +128,27 @@ class TurnsReader {
     if (!first || !last) return [];
     const ids = rows.map(({ turn_id: id }) => id);
     const end = await this.#endOf(last);
-    const values = [...this.#stream, this.upTo, first.stream_version, end, ids];
-    const { rows: events } = await this.#db.query<EventRow>(EVENTS_SQL, values);
-    const turns = foldTurns(events.map(toTurnEvent));
+    const turns = new Map<string, SessionTurn>();
+    for (let from: number | null = Number(first.stream_version); from !== null;)
+      from = await this.#foldEvents(turns, ids, from, end);
     await this.#applyChanges(turns, end);
     return [...turns.values()];
+  }
+
+  /** Folds a bounded read of events. Returns the version after it; null at the end. */
+  async #foldEvents(
+    turns: Map<string, SessionTurn>,
+    ids: readonly string[],
+    from: number,
+    end: string,
+  ): Promise<number | null> {
+    const { readBytes = READ_BYTES } = this.request;
+    const values = [...this.#stream, this.upTo, from, end, ids, readBytes];
+    const { rows } = await this.#db.query<PagedRow>(EVENTS_SQL, values);
+    foldTurns(rows.map(toTurnEvent), turns);
+    const last = rows.at(-1);
+    const isCut = rows.length === READ_EVENTS || Number(last?.bytes_so_far ?? 0) >= readBytes;
+    return last && isCut ? Number(last.stream_version) + 1 : null;
   }
 
   /** Returns the version of a turn's end, after which none of its parts follow. */
