@@ -15,6 +15,8 @@ const HEADING =
 /** A snapshot with its text; null for bytes that are not text. */
 export interface AttachedText extends AttachedFile {
   readonly text: string | null;
+  /** True if the text is only the beginning of the file. */
+  readonly isPart?: boolean;
 }
 
 /** Returns the first lines that fit into a number of tokens, at least one. */
@@ -28,7 +30,11 @@ const takeLines = (lines: readonly string[], tokens: number): number => {
 };
 
 /** Returns the first lines of a large file, the outline of its other lines, and how to read them. */
-const cut = ({ path, text }: { path: string; text: string }, tokens: number, canRead: boolean): string => {
+const cut = (
+  { path, text, size, isPart = false }: AttachedText & { readonly text: string },
+  tokens: number,
+  canRead: boolean,
+): string => {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   const shown = takeLines(lines, tokens * (1 - OUTLINE_SHARE));
@@ -41,7 +47,10 @@ const cut = ({ path, text }: { path: string; text: string }, tokens: number, can
   const head =
     shown === 0 ? [clipToTokens(lines[0] ?? '', tokens * (1 - OUTLINE_SHARE))] : lines.slice(0, shown);
   const range = shown === 0 ? 'the begin of line 1' : `lines 1 to ${shown}`;
-  const note = `[cut: ${range} of ${lines.length} lines, ${text.length} characters, is above.${how}]`;
+  const whole = isPart
+    ? `a file of ${size} bytes, of which ${text.length} characters were read`
+    : `${lines.length} lines, ${text.length} characters`;
+  const note = `[cut: ${range} of ${whole}, is above.${how}]`;
   const more = outline.length > listed.length ? [`[${outline.length - listed.length} more]`] : [];
   const parts = listed.length === 0 ? [] : ['[outline of the other lines]', ...listed, ...more];
   return [...head, note, ...parts].join('\n');
@@ -58,11 +67,12 @@ export const renderAttached = (
 ): string | null => {
   if (files.length === 0) return null;
   const share = Math.max(MIN_FILE_TOKENS, Math.floor((contextTokens * ATTACHED_SHARE) / files.length));
-  const sections = files.map(({ path, digest, size, text }) => {
+  const sections = files.map((file) => {
+    const { path, digest, size, text, isPart = false } = file;
     const name = `--- ${path} (${size} bytes, sha256 ${digest})`;
     if (text === null) return `${name}\n[not text]`;
-    const fits = estimateTokens(text) <= share;
-    return `${name}\n${fits ? text : cut({ path, text }, share, canRead)}`;
+    const fits = !isPart && estimateTokens(text) <= share;
+    return `${name}\n${fits ? text : cut({ ...file, text }, share, canRead)}`;
   });
   return [HEADING, ...sections].join('\n\n');
 };

@@ -41,6 +41,11 @@ describe('attached files in a prompt', () => {
     expect(text).toContain(`call \`read\` with path "a.md" and from ${Number(shown) + 1}`);
   });
 
+  it('say how much of a file was read where it is only the beginning', () => {
+    const text = renderAttached([{ ...file('a.md', 'low\nhigh\n'), size: 9_000_000, isPart: true }], 4_000);
+    expect(text).toContain('low\nhigh\n[cut: lines 1 to 2 of a file of 9000000 bytes, of which 9 characters');
+  });
+
   it('name the tool `read` only to an agent that has it', () => {
     const large = file(
       'a.md',

@@ -1,6 +1,7 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { ChatView } from '@antiphon/contracts/agent';
+import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { fileTreeIdOf } from '../derived-ids.js';
 import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
@@ -95,6 +96,18 @@ describe('a chat', () => {
     await expect(chats.attach({ ...change(chat), path: 'none.md' })).rejects.toMatchObject({
       code: 'CHAT.FILE_NOT_FOUND',
     });
+  });
+
+  it('names an attached file whose bytes are lost, and goes on', async () => {
+    const chat = await create();
+    const text = `low tide at ${randomUUID()}`;
+    await write('lost.md', text);
+    await chats.attach({ ...change(chat), path: 'lost.md' });
+    const digest = createHash('sha256').update(text).digest('hex');
+    const own = inWorkspace(world.pool, WORKSPACE);
+    expect((await own.query('delete from file_blobs where digest = $1', [digest])).rowCount).toBe(1);
+    const { prompt } = await ask(chat, 'when?', 1);
+    expect(prompt).toMatch(/lost\.md \([^)]*\)\\n\[the content of this file is lost/);
   });
 });
 

@@ -1,3 +1,4 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import type { JsonValue } from '@antiphon/kernel';
@@ -174,6 +175,18 @@ describe('Tools for files', () => {
       expect(refused).toContain(' eight\n-nine\n+9');
     }
     expect(await textOf(agent, 'shared.txt')).toBe(changed.replace('three', '3'));
+  });
+
+  it('refuse a change as stale also where the bytes that were read are erased', async () => {
+    const text = `once ${randomUUID()}\n`;
+    await put('gone.txt', text);
+    const { results } = await run(agent, call('read', { path: 'gone.txt' }), async () => {
+      await put('gone.txt', 'twice\n');
+      const { blobs } = agent.runtime.services;
+      await blobs.erase(WORKSPACE, [createHash('sha256').update(text).digest('hex')]);
+      return call('edit', { path: 'gone.txt', old: 'once', new: '1' });
+    });
+    expect(results[1]).toMatch(/^FILE.STALE: [^]*the content of one of the versions was erased/);
   });
 
   it('show the person who approves an edit or a write what it would change', async () => {

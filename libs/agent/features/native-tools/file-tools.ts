@@ -2,7 +2,7 @@ import { checkRemoval, editBytes, isBelow, requireFile } from '@antiphon/agent-d
 import type { FileCommand, FileEntry, FileTree } from '@antiphon/agent-domain';
 import type { FileCause } from '@antiphon/contracts/agent';
 import type { EventStore } from '@antiphon/event-store';
-import { conflict, rejected } from '@antiphon/kernel';
+import { conflict, isAppError, rejected } from '@antiphon/kernel';
 import type { FilesChanged } from '../files/files.js';
 import type { NativeCall } from './ask-agent.js';
 import { describeChange } from './describe-change.js';
@@ -32,6 +32,8 @@ interface PlannedFile {
 }
 
 const ENCODER = new TextEncoder();
+/** Codes of bytes that no longer exist. */
+const GONE: ReadonlySet<string> = new Set(['FILE.ERASED', 'FILE.NO_BYTES']);
 const NO_BYTES = new Uint8Array();
 
 const previewOf = (planned: readonly PlannedFile[]): string =>
@@ -197,10 +199,7 @@ export class FileTools {
         data: { path, digest },
       });
     if (seen.digest !== digest) {
-      const [before, now] = await Promise.all(
-        [seen.digest, digest].map((one) => this.deps.files.readBytes(workspace, one)),
-      );
-      const diff = before && now ? describeChange(before, now) : '';
+      const diff = await this.describeStale(workspace, seen.digest, digest);
       const message = `"${path}" changed after it was read; read it again. The change:\n${diff}`;
       throw conflict('FILE.STALE', message, { data: { path, digest, expected: seen.digest } });
     }
@@ -208,6 +207,17 @@ export class FileTools {
       throw rejected('FILE.UNREAD', `only a part of "${path}" was read; read all of it, or use edit`, {
         data: { path },
       });
+  }
+
+  /** Describes the change between two versions, or says that the bytes of one are gone. */
+  private async describeStale(workspace: string, before: string, now: string): Promise<string> {
+    try {
+      const read = (digest: string) => this.deps.files.readBytes(workspace, digest);
+      return describeChange(await read(before), await read(now));
+    } catch (error) {
+      if (!isAppError(error) || !GONE.has(error.code)) throw error;
+      return '[the content of one of the versions was erased]';
+    }
   }
 
   private async describe(

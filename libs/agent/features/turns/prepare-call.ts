@@ -3,7 +3,7 @@ import type { ToolDescription } from '@antiphon/contracts/sandbox';
 import { buildPrompt, renderAttached } from '@antiphon/agent-domain';
 import type { MemoryContext, ModelPrompt, OpenCall, SessionState } from '@antiphon/agent-domain';
 import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
-import { isAppError } from '@antiphon/kernel';
+import type { BlobStore } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
@@ -12,6 +12,7 @@ import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import { reserveForCall } from './reserve-budget.js';
 import type { Reservation, ReserveDeps } from './reserve-budget.js';
+import { readAttachedTexts } from './read-attached.js';
 import type { RoleFiles } from './role-files.js';
 import { Stopped, retryTransient } from './step-context.js';
 import type { ToolCatalog } from './tool-catalog.js';
@@ -79,7 +80,7 @@ export interface PrepareDeps extends ReserveDeps {
   readonly config: AntiphonConfig;
   readonly roles: Pick<RoleFiles, 'read'>;
   /** Bytes of attached files. Absent: sessions have none. */
-  readonly files?: { readBytes(workspace: string, digest: string): Promise<Uint8Array> };
+  readonly blobs?: Pick<BlobStore, 'readPart'>;
 }
 
 /** A model call that is ready to be sent: its prompt, and the budget that is reserved for it. */
@@ -111,41 +112,13 @@ const systemPromptOf = async (
   return retryTransient(() => roles.read(workspace, role), signal, logger);
 };
 
-/** Returns the text of bytes; null if they are not UTF-8. */
-const decodeText = (bytes: Uint8Array): string | null => {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return null;
-  }
-};
-
-/** Returns the text of a snapshot, or a note where its bytes were erased. */
-const readText = async (
-  files: NonNullable<PrepareDeps['files']>,
-  workspace: string,
-  digest: string,
-): Promise<string | null> => {
-  try {
-    return decodeText(await files.readBytes(workspace, digest));
-  } catch (error) {
-    if (isAppError(error) && error.code === 'FILE.ERASED') return '[the content of this file was erased]';
-    throw error;
-  }
-};
-
-/** Reads the attached snapshots of a session by their digests, so that a replay reads the same. */
-const readAttached = async (
-  { config, files }: PrepareDeps,
+/** Returns the rendered attached files of a session; null without any. */
+const renderAttachedFiles = async (
+  { config, blobs }: PrepareDeps,
   { workspace, state, agent }: CallToPrepare,
 ): Promise<string | null> => {
-  if (!files || state.attached.length === 0) return null;
-  const texts = await Promise.all(
-    state.attached.map(async (file) => ({
-      ...file,
-      text: await readText(files, workspace, file.digest),
-    })),
-  );
+  if (!blobs || state.attached.length === 0) return null;
+  const texts = await readAttachedTexts(blobs, workspace, state.attached);
   return renderAttached(texts, config.memory.contextTokens, agent?.tools.includes('read') ?? false);
 };
 
@@ -155,7 +128,7 @@ const promptFor = async (deps: PrepareDeps, prepared: CallToPrepare): Promise<Mo
   const [{ remembered, tools }, systemPrompt, attached] = await Promise.all([
     retryTransient(context, signal, logger),
     systemPromptOf(deps, prepared),
-    retryTransient(() => readAttached(deps, prepared), signal, logger),
+    retryTransient(() => renderAttachedFiles(deps, prepared), signal, logger),
   ]);
   if (!state.open) throw new Stopped('lost');
   return buildPrompt(state, state.open, {
