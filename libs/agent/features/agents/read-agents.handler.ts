@@ -7,7 +7,8 @@ import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { AgentDirectory } from './agent-directory.js';
@@ -29,12 +30,8 @@ export interface ReadAgentsDeps {
   readonly past: PastReads;
 }
 
-const parseCursor = (cursor: string | undefined): number | null => {
-  if (cursor === undefined) return null;
-  const position = decodeCursor(cursor);
-  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return position;
-};
+const parseCursor = (cursor: string | undefined): number | null =>
+  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
 
 const activityOf = ({ openTurns, phase, lastSeenAt, place, limit }: AgentRow): AgentActivity => ({
   isWorking: openTurns > 0,

@@ -6,7 +6,8 @@ import type { z } from 'zod';
 import { translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { EventStore, PastReads } from '@antiphon/event-store';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -83,12 +84,8 @@ const queryRows = async (queries: WorkspaceQueries, text: string, values: unknow
   }
 };
 
-const parseCursor = (cursor: string | undefined): number | null => {
-  if (cursor === undefined) return null;
-  const position = decodeCursor(cursor);
-  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return position;
-};
+const parseCursor = (cursor: string | undefined): number | null =>
+  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
 
 /** Maximum number of ancestors of an agent (`TreeLimits`). */
 const MAX_DEPTH = 16;

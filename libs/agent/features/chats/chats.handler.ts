@@ -16,9 +16,9 @@ import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import type { SessionCommand } from '@antiphon/agent-domain';
 import { workspaceConfig, type AntiphonConfig } from '@antiphon/config';
-import { readBackwards } from '@antiphon/event-store';
+import { readBackwards, requireCursor } from '@antiphon/event-store';
 import type { EventStore, IdempotencyClaim, StreamAppend } from '@antiphon/event-store';
-import { invalid, isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
+import { isAppError, isoTime, notFound, toStorable } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -127,9 +127,7 @@ export class Chats {
   /** Lists the chats of a workspace, oldest first. */
   @HandleRequest(listChats)
   async list({ workspace, limit, cursor }: ListRequest): Promise<z.output<typeof listChats.reply>> {
-    const after = cursor === undefined ? 0 : decodeCursor(cursor);
-    if (after === undefined)
-      throw invalid('CHAT.INVALID_CURSOR', 'this cursor was not issued by this list: begin without one');
+    const after = cursor === undefined ? 0 : requireCursor(decodeCursor(cursor), 'CHAT.INVALID_CURSOR');
     const found = await this.chats.list(workspace, after, limit + 1);
     const page = found.slice(0, limit);
     const last = page.at(-1);

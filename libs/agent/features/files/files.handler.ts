@@ -4,7 +4,8 @@ import type { FileEntryView } from '@antiphon/contracts/agent';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { z } from 'zod';
 import { normalizeFolder } from '@antiphon/agent-domain';
-import { invalid } from '@antiphon/kernel';
+
+import { requireCursor } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -38,12 +39,8 @@ export const oneLevel = (files: readonly FileEntryView[], folder: string): FileE
   return [...entries.values()];
 };
 
-const parseCursor = (cursor: string | undefined): number | undefined => {
-  if (cursor === undefined) return undefined;
-  const position = decodeCursor(cursor);
-  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return position;
-};
+const parseCursor = (cursor: string | undefined): number | undefined =>
+  cursor === undefined ? undefined : requireCursor(decodeCursor(cursor));
 
 /** Serves the files of workspaces to gateways. */
 @Controller()

@@ -14,7 +14,8 @@ import type { RunState, TaskState, WorkflowState } from '@antiphon/agent-domain'
 import { translateDatabaseError } from '@antiphon/database';
 import type { WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { RUN_SERVICES } from './run-streams.js';
 import type { RunStreams } from './run-streams.js';
@@ -83,12 +84,6 @@ interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-const parseCursor = (cursor: string): number => {
-  const position = decodeCursor(cursor);
-  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return position;
-};
-
 /** Reads a page of rows, newest first, from before the cursor. */
 const readPage = async <Row extends { first_position: string }, T>(
   queries: WorkspaceQueries,
@@ -97,7 +92,7 @@ const readPage = async <Row extends { first_position: string }, T>(
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
   toItem: (row: Row) => T,
 ): Promise<Page<T>> => {
-  const before = cursor === undefined ? null : parseCursor(cursor);
+  const before = cursor === undefined ? null : requireCursor(decodeCursor(cursor));
   try {
     const { rows } = await queries.query<Row>({
       text,

@@ -5,7 +5,8 @@ import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import type { WorkspaceQueries } from '@antiphon/database';
 import { translateDatabaseError } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
 import { AGENT_SERVICES } from '../agent.tokens.js';
@@ -52,12 +53,8 @@ const stateOf = ({ open_turns: open, pending }: Row): SessionSummary['state'] =>
   return open > 0 ? 'working' : 'idle';
 };
 
-const decode = (cursor: string | undefined): number | null => {
-  if (cursor === undefined) return null;
-  const position = decodeCursor(cursor);
-  if (position === undefined) throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return position;
-};
+const decode = (cursor: string | undefined): number | null =>
+  cursor === undefined ? null : requireCursor(decodeCursor(cursor));
 
 /** Returns the text of a part of a key; one that cannot be decoded stays as it is. */
 const unescapePart = (part: string): string => {

@@ -4,7 +4,8 @@ import { TaskItem } from '@antiphon/contracts/agent';
 import type { TaskState } from '@antiphon/contracts/agent';
 import type { TaskFold } from '@antiphon/agent-domain';
 import { translateDatabaseError } from '@antiphon/database';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 
 /** Returns the error of an unknown task. */
 export const taskNotFound = (): Error => notFound('TASK.NOT_FOUND', 'there is no task with this id');
@@ -89,11 +90,9 @@ const toItem = (row: TaskRow): TaskItem =>
 const encodeCursor = ({ first_position, id }: TaskRow): string =>
   Buffer.from(`t${first_position}/${id}`, 'utf8').toString('base64url');
 
-const decodeCursor = (cursor: string): readonly [position: string, id: string] => {
+const decodeCursor = (cursor: string): readonly [position: string, id: string] | undefined => {
   const match = /^t(\d{1,15})\/(.{1,200})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'));
-  if (!match?.[1] || !match[2])
-    throw invalid('REQUEST.INVALID', 'this cursor is not one that a list answered');
-  return [match[1], match[2]];
+  return match?.[1] && match[2] ? [match[1], match[2]] : undefined;
 };
 
 const COLUMNS = `id, kind, title, state, priority, capabilities, agent_id, worker, epoch, strikes, project,
@@ -129,7 +128,7 @@ export const readTasks = async (
   queries: WorkspaceQueries,
   { workspace, state = undefined, agent, project, limit, cursor, offset = 0 }: TaskFilter,
 ): Promise<{ readonly tasks: TaskItem[]; readonly nextCursor: string | null }> => {
-  const [before, id] = cursor === undefined ? [null, ''] : decodeCursor(cursor);
+  const [before, id] = cursor === undefined ? [null, ''] : requireCursor(decodeCursor(cursor));
   const filter = [state ?? null, agent ?? null, project ?? null];
   const values = [workspace, before, id, ...filter, limit + 1, offset];
   const rows = await select(queries, { name: 'agent_tasks_list', text: LIST_SQL, values });

@@ -1,8 +1,9 @@
 import type { EventsQuery } from '@antiphon/contracts/gateway';
 import { decodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, type WorkspaceQueries } from '@antiphon/database';
-import { invalid } from '@antiphon/kernel';
+
 import type { Pool } from 'pg';
+import { requireCursor } from '@antiphon/event-store';
 import { addEventFilter, createConditions, hasIndex, namedStreams } from './event-filter.js';
 
 /** Maximum size of the data and metadata of a page as JSON, bytes. It has at least one event. */
@@ -112,12 +113,8 @@ const ROWS_SQL = `select position, category, stream_id, stream_version, event_id
     recorded_at, hash, octet_length(data::text) + octet_length(metadata::text) as bytes
   from events where position = any ($1) order by position`;
 
-const decodePosition = (cursor: string): number => {
-  const position = decodeCursor(cursor);
-  if (position === undefined)
-    throw invalid('GATEWAY.INVALID_CURSOR', 'this cursor was not issued by this list: begin without one');
-  return position;
-};
+const decodePosition = (cursor: string): number =>
+  requireCursor(decodeCursor(cursor), 'GATEWAY.INVALID_CURSOR');
 
 /** Searches a workspace's log for one page, in windows of bounded size. */
 class EventSearch {

@@ -11,8 +11,8 @@ import {
 import { upcast } from '@antiphon/contracts/events';
 import { decodeCursor, encodeCursor } from '@antiphon/contracts/log';
 import { inWorkspace, translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
-import { requirePosition } from '@antiphon/event-store';
-import { invalid, notFound } from '@antiphon/kernel';
+import { requirePosition, requireCursor } from '@antiphon/event-store';
+import { notFound } from '@antiphon/kernel';
 import type { Pool } from 'pg';
 
 const STREAM = 'workspace = $1 and stream_id = $2';
@@ -87,13 +87,8 @@ const toTurnEvent = (row: EventRow): TurnEvent => ({
   position: Number(row.position),
 });
 
-const decode = (cursor: string | undefined): number | null => {
-  if (cursor === undefined) return null;
-  const version = decodeCursor(cursor);
-  if (version === undefined)
-    throw invalid('GATEWAY.INVALID_CURSOR', 'this cursor was not issued by this list: begin without one');
-  return version;
-};
+const decode = (cursor: string | undefined): number | null =>
+  cursor === undefined ? null : requireCursor(decodeCursor(cursor), 'GATEWAY.INVALID_CURSOR');
 
 /** Reads pages of the turns of one session from its event stream, now or up to a position. */
 class TurnsReader {

@@ -1,4 +1,4 @@
-import { rejected } from '@antiphon/kernel';
+import { invalid, rejected } from '@antiphon/kernel';
 
 /**
  * Returns the position as of which a read answers: the given one, or the head. Throws
@@ -10,4 +10,10 @@ export const requirePosition = (at: number | undefined, head: number): number =>
   throw rejected('LOG.POSITION_AHEAD', `the log ends at position ${head}, before ${at}`, {
     data: { position: at, head },
   });
+};
+
+/** Returns a decoded cursor. Throws for undefined: the list did not issue the cursor. */
+export const requireCursor = <T>(decoded: T | undefined, code = 'REQUEST.INVALID'): T => {
+  if (decoded !== undefined) return decoded;
+  throw invalid(code, 'this cursor was not issued by this list: begin without one');
 };
