@@ -29,16 +29,18 @@ export const resultOf = (header: object, text = ''): string =>
 export const isWithin = (roots: readonly string[], path: string): boolean =>
   roots.some((root) => isBelow(path, normalizeFolder(root)));
 
+type Caller = Pick<NativeCall, 'workspace' | 'agentId'>;
+
 /** Finds the tree of a call, and the folders that its agent may use. */
 export class FileAccess {
   constructor(private readonly deps: FileAccessDeps) {}
 
-  treeOf({ workspace, sessionId }: NativeCall): Promise<string> {
+  treeOf({ workspace, sessionId }: Pick<NativeCall, 'workspace' | 'sessionId'>): Promise<string> {
     return this.deps.workspaceFiles.treeIdOf(workspace, sessionId);
   }
 
   /** Returns a normalised path within the roots of the agent. Throws `FILE.NOT_ALLOWED`. */
-  async allow(call: NativeCall, use: keyof FileRoots, given: string): Promise<string> {
+  async allow(call: Caller, use: keyof FileRoots, given: string): Promise<string> {
     const path = normalizePath(given);
     const roots = (await this.rootsOf(call))[use];
     if (!isWithin(roots, path))
@@ -50,7 +52,7 @@ export class FileAccess {
   }
 
   /** The roots are those of the configured agent that the caller derives from. */
-  async rootsOf({ workspace, agentId }: NativeCall): Promise<FileRoots> {
+  async rootsOf({ workspace, agentId }: Caller): Promise<FileRoots> {
     const agent = await this.deps.agents.load(workspace, agentId);
     const base = agent?.base ?? agentId;
     const configured = workspaceConfig(this.deps.settings, workspace).agents.find(({ id }) => id === base);

@@ -5,6 +5,8 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import type { Logger } from '@antiphon/observability';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import type { FileTrees } from '../files/file-trees.js';
+import type { Files } from '../files/files.js';
+import { FileAccess } from '../native-tools/file-access.js';
 import type { TurnCommands } from '../runs/run-streams.js';
 import type { TurnEndWatcher } from '../runs/turn-ends.js';
 import { PlanRuns } from './plan-runs.js';
@@ -22,6 +24,7 @@ export interface PlansRuntimeOptions {
   /** Owner of this process's leases. */
   readonly owner: string;
   readonly files: FileTrees;
+  readonly workspaceFiles: Files;
   readonly directory: AgentDirectory;
   readonly turns: TurnCommands;
   readonly turnEnds: Pick<TurnEndWatcher, 'waitForEnd'>;
@@ -38,10 +41,11 @@ export class PlansRuntime {
   private running: Promise<void> = Promise.resolve();
 
   constructor(options: PlansRuntimeOptions) {
-    const { config, store, clock, ids, files, directory } = options;
+    const { config, store, clock, ids, files, workspaceFiles, directory } = options;
     const plans = new PlanStore({ store, trees: files, fileLimits: () => config.files, clock, ids });
     this.runs = new PlanRuns({ ...options, plans, agents: directory });
-    this.services = { plans, directory, ids, wake: () => this.runs.wake() };
+    const access = new FileAccess({ settings: config, agents: directory, workspaceFiles });
+    this.services = { plans, directory, access, ids, wake: () => this.runs.wake() };
   }
 
   start(): void {

@@ -10,6 +10,7 @@ import type { z } from 'zod';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { requireRights } from '../agents/agent-rights.js';
 import type { NativeCall } from '../native-tools/ask-agent.js';
+import type { FileAccess } from '../native-tools/file-access.js';
 import type { PlanAt, PlanStore } from './plan-store.js';
 
 type PlanReply = { readonly plan: PlanView };
@@ -17,6 +18,7 @@ type PlanReply = { readonly plan: PlanView };
 export interface PlansDeps {
   readonly plans: PlanStore;
   readonly directory: Pick<AgentDirectory, 'load'>;
+  readonly access: Pick<FileAccess, 'allow' | 'treeOf'>;
   readonly ids: Ids;
   /** Starts the next round of the runs of plans soon. */
   readonly wake: () => void;
@@ -92,7 +94,7 @@ export class Plans {
     actor,
     ...ref
   }: z.output<typeof runPlan.request>): Promise<PlanReply> {
-    const { directory, plans, ids } = this.deps;
+    const { directory, plans, ids, access } = this.deps;
     await requireRights(directory, ref.workspace, actor, agentId);
     const agent = await directory.load(ref.workspace, agentId);
     if (!agent || agent.status === 'terminated')
@@ -102,6 +104,8 @@ export class Plans {
         'PLAN.NO_TOOL',
         `the agent "${agentId}" has no tool plan_step. What to do: add it to the agent's tools`,
       );
+    // Each completed step changes the file.
+    await access.allow({ workspace: ref.workspace, agentId }, 'write', ref.path);
     const data = { runId: ids.next(), maxTurns };
     const at = await plans.change(ref, { actor: actor.caller, agentId }, ({ isInvalid }) => {
       if (isInvalid) throw invalid('PLAN.NO_STEPS', 'the file of the plan has no valid steps');
@@ -129,6 +133,7 @@ export class Plans {
   ): Promise<string> {
     const { workspace } = call;
     const { path } = input;
+    await this.requireWritable(call, path);
     const boxes = input.steps.map((text) => `- [ ] ${toStepText(text)}\n`);
     const file = `# ${toStepText(input.title)}\n\n${boxes.join('')}`;
     const by = authorOf(call);
@@ -154,6 +159,7 @@ export class Plans {
   async report(call: NativeCall, input: StepReport): Promise<string> {
     const { workspace, turn } = call;
     const { path, step: stepId, status, note = null } = input;
+    await this.requireWritable(call, path);
     const by = authorOf(call);
     const command =
       status === 'failed'
@@ -168,6 +174,17 @@ export class Plans {
     const at = await this.deps.plans.change({ workspace, path }, by, () => [command]);
     this.deps.wake();
     return toText(toView(at));
+  }
+
+  /** Throws `PLAN.FORKED_SESSION` and `FILE.NOT_ALLOWED` unless the call may change this plan. */
+  private async requireWritable(call: NativeCall, path: string): Promise<void> {
+    const { access, plans } = this.deps;
+    if ((await access.treeOf(call)) !== plans.treeOf(call.workspace))
+      throw rejected(
+        'PLAN.FORKED_SESSION',
+        'plans are in the files of the workspace, and a forked session has files of its own. What to do: use a session that is no fork',
+      );
+    await access.allow(call, 'write', path);
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { PlanEvent, planStream } from '@antiphon/contracts/agent';
-import type { PlanView } from '@antiphon/contracts/agent';
+import type { PlanView, SessionTarget } from '@antiphon/contracts/agent';
 import { decideFiles } from '@antiphon/agent-domain';
 import type { ModelRequest } from '@antiphon/agent-domain';
 import { inWorkspace } from '@antiphon/database';
@@ -24,6 +24,8 @@ import type { Reply } from '../testing/test-model.js';
 import { Plans } from './plans.handler.js';
 import { PlansRuntime } from './plans-runtime.js';
 
+type Call = Parameters<typeof asksFor>[0];
+
 const CONFIG = testConfig({ tools: ['echo', 'make_plan', 'plan_step'], maxIterations: 6 });
 const ACTOR = { caller: 'key/ada', role: 'member' as const, agentId: null };
 const TREE = fileTreeIdOf(WORKSPACE);
@@ -39,10 +41,10 @@ const alive = new Set<PlansProcess>();
 const nextPath = (): string => `plan-${++count}.plan.md`;
 
 /** Starts an agent process that drives runs of plans. */
-const start = (): PlansProcess => {
+const start = (config = CONFIG): PlansProcess => {
   const life = createLife();
-  const process = world.process({ config: CONFIG });
-  const { files, store, agents: directory, turnEnds, nativeTools } = process.runtime.services;
+  const process = world.process({ config });
+  const { files, workspaceFiles, store, agents: directory, turnEnds, nativeTools } = process.runtime.services;
   const own = {
     store: killable(life, store),
     leases: killable(life, world.leases),
@@ -50,8 +52,8 @@ const start = (): PlansProcess => {
   };
   const runtime = new PlansRuntime({
     ...own,
-    ...{ config: CONFIG, clock: systemClock, ids: uuidIds, logger: silentLogger },
-    ...{ owner: process.owner, files, directory, turns: process.runtime, turnEnds },
+    ...{ config, clock: systemClock, ids: uuidIds, logger: silentLogger },
+    ...{ owner: process.owner, files, workspaceFiles, directory, turns: process.runtime, turnEnds },
     ...{ leaseMs: 600, pollMs: 50 },
   });
   const plans = new Plans(runtime.services);
@@ -252,6 +254,55 @@ describe('a run of a plan', () => {
     await expect(
       process.plans.run({ workspace: WORKSPACE, path, agent: 'missing-agent', maxTurns: 1, actor: ACTOR }),
     ).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+  });
+});
+
+describe('the plan tools of an agent', () => {
+  /** Makes calls one after another in one turn. Returns the code or the result of each. */
+  const callTools = async (process: PlansProcess, target: SessionTarget, ...calls: Call[]) => {
+    world.model.reply = async (request) => {
+      const call = calls[resultsIn(request)];
+      return call ? asksFor(call) : says('ok');
+    };
+    const { sessionId, turnId } = await submitTo(process, target);
+    await world.ended(sessionId);
+    const results = (await world.events(sessionId)).filter(({ data }) => data['turnId'] === turnId);
+    return {
+      sessionId,
+      results: results.flatMap(({ type, data }) =>
+        type === 'ToolCallFailed' ? [data['code']] : type === 'ToolCallCompleted' ? [data['content']] : [],
+      ),
+    };
+  };
+  const make = (path: string): Call => ({ name: 'make_plan', input: { path, title: 'A', steps: ['a'] } });
+  const report = (path: string): Call => ({
+    name: 'plan_step',
+    input: { path, step: 's1', status: 'failed', note: 'no' },
+  });
+
+  it('change only plans within the write_roots of the agent, and a run outside is refused', async () => {
+    const [path, inside] = [nextPath(), `drafts/${nextPath()}`];
+    const narrow = start({
+      ...CONFIG,
+      agents: CONFIG.agents.map((agent) => ({ ...agent, writeRoots: ['drafts'] })),
+    });
+    await write(narrow, path, '- [ ] a <!-- s1 -->\n');
+    const calls = [make(`other-${path}`), report(path), make(inside), report(inside)];
+    const { results } = await callTools(narrow, { address: newAddress() }, ...calls);
+    expect(results.slice(0, 2)).toEqual(['FILE.NOT_ALLOWED', 'FILE.NOT_ALLOWED']);
+    expect(results.slice(2)).toEqual([expect.stringContaining(inside), expect.stringContaining('failed')]);
+    expect(boxes(await show(narrow, path))).toEqual(['s1 open']);
+    await expect(run(narrow, path)).rejects.toMatchObject({ code: 'FILE.NOT_ALLOWED' });
+  });
+
+  it('are refused in a forked session, whose files are not those of the workspace', async () => {
+    const path = nextPath();
+    const process = start();
+    const { sessionId } = await callTools(process, { address: newAddress() }, make(path));
+    const fork = await process.runtime.forkSession({ workspace: WORKSPACE, sessionId, caller: 'key/ada' });
+    const { results } = await callTools(process, { sessionId: fork.sessionId }, make(nextPath()), report(path));
+    expect(results).toEqual(['PLAN.FORKED_SESSION', 'PLAN.FORKED_SESSION']);
+    expect(boxes(await show(process, path))).toEqual(['s1 open']);
   });
 });
 

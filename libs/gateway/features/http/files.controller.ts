@@ -43,7 +43,7 @@ const writeOfQuery = ({ expect, executable, session }: WriteQuery) => ({
 
 /**
  * Throws unless the principal may use the files of this workspace. The key of an agent gets
- * `AGENT.NOT_ALLOWED`: its tools have the `write_roots` and approvals of the agent, and routes have not.
+ * `AGENT.NOT_ALLOWED`: `write_roots` and approvals limit the agent's tools, and no routes.
  */
 const requireFileAccess = (principal: Principal, workspace: string): void => {
   requireWorkspace(principal, workspace);

@@ -107,8 +107,8 @@ export class WorkflowsController {
 }
 
 /**
- * Returns the workspace whose runs the principal reads. Throws `AGENT.NOT_ALLOWED` for the key of an
- * agent: the results of nodes are answers of any agents.
+ * Returns the workspace whose runs the principal reads. Throws `AGENT.NOT_ALLOWED` for the key of
+ * an agent: the results of nodes are answers of any agents.
  */
 const readerOf = ({ workspace, agentId }: Principal) => {
   if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may not read runs`);
