@@ -173,7 +173,9 @@ export const readFileHistory = defineRequest({
 
 /**
  * Erases bytes for ever: those of a digest, of a file at a version, or of all versions of a file.
- * Files that have them now go to the bin. Facts and histories stay. Errors: `FILE.NOT_FOUND`,
+ * Without a session, all versions are those of the workspace and of all forked sessions; with one,
+ * those of its tree. Files that have the bytes now go to the bin, in the tree of the request and in
+ * that of the workspace. Facts and histories stay. Errors: `FILE.NOT_FOUND`,
  * `FILE.IS_FOLDER`, `FILE.NO_BYTES`, `FILE.INVALID_PATH`.
  */
 export const eraseFiles = defineRequest({
@@ -192,6 +194,10 @@ export const eraseFiles = defineRequest({
     erased: z.array(FileDigest).describe('Digests whose bytes are erased now.'),
     already: z.int().nonnegative().describe('Number of digests that were erased before.'),
     deleted: z.array(z.string()).describe('Paths that went to the bin because they had such bytes.'),
+    kept: z
+      .array(FileDigest)
+      .default([])
+      .describe('Other contents of the path, outside the session of the request, whose bytes stay.'),
   }),
   timeoutMs: 30_000,
 });

@@ -147,15 +147,15 @@ export const FILE_ROUTES = {
     tag: 'Files',
     summary: 'Erase the bytes of files',
     description:
-      'Erases bytes for ever: of a digest, of a file at a version, or of all versions of a file. Files that have them now ' +
-      'go to the bin. Facts and histories stay, and reads answer `FILE.ERASED`. A repeated request changes nothing.',
+      'Erases bytes for ever: of a digest, of a file at a version, or of all versions of a file, with those of forked ' +
+      'sessions. With `session` it erases the versions of this session. Files that have the bytes now go to the bin. Facts and histories stay, and reads answer `FILE.ERASED`. A repeated request changes nothing.',
     params: ByWorkspace,
     body: FileErasureBody,
     reply: { schema: eraseFiles.reply },
     example: {
       params: WORKSPACE,
       body: { path: FILE.path, reason: 'personal data' },
-      reply: { erased: [DIGEST], already: 0, deleted: [FILE.path] },
+      reply: { erased: [DIGEST], already: 0, deleted: [FILE.path], kept: [] },
     },
     problems: NO_FILE,
   }),

@@ -36,6 +36,11 @@ const ERASE_SQL = `insert into file_blobs (workspace, digest, size, body, writte
 const FINISH_SQL = `update file_blobs b set body = '', is_cited = true, erased_at = clock_timestamp()
   from events e where e.type = 'FileBytesErased' and e.workspace = b.workspace and e.data ->> 'digest' = b.digest
     and b.erased_at is null`;
+// Written and moved files of all trees, also of forked sessions.
+const PATH_SQL = `select distinct given.digest from events e,
+  lateral (values (e.data ->> 'digest'), (e.data ->> 'before')) as given (digest)
+  where e.workspace = $1 and e.category in ('file', 'chat') and given.digest is not null
+    and (e.data ->> 'path' = $2 or e.data ->> 'to' = $2)`;
 const IS_BINARY = String.raw`position('\x00'::bytea in substring(body for 8000)) > 0`;
 const FIND_SQL = `select digest, ${IS_BINARY} as is_binary from file_blobs
   where workspace = $1 and digest = any ($2) and (position($3::bytea in body) > 0 or ${IS_BINARY})`;
@@ -149,6 +154,16 @@ export class BlobStore {
       }),
     );
     return new Set(rows.map(({ digest }) => digest));
+  }
+
+  /** Returns the digests that files of a path had, in the tree of the workspace and of each fork. */
+  async digestsOfPath(workspace: string, path: string): Promise<string[]> {
+    const { rows } = await guard(
+      inWorkspace(this.pool, workspace).query<{ digest: string }>({
+        ...{ name: 'blob_path', text: PATH_SQL, values: [workspace, path] },
+      }),
+    );
+    return rows.map(({ digest }) => digest);
   }
 
   /** Erases bytes for ever. Their fact comes first: the sweep erases what a killed process left. */

@@ -28,10 +28,11 @@ export const eraseFile = async (
     method: 'POST',
     body: { path, digest, version, reason, session },
   });
-  const { erased, already, deleted } = reply;
+  const { erased, already, deleted, kept } = reply;
   const lines = [
     `erased ${erased.length} contents, ${already} were erased before`,
     ...deleted.map((one) => `deleted ${escapeText(one)}`),
+    ...(kept.length === 0 ? [] : [`kept ${kept.length} other contents of this path outside the session`]),
   ];
   output.result(reply, lines.join('\n'));
 };

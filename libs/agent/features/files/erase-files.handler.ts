@@ -10,7 +10,7 @@ import type { Clock, Ids } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import type { z } from 'zod';
 import { AGENT_SERVICES } from '../agent.tokens.js';
-import { fileErasuresIdOf } from '../derived-ids.js';
+import { fileErasuresIdOf, fileTreeIdOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import { readHistory } from './file-history.js';
 import type { FileTrees } from './file-trees.js';
@@ -23,9 +23,15 @@ export interface EraseFilesDeps {
   readonly store: EventStore;
   readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change' | 'open'>;
   readonly files: FileTrees;
-  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase'>;
+  readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase' | 'digestsOfPath'>;
   readonly clock: Clock;
   readonly ids: Ids;
+}
+
+/** Digests of a request, and those of the same path that stay. */
+interface Subject {
+  readonly digests: readonly string[];
+  readonly kept?: readonly string[];
 }
 
 const PAGE = 1_000;
@@ -40,34 +46,42 @@ export class EraseFiles {
     const { workspace, session, actor } = request;
     const { workspaceFiles, blobs } = this.deps;
     const treeId = await workspaceFiles.treeIdOf(workspace, session);
-    const digests = await this.digestsOf(request, treeId);
+    const { digests, kept = [] } = await this.digestsOf(request, treeId);
     const known = await blobs.erasedOf(workspace, digests);
     const sizes = await blobs.sizes(workspace, digests);
     if (request.digest !== undefined && known.size === 0 && sizes.size === 0)
       throw notFound('FILE.NO_BYTES', `the bytes of ${request.digest} are not stored`);
     const cause: FileCause = { actor, ...(session === undefined ? {} : { sessionId: session }) };
     const deleted = await this.deleteFiles(workspace, treeId, cause, new Set(digests));
+    // The copy on disk is of the workspace's tree, which may have the bytes of a fork.
+    const own = fileTreeIdOf(workspace);
+    if (own !== treeId) deleted.push(...(await this.deleteFiles(workspace, own, cause, new Set(digests))));
     const erased = digests.filter((digest) => !known.has(digest));
     await this.record(request, cause, erased, sizes);
     await blobs.erase(workspace, erased);
-    return { erased, already: known.size, deleted };
+    const stillStored = (await blobs.sizes(workspace, kept)).keys();
+    return { erased, already: known.size, deleted: [...new Set(deleted)], kept: [...stillStored] };
   }
 
-  private async digestsOf(request: Request, treeId: string): Promise<string[]> {
-    const { workspace, path: given, version, digest } = request;
+  private async digestsOf(request: Request, treeId: string): Promise<Subject> {
+    const { workspace, session, path: given, version, digest } = request;
     if ((given === undefined) === (digest === undefined))
       throw invalid('FILE.INVALID_PATH', 'expected a path or a digest');
-    if (digest !== undefined) return [digest];
+    if (digest !== undefined) return { digests: [digest] };
     const path = normalizePath(given ?? '');
     if (version !== undefined) {
       const { entry } = await this.deps.workspaceFiles.open(workspace, treeId, path, version);
       if (entry.digest === null) throw rejected('FILE.VIRTUAL', `"${path}" is built on read`);
-      return [entry.digest];
+      return { digests: [entry.digest] };
     }
     const { names } = await this.deps.files.read(workspace, treeId);
     if ([...names.values()].some((name) => name.path === path && name.files > 0))
       throw rejected('FILE.IS_FOLDER', `"${path}" is a folder; erase its files`);
-    return this.readDigests(workspace, treeId, path);
+    const own = await this.readDigests(workspace, treeId, path);
+    const everywhere = await this.deps.blobs.digestsOfPath(workspace, path);
+    const digests = session === undefined ? [...new Set([...own, ...everywhere])] : own;
+    if (digests.length === 0) throw notFound('FILE.NOT_FOUND', `there was no file "${path}"`);
+    return { digests, kept: everywhere.filter((one) => !digests.includes(one)) };
   }
 
   /** Returns the digests of all versions of a file, also of those that had another path. */
@@ -81,7 +95,6 @@ export class EraseFiles {
       for (const digest of digests) if (digest !== null) found.add(digest);
       before = next;
     }
-    if (found.size === 0) throw notFound('FILE.NOT_FOUND', `there was no file "${path}"`);
     return [...found];
   }
 

@@ -4,7 +4,7 @@ import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { Chats } from '../chats/chats.handler.js';
 import { fileErasuresIdOf } from '../derived-ids.js';
-import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
+import { WORKSPACE, createAgentWorld, newAddress, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { says } from '../testing/test-model.js';
 import { EraseFiles } from './erase-files.handler.js';
@@ -32,17 +32,20 @@ beforeEach(() => {
   path = `notes${++count}.md`;
 });
 
-const write = async (text: string, to = path): Promise<number> => {
+const write = async (text: string, to = path, session?: string): Promise<number> => {
   const { files, workspaceFiles } = agent.runtime.services;
+  const tree = await workspaceFiles.treeIdOf(WORKSPACE, session);
   const { digest, size } = await files.putBytes(WORKSPACE, Buffer.from(text));
-  const request = { workspace: WORKSPACE, treeId, cause };
+  const request = { workspace: WORKSPACE, treeId: tree, cause };
   return (await workspaceFiles.change(request, () => [{ op: 'write', path: to, digest, size }])).version;
 };
-const read = async (at?: number, from = path): Promise<string> => {
-  const opened = await agent.runtime.services.workspaceFiles.open(WORKSPACE, treeId, from, at);
+const read = async (at?: number, from = path, session?: string): Promise<string> => {
+  const { workspaceFiles } = agent.runtime.services;
+  const tree = await workspaceFiles.treeIdOf(WORKSPACE, session);
+  const opened = await workspaceFiles.open(WORKSPACE, tree, from, at);
   return Buffer.from(await opened.readBytes()).toString();
 };
-const erase = (subject: { path?: string; version?: number; digest?: string }) =>
+const erase = (subject: { path?: string; version?: number; digest?: string; session?: string }) =>
   erasing.handle({ workspace: WORKSPACE, actor: 'key/op', reason: 'personal data', ...subject });
 const storedBytes = async (text: string): Promise<number | null> => {
   const own = inWorkspace(world.pool, WORKSPACE);
@@ -58,7 +61,12 @@ describe('an erasure of bytes', () => {
     const [first, second] = [await write(`${path} Ada`), await write(`${path} Grace`)];
     await write('shared', `other-${path}`);
     expect(await erase({ path })).toEqual({
-      ...{ erased: [digestOf(`${path} Grace`), digestOf(`${path} Ada`)], already: 0, deleted: [path] },
+      ...{
+        erased: [digestOf(`${path} Grace`), digestOf(`${path} Ada`)],
+        already: 0,
+        deleted: [path],
+        kept: [],
+      },
     });
     expect([await storedBytes(`${path} Ada`), await storedBytes(`${path} Grace`)]).toEqual([0, 0]);
     for (const at of [first, second]) await expect(read(at)).rejects.toMatchObject({ code: 'FILE.ERASED' });
@@ -77,6 +85,50 @@ describe('an erasure of bytes', () => {
     ]);
   });
 
+  /** Forks a new session, whose tree begins with the files as they are now. */
+  const fork = async (): Promise<string> => {
+    world.model.reply = async () => says('ok');
+    const { sessionId } = await submitTo(agent, { address: newAddress('main') }, 'hello');
+    await world.ended(sessionId, 1);
+    return (await agent.runtime.forkSession({ workspace: WORKSPACE, sessionId, caller: 'ada' })).sessionId;
+  };
+
+  it('through a forked session deletes the files of the workspace with the same bytes', async () => {
+    await write(`${path} Ada`);
+    await write(`${path} Ada`, `copy-${path}`);
+    const session = await fork();
+    await write(`${path} of the fork`, path, session);
+    await write(`${path} later`);
+    await write(`${path} Ada`);
+    expect(await erase({ path, session })).toEqual({
+      erased: [digestOf(`${path} of the fork`), digestOf(`${path} Ada`)],
+      already: 0,
+      deleted: expect.arrayContaining([path, `copy-${path}`]),
+      kept: [digestOf(`${path} later`)],
+    });
+    for (const from of [path, `copy-${path}`])
+      for (const tree of [session, undefined])
+        await expect(read(undefined, from, tree)).rejects.toMatchObject({ code: 'FILE.NOT_FOUND' });
+    expect(await storedBytes(`${path} later`)).toBeGreaterThan(0);
+  });
+
+  it('through the workspace erases the versions of all forked sessions too', async () => {
+    await write(`${path} Ada`);
+    const [changed, unchanged] = [await fork(), await fork()];
+    await write(`${path} of the fork`, path, changed);
+    expect(await read(undefined, path, unchanged)).toBe(`${path} Ada`);
+    expect(await erase({ path })).toMatchObject({
+      erased: expect.arrayContaining([digestOf(`${path} Ada`), digestOf(`${path} of the fork`)]),
+      kept: [],
+    });
+    expect(await storedBytes(`${path} of the fork`)).toBe(0);
+    for (const session of [changed, unchanged])
+      await expect(read(undefined, path, session)).rejects.toMatchObject({ code: 'FILE.ERASED' });
+    // Only a forked session has had a file of this path.
+    await write(`${path} alone`, `alone-${path}`, changed);
+    expect((await erase({ path: `alone-${path}` })).erased).toEqual([digestOf(`${path} alone`)]);
+  });
+
   it('of one version leaves the others, and a repeat changes nothing', async () => {
     const first = await write(`${path} Ada`);
     await write(`${path} Grace`);
@@ -84,7 +136,7 @@ describe('an erasure of bytes', () => {
       erased: [digestOf(`${path} Ada`)],
       deleted: [],
     });
-    expect(await erase({ path, version: first })).toEqual({ erased: [], already: 1, deleted: [] });
+    expect(await erase({ path, version: first })).toEqual({ erased: [], already: 1, deleted: [], kept: [] });
     expect(await read()).toBe(`${path} Grace`);
     await expect(read(first)).rejects.toMatchObject({ code: 'FILE.ERASED' });
   });

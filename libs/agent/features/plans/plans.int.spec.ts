@@ -300,7 +300,12 @@ describe('the plan tools of an agent', () => {
     const process = start();
     const { sessionId } = await callTools(process, { address: newAddress() }, make(path));
     const fork = await process.runtime.forkSession({ workspace: WORKSPACE, sessionId, caller: 'key/ada' });
-    const { results } = await callTools(process, { sessionId: fork.sessionId }, make(nextPath()), report(path));
+    const { results } = await callTools(
+      process,
+      { sessionId: fork.sessionId },
+      make(nextPath()),
+      report(path),
+    );
     expect(results).toEqual(['PLAN.FORKED_SESSION', 'PLAN.FORKED_SESSION']);
     expect(boxes(await show(process, path))).toEqual(['s1 open']);
   });

@@ -46,7 +46,7 @@ const call = async (methods: readonly RpcMethod[], name: string, params: Record<
 const input = { params: { id: ID }, query: {}, body: {}, idempotencyKey: undefined } as never;
 const chatInput = { params: { id: 'default', chat: ID }, query: {}, body: {}, idempotencyKey: undefined };
 
-/** Returns the reads and changes of one resource of an agent, each as a caller with its key makes it. */
+/** Returns reads and changes of what an agent has, each with the key of another agent. */
 const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>>> => {
   const { requests } = createRequests(agentId);
   const reads = new AgentReads(requests);
