@@ -169,6 +169,9 @@ describe('antiphon budget and antiphon session', () => {
     expect((await cli('session', 'show', id, '--at', '1')).stderr).toContain('there is no session');
     expect(await run('session', 'list', '--at', '1')).toBe('no sessions\n');
     expect(await run('budget', 'set', 'main')).toBe('main: budget set\n');
+    expect(await run('budget', 'set', 'day', '--tokens', '900000')).toBe('day: budget set\n');
+    expect(await run('budget', 'show')).toMatch(/^day\/\S+ {2}\d+ of 900000 tokens.* set at run time\n/);
+    expect(await run('budget', 'set', 'day', '--configured')).toBe('day: budget set\n');
     expect((await cli('memory', 'query', '--agent', 'main')).code).toBe(0);
     expect((await cli('memory', 'show', id)).stderr).toContain('antiphon');
   });

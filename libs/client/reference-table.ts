@@ -32,6 +32,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   unsubscribe: { method: 'delete', path: '/api/v1/agents/{id}/topics/{topic}' },
   readBudgets: { method: 'get', path: '/api/v1/budgets' },
   setAgentLimit: { method: 'put', path: '/api/v1/budgets/agents/{id}' },
+  setWorkspaceLimit: { method: 'put', path: '/api/v1/budgets/{scope}' },
+  removeWorkspaceLimit: { method: 'delete', path: '/api/v1/budgets/{scope}' },
   readUsage: { method: 'get', path: '/api/v1/usage' },
   listPlugins: { method: 'get', path: '/api/v1/plugins' },
   readEvents: { method: 'get', path: '/api/v1/events' },

@@ -10,7 +10,7 @@ import type {
   TaskEvent,
   TurnEndType,
 } from '@antiphon/contracts/agent';
-import type { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
+import type { BudgetEvent, BudgetLimitEvent } from '@antiphon/contracts/metering';
 import type { StoredEvent } from '@antiphon/contracts/log';
 
 /** Place of an event, as a finding names it. */
@@ -87,7 +87,7 @@ export type AgentFact =
   | StepStart
   | Extract<SessionEvent, { type: 'SessionStarted' | 'TurnRequested' | 'MessagesReceived' }>
   | Extract<BudgetEvent, { type: 'BudgetReserved' }>
-  | BudgetLimitSet;
+  | BudgetLimitEvent;
 /** Takes the events of the whole log by position. */
 export type AgentsCheck = AuditCheck<Parsed<AgentFact>>;
 

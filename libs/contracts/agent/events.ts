@@ -83,6 +83,8 @@ export const TurnRequested = event('TurnRequested', {
   chain: z.array(AgentHop).optional(),
   /** Absent for an agent without a file of its role: its configured prompt applies. */
   role: TurnRole.optional(),
+  /** Principal of the request, such as `key/<id>` or `agent/<id>`. Absent in older events. */
+  caller: z.string().max(200).optional(),
   requestedAt: z.iso.datetime(),
 });
 export const TurnCancelRequested = event('TurnCancelRequested', {

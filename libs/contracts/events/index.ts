@@ -17,7 +17,7 @@ import {
 import { KeyEvent, WorkspaceEvent } from '../keys/index.js';
 import { createUpcast } from '../log/upcast.js';
 import type { Upcaster } from '../log/upcast.js';
-import { BudgetEvent, BudgetLimitSet } from '../metering/index.js';
+import { BudgetEvent, BudgetLimitEvent } from '../metering/index.js';
 
 /** One event type in its current schema version. */
 export interface EventContract {
@@ -31,7 +31,10 @@ export interface EventContract {
 }
 
 type EventSchema =
-  typeof BudgetLimitSet | typeof SessionKeyBound | (typeof SessionEvent.options)[number] | OtherSchema;
+  | (typeof BudgetLimitEvent.options)[number]
+  | typeof SessionKeyBound
+  | (typeof SessionEvent.options)[number]
+  | OtherSchema;
 type OtherSchema = (
   | typeof AgentEvent
   | typeof AgentMessageEvent
@@ -71,7 +74,7 @@ export const EVENT_CONTRACTS: readonly EventContract[] = [
   ...contractsOf('plan', PlanEvent.options),
   ...contractsOf('run', RunEvent.options),
   ...contractsOf('workflow', WorkflowEvent.options),
-  ...contractsOf('budget', [...BudgetEvent.options, BudgetLimitSet]),
+  ...contractsOf('budget', [...BudgetEvent.options, ...BudgetLimitEvent.options]),
   ...contractsOf('key', KeyEvent.options),
   ...contractsOf('workspace', WorkspaceEvent.options),
 ];

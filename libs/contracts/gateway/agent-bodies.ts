@@ -6,6 +6,7 @@ import { Topic } from '../agent/message-events.js';
 import { MessageSpec } from '../agent/message-requests.js';
 import { IdempotencyKey } from '../agent/requests.js';
 import { TaskState } from '../agent/task-events.js';
+import { USAGE_GROUPS, WORKSPACE_SCOPES } from '../metering/index.js';
 import { At } from './at.js';
 import { TaskSpec, claimTask, finishTask, renewTask } from '../agent/task-requests.js';
 
@@ -63,12 +64,17 @@ export const TerminateQuery = z.strictObject({ reason: Reason });
 export const UsageQuery = z.strictObject({
   agent: AgentId.optional().describe('Only this agent.'),
   tree: AgentId.optional().describe('Only the tree of this root.'),
+  by: z.enum(USAGE_GROUPS).optional().describe('Sums by agent (the default), model, key or day.'),
   at: At,
 });
 /** Body of `PUT /api/v1/budgets/agents/{id}`. */
 export const BudgetLimitBody = z.strictObject({
   limitTokens: z.int().nonnegative().nullable().describe('Null for no limit of tokens.'),
   limitMicroUsd: z.int().nonnegative().nullable().describe('Micro-USD; null for no limit of money.'),
+});
+/** Params of the budgets of a workspace. */
+export const ByBudgetScope = z.strictObject({
+  scope: z.enum(WORKSPACE_SCOPES).describe('Each session, each day or each month.'),
 });
 /** Query of `GET /api/v1/budgets`. */
 export const BudgetsQuery = z.strictObject({

@@ -32,6 +32,8 @@ export const BudgetReserved = event('BudgetReserved', {
   /** The agent and its ancestors, the root last. Absent: the agent is the root of its tree. */
   agents: z.array(z.string()).optional(),
   sessionKey: z.string(),
+  /** Principal that requested the turn, such as `key/<id>`. Absent in events of older versions. */
+  caller: z.string().optional(),
   provider: z.string(),
   model: z.string(),
   scopes: z.array(BudgetScope),
@@ -107,12 +109,16 @@ export const BudgetEvent = z.discriminatedUnion('type', [
 ]);
 export type BudgetEvent = z.infer<typeof BudgetEvent>;
 export type BudgetEventOf<T extends BudgetEvent['type']> = Extract<BudgetEvent, { type: T }>;
+/** Kinds of scopes whose limit is the same for each scope of a workspace. */
+export const WORKSPACE_SCOPES = ['session', 'day', 'month'] as const;
+export type WorkspaceScope = (typeof WORKSPACE_SCOPES)[number];
+
 /**
- * Sets what an agent and its descendants may spend together, from here on. Null for no limit.
- * Stored in a `budget-limit-<id>` stream.
+ * Sets what an agent and its descendants may spend together, or each session, day or month of the
+ * workspace, from here on. Null for no limit. Stored in a `budget-limit-<id>` stream.
  */
 export const BudgetLimitSet = event('BudgetLimitSet', {
-  /** `agent/<agentId>` */
+  /** `agent/<agentId>`, or a workspace scope such as `day`. */
   scopeKey: z.string(),
   limitTokens: z.int().nonnegative().nullable(),
   limitMicroUsd: z.int().nonnegative().nullable(),
@@ -122,6 +128,19 @@ export const BudgetLimitSet = event('BudgetLimitSet', {
   appliesBy: z.iso.datetime(),
 });
 export type BudgetLimitSet = z.infer<typeof BudgetLimitSet>;
+/**
+ * Removes the limits of a workspace scope that were set at run time. Those of the configuration
+ * apply again.
+ */
+export const BudgetLimitRemoved = event('BudgetLimitRemoved', {
+  scopeKey: z.enum(WORKSPACE_SCOPES),
+  actor: z.string().min(1).max(200),
+  at: z.iso.datetime(),
+  /** Time from which no process admits by the removed limits. */
+  appliesBy: z.iso.datetime(),
+});
+export const BudgetLimitEvent = z.discriminatedUnion('type', [BudgetLimitSet, BudgetLimitRemoved]);
+export type BudgetLimitEvent = z.infer<typeof BudgetLimitEvent>;
 
 /** Returns the id of the event stream with the limits of a scope (`limitUuid`: a derived id). */
 export const budgetLimitStream = (limitUuid: string): string => `budget-limit-${limitUuid}`;

@@ -3,7 +3,7 @@ import { AgentId } from '../agent/agent-id.js';
 import { asOfReply, asOfRequest } from '../log/as-of.js';
 import { WorkspaceId } from '../log/index.js';
 import { defineRequest } from '../messaging/index.js';
-import { Price, SCOPE_KINDS } from './budget-events.js';
+import { Price, SCOPE_KINDS, WORKSPACE_SCOPES } from './budget-events.js';
 
 export * from './budget-events.js';
 
@@ -36,6 +36,8 @@ export const reserveBudget = defineRequest({
      */
     tasks: z.array(TaskLimits).max(32).optional(),
     sessionKey: z.string(),
+    /** Principal that requested the turn, for the usage by key. */
+    caller: z.string().max(200).optional(),
     provider: z.string(),
     model: z.string(),
     /** Upper bound of the rendered request, in tokens. */
@@ -142,25 +144,43 @@ export const unfreezeBudget = defineRequest({
 });
 export type UnfreezeBudgetRequest = z.infer<typeof unfreezeBudget.request>;
 
+const LimitAmounts = {
+  limitTokens: z.int().nonnegative().nullable(),
+  limitMicroUsd: z.int().nonnegative().nullable(),
+};
+
 /**
- * Sets the limits of an agent and its descendants together. Repeating it changes nothing. Call it
- * before the agent is spawned: a first reservation then finds its limits. A change of limits
- * reaches the other metering processes within a second.
+ * Sets the limits of an agent and its descendants together, or those of each session, day or month
+ * of the workspace. The latter replace the limits of the configuration until they are removed with
+ * `isRemoved`. Repeating it changes nothing. Call it before an agent is spawned: a first
+ * reservation then finds its limits. A change reaches the other metering processes within a second.
  */
 export const setBudgetLimit = defineRequest({
   subject: 'cmd.metering.limit.set',
-  request: z.strictObject({
-    workspace: WorkspaceId,
-    agentId: AgentId,
-    limitTokens: z.int().nonnegative().nullable(),
-    limitMicroUsd: z.int().nonnegative().nullable(),
-    actor: z.string().min(1).max(200),
-  }),
+  request: z.union([
+    z.strictObject({
+      workspace: WorkspaceId,
+      agentId: AgentId,
+      ...LimitAmounts,
+      actor: z.string().min(1).max(200),
+    }),
+    z.strictObject({
+      workspace: WorkspaceId,
+      scope: z.enum(WORKSPACE_SCOPES),
+      ...LimitAmounts,
+      isRemoved: z.boolean().optional(),
+      actor: z.string().min(1).max(200),
+    }),
+  ]),
   /** False if the limits were in force already. */
   reply: z.object({ changed: z.boolean() }),
   timeoutMs: 5_000,
 });
 export type SetBudgetLimitRequest = z.infer<typeof setBudgetLimit.request>;
+
+/** Figure that usage is summed by. */
+export const USAGE_GROUPS = ['agent', 'model', 'key', 'day'] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 /** Cost of the calls of one agent. Its descendants have rows of their own. */
 export const AgentUsage = z.object({
@@ -173,9 +193,20 @@ export const AgentUsage = z.object({
 });
 export type AgentUsage = z.infer<typeof AgentUsage>;
 
+/** Cost of the calls of one model, caller or day. */
+export const UsageOfGroup = AgentUsage.omit({ agentId: true }).extend({
+  name: z
+    .string()
+    .describe(
+      '`<provider>/<model>`; the caller of the turn, such as `key/<id>`; or the UTC day of admission.',
+    ),
+});
+export type UsageOfGroup = z.infer<typeof UsageOfGroup>;
+
 /**
  * Returns the cost of each agent from the ledger, most expensive first, and their sum. Of one
- * agent, of the tree of a root, or of all. Terminated agents count.
+ * agent, of the tree of a root, or of all. Terminated agents count. `by` sums by model, key or day
+ * instead of by agent: `groups` then has the rows, newest day first.
  */
 export const readAgentUsage = defineRequest({
   subject: 'cmd.metering.usage.read',
@@ -183,9 +214,15 @@ export const readAgentUsage = defineRequest({
     workspace: WorkspaceId,
     agentId: AgentId.optional(),
     rootId: AgentId.optional(),
+    by: z.enum(USAGE_GROUPS).optional(),
     ...asOfRequest,
   }),
-  reply: z.object({ agents: z.array(AgentUsage), total: AgentUsage.omit({ agentId: true }), ...asOfReply }),
+  reply: z.object({
+    agents: z.array(AgentUsage),
+    groups: z.array(UsageOfGroup).optional(),
+    total: AgentUsage.omit({ agentId: true }),
+    ...asOfReply,
+  }),
   timeoutMs: 10_000,
 });
 
@@ -199,12 +236,16 @@ export const ScopeUsage = z.object({
   settledTokens: z.int(),
   reservedMicroUsd: z.int(),
   settledMicroUsd: z.int(),
+  /** Origin of the limits: the configuration, or a change at run time. Absent for tasks. */
+  limitFrom: z.enum(['configuration', 'run_time']).optional(),
   /**
    * True after a call over its bound took the scope over its limit, until an operator unfreezes it.
    */
   frozen: z.boolean().optional(),
 });
 export type ScopeUsage = z.infer<typeof ScopeUsage>;
+/** Limits that each session of a workspace has. */
+const EachSession = ScopeUsage.pick({ limitTokens: true, limitMicroUsd: true, limitFrom: true });
 /** Returns the limits and usage of the budgets of a workspace. */
 export const readBudgets = defineRequest({
   subject: 'cmd.metering.budget.read',
@@ -215,7 +256,11 @@ export const readBudgets = defineRequest({
     agentId: AgentId.optional(),
     ...asOfRequest,
   }),
-  reply: z.object({ scopes: z.array(ScopeUsage), ...asOfReply }),
+  reply: z.object({
+    scopes: z.array(ScopeUsage),
+    eachSession: EachSession.optional().describe('Limits of each session.'),
+    ...asOfReply,
+  }),
   timeoutMs: 15_000,
 });
 

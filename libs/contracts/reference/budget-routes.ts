@@ -1,4 +1,4 @@
-import { BudgetLimitBody, BudgetsQuery, ByAgentId, UsageQuery } from '../gateway/index.js';
+import { BudgetLimitBody, BudgetsQuery, ByAgentId, ByBudgetScope, UsageQuery } from '../gateway/index.js';
 import { readAgentUsage, readBudgets, setBudgetLimit } from '../metering/index.js';
 import { listPlugins } from '../sandbox/index.js';
 import { defineRoute } from './http-route.js';
@@ -33,6 +33,7 @@ export const BUDGET_ROUTES = {
             key: 'agent/research-lead',
             limitTokens: 250_000,
             limitMicroUsd: null,
+            limitFrom: 'run_time' as const,
             reservedTokens: 4_500,
             settledTokens: 48_210,
             reservedMicroUsd: 20_100,
@@ -65,16 +66,51 @@ export const BUDGET_ROUTES = {
       404: 'there is no such agent',
     },
   }),
+  setWorkspaceLimit: defineRoute({
+    method: 'put',
+    path: '/api/v1/budgets/{scope}',
+    access: 'budgets:write',
+    tag: 'Budgets',
+    summary: 'Set the budget of each session, day or month',
+    description:
+      'Sets what each session, day (UTC) or month of the workspace may spend, as a fact. It replaces the limits of ' +
+      '`[budgets]` until it is removed. Calls are admitted by it in all processes within a second. The same limits ' +
+      'again change nothing.',
+    params: ByBudgetScope,
+    body: BudgetLimitBody,
+    reply: { schema: setBudgetLimit.reply },
+    example: {
+      params: { scope: 'day' },
+      body: { limitTokens: null, limitMicroUsd: 25_000_000 },
+      reply: { changed: true },
+    },
+    problems: { 403: '`AGENT.NOT_ALLOWED`: the key of an agent sets no budgets' },
+  }),
+  removeWorkspaceLimit: defineRoute({
+    method: 'delete',
+    path: '/api/v1/budgets/{scope}',
+    access: 'budgets:write',
+    tag: 'Budgets',
+    summary: 'Remove the budget of each session, day or month',
+    description:
+      'Removes limits that were set at run time, as a fact. The limits of `[budgets]` apply again. What was spent stays ' +
+      'counted. It changes nothing where none were set.',
+    params: ByBudgetScope,
+    reply: { schema: setBudgetLimit.reply },
+    example: { params: { scope: 'day' }, reply: { changed: true } },
+    problems: { 403: '`AGENT.NOT_ALLOWED`: the key of an agent sets no budgets' },
+  }),
   readUsage: defineRoute({
     method: 'get',
     path: '/api/v1/usage',
     access: 'budgets:read',
     tag: 'Budgets',
-    summary: 'Read the cost of agents',
+    summary: 'Read the cost by agent, model, key or day',
     description:
       'Returns what the model calls of each agent cost, most expensive first, and the sum. The figures come from the ' +
       'rows of the budgets, so the sum over all agents is what the workspace spent. Terminated agents count. ' +
-      'At most 1,000 agents are listed, the most expensive first, and the total counts all of them.',
+      'At most 1,000 agents are listed, the most expensive first, and the total counts all of them. With `by` the same ' +
+      'costs are in `groups`: by model, by the caller of the turn, or by UTC day, the newest first.',
     query: UsageQuery,
     reply: { schema: readAgentUsage.reply },
     example: {

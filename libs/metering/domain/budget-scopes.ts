@@ -1,4 +1,4 @@
-import type { BudgetScope, ScopeKind, TaskLimits } from '@antiphon/contracts/metering';
+import type { BudgetScope, ScopeKind, TaskLimits, WorkspaceScope } from '@antiphon/contracts/metering';
 
 /** The limits of `[budgets]`: tokens and integer micro-USD, null for none. */
 export interface BudgetLimits {
@@ -31,14 +31,33 @@ export const periodScopesAt = (limits: BudgetLimits, now: string): BudgetScope[]
   ];
 };
 
-/** Limits of one agent and its descendants together. A root's limits are the budget of a tree. */
-export interface AgentLimits {
+/**
+ * Limits of one scope. Those of an agent are for it and its descendants together: a root's limits
+ * are the budget of a tree.
+ */
+export interface ScopeLimits {
   readonly limitTokens: number | null;
   readonly limitMicroUsd: number | null;
 }
 
+/** Limits of workspace scopes that were set at run time. */
+export type SetLimits = ReadonlyMap<WorkspaceScope, ScopeLimits>;
+
+const FIELDS = {
+  session: ['session', 'sessionMicroUsd'],
+  day: ['daily', 'dailyMicroUsd'],
+  month: ['monthly', 'monthlyMicroUsd'],
+} as const satisfies Record<WorkspaceScope, readonly [keyof BudgetLimits, keyof BudgetLimits]>;
+
+/** Returns the limits in force: those set at run time replace those of the configuration. */
+export const limitsInForce = (configured: BudgetLimits, set: SetLimits): BudgetLimits =>
+  [...set].reduce((limits, [scope, own]) => {
+    const [tokens, microUsd] = FIELDS[scope];
+    return { ...limits, [tokens]: own.limitTokens, [microUsd]: own.limitMicroUsd };
+  }, configured);
+
 /** Returns the scope of an agent's budget. */
-export const agentScope = (agentId: string, limits: AgentLimits): BudgetScope => ({
+export const agentScope = (agentId: string, limits: ScopeLimits): BudgetScope => ({
   kind: 'agent',
   key: agentScopeKey(agentId),
   ...limits,

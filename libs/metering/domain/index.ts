@@ -16,8 +16,9 @@ export {
   periodKeysAt,
   periodScopesAt,
   resetsAt,
+  limitsInForce,
   scopesAt,
   taskScopes,
   sessionScopeKey,
 } from './budget-scopes.js';
-export type { AgentLimits, BudgetLimits } from './budget-scopes.js';
+export type { BudgetLimits, ScopeLimits, SetLimits } from './budget-scopes.js';

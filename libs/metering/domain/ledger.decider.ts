@@ -107,6 +107,7 @@ const reservedBy = (
   agentId: request.agentId,
   ...(request.agents && request.agents.length > 1 ? { agents: request.agents } : {}),
   sessionKey: request.sessionKey,
+  ...(request.caller === undefined ? {} : { caller: request.caller }),
   provider: request.provider,
   model: request.model,
   scopes,

@@ -18,7 +18,7 @@ import type { LedgerOptions } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
 import { ReadAgentUsage } from './budgets/agent-budgets.handler.js';
 import type { AgentUsageQuery } from './budgets/agent-budgets.handler.js';
-import { AgentLimitBook } from './budgets/agent-limits.js';
+import { LimitBook } from './budgets/limit-book.js';
 import { ReadBudgets } from './budgets/read-budgets.handler.js';
 import type { ReadBudgetsQuery } from './budgets/read-budgets.handler.js';
 import { ReserveBudget } from './reservations/reserve-budget.handler.js';
@@ -63,11 +63,13 @@ export const openMetering = async () => {
     priceOf = () => null,
     options = {},
     wrapPool,
-    limitsOf = () => ({ ...NO_LIMITS, ...some }),
+    limitsOf: configured = () => ({ ...NO_LIMITS, ...some }),
   }: ProcessOptions = {}) => {
     const own = createPool({ url: database.urlFor('metering'), applicationName: 'spec-metering', max: 4 });
     const pool = wrapPool ? wrapPool(own) : own;
     const store = createPostgresEventStore(pool);
+    const limitBook = new LimitBook({ configured, pool, store, clock, ids: uuidIds, logger });
+    const limitsOf: LimitsOf = (workspace) => limitBook.limitsOf(workspace);
     const ledger = createLedger({ pool, store, clock, ids: uuidIds, logger, limitsOf, priceOf, options });
     const endReservations = createEndReservations({ pool, store, clock, ledger });
     const past = new PastReads({ pool, definitions: meteringProjections });
@@ -77,19 +79,18 @@ export const openMetering = async () => {
       await store.close();
       await own.end();
     });
-    const agentLimits = new AgentLimitBook({ pool, store, clock, ids: uuidIds, logger });
-    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, agentLimits);
+    const reserveBudget = new ReserveBudget(ledger, endReservations, clock, limitBook);
     const settleBudget = new SettleBudget(endReservations);
-    const readBudgets = new ReadBudgets(pool, clock, limitsOf, agentLimits, past);
+    const readBudgets = new ReadBudgets(pool, clock, limitBook, past);
     return {
       ledger,
       pool,
       store,
       endReservations,
       settleBudget,
-      agentLimits,
+      limitBook,
       setLimit: (agentId: string, limitTokens: number | null, limitMicroUsd: number | null = null) =>
-        agentLimits.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
+        limitBook.set({ workspace: WORKSPACE, agentId, limitTokens, limitMicroUsd, actor: 'spec' }),
       usage: (query: Omit<AgentUsageQuery, 'workspace'> = {}) =>
         new ReadAgentUsage(past).handle({ workspace: WORKSPACE, ...query }),
       reserve: (reservation: ReserveBudgetRequest) => reserveBudget.handle(reservation),

@@ -12,20 +12,14 @@ import type { PriceOf } from '@antiphon/metering-domain';
 import type { Logger } from '@antiphon/observability';
 import { CLOCK, CONFIG, DATABASE_POOL, EVENT_STORE, IDS, LOGGER, NATS } from '@antiphon/service-host';
 import { ReadAgentUsage, ReadSessionCosts, SetBudgetLimit } from './budgets/agent-budgets.handler.js';
-import { AgentLimitBook } from './budgets/agent-limits.js';
+import { LimitBook } from './budgets/limit-book.js';
 import { ExpireReservations, RollBudgetPeriods, UnfreezeBudget } from './budgets/operate-budgets.handler.js';
 import { ReadBudgets, observeBudgets } from './budgets/read-budgets.handler.js';
 import { DatabaseClock } from './database-clock.js';
 import { createLedger } from './ledger/ledger.js';
 import type { BudgetLedger } from './ledger/ledger.js';
 import type { LimitsOf } from './ledger/ledger-batch.js';
-import {
-  AGENT_LIMITS,
-  BUDGET_LEDGER,
-  BUDGET_LIMITS,
-  END_RESERVATIONS,
-  PAST_READS,
-} from './metering.tokens.js';
+import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS, PAST_READS } from './metering.tokens.js';
 import { meteringProjections } from './projections.js';
 import { createEndReservations } from './reservations/end-reservations.js';
 import type { EndReservations } from './reservations/end-reservations.js';
@@ -52,18 +46,9 @@ const clockProvider: Provider = {
   useFactory: (pool: pg.Pool): Promise<Clock> => DatabaseClock.open(pool),
 };
 
-const limitsProvider: Provider = {
-  provide: BUDGET_LIMITS,
-  inject: [CONFIG],
-  useFactory:
-    (config: AntiphonConfig): LimitsOf =>
-    (workspace) =>
-      budgetLimitsOf(config, workspace),
-};
-
 const ledgerProvider: Provider = {
   provide: BUDGET_LEDGER,
-  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG, BUDGET_LIMITS],
+  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG, LIMIT_BOOK],
   useFactory: (
     pool: pg.Pool,
     store: EventStorePg,
@@ -71,15 +56,27 @@ const ledgerProvider: Provider = {
     ids: Ids,
     logger: Logger,
     config: AntiphonConfig,
-    limitsOf: LimitsOf,
-  ): BudgetLedger => createLedger({ pool, store, clock, ids, logger, limitsOf, priceOf: pricesOf(config) }),
+    limitBook: LimitBook,
+  ): BudgetLedger => {
+    const limitsOf: LimitsOf = (workspace) => limitBook.limitsOf(workspace);
+    return createLedger({ pool, store, clock, ids, logger, limitsOf, priceOf: pricesOf(config) });
+  },
 };
 
-const agentLimitsProvider: Provider = {
-  provide: AGENT_LIMITS,
-  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER],
-  useFactory: (pool: pg.Pool, store: EventStorePg, clock: Clock, ids: Ids, logger: Logger) =>
-    new AgentLimitBook({ pool, store, clock, ids, logger }),
+const limitBookProvider: Provider = {
+  provide: LIMIT_BOOK,
+  inject: [DATABASE_POOL, EVENT_STORE, CLOCK, IDS, LOGGER, CONFIG],
+  useFactory: (
+    pool: pg.Pool,
+    store: EventStorePg,
+    clock: Clock,
+    ids: Ids,
+    logger: Logger,
+    config: AntiphonConfig,
+  ) => {
+    const configured: LimitsOf = (workspace) => budgetLimitsOf(config, workspace);
+    return new LimitBook({ configured, pool, store, clock, ids, logger });
+  },
 };
 
 const pastProvider: Provider = {
@@ -108,7 +105,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(SettleBudget) private readonly settleBudget: SettleBudget,
     @Inject(ReadBudgets) private readonly readBudgets: ReadBudgets,
-    @Inject(AGENT_LIMITS) private readonly agentLimits: AgentLimitBook,
+    @Inject(LIMIT_BOOK) private readonly limitBook: LimitBook,
     @Inject(END_RESERVATIONS) endReservations: EndReservations,
     @Inject(PAST_READS) private readonly past: PastReads,
     @Inject(NATS) link: NatsLink,
@@ -121,7 +118,7 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   onApplicationBootstrap(): void {
     this.#consumers.run(settleCalls, this.settleBudget);
     this.#sweep.start();
-    this.#following = this.agentLimits.follow(this.#stopping.signal);
+    this.#following = this.limitBook.follow(this.#stopping.signal);
     this.#stopObserving = observeBudgets(this.readBudgets);
   }
 
@@ -149,9 +146,8 @@ export class MeteringLifecycle implements OnApplicationBootstrap, OnApplicationS
   ],
   providers: [
     clockProvider,
-    limitsProvider,
     ledgerProvider,
-    agentLimitsProvider,
+    limitBookProvider,
     endReservationsProvider,
     pastProvider,
     MeteringLifecycle,

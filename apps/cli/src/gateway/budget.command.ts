@@ -1,3 +1,4 @@
+import { WORKSPACE_SCOPES } from '@antiphon/contracts/metering';
 import type { ScopeUsage } from '@antiphon/contracts/metering';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
@@ -16,7 +17,8 @@ const renderScope = (scope: ScopeUsage): string => {
   const tokens = `${scope.settledTokens} of ${scope.limitTokens ?? 'unlimited'} tokens`;
   const limit = scope.limitMicroUsd === null ? 'unlimited' : dollars(scope.limitMicroUsd);
   const frozen = scope.frozen === true ? '  frozen' : '';
-  return `${scope.key}  ${tokens}  ${dollars(scope.settledMicroUsd)} of ${limit}${frozen}`;
+  const isSet = scope.limitFrom === 'run_time' && scope.kind !== 'agent' ? '  set at run time' : '';
+  return `${scope.key}  ${tokens}  ${dollars(scope.settledMicroUsd)} of ${limit}${isSet}${frozen}`;
 };
 
 const show = async ({ output, gateway }: CommandContext, options: ShowOptions): Promise<void> => {
@@ -29,7 +31,10 @@ const show = async ({ output, gateway }: CommandContext, options: ShowOptions): 
 interface SetOptions {
   readonly tokens?: string;
   readonly usd?: string;
+  readonly configured?: boolean;
 }
+
+const isWorkspaceScope = (name: string): boolean => (WORKSPACE_SCOPES as readonly string[]).includes(name);
 
 /** Parses a limit; `none` removes it. Throws `CLI.USAGE`. */
 const parseLimit = (option: string, text: string | undefined, unit: number): number | null => {
@@ -39,17 +44,18 @@ const parseLimit = (option: string, text: string | undefined, unit: number): num
   throw invalid('CLI.USAGE', `${option} ${text}: expected a number, or none`);
 };
 
-const set = async (
-  { output, gateway }: CommandContext,
-  agent: string,
-  options: SetOptions,
-): Promise<void> => {
+const set = async ({ output, gateway }: CommandContext, name: string, options: SetOptions): Promise<void> => {
+  const isWorkspace = isWorkspaceScope(name);
+  if (options.configured && !isWorkspace)
+    throw invalid('CLI.USAGE', `--configured: only for ${WORKSPACE_SCOPES.join(', ')}, not for an agent`);
   const limitTokens = parseLimit('--tokens', options.tokens, 1);
   const limitMicroUsd = parseLimit('--usd', options.usd, 1e6);
-  const path = `/api/v1/budgets/agents/${encodeURIComponent(agent)}`;
-  const request = { method: 'PUT', body: { limitTokens, limitMicroUsd } } as const;
+  const path = `/api/v1/budgets/${isWorkspace ? name : `agents/${encodeURIComponent(name)}`}`;
+  const request = options.configured
+    ? ({ method: 'DELETE' } as const)
+    : ({ method: 'PUT', body: { limitTokens, limitMicroUsd } } as const);
   const reply = await requestJson<{ readonly changed: boolean }>(await gateway(), path, request);
-  output.result(reply, `${agent}: ${reply.changed ? 'budget set' : 'unchanged'}`);
+  output.result(reply, `${name}: ${reply.changed ? 'budget set' : 'unchanged'}`);
 };
 
 /** Adds `antiphon budget show|set`. */
@@ -64,10 +70,18 @@ export const addBudget = (program: Command, context: ContextOf): void => {
     .addHelpText('after', '\nExample:\n  antiphon budget show --agent research-lead')
     .action((options: ShowOptions, command: Command) => show(context(command), options));
   budget
-    .command('set <agent>')
-    .description('set what an agent and its descendants may spend together; an absent limit is removed')
+    .command('set <name>')
+    .description(
+      'set what an agent and its descendants may spend together, or each session, day or month of the workspace; ' +
+        'an absent limit is removed',
+    )
     .option('--tokens <n>', 'limit of tokens, or none')
     .option('--usd <n>', 'limit in US dollars, or none')
-    .addHelpText('after', '\nExample:\n  antiphon budget set research-lead --tokens 250000')
-    .action((agent: string, options: SetOptions, command: Command) => set(context(command), agent, options));
+    .option('--configured', 'apply the limit of the configuration again')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  antiphon budget set research-lead --tokens 250000' +
+        '\n  antiphon budget set day --usd 25\n  antiphon budget set day --configured',
+    )
+    .action((name: string, options: SetOptions, command: Command) => set(context(command), name, options));
 };

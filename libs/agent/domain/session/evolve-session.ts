@@ -19,12 +19,13 @@ const updateOpen = (
 
 const requestTurn = (
   state: SessionState,
-  { turnId, content, chain = [], role }: SessionEventOf<'TurnRequested'>['data'],
+  { turnId, content, chain = [], role, caller }: SessionEventOf<'TurnRequested'>['data'],
 ): SessionState => {
   const turn: OpenTurn = {
     ...{ turnId, content, chain, received: [], returned: null, cancelRequested: false },
     ...{ steps: [], call: null, tries: [] },
     ...(role ? { role } : {}),
+    ...(caller === undefined ? {} : { caller }),
   };
   return state.open ? { ...state, queue: [...state.queue, turn] } : { ...state, open: turn };
 };

@@ -32,6 +32,7 @@ export type RequestTurn = Command<
     readonly content: string;
     readonly chain?: AgentHop[] | undefined;
     readonly role?: TurnRole | null | undefined;
+    readonly caller?: string | undefined;
   }
 >;
 /** Puts messages of the agent's inbox into the context of the open turn, between two model calls. */

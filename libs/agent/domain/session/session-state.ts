@@ -107,6 +107,8 @@ export interface OpenTurn {
   readonly chain: readonly AgentHop[];
   /** File that is the agent's prompt in this turn. Absent: the configured prompt applies. */
   readonly role?: TurnRole;
+  /** Principal that requested the turn. */
+  readonly caller?: string;
   readonly received: readonly ReceivedMessages[];
   /** Reason for returning an answer to the agent; null if none was returned. */
   readonly returned: { readonly afterSteps: number; readonly message: string } | null;

@@ -43,10 +43,12 @@ const requestTurn = ({ data, now }: RequestTurn, state: SessionState): SessionEv
   if (!state.started) throw rejected('SESSION.NOT_STARTED', 'the session has not started');
   if (state.queue.length >= MAX_QUEUED_TURNS)
     throw exhausted('SESSION.QUEUE_FULL', `${MAX_QUEUED_TURNS} turns of this session are waiting already`);
-  const { chain, role, ...turn } = data;
+  const { chain, role, caller, ...turn } = data;
   const led = chain && chain.length > 0 ? { chain } : {};
   const prompt = role ? { role } : {};
-  return [{ type: 'TurnRequested', schemaVersion, data: { ...turn, ...led, ...prompt, requestedAt: now } }];
+  const by = caller === undefined ? {} : { caller };
+  const requested = { ...turn, ...led, ...prompt, ...by, requestedAt: now };
+  return [{ type: 'TurnRequested', schemaVersion, data: requested }];
 };
 
 const cancelTurns = ({ data, now }: CancelTurns, { open, queue }: SessionState): SessionEvent[] =>

@@ -139,7 +139,7 @@ export class ForkSession {
       },
       // The same prompt as in the origin, so that only the model differs.
       ...remade.map(({ turnId, content, role }) => ({
-        ...{ type: 'RequestTurn' as const, data: { turnId, content, role }, now },
+        ...{ type: 'RequestTurn' as const, data: { turnId, content, role, caller: request.caller }, now },
       })),
     ];
   }

@@ -83,6 +83,7 @@ export const reserveForCall = async (
     agents: [...(agentChain?.(workspace, agentId) ?? [agentId])],
     ...(tasks.length === 0 ? {} : { tasks }),
     sessionKey: started?.sessionKey ?? '',
+    ...(state.open?.caller === undefined ? {} : { caller: state.open.caller }),
     provider,
     model,
     inputBound,

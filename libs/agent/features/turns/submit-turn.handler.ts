@@ -70,6 +70,7 @@ interface Turn {
   /** Requests from agent to agent that led to the turn. */
   readonly chain: AgentHop[];
   readonly role: TurnRole | null;
+  readonly caller: string;
 }
 
 const isLostRace = (error: unknown): boolean =>
@@ -116,6 +117,7 @@ export class SubmitTurn {
       content: toStorable(request.content),
       chain,
       role: null,
+      caller: request.caller,
     };
     this.prefetchEarly(request, turn);
     for (let round = 1; ; round++) {

@@ -6,12 +6,12 @@ import type {
   SessionEvent,
   TaskEvent,
 } from '@antiphon/contracts/agent';
-import type { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
+import type { BudgetEvent, BudgetLimitEvent } from '@antiphon/contracts/metering';
 import type { EventPlace, Parsed } from '../audit-check.js';
 import { TIME, uuid } from '../audit-examples.spec.js';
 
 type Any =
-  AgentEvent | AgentTreeEvent | AgentMessageEvent | TaskEvent | SessionEvent | BudgetEvent | BudgetLimitSet;
+  AgentEvent | AgentTreeEvent | AgentMessageEvent | TaskEvent | SessionEvent | BudgetEvent | BudgetLimitEvent;
 
 /** Any event of these types, with the fields that a check reads. */
 export const fact = <E extends Any>(type: E['type'], data: object): E =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SessionEvent, TaskEvent } from '@antiphon/contracts/agent';
-import type { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
+import type { BudgetEvent, BudgetLimitEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
 import type { AgentFact, AgentsCheck } from '../audit-check.js';
 import { findingsOf, TIME, uuid } from '../audit-examples.spec.js';
 import { treeBudgetsAreNested } from '../budget-checks/tree-budgets.js';
@@ -245,6 +245,37 @@ describe('tree-budgets-are-nested', () => {
     limit('a', 50),
     agentIn('a', spawned('a', 'root')),
   ];
+
+  const dayLimit = (type: BudgetLimitEvent['type'], limitTokens?: number): InStream<AgentFact> => [
+    'budget-limit-day',
+    fact<BudgetLimitEvent>(type, {
+      ...{ scopeKey: 'day', limitTokens, limitMicroUsd: null, at: TIME },
+      appliesBy: '2026-11-21T10:00:05.000Z',
+    }),
+  ];
+  const onDay = (limitTokens: number, reservedAt = LATER): InStream<AgentFact> => [
+    `budget-${uuid(5)}`,
+    fact<BudgetEvent>('BudgetReserved', {
+      ...{ agentId: 'x', agents: ['x'], reservedAt, sessionKey: 'x:ws:x:y' },
+      scopes: [{ kind: 'day', key: 'day/2026-11-21', limitTokens, limitMicroUsd: null }],
+    }) as AgentFact,
+  ];
+
+  it('finds a call that was admitted by another limit of the day than the one set at run time', () => {
+    const set = dayLimit('BudgetLimitSet', 100);
+    const removed = dayLimit('BudgetLimitRemoved');
+    expect(find(treeBudgetsAreNested, [onDay(7), set, onDay(7, TIME), onDay(100)])).toEqual([]);
+    expect(find(treeBudgetsAreNested, [set, removed, onDay(7)])).toEqual([]);
+    expect(find(treeBudgetsAreNested, [set, dayLimit('BudgetLimitSet', 200), onDay(100, TIME)])).toEqual([]);
+    expect(findInHalves(treeBudgetsAreNested, [set, onDay(100), onDay(7), onDay(100)])).toEqual([
+      expect.stringContaining(
+        'admitted with 7 tokens, null micro-USD of day/2026-11-21; in force was 100 tokens',
+      ),
+    ]);
+    expect(find(treeBudgetsAreNested, [set, dayLimit('BudgetLimitSet', 200), onDay(7, TIME)])).toHaveLength(
+      1,
+    );
+  });
 
   const queued = (n: number, budget: number | null, parent: number | null = null): InStream<AgentFact> => [
     `task-${uuid(n)}`,

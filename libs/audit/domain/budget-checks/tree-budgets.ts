@@ -1,4 +1,4 @@
-import type { BudgetEventOf, BudgetLimitSet, BudgetScope } from '@antiphon/contracts/metering';
+import type { BudgetEventOf, BudgetLimitEvent, BudgetScope } from '@antiphon/contracts/metering';
 import { type CheckRun, type EventPlace, type Finding, type Parsed, violation } from '../audit-check.js';
 import type { AgentFact, AgentsCheck } from '../audit-check.js';
 
@@ -12,7 +12,10 @@ interface Amounts {
 interface Limit extends Amounts {
   readonly appliesBy: string;
   readonly position: number;
-  readonly former: Amounts;
+  /** Absent: the limit of the configuration, which no fact records. */
+  readonly former?: Amounts | undefined;
+  /** True if the limit of the configuration applies again. */
+  readonly isRemoved?: boolean;
 }
 interface Agent {
   readonly parentId: string | null;
@@ -60,7 +63,8 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
   }
 
   see({ place: at, content }: Parsed<AgentFact>): Finding[] {
-    if (content.type === 'BudgetLimitSet') return this.setLimit(content.data, at);
+    if (content.type === 'BudgetLimitSet' || content.type === 'BudgetLimitRemoved')
+      return this.setLimit(content, at);
     if (content.type === 'BudgetReserved')
       return [...this.checkScopes(content.data, at), ...this.checkTasks(content.data, at)];
     if (content.type === 'TaskQueued') return this.addTask(content.data, at);
@@ -82,12 +86,16 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
     return { limits: [...this.limits], agents: [...this.agents], tasks: [...this.tasks] };
   }
 
-  private setLimit(data: BudgetLimitSet['data'], at: EventPlace): Finding[] {
-    const name = nameOf(at, data.scopeKey);
+  private setLimit({ type, data }: BudgetLimitEvent, at: EventPlace): Finding[] {
+    const { scopeKey, appliesBy } = data;
+    const name = nameOf(at, scopeKey);
     const before = this.limits.get(name);
-    const former = before ? { tokens: before.tokens, microUsd: before.microUsd } : NONE;
-    const own = { tokens: data.limitTokens, microUsd: data.limitMicroUsd };
-    this.limits.set(name, { ...own, appliesBy: data.appliesBy, position: at.position, former });
+    const configured = scopeKey.startsWith('agent/') ? NONE : undefined;
+    const former =
+      before && !before.isRemoved ? { tokens: before.tokens, microUsd: before.microUsd } : configured;
+    const isRemoved = type === 'BudgetLimitRemoved';
+    const own = isRemoved ? NONE : { tokens: data.limitTokens, microUsd: data.limitMicroUsd };
+    this.limits.set(name, { ...own, appliesBy, position: at.position, former, isRemoved });
     return [];
   }
 
@@ -114,7 +122,26 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
     const foreign = scopes
       .filter(({ key }) => !chain.some((one) => one.key === key))
       .map(({ key }) => violation(at, `a call of ${reserved.agentId} was admitted by the limit of ${key}`));
-    return [...tree, ...foreign, ...chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at))];
+    const own = chain.flatMap(({ key }) => this.checkScope(key, scopes, reserved, at));
+    return [...tree, ...foreign, ...own, ...this.checkWorkspaceScopes(reserved, at)];
+  }
+
+  /** Checks the scopes of the session, the day and the month by limits that were set at run time. */
+  private checkWorkspaceScopes({ scopes, agentId, reservedAt }: Reserved, at: EventPlace): Finding[] {
+    return scopes.flatMap((scope) => {
+      if (scope.kind === 'agent' || scope.kind === 'task') return [];
+      const limit = this.limits.get(nameOf(at, scope.kind));
+      if (!limit || limit.isRemoved) return [];
+      this.checked++;
+      const { former } = limit;
+      const isSpreading = reservedAt < limit.appliesBy && (!former || isSame(scope, former));
+      if (isSame(scope, limit) || isSpreading) return [];
+      const given = `${scope.limitTokens} tokens, ${scope.limitMicroUsd} micro-USD`;
+      const due = `${limit.tokens} tokens, ${limit.microUsd} micro-USD`;
+      return [
+        violation(at, `a call of ${agentId} was admitted with ${given} of ${scope.key}; in force was ${due}`),
+      ];
+    });
   }
 
   private addTask({ taskId, budget, parentTaskId }: QueuedTask, at: EventPlace): Finding[] {
@@ -166,7 +193,7 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
     // A new agent was never seen without its limit; a change needs a moment to reach every process.
     const isNew = (this.agents.get(nameOf(at, agentId))?.position ?? 0) > limit.position;
     const isSpreading = reservedAt < limit.appliesBy;
-    if (!isNew && isSpreading && isSame(told, limit.former)) return [];
+    if (!isNew && isSpreading && limit.former && isSame(told, limit.former)) return [];
     const given = scope ? `${scope.limitTokens} tokens, ${scope.limitMicroUsd} micro-USD` : 'no limit';
     const due = isLimited(limit) ? `${limit.tokens} tokens, ${limit.microUsd} micro-USD` : 'no limit';
     return [violation(at, `a call of ${agentId} was admitted with ${given} of ${key}; in force was ${due}`)];
@@ -181,7 +208,7 @@ class TreeBudgetRun implements CheckRun<Parsed<AgentFact>> {
 export const treeBudgetsAreNested: AgentsCheck = {
   name: 'tree-budgets-are-nested',
   about:
-    'every model call is admitted by the limit in force of its agent and of each ancestor that has one, by no other agent’s, and by the budget of its task',
+    'every model call is admitted by the limits in force: of its agent and of each ancestor that has one, by no other agent’s, by the budget of its task, and by those set for each session, day and month',
   counts: 'limits of admissions',
   start: (past) => new TreeBudgetRun(past as SavedTrees | undefined),
 };

@@ -12,7 +12,7 @@ import {
   TaskEvent,
 } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
-import { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
+import { BudgetEvent, BudgetLimitEvent } from '@antiphon/contracts/metering';
 import type { RecordedEvent } from '@antiphon/event-store';
 import type { z } from 'zod';
 import type { About } from '../audit-report.js';
@@ -28,7 +28,7 @@ type Known =
   | SessionEvent
   | RunEvent
   | BudgetEvent
-  | BudgetLimitSet
+  | BudgetLimitEvent
   | SessionKeyBound
   | AgentEvent
   | AgentTreeEvent
@@ -43,6 +43,7 @@ type Union =
   | typeof SessionEvent
   | typeof RunEvent
   | typeof BudgetEvent
+  | typeof BudgetLimitEvent
   | typeof AgentEvent
   | typeof AgentTreeEvent
   | typeof AgentMessageEvent
@@ -69,7 +70,7 @@ const FILE_TREE = contract(FileTreeEvent);
 const ERASURE = contract(FileErasureEvent);
 const CHAT = contract(ChatEvent);
 const single = (type: string, schema: z.ZodType<Known>) => ({ types: new Set([type]), schema });
-const LIMIT = single('BudgetLimitSet', BudgetLimitSet);
+const LIMIT = contract(BudgetLimitEvent);
 const KEY_BOUND = single('SessionKeyBound', SessionKeyBound);
 
 /** Contracts by category. Types are unique within one. */
@@ -110,7 +111,7 @@ export const parseEvent = (event: RecordedEvent): ParseResult => {
 export const isSessionEvent = (content: Known): content is SessionEvent => SESSION.types.has(content.type);
 export const isRunEvent = (content: Known): content is RunEvent => RUN.types.has(content.type);
 export const isBudgetEvent = (content: Known): content is BudgetEvent => BUDGET.types.has(content.type);
-export const isLimitEvent = (content: Known): content is BudgetLimitSet => content.type === 'BudgetLimitSet';
+export const isLimitEvent = (content: Known): content is BudgetLimitEvent => LIMIT.types.has(content.type);
 export const isAgentEvent = (content: Known): content is AgentEvent => AGENT.types.has(content.type);
 export const isTreeEvent = (content: Known): content is AgentTreeEvent => TREE.types.has(content.type);
 export const isMessageEvent = (content: Known): content is AgentMessageEvent =>

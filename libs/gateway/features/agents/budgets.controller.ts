@@ -15,6 +15,9 @@ import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof BUDGET_ROUTES;
 
+type LimitChange = DistributiveOmit<z.input<typeof setBudgetLimit.request>, 'workspace' | 'actor'>;
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+
 /** Serves budgets, the cost of agents, and plug-ins. */
 @Controller()
 export class BudgetsController {
@@ -41,11 +44,27 @@ export class BudgetsController {
   @HandleRoute(BUDGET_ROUTES.setAgentLimit)
   async setLimit(
     { params: { id: agentId }, body }: RouteInput<Routes['setAgentLimit']>,
-    @CurrentPrincipal() { workspace, caller, agentId: own }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof setBudgetLimit.reply>> {
-    if (own !== null) throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent sets no budgets');
-    await this.requests.request(getAgent, { workspace, agentId });
-    return this.requests.request(setBudgetLimit, { workspace, agentId, ...body, actor: caller });
+    const { workspace, agentId: own } = principal;
+    if (own === null) await this.requests.request(getAgent, { workspace, agentId });
+    return this.changeLimit(principal, { agentId, ...body });
+  }
+
+  @HandleRoute(BUDGET_ROUTES.setWorkspaceLimit)
+  setWorkspaceLimit(
+    { params: { scope }, body }: RouteInput<Routes['setWorkspaceLimit']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof setBudgetLimit.reply>> {
+    return this.changeLimit(principal, { scope, ...body });
+  }
+
+  @HandleRoute(BUDGET_ROUTES.removeWorkspaceLimit)
+  removeWorkspaceLimit(
+    { params: { scope } }: RouteInput<Routes['removeWorkspaceLimit']>,
+    @CurrentPrincipal() principal: Principal,
+  ): Promise<z.output<typeof setBudgetLimit.reply>> {
+    return this.changeLimit(principal, { scope, limitTokens: null, limitMicroUsd: null, isRemoved: true });
   }
 
   @HandleRoute(BUDGET_ROUTES.listPlugins)
@@ -58,11 +77,19 @@ export class BudgetsController {
 
   @HandleRoute(BUDGET_ROUTES.readUsage)
   async readUsage(
-    { query: { agent: agentId, tree: rootId, at } }: RouteInput<Routes['readUsage']>,
+    { query: { agent: agentId, tree: rootId, by, at } }: RouteInput<Routes['readUsage']>,
     @CurrentPrincipal() principal: Principal,
   ): Promise<z.output<typeof readAgentUsage.reply>> {
     const { workspace } = principal;
     await this.reads.require(principal, agentId ?? rootId);
-    return this.requests.request(readAgentUsage, { workspace, agentId, rootId, at });
+    return this.requests.request(readAgentUsage, { workspace, agentId, rootId, by, at });
+  }
+
+  private changeLimit(
+    { workspace, caller, agentId: own }: Principal,
+    change: LimitChange,
+  ): Promise<z.output<typeof setBudgetLimit.reply>> {
+    if (own !== null) throw forbidden('AGENT.NOT_ALLOWED', 'the key of an agent sets no budgets');
+    return this.requests.request(setBudgetLimit, { workspace, ...change, actor: caller });
   }
 }

@@ -1,18 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
 import { readAgentUsage, readSessionCosts, setBudgetLimit } from '@antiphon/contracts/metering';
-import type { AgentUsage, SetBudgetLimitRequest } from '@antiphon/contracts/metering';
+import type {
+  AgentUsage,
+  SetBudgetLimitRequest,
+  UsageGroup,
+  UsageOfGroup,
+} from '@antiphon/contracts/metering';
 import { translateDatabaseError } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
 import { HandleRequest } from '@antiphon/messaging';
 import { sessionScopeKey } from '@antiphon/metering-domain';
 import type { z } from 'zod';
-import { AGENT_LIMITS, PAST_READS } from '../metering.tokens.js';
-import type { AgentLimitBook } from './agent-limits.js';
+import { LIMIT_BOOK, PAST_READS } from '../metering.tokens.js';
+import type { LimitBook } from './limit-book.js';
 
-/** Sets what an agent and its descendants may spend together. */
+/** Sets what an agent and its descendants may spend together, or a session, day or month. */
 @Controller()
 export class SetBudgetLimit {
-  constructor(@Inject(AGENT_LIMITS) private readonly limits: AgentLimitBook) {}
+  constructor(@Inject(LIMIT_BOOK) private readonly limits: LimitBook) {}
 
   @HandleRequest(setBudgetLimit)
   async handle(request: SetBudgetLimitRequest): Promise<{ changed: boolean }> {
@@ -20,25 +25,38 @@ export class SetBudgetLimit {
   }
 }
 
-/** Sums of the ledger's rows by agent. A row is read only for this request. */
-const USAGE_SQL = `select reserved ->> 'agentId' as agent_id, count(*) as calls,
+const GROUPS = {
+  agent: { by: `reserved ->> 'agentId'`, order: 'settled_micro_usd desc, settled_tokens desc, name' },
+  model: {
+    by: `(reserved ->> 'provider') || '/' || (reserved ->> 'model')`,
+    order: 'settled_micro_usd desc, settled_tokens desc, name',
+  },
+  key: {
+    by: `coalesce(reserved ->> 'caller', 'unknown')`,
+    order: 'settled_micro_usd desc, settled_tokens desc, name',
+  },
+  day: { by: `left(reserved ->> 'reservedAt', 10)`, order: 'name desc' },
+} as const satisfies Record<UsageGroup, { by: string; order: string }>;
+
+/** Sums of the ledger's rows by group. A row is read only for this request. */
+const usageSql = (group: UsageGroup): string => `select ${GROUPS[group].by} as name, count(*) as calls,
     coalesce(sum(charged_tokens), 0) as settled_tokens, coalesce(sum(charged_micro_usd), 0) as settled_micro_usd,
     coalesce(sum((reserved ->> 'tokens')::bigint) filter (where open_until is not null), 0) as reserved_tokens,
     coalesce(sum((reserved ->> 'microUsd')::bigint) filter (where open_until is not null), 0) as reserved_micro_usd
   from budget_reservations
   where workspace = $1 and ($2::text is null or reserved ->> 'agentId' = $2)
     and ($3::text is null or coalesce(reserved -> 'agents' ->> -1, reserved ->> 'agentId') = $3)
-  group by 1 order by settled_micro_usd desc, settled_tokens desc, agent_id`;
+  group by 1 order by ${GROUPS[group].order}`;
 
-/** Maximum number of agents of a reply. The total counts all of them. */
-const MAX_AGENTS = 1_000;
+/** Maximum number of rows of a reply. The total counts all of them. */
+const MAX_ROWS = 1_000;
 
 interface UsageRow extends Readonly<Record<string, string>> {
-  readonly agent_id: string;
+  readonly name: string;
 }
 
-const toUsage = (row: UsageRow): AgentUsage => ({
-  agentId: row.agent_id,
+const toUsage = (row: UsageRow): UsageOfGroup => ({
+  name: row.name,
   calls: Number(row['calls']),
   settledTokens: Number(row['settled_tokens']),
   settledMicroUsd: Number(row['settled_micro_usd']),
@@ -69,6 +87,7 @@ export interface AgentUsageQuery {
   readonly agentId?: string | undefined;
   /** Root of a tree. */
   readonly rootId?: string | undefined;
+  readonly by?: UsageGroup | undefined;
   readonly at?: number | undefined;
 }
 
@@ -76,20 +95,23 @@ const failTranslated = (error: unknown): never => {
   throw translateDatabaseError(error);
 };
 
-/** Returns the cost of the agents, the most expensive first, from the same rows as the balances. */
+/** Returns the cost of agents, models, keys or days from the same rows as the balances. */
 @Controller()
 export class ReadAgentUsage {
   constructor(@Inject(PAST_READS) private readonly past: PastReads) {}
 
   @HandleRequest(readAgentUsage)
   handle(query: AgentUsageQuery): Promise<z.input<typeof readAgentUsage.reply>> {
-    const { workspace, agentId = null, rootId = null, at } = query;
+    const { workspace, agentId = null, rootId = null, by = 'agent', at } = query;
     const values = [workspace, agentId, rootId];
     return this.past.readAsOf(workspace, at, async (queries) => {
-      const statement = { name: 'budget_agent_usage', text: USAGE_SQL, values };
+      const statement = { name: `budget_usage_by_${by}`, text: usageSql(by), values };
       const { rows } = await queries.query<UsageRow>(statement).catch(failTranslated);
       const usage = rows.map(toUsage);
-      return { agents: usage.slice(0, MAX_AGENTS), total: usage.reduce<Total>(addUsage, NOTHING) };
+      const total = usage.reduce<Total>(addUsage, NOTHING);
+      const shown = usage.slice(0, MAX_ROWS);
+      if (by !== 'agent') return { agents: [], groups: shown, total };
+      return { agents: shown.map(({ name, ...cost }) => ({ agentId: name, ...cost })), total };
     });
   }
 }

@@ -2,21 +2,20 @@ import { Controller, Inject } from '@nestjs/common';
 import type pg from 'pg';
 import { DEFAULT_WORKSPACE } from '@antiphon/contracts/log';
 import { readBudgets } from '@antiphon/contracts/metering';
-import type { BudgetScope, ScopeUsage } from '@antiphon/contracts/metering';
+import type { BudgetScope, ScopeKind, ScopeUsage } from '@antiphon/contracts/metering';
 import { translateDatabaseError, type WorkspaceQueries } from '@antiphon/database';
 import type { PastReads } from '@antiphon/event-store';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { emptyBalance, periodKeysAt, periodScopesAt, scopesAt } from '@antiphon/metering-domain';
-import type { Balance } from '@antiphon/metering-domain';
+import type { Balance, SetLimits } from '@antiphon/metering-domain';
 import type { z } from 'zod';
 import { observeGauges } from '@antiphon/observability';
 import { CLOCK, DATABASE_POOL } from '@antiphon/service-host';
-import { readAgentScopes, type AgentLimitBook } from './agent-limits.js';
-import type { LimitsOf } from '../ledger/ledger-batch.js';
+import { readAgentScopes, readSetLimits, type LimitBook } from './limit-book.js';
 import { readBalances, readPeriods } from '../ledger/ledger-rows.js';
-import { AGENT_LIMITS, BUDGET_LIMITS, PAST_READS } from '../metering.tokens.js';
+import { LIMIT_BOOK, PAST_READS } from '../metering.tokens.js';
 
 /** Number of workspaces whose budgets are metrics. */
 const MAX_METRIC_WORKSPACES = 100;
@@ -51,8 +50,7 @@ export class ReadBudgets {
   constructor(
     @Inject(DATABASE_POOL) private readonly pool: pg.Pool,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(BUDGET_LIMITS) private readonly limitsOf: LimitsOf,
-    @Inject(AGENT_LIMITS) private readonly agentLimits: Pick<AgentLimitBook, 'scopesOf'>,
+    @Inject(LIMIT_BOOK) private readonly limitBook: Pick<LimitBook, 'scopesOf' | 'readSetLimits' | 'merge'>,
     @Inject(PAST_READS) private readonly past: PastReads,
   ) {}
 
@@ -64,19 +62,19 @@ export class ReadBudgets {
       const now = isNow ? isoTime(this.clock) : await readTimeOf(queries, workspace, upTo);
       const named = agentId === undefined ? [] : [agentId];
       const agents = isNow
-        ? await this.agentLimits.scopesOf(workspace, named)
+        ? await this.limitBook.scopesOf(workspace, named)
         : await readAgentScopes(queries, workspace, named);
-      return this.readScopes(query, now, agents, queries);
+      const set = await (isNow ? this.limitBook.readSetLimits(workspace) : readSetLimits(queries, workspace));
+      return this.readScopes(query, { now, agents, set }, queries);
     });
   }
 
   private async readScopes(
     { workspace, sessionId }: ReadBudgetsQuery,
-    now: string,
-    agents: readonly BudgetScope[],
+    { now, agents, set }: { now: string; agents: readonly BudgetScope[]; set: SetLimits },
     queries: WorkspaceQueries,
-  ): Promise<{ scopes: ScopeUsage[] }> {
-    const limits = this.limitsOf(workspace);
+  ): Promise<z.input<typeof readBudgets.reply>> {
+    const limits = this.limitBook.merge(workspace, set);
     const scopes =
       sessionId === undefined
         ? [...agents, ...periodScopesAt(limits, now)]
@@ -85,7 +83,16 @@ export class ReadBudgets {
     const balances = await readBalances(queries, workspace, keys).catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
-    return { scopes: scopes.map((scope) => usageOf(scope, balances)) };
+    const eachSession = {
+      limitTokens: limits.session,
+      limitMicroUsd: limits.sessionMicroUsd,
+      limitFrom: originOf('session', set),
+    };
+    const usages = scopes.map((scope) => ({
+      ...usageOf(scope, balances),
+      limitFrom: originOf(scope.kind, set),
+    }));
+    return { scopes: usages, eachSession };
   }
 
   /**
@@ -98,10 +105,12 @@ export class ReadBudgets {
     const balances = await readPeriods(this.pool, keys, DEFAULT_WORKSPACE, max).catch((error: unknown) => {
       throw translateDatabaseError(error);
     });
-    return [...balances].map(([workspace, own]) => ({
-      workspace,
-      scopes: periodScopesAt(this.limitsOf(workspace), now).map((scope) => usageOf(scope, own)),
-    }));
+    return Promise.all(
+      [...balances].map(async ([workspace, own]) => {
+        const limits = this.limitBook.merge(workspace, await this.limitBook.readSetLimits(workspace));
+        return { workspace, scopes: periodScopesAt(limits, now).map((scope) => usageOf(scope, own)) };
+      }),
+    );
   }
 }
 
@@ -109,6 +118,9 @@ const usageOf = (scope: BudgetScope, balances: ReadonlyMap<string, Balance>): Sc
   const { frozenBy, ...amounts } = balances.get(scope.key) ?? emptyBalance;
   return { ...scope, ...amounts, frozen: frozenBy !== null };
 };
+
+const originOf = (kind: ScopeKind, set: SetLimits): 'configuration' | 'run_time' =>
+  kind === 'agent' || kind === 'task' || set.has(kind) ? 'run_time' : 'configuration';
 
 type Gauge = 'antiphon_budget_tokens' | 'antiphon_budget_usd' | 'antiphon_budget_frozen';
 type Report = (name: Gauge, value: number, labels: Readonly<Record<string, string>>) => void;

@@ -25,7 +25,7 @@ export interface LookAgain {
   readonly decide: () => Promise<LedgerCommand | null>;
 }
 
-/** Returns the limits of the configuration for a workspace. */
+/** Returns the limits of each session, day and month of a workspace. */
 export type LimitsOf = (workspace: string) => BudgetLimits;
 
 /** The rules in force while a batch is decided. `now` is ISO 8601, UTC. */

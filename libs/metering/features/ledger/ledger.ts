@@ -61,7 +61,8 @@ const DEFAULTS: LedgerOptions = {
   resolveWithinMs: 5_000,
 };
 
-const metadataNow = (ids: Ids): EventMetadata => {
+/** Returns the metadata of an event that the request in progress causes. */
+export const metadataNow = (ids: Ids): EventMetadata => {
   const context = currentContext();
   return {
     correlationId: context?.correlationId ?? ids.next(),

@@ -1,12 +1,12 @@
 import { upcast } from '@antiphon/contracts/events';
-import { BudgetEvent, BudgetLimitSet } from '@antiphon/contracts/metering';
+import { BudgetEvent, BudgetLimitEvent } from '@antiphon/contracts/metering';
 import { inTransaction } from '@antiphon/database';
 import { createLogReader } from '@antiphon/event-store';
 import type { RecordedEvent } from '@antiphon/event-store';
 import { ledgerFrom } from '@antiphon/metering-domain';
 import type { BalanceChange, Ledger } from '@antiphon/metering-domain';
 import type pg from 'pg';
-import { WRITE_LIMIT_SQL } from '../budgets/agent-limits.js';
+import { WRITE_LIMIT_SQL } from '../budgets/limit-book.js';
 import { lockLedger } from './ledger-rows.js';
 import type { ReservationName, ScopeName } from './ledger-rows.js';
 import { writeLedger } from './ledger-sql.js';
@@ -56,14 +56,19 @@ const factOf = (event: RecordedEvent): Fact => ({
   event: BudgetEvent.parse(upcast(event)),
 });
 
-const isLimit = ({ type }: RecordedEvent): boolean => type === 'BudgetLimitSet';
+const isLimit = ({ type }: RecordedEvent): boolean =>
+  type === 'BudgetLimitSet' || type === 'BudgetLimitRemoved';
+
+const limitsOf = (event: RecordedEvent): unknown[] => {
+  const { type, data } = BudgetLimitEvent.parse(upcast(event));
+  if (type === 'BudgetLimitRemoved')
+    return [event.workspace, data.scopeKey, null, null, event.position, false];
+  const { scopeKey, limitTokens, limitMicroUsd } = data;
+  return [event.workspace, scopeKey, limitTokens, limitMicroUsd, event.position, true];
+};
 
 const applyLimits = async (client: pg.ClientBase, events: readonly RecordedEvent[]): Promise<void> => {
-  for (const event of events) {
-    const { scopeKey, limitTokens, limitMicroUsd } = BudgetLimitSet.parse(upcast(event)).data;
-    const values = [event.workspace, scopeKey, limitTokens, limitMicroUsd, event.position];
-    await client.query(WRITE_LIMIT_SQL, values);
-  }
+  for (const event of events) await client.query(WRITE_LIMIT_SQL, limitsOf(event));
 };
 
 /**

@@ -6,9 +6,9 @@ import { HandleRequest } from '@antiphon/messaging';
 import { taskScopes } from '@antiphon/metering-domain';
 import { defineCounter } from '@antiphon/observability';
 import { CLOCK } from '@antiphon/service-host';
-import type { AgentLimitBook } from '../budgets/agent-limits.js';
+import type { LimitBook } from '../budgets/limit-book.js';
 import type { BudgetLedger } from '../ledger/ledger.js';
-import { AGENT_LIMITS, BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
+import { LIMIT_BOOK, BUDGET_LEDGER, END_RESERVATIONS } from '../metering.tokens.js';
 import type { EndReservations } from './end-reservations.js';
 
 const refusals = defineCounter(
@@ -37,7 +37,7 @@ export class ReserveBudget {
     @Inject(BUDGET_LEDGER) private readonly ledger: BudgetLedger,
     @Inject(END_RESERVATIONS) private readonly endReservations: EndReservations,
     @Inject(CLOCK) private readonly clock: Clock,
-    @Inject(AGENT_LIMITS) private readonly agentLimits: AgentLimitBook,
+    @Inject(LIMIT_BOOK) private readonly limitBook: LimitBook,
   ) {}
 
   /**
@@ -50,7 +50,7 @@ export class ReserveBudget {
     const { workspace, agents = [request.agentId], tasks = [] } = request;
     const checkedScopes = new Set<string>();
     for (;;) {
-      const ownerScopes = [...taskScopes(tasks), ...(await this.agentLimits.scopesOf(workspace, agents))];
+      const ownerScopes = [...taskScopes(tasks), ...(await this.limitBook.scopesOf(workspace, agents))];
       const { reply } = await this.ledger.submit(workspace, { type: 'Reserve', request, ownerScopes });
       if (reply.granted || reply.reason !== 'over_limit') return countRefusal(reply);
       const { scopeKey } = reply;

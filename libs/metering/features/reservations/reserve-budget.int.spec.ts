@@ -91,6 +91,7 @@ describe('reserving', () => {
       key: `session/${request.sessionId}`,
       limitTokens: 10_000,
       limitMicroUsd: null,
+      limitFrom: 'configuration',
       reservedTokens: 500,
       settledTokens: 0,
       reservedMicroUsd: 6_300,

@@ -1,0 +1,136 @@
+import type { RouteReply } from '@antiphon/client';
+import { useState } from 'react';
+import { Link, setParams, useParam } from '../../app/router.js';
+import { isAbout } from '../../data/event-pages.js';
+import { useRead } from '../../data/use-read.js';
+import { ActButton } from '../../ui/act-button.js';
+import { formatNumber, formatUsd } from '../../ui/format.js';
+import { Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import css from '../pages.module.css';
+import { BudgetDialog } from './budget-dialog.js';
+import { percent } from './meter.js';
+
+type Cost = RouteReply<'readUsage'>['total'];
+
+/** Groups of the usage, as the API names them. */
+const GROUPS = {
+  agent: { column: 'Agent', what: 'agent' },
+  model: { column: 'Model', what: 'model' },
+  key: { column: 'Caller', what: 'key' },
+  day: { column: 'Day (UTC)', what: 'day' },
+} as const;
+type Group = keyof typeof GROUPS;
+
+interface CostRowProps {
+  readonly name: string;
+  readonly cost: Cost;
+  readonly most: number;
+  readonly group: Group;
+  readonly onSet: (agentId: string) => void;
+}
+
+const CostCells = ({ cost }: { readonly cost: Cost }) => (
+  <>
+    <td data-end="">{formatNumber(cost.calls)}</td>
+    <td data-end="">{formatNumber(cost.settledTokens)}</td>
+    <td data-end="">{formatNumber(cost.reservedTokens)}</td>
+    <td data-end="">{formatUsd(cost.settledMicroUsd)}</td>
+  </>
+);
+
+const CostRow = ({ name, cost, most, group, onSet }: CostRowProps) => (
+  <tr>
+    <td>
+      {group === 'agent' ? (
+        <Link to={`/agents/${encodeURIComponent(name)}`} className={css.name}>
+          {name}
+        </Link>
+      ) : (
+        <span className={css.name}>
+          <VisibleText text={name} />
+        </span>
+      )}
+    </td>
+    <CostCells cost={cost} />
+    <td className={css.barCell}>
+      <div className={css.bar} style={{ width: `${percent(cost.settledMicroUsd, Math.max(1, most))}%` }} />
+    </td>
+    {group === 'agent' && (
+      <td data-end="">
+        <ActButton permission="budgets:write" onClick={() => onSet(name)}>
+          Set budget
+        </ActButton>
+      </td>
+    )}
+  </tr>
+);
+
+const number = (name: string) => ({ name, isNumber: true });
+const COST_COLUMNS = [number('Calls'), number('Tokens'), number('Reserved'), number('Cost'), 'Share'];
+
+interface AgentBudgetProps {
+  readonly agentId: string;
+  readonly onClose: () => void;
+  readonly onSet: () => void;
+}
+
+/** Sets the budget of an agent, from the limits that it has. */
+const AgentBudget = ({ agentId, ...rest }: AgentBudgetProps) => {
+  const { data } = useRead('readBudgets', { query: { agent: agentId } });
+  if (!data) return null;
+  const scope = data.scopes.find(({ key }) => key === `agent/${agentId}`);
+  return <BudgetDialog target={{ kind: 'agent', agentId }} scope={scope} {...rest} />;
+};
+
+const UsageTable = ({ group }: { readonly group: Group }) => {
+  const [agentId, setAgentId] = useState<string | null>(null);
+  const { data, problem, refresh } = useRead(
+    'readUsage',
+    { query: { by: group } },
+    { changesOn: isAbout('budget', 'session') },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="usage" />;
+  const agents = data.agents.map(({ agentId: name, ...cost }) => ({ name, ...cost }));
+  const rows = data.groups ?? agents;
+  if (rows.length === 0) return <Empty title="No model call has been made yet" />;
+  const most = Math.max(...rows.map(({ settledMicroUsd }) => settledMicroUsd));
+  const { column, what } = GROUPS[group];
+  const change = group === 'agent' ? [number('Change')] : [];
+  return (
+    <>
+      <Table label={`Usage by ${what}`} columns={[column, ...COST_COLUMNS, ...change]}>
+        {rows.map(({ name, ...cost }) => (
+          <CostRow key={name} {...{ name, cost, most, group }} onSet={setAgentId} />
+        ))}
+        <tr>
+          <td className={css.name}>Sum</td>
+          <CostCells cost={data.total} />
+          <td colSpan={1 + change.length} />
+        </tr>
+      </Table>
+      {agentId !== null && <AgentBudget agentId={agentId} onClose={() => setAgentId(null)} onSet={refresh} />}
+    </>
+  );
+};
+
+/** What calls cost, by agent, model, caller or day. */
+export const Usage = () => {
+  const wanted = useParam('by');
+  const group: Group = wanted in GROUPS ? (wanted as Group) : 'agent';
+  return (
+    <Panel
+      title="Usage"
+      actions={
+        <select aria-label="Sum by" value={group} onChange={(event) => setParams({ by: event.target.value })}>
+          {Object.entries(GROUPS).map(([name, { what }]) => (
+            <option key={name} value={name}>{`by ${what}`}</option>
+          ))}
+        </select>
+      }
+    >
+      <UsageTable group={group} />
+    </Panel>
+  );
+};
