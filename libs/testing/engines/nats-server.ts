@@ -10,6 +10,8 @@ import { sleep } from '@antiphon/kernel';
 export interface TestNatsServerOptions {
   /** Additional lines of the server's configuration, such as `authorization { … }`. */
   readonly config?: string;
+  /** Additional settings of JetStream, such as `max_file_store: 8GB`. */
+  readonly jetstream?: string;
   /** Variables that its configuration refers to. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -64,7 +66,10 @@ export const startNatsServer = async (options: TestNatsServerOptions = {}): Prom
   const port = await freePort();
   const store = join(folder, 'jetstream');
   const configFile = join(folder, 'nats.conf');
-  await writeFile(configFile, `jetstream { store_dir: "${store}" }\n${options.config ?? ''}\n`);
+  await writeFile(
+    configFile,
+    `jetstream { store_dir: "${store}"\n${options.jetstream ?? ''} }\n${options.config ?? ''}\n`,
+  );
   let child: ChildProcess | undefined;
 
   const start = async (): Promise<void> => {

@@ -66,6 +66,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamSpec>> = {
 export const JETSTREAM_CODES = {
   streamNotFound: 10059,
   streamExistsDifferently: 10058,
+  storageExceeded: 10047,
   consumerExistsDifferently: 10148,
   messageNotFound: 10037,
   wrongLastSequence: 10071,
@@ -90,10 +91,16 @@ export const ensureStream = async (manager: JetStreamManager, spec: StreamSpec):
   try {
     await manager.streams.add(spec);
   } catch (error) {
-    if (jetstreamErrorCode(error) !== JETSTREAM_CODES.streamExistsDifferently) throw error;
+    const code = jetstreamErrorCode(error);
+    // The server counts the size of an existing stream twice, before it looks for the stream.
+    const mayExist =
+      code === JETSTREAM_CODES.streamExistsDifferently || code === JETSTREAM_CODES.storageExceeded;
+    if (!mayExist) throw error;
     // The first sequence can only be set when the stream is created.
     const { name, first_seq: _, ...changeable } = spec;
-    await manager.streams.update(name, changeable);
+    await manager.streams.update(name, changeable).catch((cause: unknown) => {
+      throw jetstreamErrorCode(cause) === JETSTREAM_CODES.streamNotFound ? error : cause;
+    });
   }
 };
 
