@@ -26,7 +26,11 @@ export const renderPlanView = ({ path, status, steps, conflicts, run }: PlanView
   );
   const end = run?.ended;
   const ended = end ? `, ${end.reason}${end.message === null ? '' : `: ${end.message}`}` : '';
-  const runs = run ? [`  run by ${run.agentId}, ${run.turns} of ${run.maxTurns} turns${ended}`] : [];
+  const present = steps.find((step) => step.status === 'started');
+  const now = present ? `, does ${present.stepId} now` : ', waits to do the next step';
+  const runs = run
+    ? [`  run by ${run.agentId}, ${run.turns} of ${run.maxTurns} turns${end ? ended : now}`]
+    : [];
   return [`${path}: ${status}`, ...lines, ...shown, ...runs].join('\n');
 };
 
