@@ -232,7 +232,8 @@ describe('an agent with ls, read, search, edit and write', () => {
     const from = String(newest?.version);
     const diff = await cli('files', 'diff', 'repo/src/slug.mjs', '--from', from);
     const lines = [BROKEN, MENDED].map((text) => text.split('\n')[2]);
-    expect(diff.stdout).toBe(`@@ -3,1 +3,1 @@\n-${lines[0]}\n+${lines[1]}\n`);
+    expect(diff.stdout).toMatch(/^--- a\/repo\/src\/slug\.mjs\n\+\+\+ b\/repo\/src\/slug\.mjs\n@@ -1,/);
+    expect(diff.stdout).toContain(`\n-${lines[0]}\n+${lines[1]}\n`);
     const changes = await history('repo');
     expect(changes.map(({ type, path, cause }) => [type, path, cause['turnId'] ?? null])).toEqual([
       ['written', 'repo/CHANGES.md', turnId],

@@ -298,7 +298,9 @@ describe('antiphon files and antiphon plan', () => {
     expect(await run('files', 'ls', 'docs')).toContain(path);
     expect(await run('files', 'cat', path)).toBe('high at seven\n');
     expect((await run('files', 'history', path)).match(/docs\/tides\.md/g)).toHaveLength(2);
-    expect(await run('files', 'diff', path, '--from', '1')).toMatch(/-high at six\n\+high at seven/);
+    expect(await run('files', 'diff', path, '--from', '1')).toBe(
+      `--- a/${path}\n+++ b/${path}\n@@ -1,1 +1,1 @@\n-high at six\n+high at seven\n`,
+    );
     await run('files', 'restore', path, '--from', '1');
     expect(await run('files', 'cat', path)).toBe('high at six\n');
     await run('files', 'export', '--out', out);

@@ -164,38 +164,6 @@ export const showHistory = async (
   output.result(page, [...page.changes.map(renderChange), ...nextPageLine(page.nextCursor)].join('\n'));
 };
 
-/** Prints the lines that differ between two versions of a file, from the first to the last one. */
-export const showDiff = async (
-  context: CommandContext,
-  path: string,
-  options: BrowseOptions,
-): Promise<void> => {
-  const from = numberOf('from', options.from);
-  const to = numberOf('to', options.to);
-  const [before, after] = await Promise.all([from, to].map((at) => readBytes(context, path, options, at)));
-  const diff = diffLines((before ?? Buffer.of()).toString('utf8'), (after ?? Buffer.of()).toString('utf8'));
-  context.output.result({ path, from: Number(from), to: to === undefined ? null : Number(to), diff }, diff);
-};
-
-const diffLines = (before: string, after: string): string => {
-  const old = before.split('\n');
-  const now = after.split('\n');
-  const most = Math.min(old.length, now.length);
-  let same = 0;
-  while (same < most && old[same] === now[same]) same++;
-  let end = 0;
-  while (end < most - same && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  const removed = old.slice(same, old.length - end);
-  const added = now.slice(same, now.length - end);
-  if (removed.length === 0 && added.length === 0) return 'no difference';
-  const head = `@@ -${same + 1},${removed.length} +${same + 1},${added.length} @@`;
-  const lines = [
-    ...removed.map((line) => `-${escapeText(line)}`),
-    ...added.map((line) => `+${escapeText(line)}`),
-  ];
-  return [head, ...lines].join('\n');
-};
-
 /** Restores a file from the bin, or from a version of the tree. */
 export const restoreFile = async (
   { output, gateway }: CommandContext,

@@ -61,13 +61,13 @@ const addBrowsing = (files: Command, context: ContextOf): void => {
   browse(
     files,
     'diff <path>',
-    'show how a file changed from a version to another',
+    'show how a file changed from a version to another, as a unified diff',
     'diff src/app.ts --from 3 --to 9',
   )
     .requiredOption('--from <n>', 'the earlier version of the tree')
     .option('--to <n>', 'the later version; default: the newest')
     .action(async (path: string, options: BrowseOptions, command: Command) =>
-      (await import('./browse-files.js')).showDiff(context(command), path, options),
+      (await import('./diff-files.js')).showDiff(context(command), path, options),
     );
   browse(
     files,
