@@ -111,6 +111,8 @@ export interface RestRule {
   /** Prefix of streams that are never archived, because they hold current state. */
   readonly retainedPrefix: string | null;
   readonly pairs: readonly BeginsAndEnds[];
+  /** Function of the database that returns true for a stream that stays: (workspace, stream). */
+  readonly staysIf?: string;
   /** Prefixes of the streams of messages: those that every reader has read leave, the others stay. */
   readonly messagePrefixes?: readonly string[];
 }
@@ -134,6 +136,8 @@ export const REST_RULES: readonly RestRule[] = [
     category: 'task',
     retainedPrefix: null,
     pairs: [{ begins: ['TaskQueued'], ends: ['TaskEnded'] }],
+    // The budget of a task limits the tasks below it.
+    staysIf: 'antiphon_has_open_subtask',
   },
   {
     category: 'budget',

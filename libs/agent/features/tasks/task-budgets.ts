@@ -65,7 +65,7 @@ export const createTaskBudgets = (
     const name = `${workspace} ${taskId}`;
     const known = origins.get(name);
     if (known) return known;
-    // The limit of a parent ends when its events are archived, long after its own end.
+    // The events of a task stay in the log while a task below it is open.
     const [first] = (await readIfKept(store.readStream(workspace, taskStream(taskId), { limit: 1 }))) ?? [];
     const queued = first && TaskQueued.safeParse(upcast(first));
     // A client may name a task that does not exist: there is nothing to limit, or to remember.

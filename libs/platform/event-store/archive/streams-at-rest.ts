@@ -9,6 +9,8 @@ export interface RestRule {
   /** Streams whose id starts with this prefix are never archived. */
   readonly retainedPrefix: string | null;
   readonly pairs: readonly { readonly begins: readonly string[]; readonly ends: readonly string[] }[];
+  /** Function of the database that returns true for a stream that stays: (workspace, stream). */
+  readonly staysIf?: string;
   /**
    * Prefixes of the streams of messages, the only ones of this category that leave. Of these, read
    * messages leave (`antiphon_messages_that_leave`), and the rest of the stream stays.
@@ -42,6 +44,12 @@ const isAtRestSql = ({ category, pairs }: RestRule): string => {
 const isNotRetainedSql = ({ retainedPrefix }: RestRule): string[] =>
   retainedPrefix === null ? [] : [`not starts_with(e.stream_id, ${pg.escapeLiteral(retainedPrefix)})`];
 
+const leavesSql = ({ category, staysIf }: RestRule): string[] => {
+  if (staysIf === undefined) return [];
+  const stays = `${pg.escapeIdentifier(staysIf)}(o.workspace, o.stream_id)`;
+  return [`and (o.category <> ${pg.escapeLiteral(category)} or not ${stays})`];
+};
+
 const isCandidateSql = (rules: readonly RestRule[]): string =>
   [
     'e.position <= $1',
@@ -56,7 +64,7 @@ const isCandidateSql = (rules: readonly RestRule[]): string =>
  * log.
  */
 const streamsSql = (rules: readonly RestRule[]): string => `with old as (
-    select e.workspace, e.stream_id, min(e.stream_version) as from_version, max(e.stream_version) as to_version,
+    select e.workspace, e.stream_id, e.category, min(e.stream_version) as from_version, max(e.stream_version) as to_version,
       count(*) as events, max(e.position) as last
     from events e
     where ${isCandidateSql(rules)}
@@ -68,6 +76,7 @@ const streamsSql = (rules: readonly RestRule[]): string => `with old as (
     join stream_heads h on h.workspace = o.workspace and h.stream_id = o.stream_id and h.version = o.to_version
     where not exists (
       select from projection_parked p where p.workspace = o.workspace and p.stream_id = o.stream_id)
+      ${rules.flatMap(leavesSql).join(' ')}
   )
   select workspace, stream_id, from_version, to_version, hash, events from leaving
   where before = 0 or before + events <= $2
