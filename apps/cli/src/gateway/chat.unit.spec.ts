@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ChatRenderer } from './chat.command.js';
-import { renderChatEvent } from './interactive-chat.js';
+import { decisionOf, renderChatEvent } from './interactive-chat.js';
 
 const render = (...frames: readonly (readonly [event: string, data: unknown])[]): string => {
   const renderer = new ChatRenderer();
@@ -37,4 +37,16 @@ describe('ChatRenderer', () => {
     expect(render(['approval', data])).toContain(`${preview}\n[waits for an approval`);
     expect(renderChatEvent({ id: '1', event: 'approval', data })).toContain(`[edit]\n${preview}\n`);
   });
+});
+
+describe('the decision of an approval in a chat', () => {
+  const event = (data: Record<string, unknown>) => ({ id: undefined, event: 'approval', data });
+
+  it('has the digest of the call that was shown', () =>
+    expect(decisionOf(event({ approvalId: 'a', digest: 'd', name: 'rm' }), true)).toEqual({
+      ...{ command: 'approve', approvalId: 'a', digest: 'd' },
+    }));
+
+  it('is a denial without the approval of the person', () =>
+    expect(decisionOf(event({ approvalId: 'a' }), false)).toEqual({ command: 'deny', approvalId: 'a' }));
 });

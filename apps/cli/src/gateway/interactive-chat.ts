@@ -63,6 +63,13 @@ export const renderChatEvent = ({ event, data }: ChatEvent): string => {
   }
 };
 
+/** Returns the decision of an approval, which its digest binds to the call that was shown. */
+export const decisionOf = ({ data }: ChatEvent, isApproved: boolean) => ({
+  command: isApproved ? ('approve' as const) : ('deny' as const),
+  approvalId: String(data['approvalId']),
+  ...(typeof data['digest'] === 'string' ? { digest: data['digest'] } : {}),
+});
+
 const toAppError = (error: unknown): unknown =>
   error instanceof ClientError
     ? new AppError(KIND_OF_STATUS[error.status ?? 0] ?? 'bug', error.code, error.message)
@@ -157,19 +164,13 @@ class InteractiveChat {
 
   /** Asks for the decision of an approval once, also if the gateway sends it again. */
   #offer(event: ChatEvent): void {
-    const { approvalId, turnId, digest } = event.data;
+    const { approvalId, turnId } = event.data;
     const id = String(approvalId);
     if (this.#asked.has(id)) return;
     this.#asked.set(id, String(turnId));
-    // The digest binds the decision to the call that was shown.
-    const seen = typeof digest === 'string' ? { digest } : {};
     void this.#input
       .ask(id, () => void (this.#context.output.json || this.#show(event)))
-      .then((isApproved) => {
-        if (isApproved === null) return undefined;
-        const command = isApproved ? 'approve' : 'deny';
-        return this.#send({ command, approvalId: id, ...seen });
-      })
+      .then((isApproved) => (isApproved === null ? undefined : this.#send(decisionOf(event, isApproved))))
       .catch(this.#noteError);
   }
 
