@@ -9,7 +9,7 @@ export interface Identities {
   authenticate(secret: string): Promise<Principal | null>;
   /**
    * Returns the principal of a session or a one-time link of the dashboard. Null for any other
-   * credential, and after the end of the key that signed in.
+   * credential, and after the end of the key or token that signed in.
    */
   authenticateSession(secret: string, kind: 'session' | 'link'): Promise<Principal | null>;
   /** Returns true for the principal of a session. */

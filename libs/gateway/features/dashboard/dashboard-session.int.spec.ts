@@ -25,9 +25,9 @@ let database: TestDatabase;
 let gateway: RunningService;
 let url: string;
 
-beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  gateway = await startService({
+/** Starts a gateway on the engines of this spec. */
+const start = (token: string): Promise<RunningService> =>
+  startService({
     service: 'gateway',
     module: GatewayModule,
     configure: configureGatewayHttp,
@@ -36,13 +36,17 @@ beforeAll(async () => {
       ANTIPHON_SERVICE_NATS_URL: nats.url,
       ANTIPHON_SERVICE_HTTP_PORT: '0',
       ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_GATEWAY_TOKEN: TOKEN,
+      ANTIPHON_GATEWAY_TOKEN: token,
       ANTIPHON_HOME: tmpdir(),
       HOME: tmpdir(),
     },
     cwd: '/',
     logger: createLogger({ service: 'gateway', sink: { write: (line: string) => void lines.push(line) } }),
   });
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  gateway = await start(TOKEN);
   url = `127.0.0.1:${gateway.port}`;
 });
 afterAll(async () => {
@@ -167,6 +171,24 @@ describe('a session of the dashboard', () => {
     await expect(client.call('agent.spawn', { base: 'main', name: 'x', role: 'admin' })).rejects.toThrow();
     expect(await client.call('ping')).toBe('pong');
     await client.close();
+  });
+
+  it('of the configured token ends with a change of the token, and outlives a restart', async () => {
+    const { cookie } = await signIn({ key: TOKEN });
+    const link = await send('POST', '/api/v1/dashboard/links', bearer);
+    const code = (JSON.parse(link.text) as { path: string }).path.split('=')[1];
+    const statusAt = async (token: string): Promise<number> => {
+      const other = await start(token);
+      try {
+        return (await fetch(`http://127.0.0.1:${other.port}/api/v1/me`, { headers: { cookie } })).status;
+      } finally {
+        await other.stop();
+      }
+    };
+    expect((await send('GET', '/api/v1/me', { cookie })).status).toBe(200);
+    expect(await statusAt(TOKEN)).toBe(200);
+    expect(await statusAt(`another-${TOKEN}`)).toBe(401);
+    expect((await signIn({ code })).status).toBe(200);
   });
 
   it('is no bearer token, and a key is no cookie', async () => {

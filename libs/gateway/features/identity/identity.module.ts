@@ -1,4 +1,5 @@
 import { Inject, Module, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
 import { type Clock, type Ids } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
@@ -6,6 +7,7 @@ import type { Logger } from '@antiphon/observability';
 import { createPrismaClient } from '@antiphon/prisma-client';
 import {
   CLOCK,
+  CONFIG,
   DATABASE_POOL,
   ENVIRONMENT,
   EVENT_STORE,
@@ -23,6 +25,7 @@ import { KeyIdentities } from './key-identities.js';
 import { createKeyLookup } from './key-lookup.js';
 import { publishKeyChange, subscribeKeyChanges } from './key-notifications.js';
 import { KeyRegistry } from './key-registry.js';
+import { tokenVersionOf } from './session-keys.js';
 import { WorkspaceRegistry } from './workspace-registry.js';
 
 const SWEEP_MS = 60_000;
@@ -45,10 +48,14 @@ const createParts = (
   clock: Clock,
   ids: Ids,
   logger: Logger,
+  { gateway }: Pick<AntiphonConfig, 'gateway'>,
 ): IdentityParts => {
   const prisma = createPrismaClient(pool);
   const log = createIdentityLog(store, ids);
-  const identities = new KeyIdentities({ find: createKeyLookup(prisma), clock, logger });
+  const identities = new KeyIdentities({
+    ...{ find: createKeyLookup(prisma), clock, logger },
+    tokenVersion: tokenVersionOf(gateway.token),
+  });
   const notify = (keyId: string): void => {
     publishKeyChange(nats, keyId);
     void identities.refresh(keyId);
@@ -104,7 +111,7 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
   providers: [
     {
       provide: PARTS,
-      inject: [DATABASE_POOL, EVENT_STORE, NATS, CLOCK, IDS, LOGGER],
+      inject: [DATABASE_POOL, EVENT_STORE, NATS, CLOCK, IDS, LOGGER, CONFIG],
       useFactory: createParts,
     },
     { provide: IDENTITIES, inject: [PARTS], useFactory: ({ identities }: IdentityParts) => identities },

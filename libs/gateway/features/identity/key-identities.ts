@@ -22,6 +22,8 @@ export interface KeyIdentitiesOptions {
   readonly find: FindKeys;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Version of the configured token; null without one. */
+  readonly tokenVersion?: number | null;
 }
 
 /**
@@ -56,6 +58,7 @@ export class KeyIdentities implements Identities {
     const by = own && parseSessionKeyName(own.name);
     if (!own || by?.kind !== kind) return null;
     const signer = by.keyId === null ? null : await this.#read(by.keyId);
+    if (by.keyId === null && by.version !== this.options.tokenVersion) return null;
     if (by.keyId !== null && !(signer && this.#isValid(signer, by.version))) return null;
     const principal = sessionPrincipal(own, by, signer?.name ?? null);
     this.#versions.set(principal, 1);
@@ -68,7 +71,8 @@ export class KeyIdentities implements Identities {
   }
 
   versionOf(principal: Principal): number {
-    return this.#signers.get(principal)?.version ?? this.#versions.get(principal) ?? 0;
+    const own = this.#signers.get(principal)?.version ?? this.#versions.get(principal);
+    return own ?? (principal.caller === 'token' ? this.options.tokenVersion : null) ?? 0;
   }
 
   watch(principal: Principal, onEnd: () => void): () => void {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Principal } from '@antiphon/contracts/identity';
 import { SESSION_KEY_NAMES } from '@antiphon/contracts/keys';
 
@@ -12,9 +13,21 @@ export interface SignedInBy {
   readonly kind: SessionKind;
   /** Null for the configured token. */
   readonly keyId: string | null;
-  /** Version of the key's secret; 0 for the token. */
+  /** Version of the key's secret, or of the token (`tokenVersionOf`). */
   readonly version: number;
 }
+
+/** Number of versions of the configured token, within the digits of a name. */
+const TOKEN_VERSIONS = 1_000_000_000;
+
+/**
+ * Returns a number that changes with the configured token, so that its sessions end with it. It is
+ * a part of a digest, and does not tell the token. Null without a token.
+ */
+export const tokenVersionOf = (token: string | null): number | null =>
+  token === null
+    ? null
+    : createHash('sha256').update(`dashboard/${token}`).digest().readUInt32BE(0) % TOKEN_VERSIONS;
 
 /** Returns the name of the key of a session or a link. */
 export const sessionKeyName = ({ kind, keyId, version }: SignedInBy): string =>
