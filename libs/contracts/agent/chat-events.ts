@@ -97,6 +97,10 @@ export type ChatChange = z.infer<(typeof CHAT_CHANGES)[number]>;
 /** Returns the id of the event stream of a chat. */
 export const chatStream = (chatId: string): string => `chat-${chatId}`;
 
+const CHAT_KEY = /^[^:]*:chat:files:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+/** Returns the id of the chat of a session, from its session key; null for any other session. */
+export const chatOfSessionKey = (sessionKey: string): string | null => CHAT_KEY.exec(sessionKey)?.[1] ?? null;
+
 /** Returns the id of the event stream of a name of chats. */
 export const chatNameStream = (nameId: string): string => `chat-name-${nameId}`;
 

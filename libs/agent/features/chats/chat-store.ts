@@ -4,6 +4,7 @@ import {
   ChatDeleted,
   ChatRenamed,
   chatNameStream,
+  chatOfSessionKey,
   chatStream,
   sessionStream,
 } from '@antiphon/contracts/agent';
@@ -67,6 +68,25 @@ const foldChat = (events: readonly RecordedEvent[], until = Infinity): ChatRecor
     if (event.type === 'ChatDeleted') deletedAt = ChatDeleted.parse(upcast(event)).data.at;
   }
   return { chat, deletedAt };
+};
+
+const deletedChat = ({ id, name, sessionId }: ChatView, deletedAt: string): Error =>
+  notFound(
+    'CHAT.DELETED',
+    `the chat "${name}" was deleted at ${deletedAt}. Its messages stay in the session ${sessionId}`,
+    { data: { chatId: id, sessionId } },
+  );
+
+/** Throws `CHAT.DELETED` for the session of a deleted chat, which takes no further messages. */
+export const requireChatOfSession = async (
+  store: Pick<EventStore, 'readStream'>,
+  workspace: string,
+  sessionKey: string,
+): Promise<void> => {
+  const chatId = chatOfSessionKey(sessionKey);
+  if (chatId === null) return;
+  const found = foldChat(await store.readStream(workspace, chatStream(chatId)));
+  if (found && found.deletedAt !== null) throw deletedChat(found.chat, found.deletedAt);
 };
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -163,8 +183,7 @@ export class ChatStore {
   async require(workspace: string, idOrName: string): Promise<ChatView> {
     const { chat, deletedAt } = await this.requireRecord(workspace, idOrName);
     if (deletedAt === null) return chat;
-    const message = `the chat "${chat.name}" was deleted at ${deletedAt}. Its messages stay in the session ${chat.sessionId}`;
-    throw notFound('CHAT.DELETED', message, { data: { chatId: chat.id, sessionId: chat.sessionId } });
+    throw deletedChat(chat, deletedAt);
   }
 
   /** Returns the version that a session had at a position of the log; 0 before it began. */

@@ -250,6 +250,20 @@ describe('a deleted chat', () => {
     expect((await remove(chat.id)).deletedAt).toBe(deleted.deletedAt);
   });
 
+  it('takes no further messages, and no new session, by its session', async () => {
+    const chat = await create();
+    const { sessionId } = chat;
+    await submitTo(agent, { sessionId }, 'hello');
+    await world.ended(sessionId, 1);
+    await remove(chat.id);
+    const refused = { code: 'CHAT.DELETED', data: { chatId: chat.id, sessionId } };
+    await expect(submitTo(agent, { sessionId }, 'and now?')).rejects.toMatchObject(refused);
+    const started = agent.runtime.startSession({ workspace: WORKSPACE, target: { sessionId }, caller });
+    await expect(started).rejects.toMatchObject(refused);
+    const types = await world.types(sessionId);
+    expect(types.filter((type) => type === 'TurnRequested')).toHaveLength(1);
+  });
+
   it('has its open turn cancelled', async () => {
     const chat = await create();
     const isAsked = new Promise<void>((resolve) => {

@@ -8,6 +8,7 @@ import { isAppError, isoTime } from '@antiphon/kernel';
 import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { requireOwnSession } from '../agents/agent-rights.js';
+import { requireChatOfSession } from '../chats/chat-store.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import type { AgentDirectory } from '../agents/agent-directory.js';
 import { digestOf } from '../derived-ids.js';
@@ -67,6 +68,7 @@ export class StartSession {
     const { agentId, sessionKey } = await this.resolveTarget(request);
     await agents.require(workspace, agentId);
     await requireOwnSession(agents, request, agentId);
+    await requireChatOfSession(store, workspace, sessionKey);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };

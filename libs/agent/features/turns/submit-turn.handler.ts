@@ -12,6 +12,7 @@ import { runWithContextFields } from '@antiphon/observability';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
+import { requireChatOfSession } from '../chats/chat-store.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
@@ -175,8 +176,9 @@ export class SubmitTurn {
     const { registry, agents, store, boundSessions, ids } = this.deps;
     if ('sessionId' in target) {
       const existing = await registry.requireSession(workspace, target.sessionId);
-      const { id } = await agents.require(workspace, existing.actor.fold().state.started?.agentId ?? '');
-      await requireOwnSession(agents, request, id);
+      const { agentId = '', sessionKey = '' } = existing.actor.fold().state.started ?? {};
+      await requireOwnSession(agents, request, (await agents.require(workspace, agentId)).id);
+      await requireChatOfSession(store, workspace, sessionKey);
       return { ...existing, created: null };
     }
     const agentId = (await agents.require(workspace, target.address.agentId)).id;
