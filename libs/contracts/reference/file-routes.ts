@@ -148,7 +148,7 @@ export const FILE_ROUTES = {
     summary: 'Erase the bytes of files',
     description:
       'Erases bytes for ever: of a digest, of a file at a version, or of all versions of a file, with those of forked ' +
-      'sessions. With `session` it erases the versions of this session. Files that have the bytes now go to the bin. Facts and histories stay, and reads answer `FILE.ERASED`. A repeated request changes nothing.',
+      'sessions. With `session` it erases the versions of this session. Files that have the bytes now go to the bin. Facts and histories stay, with texts in turns and previews of approvals, and reads answer `FILE.ERASED`. A repeated request changes nothing.',
     params: ByWorkspace,
     body: FileErasureBody,
     reply: { schema: eraseFiles.reply },

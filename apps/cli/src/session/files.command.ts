@@ -106,7 +106,7 @@ const addErase = (files: Command, context: ContextOf): void => {
     .option('--session <id>', 'a forked session, which has a tree of its own')
     .addHelpText(
       'after',
-      '\nThe history stays. Texts in turns and in older backups stay too.\n\nExamples:\n  antiphon files erase docs/people.csv --reason "personal data"\n  antiphon files erase --digest 9f86d0…',
+      '\nThe history stays. Texts in turns, previews of approvals and older backups stay too.\n\nExamples:\n  antiphon files erase docs/people.csv --reason "personal data"\n  antiphon files erase --digest 9f86d0…',
     )
     .action(async (path: string | undefined, options: EraseOptions, command: Command) =>
       (await import('./erase-files.js')).eraseFile(context(command), path, options),
