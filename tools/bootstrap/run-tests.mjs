@@ -19,7 +19,10 @@ export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
  */
 export const filesToRepeat = (count, ci) => {
   const files = count.files ?? [];
-  return ci && files.length <= MAX_REPEATED_FILES ? files.map((file) => file.path) : [];
+  const named = files.reduce((sum, file) => sum + file.failed, 0);
+  // A failure that no file has, as of a global set-up, would not be repeated.
+  if (!ci || named !== count.failed || files.length > MAX_REPEATED_FILES) return [];
+  return files.map((file) => file.path);
 };
 
 /** Returns the totals of a run, with the results of the repeated files in place of the first ones. */
@@ -33,15 +36,23 @@ export const mergeCounts = (first, repeated) => {
   };
 };
 
-const reportRepeated = (first, second) => {
+/** Renders the repeated files, to follow the totals on their line; `` if there are none. */
+export const repeatedFiles = (first, second) => {
   const failedTwice = new Set(second.files.map((file) => file.path));
-  for (const { path } of first.files) {
-    const end = failedTwice.has(path) ? 'failed twice' : 'failed in parallel, passed alone';
-    console.log(`${end}: ${relative(projectRoot, path)}`);
-  }
+  const names = (isFailed) =>
+    first.files
+      .filter(({ path }) => failedTwice.has(path) === isFailed)
+      .map(({ path }) => relative(projectRoot, path))
+      .join(', ');
+  const [failed, passed] = [names(true), names(false)];
+  const once = passed === '' ? '' : `; failed in parallel, passed alone: ${passed}`;
+  return `${failed === '' ? '' : `; failed twice: ${failed}`}${once}`;
 };
 
-/** Runs Jest with `args` and prints the totals last. Returns its exit code, or 1 if no test ran. */
+/**
+ * Runs Jest with `args` and prints the totals, with the repeated files, last. Returns its exit code,
+ * or 1 if no test ran.
+ */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));
   const countFile = join(folder, 'count.json');
@@ -60,15 +71,16 @@ export const runTests = async (args, runBundled) => {
     // Two, on any machine: specs with deadlines fail where more runs than the cores can do.
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
     let { code, count } = await run([...workers, ...args]);
+    let ends = '';
     const files = filesToRepeat(count, process.env.CI === 'true');
     if (code !== 0 && files.length > 0) {
       console.log(`running ${files.length} failed spec files again, alone`);
       const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
-      reportRepeated(count, repeated.count);
+      ends = repeatedFiles(count, repeated.count);
       count = mergeCounts(count, repeated.count);
       code = repeated.code;
     }
-    console.log(summary(count));
+    console.log(`${summary(count)}${ends}`);
     return code === 0 && count.passed === 0 ? 1 : code;
   } finally {
     rmSync(folder, { recursive: true, force: true });
