@@ -1,57 +1,39 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { IssuedKey } from '@antiphon/contracts/keys';
 import { HTTP_ROUTES } from '@antiphon/contracts/reference';
 import { isPermitted, type Permission } from '@antiphon/contracts/identity';
 import { createLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  type TestDatabase,
-  type TestNatsServer,
-} from '@antiphon/testing';
+import type { RunningService } from '@antiphon/service-host';
 import { connectClient } from '@antiphon/testing/client';
-import { configureGatewayHttp } from '../access/request-guard.js';
-import { GatewayModule } from '../gateway.module.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
 const TOKEN = 'the-right-token-has-over-32-characters';
 const lines: string[] = [];
-let nats: TestNatsServer;
-let database: TestDatabase;
-let gateway: RunningService;
+const folder = mkdtempSync(join(tmpdir(), 'antiphon-sessions-'));
+const config = join(folder, 'antiphon.toml');
+writeFileSync(config, '[gateway]\ntrusted_proxies = ["127.0.0.1/32"]\n');
+let world: GatewayWorld;
 let url: string;
 
 /** Starts a gateway on the engines of this spec. */
 const start = (token: string): Promise<RunningService> =>
-  startService({
-    service: 'gateway',
-    module: GatewayModule,
-    configure: configureGatewayHttp,
-    env: {
-      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
-      ANTIPHON_SERVICE_NATS_URL: nats.url,
-      ANTIPHON_SERVICE_HTTP_PORT: '0',
-      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_GATEWAY_TOKEN: token,
-      ANTIPHON_HOME: tmpdir(),
-      HOME: tmpdir(),
-    },
-    cwd: '/',
-    logger: createLogger({ service: 'gateway', sink: { write: (line: string) => void lines.push(line) } }),
-  });
+  world.start(
+    { ANTIPHON_GATEWAY_TOKEN: token, ANTIPHON_CONFIG: config },
+    createLogger({ service: 'gateway', sink: { write: (line: string) => void lines.push(line) } }),
+  );
 
 beforeAll(async () => {
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
-  gateway = await start(TOKEN);
-  url = `127.0.0.1:${gateway.port}`;
+  world = await createGatewayWorld();
+  url = `127.0.0.1:${(await start(TOKEN)).port}`;
 });
 afterAll(async () => {
-  await gateway?.stop();
-  await Promise.all([nats?.remove(), database?.drop()]);
+  await world?.close();
+  rmSync(folder, { recursive: true });
 });
 
 type Headers = Record<string, string>;
@@ -68,15 +50,18 @@ const send = async (method: string, path: string, headers: Headers, body?: unkno
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  return { status: response.status, text, cookie: response.headers.get('set-cookie') ?? '' };
+  const { status, headers: own } = response;
+  return { status, text, cookie: own.get('set-cookie') ?? '', retryAfter: Number(own.get('retry-after')) };
 };
 const bearer = { authorization: `Bearer ${TOKEN}` };
 const createKey = async (body: object): Promise<IssuedKey> =>
   JSON.parse((await send('POST', '/api/v1/keys', bearer, { name: 'spec', ...body })).text) as IssuedKey;
 const signIn = async (body: object, headers = own()) => {
-  const { status, text, cookie } = await send('POST', '/api/v1/dashboard/session', headers, body);
-  return { status, text, setCookie: cookie, cookie: cookie.split(';', 1)[0] ?? '' };
+  const { cookie, ...reply } = await send('POST', '/api/v1/dashboard/session', headers, body);
+  return { ...reply, setCookie: cookie, cookie: cookie.split(';', 1)[0] ?? '' };
 };
+const codeOf = ({ text }: { readonly text: string }): unknown =>
+  (JSON.parse(text) as { code?: unknown }).code;
 const session = async (role: string) => {
   const key = await createKey({ role });
   const { cookie } = await signIn({ key: key.token });
@@ -110,14 +95,18 @@ describe('a session of the dashboard', () => {
 
   it('is refused for a wrong key, and without the header or from another page', async () => {
     const key = await createKey({ role: 'viewer' });
-    expect((await signIn({ key: `ak_${'a'.repeat(16)}_${'b'.repeat(43)}` })).status).toBe(401);
+    const wrong = await signIn({ key: `ak_${'a'.repeat(16)}_${'b'.repeat(43)}` });
+    expect([wrong.status, codeOf(wrong)]).toEqual([401, 'GATEWAY.SIGN_IN_REFUSED']);
     const attempts: Headers[] = [
       { ...own(), origin: 'https://evil.test' },
       { ...own(), origin: 'null' },
       { ...own(), 'sec-fetch-site': 'same-site' },
       { origin: `http://${url}` },
     ];
-    for (const headers of attempts) expect((await signIn({ key: key.token }, headers)).status).toBe(403);
+    for (const headers of attempts) {
+      const refused = await signIn({ key: key.token }, headers);
+      expect([refused.status, codeOf(refused)]).toEqual([403, 'GATEWAY.ORIGIN_REFUSED']);
+    }
   });
 
   it('cannot be used by another page, of another origin, port or without an origin', async () => {
@@ -134,20 +123,22 @@ describe('a session of the dashboard', () => {
     for (const page of pages) {
       for (const route of HTTP_ROUTES.filter(({ method, access }) => method !== 'get' && access !== 'open')) {
         const path = route.path.replaceAll(/\{\w+\}/g, 'x');
-        const { status } = await send(
+        const { status, text } = await send(
           route.method.toUpperCase(),
           path,
           { ...page, cookie, 'x-antiphon-csrf': '1' },
           {},
         );
         expect([route.path, page.origin, status]).toEqual([route.path, page.origin, 403]);
+        expect(codeOf({ text })).toBe('GATEWAY.ORIGIN_REFUSED');
       }
       if (page['sec-fetch-site'] !== undefined)
         expect((await send('GET', '/api/v1/me', { ...page, cookie })).status).toBe(403);
       await expect(connectClient(`ws://${url}/ws`, { ...page, cookie })).rejects.toThrow('403');
     }
     const { 'x-antiphon-csrf': _header, ...withoutHeader } = own();
-    expect((await send('POST', '/api/v1/keys', { ...withoutHeader, cookie }, {})).status).toBe(403);
+    const refused = await send('POST', '/api/v1/keys', { ...withoutHeader, cookie }, {});
+    expect([refused.status, codeOf(refused)]).toEqual([403, 'GATEWAY.ORIGIN_REFUSED']);
     expect((await send('GET', '/api/v1/events', bearer)).text).toBe(before);
   });
 
@@ -194,7 +185,8 @@ describe('a session of the dashboard', () => {
   it('is no bearer token, and a key is no cookie', async () => {
     const { cookie, key } = await session('admin');
     const token = cookie.split('=')[1] ?? '';
-    expect((await send('GET', '/api/v1/me', { authorization: `Bearer ${token}` })).status).toBe(401);
+    const asToken = await send('GET', '/api/v1/me', { authorization: `Bearer ${token}` });
+    expect([asToken.status, codeOf(asToken)]).toEqual([401, 'GATEWAY.UNAUTHENTICATED']);
     const name = cookie.split('=')[0] ?? '';
     expect((await send('GET', '/api/v1/me', { cookie: `${name}=${key.token}` })).status).toBe(401);
     expect((await send('GET', `/api/v1/me?token=${key.token}`, {})).status).toBe(401);
@@ -239,7 +231,24 @@ describe('a one-time link', () => {
     const won = results.find(({ status }) => status === 200);
     expect(JSON.parse(won?.text ?? '{}')).toMatchObject({ role: 'operator', caller: `key/${key.id}` });
     const again = await send('POST', '/api/v1/dashboard/links', { ...own(), cookie: won?.cookie ?? '' });
-    expect([again.status, again.text]).toEqual([422, expect.stringContaining('GATEWAY.NO_LINK')]);
+    expect([again.status, codeOf(again)]).toEqual([422, 'GATEWAY.NO_LINK']);
+  });
+});
+
+describe('a sign-in', () => {
+  it('is refused after ten wrong keys of its address in a minute, but not with a valid key', async () => {
+    const key = await createKey({ role: 'viewer' });
+    const from = { ...own(), 'x-forwarded-for': '203.0.113.7' };
+    const wrong = { key: `ak_${'a'.repeat(16)}_${'b'.repeat(43)}` };
+    const codes: unknown[] = [];
+    for (let sent = 0; sent < 10; sent++) codes.push(codeOf(await signIn(wrong, from)));
+    expect(new Set(codes)).toEqual(new Set(['GATEWAY.SIGN_IN_REFUSED']));
+    const eleventh = await signIn(wrong, from);
+    expect([eleventh.status, codeOf(eleventh)]).toEqual([429, 'GATEWAY.TOO_MANY_FAILURES']);
+    expect(eleventh.retryAfter).toBeGreaterThan(0);
+    expect((await signIn({ key: key.token }, from)).status).toBe(200);
+    const other = { ...own(), 'x-forwarded-for': '203.0.113.8' };
+    expect(codeOf(await signIn(wrong, other))).toBe('GATEWAY.SIGN_IN_REFUSED');
   });
 });
 

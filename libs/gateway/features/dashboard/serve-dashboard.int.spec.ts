@@ -1,20 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '@antiphon/observability';
-import { startService, type RunningService } from '@antiphon/service-host';
-import {
-  createTestDatabase,
-  startNatsServer,
-  type TestDatabase,
-  type TestNatsServer,
-} from '@antiphon/testing';
 import { connectClient } from '@antiphon/testing/client';
-import { configureGatewayHttp } from '../access/request-guard.js';
-import { GatewayModule } from '../gateway.module.js';
+import { createGatewayWorld, type GatewayWorld } from '../testing/gateway-world.js';
 
 jest.setTimeout(60_000);
 
@@ -22,37 +13,16 @@ const PAGE =
   '<!doctype html><meta property="csp-nonce" nonce="__CSP_NONCE__"><script type="module" src="/assets/main-A1b2C3d4.js"></script>';
 const SCRIPT = `console.log("${'dashboard '.repeat(200)}");`;
 const lines: Record<string, unknown>[] = [];
-let nats: TestNatsServer;
-let database: TestDatabase;
-const gateways: RunningService[] = [];
+let world: GatewayWorld;
 const root = mkdtempSync(join(tmpdir(), 'antiphon-dashboard-'));
 const folder = join(root, 'dist');
 let open: number;
 let guarded: number;
 
 const start = async (env: Record<string, string>): Promise<number> => {
-  const running = await startService({
-    service: 'gateway',
-    module: GatewayModule,
-    configure: configureGatewayHttp,
-    env: {
-      ANTIPHON_SERVICE_DATABASE_URL: database.urlFor('gateway'),
-      ANTIPHON_SERVICE_NATS_URL: nats.url,
-      ANTIPHON_SERVICE_HTTP_PORT: '0',
-      ANTIPHON_SERVICE_ID: `gateway-${randomUUID()}`,
-      ANTIPHON_DASHBOARD_FOLDER: folder,
-      ANTIPHON_HOME: tmpdir(),
-      HOME: tmpdir(),
-      ...env,
-    },
-    cwd: '/',
-    logger: createLogger({
-      service: 'gateway',
-      sink: { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
-    }),
-  });
-  gateways.push(running);
-  return running.port;
+  const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const logger = createLogger({ service: 'gateway', sink: { write } });
+  return (await world.start({ ANTIPHON_DASHBOARD_FOLDER: folder, ...env }, logger)).port;
 };
 
 beforeAll(async () => {
@@ -62,14 +32,13 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
   writeFileSync(join(root, 'secret.txt'), 'outside');
   symlinkSync(join(root, 'secret.txt'), join(folder, 'link.txt'));
-  [nats, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
+  world = await createGatewayWorld();
   open = await start({});
   guarded = await start({ ANTIPHON_GATEWAY_TOKEN: 'the-right-token-has-over-32-characters' });
 });
 afterAll(async () => {
-  for (const running of gateways) await running.stop();
+  await world?.close();
   rmSync(root, { recursive: true });
-  await Promise.all([nats?.remove(), database?.drop()]);
 });
 
 interface Answer {
