@@ -153,7 +153,7 @@ describe('the socket methods of agents', () => {
     await client.close();
   });
 
-  it('send memory.event when an agent learns from a message, and when it replaces what it learned', async () => {
+  it('send memory.event when an agent learns or replaces a fact, which they query and recall', async () => {
     const client = await socketOf(acme);
     await client.call('agent.subscribe', { agent: 'claude', frames: ['memory'] });
     const address = { channel: 'web', account: 'main', peer: 'ada', agent: 'claude' };
@@ -169,6 +169,12 @@ describe('the socket methods of agents', () => {
     expect(framesOf().map(({ change, object }) => `${change} ${object}`)).toEqual([
       ...['learned Ada', 'superseded Ada', 'learned Grace'],
     ]);
+    const page = await client.call('memory.query', { agent: 'claude', query: 'name' });
+    const { entries } = page as { readonly entries: readonly { memoryId: string; object: string }[] };
+    expect(entries.map(({ object }) => object)).toEqual(['Grace']);
+    expect(await client.call('memory.recall', { memoryId: entries[0]?.memoryId })).toMatchObject({
+      ...{ ...entries[0], source: { content: 'My name is Grace.' } },
+    });
     await client.close();
   });
 

@@ -172,8 +172,26 @@ describe('antiphon budget and antiphon session', () => {
     expect(await run('budget', 'set', 'day', '--tokens', '900000')).toBe('day: budget set\n');
     expect(await run('budget', 'show')).toMatch(/^day\/\S+ {2}\d+ of 900000 tokens.* set at run time\n/);
     expect(await run('budget', 'set', 'day', '--configured')).toBe('day: budget set\n');
-    expect((await cli('memory', 'query', '--agent', 'main')).code).toBe(0);
-    expect((await cli('memory', 'show', id)).stderr).toContain('antiphon');
+  });
+});
+
+describe('antiphon memory', () => {
+  it('query and show what an agent learned from a message, and name an unknown entry', async () => {
+    await run('chat', 'My city is Oslo.', '--peer', 'memory');
+    const listed = await waitForValue('the learned fact', async () => {
+      const text = await run('memory', 'query', 'city', '--agent', 'main', '--full');
+      return text.includes('Oslo') ? text : undefined;
+    });
+    expect(listed).toMatch(/  .*city.*Oslo.*  \(learned \S+\)\n  from turn \S+: My city is Oslo\.\n/);
+    const shown = await run('memory', 'show', UUID.exec(listed)?.[0] ?? '');
+    expect(listed.startsWith(shown.trimEnd())).toBe(true);
+    expect(await run('memory', 'query', 'walrus', '--agent', 'main')).toMatch(
+      /^memory has no such entries\nas of position \d+ of \d+\n$/,
+    );
+    expect(await cli('memory', 'show', '01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining('MEMORY.') },
+    });
+    expect((await cli('memory', 'query')).code).toBe(2);
   });
 });
 

@@ -19,7 +19,7 @@ interface IgnoreRule {
 }
 
 /** Maximum number of rules of one file; further ones have no effect. */
-const MAX_RULES = 2_000;
+export const MAX_RULES = 2_000;
 
 /** Reads a class of characters after its `[`. Returns null if it has no end. */
 const readClass = (glob: string, from: number): { token: Token; end: number } | null => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { IgnoreRules, parseIgnoreFile } from './ignore-rules.js';
+import { IgnoreRules, MAX_RULES, parseIgnoreFile } from './ignore-rules.js';
 
 const rules = (files: Readonly<Record<string, string>>): IgnoreRules =>
   new IgnoreRules(new Map(Object.entries(files).map(([folder, text]) => [folder, parseIgnoreFile(text)])));
@@ -63,6 +63,14 @@ describe('The rules of a .gitignore', () => {
       ];
       expect([lines, wrong]).toEqual([lines, []]);
     }
+  });
+
+  it(`of one file have an effect up to number ${MAX_RULES}; lines without a rule do not count`, () => {
+    const lines = Array.from({ length: MAX_RULES + 1 }, (_, n) => `/file${n}\n# a comment\n`);
+    const own = rules({ '': lines.join('\n') });
+    expect(own.isIgnored('file0')).toBe(true);
+    expect(own.isIgnored(`file${MAX_RULES - 1}`)).toBe(true);
+    expect(own.isIgnored(`file${MAX_RULES}`)).toBe(false);
   });
 
   it('take bounded time for hostile patterns', () => {

@@ -4,6 +4,7 @@ import type { ChatView } from '@antiphon/contracts/agent';
 import { inWorkspace } from '@antiphon/database';
 import { createTestDatabase } from '@antiphon/testing';
 import { fileTreeIdOf } from '../derived-ids.js';
+import { EraseFiles } from '../files/erase-files.handler.js';
 import { WORKSPACE, createAgentWorld, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { hangs, says } from '../testing/test-model.js';
@@ -59,7 +60,7 @@ describe('a chat', () => {
     await ask(chat, 'a question for the file', 1);
     const { workspaceFiles } = agent.runtime.services;
     const treeId = await workspaceFiles.treeIdOf(WORKSPACE);
-    const { files } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '' });
+    const { files, version } = await workspaceFiles.list(WORKSPACE, treeId, { folder: '' });
     expect(files).toContainEqual(expect.objectContaining({ path: chat.path, is_virtual: true }));
     const opened = await workspaceFiles.open(WORKSPACE, treeId, chat.path);
     const { entry } = opened;
@@ -70,7 +71,10 @@ describe('a chat', () => {
     const write = workspaceFiles.change({ workspace: WORKSPACE, treeId, cause: { actor: 'local' } }, () => [
       { op: 'write', path: chat.path, digest: entry.digest, size: entry.size },
     ]);
-    await expect(write).rejects.toThrow();
+    await expect(write).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
+    const erase = new EraseFiles(agent.runtime.services);
+    const request = { workspace: WORKSPACE, path: chat.path, version, actor: 'local' };
+    await expect(erase.handle(request)).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
   });
 
   it('shows the next turn an edited message, and neither a deleted one nor its answer', async () => {
@@ -171,7 +175,11 @@ describe('a renamed chat', () => {
       ...made.map((chat) => rename(chat, wanted)),
       chats.create({ workspace: WORKSPACE, spec: { name: wanted }, caller }),
     ]);
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const won = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
+    expect(won).toHaveLength(1);
+    const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+    for (const error of refused)
+      expect(error).toMatchObject({ code: 'CHAT.NAME_TAKEN', data: { chatId: won[0] } });
     const { chats: listed } = await chats.list({ workspace: WORKSPACE, limit: 200 });
     expect(listed.filter(({ name }) => name === wanted)).toHaveLength(1);
   });

@@ -171,6 +171,22 @@ describe('a run of a plan', () => {
     expect(rendered).toEqual(written);
   });
 
+  it('is refused to an agent that makes a plan over another, whose file stays', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '# Mine\n\n- [ ] a\n');
+    const mine = await show(process, path);
+    const text = await readFile(process, path);
+    const input = { path, title: 'Other', steps: ['b'] };
+    world.model.reply = async (request) =>
+      resultsIn(request) === 0 ? asksFor({ name: 'make_plan', input }) : says('refused');
+    const { sessionId } = await submitTo(process, { address: newAddress() });
+    await world.ended(sessionId);
+    const failed = (await world.events(sessionId)).find(({ type }) => type === 'ToolCallFailed');
+    expect(failed?.data).toMatchObject({ code: 'PLAN.EXISTS' });
+    expect([await show(process, path), await readFile(process, path)]).toEqual([mine, text]);
+  });
+
   it('fails the step of an agent that claims without evidence, and ends there', async () => {
     const path = nextPath();
     const process = start();
@@ -251,9 +267,27 @@ describe('a run of a plan', () => {
       run: { ended: { reason: 'stopped' } },
       steps: [{ code: 'TURN.CANCELLED' }],
     });
-    await expect(
-      process.plans.run({ workspace: WORKSPACE, path, agent: 'missing-agent', maxTurns: 1, actor: ACTOR }),
-    ).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    const runBy = (by: PlansProcess, agent: string) =>
+      by.plans.run({ workspace: WORKSPACE, path, agent, maxTurns: 1, actor: ACTOR });
+    await expect(runBy(process, 'missing-agent')).rejects.toMatchObject({ code: 'AGENT.NOT_FOUND' });
+    const without = start(testConfig({ tools: ['echo', 'make_plan'] }));
+    await expect(runBy(without, 'main')).rejects.toMatchObject({ code: 'PLAN.NO_TOOL' });
+  });
+
+  it('ends at the step that its agent reports as failed, with the reason of the agent', async () => {
+    const path = nextPath();
+    const process = start();
+    await write(process, path, '- [ ] a\n- [ ] b\n');
+    const input = { path, step: 's1', status: 'failed', note: 'no such table' };
+    world.model.reply = async (request) =>
+      resultsIn(request) === 0 ? asksFor({ name: 'plan_step', input }) : says('it failed');
+    await run(process, path);
+    const plan = await ended(process, path);
+    expect(plan).toMatchObject({ status: 'failed', run: { turns: 1, ended: { reason: 'step_failed' } } });
+    expect(plan.steps).toMatchObject([
+      { status: 'failed', code: 'PLAN.STEP_FAILED', note: 'no such table' },
+      { status: 'open' },
+    ]);
   });
 });
 

@@ -7,6 +7,7 @@ import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentReads } from './agent-reads.js';
 import { agentMethods, AgentsController } from './agents.controller.js';
 import { BudgetsController } from './budgets.controller.js';
+import { memoryMethods } from './memory.controller.js';
 import { messageMethods, MessagesController } from './messages.controller.js';
 import { RunsController, WorkflowsController } from '../http/workflows.controller.js';
 import { SessionsController } from '../sessions/sessions.controller.js';
@@ -127,6 +128,45 @@ describe('the routes of agents, tasks and messages', () => {
     const idle = { ...input, query: { limit: 10, state: 'idle' as const } };
     await expect(agents.list(idle, AGENT_KEY)).rejects.toMatchObject({ code: 'MESSAGING.NO_RESPONDERS' });
   });
+});
+
+describe('the socket methods of memory', () => {
+  it('ask memory for a session or an agent, in the workspace and as the agent of the key', async () => {
+    const { requests, sent } = recordRequests({});
+    const methods = memoryMethods(requests);
+    await call(methods, 'memory.query', { agent: 'main', query: 'name', detail: 'full', limit: 5 });
+    await call(methods, 'memory.query', { sessionId: TASK_ID, superseded: true, at: 7 });
+    await call(methods, 'memory.recall', { memoryId: TASK_ID });
+    const own = { workspace: 'acme', callerAgent: 'main' };
+    expect(sent).toEqual([
+      {
+        subject: 'cmd.memory.entry.query',
+        payload: {
+          ...{ ...own, target: { agentId: 'main' }, query: 'name', detail: 'full' },
+          ...{ includeSuperseded: false, limit: 5 },
+        },
+      },
+      {
+        subject: 'cmd.memory.entry.query',
+        payload: {
+          ...{ ...own, target: { sessionId: TASK_ID }, detail: 'summary', includeSuperseded: true },
+          ...{ at: 7, limit: 20 },
+        },
+      },
+      { subject: 'cmd.memory.entry.recall', payload: { ...own, memoryId: TASK_ID } },
+    ]);
+  });
+
+  it.each([{}, { agent: 'main', sessionId: TASK_ID }, { agent: 'main', limit: 101 }])(
+    'refuse %j without a request',
+    async (params) => {
+      const { requests, sent } = recordRequests({});
+      await expect(
+        Promise.resolve().then(() => call(memoryMethods(requests), 'memory.query', params)),
+      ).rejects.toMatchObject({ code: 'GATEWAY.INVALID_PARAMS' });
+      expect(sent).toEqual([]);
+    },
+  );
 });
 
 describe('the socket methods of agents, tasks and messages', () => {
