@@ -168,7 +168,6 @@ const SPECS = {
   supervisor: { shows: 'services that die or hang are restarted, and stop in order', minutes: 10 },
   restore: { shows: 'a restore that is killed at any step loses nothing', minutes: 10 },
   'secret-canaries': { shows: 'secrets are in no event, log, span, error or backup', minutes: 10 },
-  'failpoint-sample': { shows: 'a sample of the failpoint sweep', minutes: 10 },
   'lost-call': { shows: 'calls that may have reached the outside end as unknown', minutes: 10 },
   'tool-retry': { shows: 'tool calls are retried within their limits', minutes: 10 },
   'late-calls': { shows: 'calls that arrive late or twice have no second effect', minutes: 10 },

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { until } from '@antiphon/testing';
+import { proven, startCallWorld, unavailable } from '../testing/call-world.fixture.spec.js';
+import type { CallWorld } from '../testing/call-world.fixture.spec.js';
+import { steadyNow } from './caller-clocks.js';
+
+let world: CallWorld;
+beforeAll(async () => {
+  world = await startCallWorld();
+});
+beforeEach(() => world.reset());
+afterAll(() => world.close());
+
+describe('a tool call that comes late', () => {
+  it('does not run when its deadline has passed', async () => {
+    world.box.sandbox.calls.clocks.observe({ caller: 'agent-1', at: steadyNow() });
+    expect(await world.box.call('hello', {}, { ...proven(0), agentId: 'free' })).toMatchObject({
+      outcome: 'completed',
+    });
+    expect(await world.box.call('hello', {}, proven(3_100))).toMatchObject(unavailable('after its deadline'));
+  });
+});
+
+describe('a tool call that reached the outside', () => {
+  it.each([
+    ['fetch-loop', 'TOOL.TIMEOUT'],
+    ['fetch-trap', 'TOOL.TRAP'],
+  ])('may have acted when %s fails with %s', async (name, code) => {
+    expect(await world.box.call(name, {}, { timeoutMs: 700 })).toMatchObject({
+      outcome: 'failed',
+      code,
+      mayHaveActed: true,
+    });
+    expect(world.arrived).toBe(1);
+  });
+
+  it('certainly did not act when it failed without a request', async () => {
+    const reply = await world.box.call('loop', {}, { timeoutMs: 200 });
+    expect(reply).toMatchObject({ outcome: 'failed', code: 'TOOL.TIMEOUT' });
+    expect(reply).not.toHaveProperty('mayHaveActed');
+  });
+
+  it('is cancelled as one that may have acted', async () => {
+    world.respond = () => undefined;
+    const callId = randomUUID();
+    const reply = world.box.call('fetch-ok', {}, { callId });
+    await until(() => world.arrived === 1);
+    world.box.cancel(callId);
+    expect(await reply).toMatchObject({ code: 'TOOL.CANCELLED', mayHaveActed: true });
+  });
+});
+
+describe('a tool call without an approval', () => {
+  it('is refused for an agent whose rules require one', async () => {
+    expect(await world.box.call('hello', {}, { agentId: 'careful' })).toMatchObject({
+      outcome: 'failed',
+      code: 'TOOL.DENIED',
+      message: expect.stringContaining('needs an approval'),
+    });
+  });
+
+  it('is refused when it names no agent and any agent requires one', async () => {
+    expect(await world.box.call('hello')).toMatchObject({ code: 'TOOL.DENIED' });
+  });
+
+  it('runs for an agent whose rules require none', async () => {
+    expect(await world.box.call('hello', {}, { agentId: 'free' })).toMatchObject({ outcome: 'completed' });
+  });
+});
