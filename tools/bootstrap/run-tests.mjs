@@ -50,8 +50,8 @@ export const repeatedFiles = (first, second) => {
 };
 
 /**
- * Runs Jest with `args` and prints the totals, with the repeated files, last. Returns its exit code,
- * or 1 if no test ran.
+ * Runs Jest with `args` and prints the totals, with the repeated files, last. Returns its exit
+ * code, or 1 if no test ran.
  */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));
