@@ -6,20 +6,9 @@ import { useAct, type Act } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import { formatNumber, formatUsd } from '../../ui/format.js';
-import {
-  Button,
-  css as ui,
-  Dialog,
-  Empty,
-  Field,
-  Loading,
-  Panel,
-  ProblemBox,
-  State,
-  Table,
-  Time,
-} from '../../ui/ui.js';
+import { css as ui, Empty, Field, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
 import { SessionTable } from '../session/session-table.js';
 import { startConversation } from '../session/start-conversation.js';
 import { AgentState, type Agent } from './agent-list.js';
@@ -57,20 +46,20 @@ const Controls = ({
 };
 
 const TerminateDialog = ({ agent, onClose }: { readonly agent: Agent; readonly onClose: () => void }) => {
-  const { run, isBusy, problem } = useAct();
   const [reason, setReason] = useState('');
-  const { id } = agent;
-  const terminate = async (): Promise<void> => {
-    await client.http.terminateAgent({ params: { id }, query: reason === '' ? {} : { reason } });
-    onClose();
-  };
+  const query = reason === '' ? {} : { reason };
   return (
-    <Dialog title={`Terminate ${agent.name}?`} onClose={onClose}>
+    <ConfirmDialog
+      title={`Terminate ${agent.name}?`}
+      action="Terminate"
+      permission="agents:write"
+      onConfirm={() => client.http.terminateAgent({ params: { id: agent.id }, query })}
+      onClose={onClose}
+    >
       <p>
         The agent and all its descendants end for good. Open turns and tasks are cancelled, and the id is
         never used again.
       </p>
-      {problem && <ProblemBox problem={problem} />}
       <Field label="Reason" hint="The history shows it.">
         {(props) => (
           <input
@@ -81,13 +70,7 @@ const TerminateDialog = ({ agent, onClose }: { readonly agent: Agent; readonly o
           />
         )}
       </Field>
-      <div className={ui.dialogFoot}>
-        <Button onClick={onClose}>Keep it</Button>
-        <ActButton permission="agents:write" look="danger" isOff={isBusy} onClick={() => run(terminate)}>
-          Terminate
-        </ActButton>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 };
 

@@ -1,17 +1,14 @@
 import type { RouteReply } from '@antiphon/client';
 import { PageHead } from '../../app/page-head.js';
-import { Link, navigate, setParams, useParam } from '../../app/router.js';
-import { useAct } from '../../data/act.js';
+import { Link, setParams, useParam } from '../../app/router.js';
 import { isAbout } from '../../data/event-pages.js';
-import { client } from '../../data/gateway.js';
 import { useRead } from '../../data/use-read.js';
-import { ActButton } from '../../ui/act-button.js';
-import { formatDuration, formatNumber } from '../../ui/format.js';
+import { formatDuration } from '../../ui/format.js';
 import { css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { WorkflowTable } from '../workflow/workflow-table.js';
 import css from '../pages.module.css';
 
 type Run = RouteReply<'listRuns'>['runs'][number];
-type Workflow = RouteReply<'listWorkflows'>['workflows'][number];
 
 const STATES = ['running', 'cancelling', 'completed', 'failed', 'cancelled'] as const;
 
@@ -35,73 +32,6 @@ const RunRow = ({ run }: { readonly run: Run }) => (
     <td data-end="">{durationOf(run)}</td>
   </tr>
 );
-
-const WorkflowRow = ({ workflow }: { readonly workflow: Workflow }) => {
-  const { run, isBusy, problem } = useAct();
-  const { id, name, status, version, nodes, updatedAt } = workflow;
-  const start = async (): Promise<void> => {
-    const { id: runId } = await client.http.startWorkflow({ params: { id }, body: {} });
-    navigate(`/runs/${runId}`);
-  };
-  return (
-    <tr>
-      <td>
-        <Link to={`/workflows/${id}/edit`} className={css.name}>
-          {name}
-        </Link>
-        {problem && <ProblemBox problem={problem} />}
-      </td>
-      <td>
-        <State of={status} />
-      </td>
-      <td data-end="">{formatNumber(version)}</td>
-      <td data-end="">{formatNumber(nodes)}</td>
-      <td>
-        <Time at={updatedAt} />
-      </td>
-      <td data-end="">
-        <ActButton
-          permission="runs:write"
-          icon="play"
-          isOff={isBusy || status === 'draft'}
-          onClick={() => run(start)}
-        >
-          Run
-        </ActButton>
-      </td>
-    </tr>
-  );
-};
-
-const Workflows = () => {
-  const { data, problem, refresh } = useRead(
-    'listWorkflows',
-    { query: { limit: 100 } },
-    { changesOn: isAbout('workflow', 'run') },
-  );
-  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
-  if (!data) return <Loading what="workflows" />;
-  if (data.workflows.length === 0)
-    return (
-      <Empty title="No workflow is saved">
-        <p>
-          A workflow is a graph of tasks for agents. Draw one, or save a file by `antiphon workflow save`.
-        </p>
-        <Link to="/workflows/new">Draw a workflow</Link>
-      </Empty>
-    );
-  const number = (name: string) => ({ name, isNumber: true });
-  return (
-    <Table
-      label="Workflows"
-      columns={['Workflow', 'State', number('Version'), number('Nodes'), 'Saved', number('Start')]}
-    >
-      {data.workflows.map((workflow) => (
-        <WorkflowRow key={workflow.id} workflow={workflow} />
-      ))}
-    </Table>
-  );
-};
 
 const Runs = () => {
   const wanted = useParam('status');
@@ -157,7 +87,7 @@ export const RunList = () => (
     />
     <div className={css.stack}>
       <Panel title="Workflows">
-        <Workflows />
+        <WorkflowTable runPage={(_id, runId) => `/runs/${runId}`} />
       </Panel>
       <Runs />
     </div>

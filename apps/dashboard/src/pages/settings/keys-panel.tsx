@@ -5,6 +5,7 @@ import { client } from '../../data/gateway.js';
 import { isAbout } from '../../data/event-pages.js';
 import { useRead } from '../../data/use-read.js';
 import { ActButton } from '../../ui/act-button.js';
+import { ConfirmDialog } from '../../ui/confirm-dialog.js';
 import {
   Button,
   CopyButton,
@@ -23,32 +24,6 @@ import css from '../pages.module.css';
 
 type Key = RouteReply<'listKeys'>['keys'][number];
 const ROLES = ['viewer', 'member', 'operator', 'admin'] as const;
-
-const RevokeDialog = ({
-  apiKey,
-  onClose,
-}: {
-  readonly apiKey: Key;
-  readonly onClose: (done: boolean) => void;
-}) => {
-  const { run, isBusy, problem } = useAct();
-  const revoke = async (): Promise<void> => {
-    await client.http.revokeKey({ params: { id: apiKey.id } });
-    onClose(true);
-  };
-  return (
-    <Dialog title={`Revoke ${apiKey.name}?`} onClose={() => onClose(false)}>
-      <p>Every gateway refuses it within a second and closes its connections. It cannot be taken back.</p>
-      {problem && <ProblemBox problem={problem} />}
-      <div className={ui.dialogFoot}>
-        <Button onClick={() => onClose(false)}>Keep it</Button>
-        <ActButton permission="keys:manage" look="danger" isOff={isBusy} onClick={() => run(revoke)}>
-          Revoke
-        </ActButton>
-      </div>
-    </Dialog>
-  );
-};
 
 const CreateDialog = ({
   onClose,
@@ -177,13 +152,18 @@ export const Keys = ({ secret, showSecret }: KeysProps) => {
       {isCreating && <CreateDialog onClose={() => setCreating(false)} onMade={made} />}
       {secret !== null && <SecretDialog secret={secret} onClose={() => showSecret(null)} />}
       {revoked && (
-        <RevokeDialog
-          apiKey={revoked}
-          onClose={(done) => {
+        <ConfirmDialog
+          title={`Revoke ${revoked.name}?`}
+          action="Revoke"
+          permission="keys:manage"
+          onConfirm={() => client.http.revokeKey({ params: { id: revoked.id } })}
+          onClose={(isDone) => {
             setRevoked(null);
-            if (done) refresh();
+            if (isDone) refresh();
           }}
-        />
+        >
+          <p>Every gateway refuses it within a second and closes its connections. It cannot be taken back.</p>
+        </ConfirmDialog>
       )}
     </Panel>
   );

@@ -76,9 +76,7 @@ interface ConflictProps {
 /** Another editor saved a version in the meantime: three ways to go on, and none loses work. */
 export const ConflictDialog = ({ model, saving, theirs }: ConflictProps) => (
   <Dialog title={`Version ${theirs.version} was saved in the meantime`} onClose={saving.closeConflict}>
-    <p>
-      You edited version {saving.base}. Every version stays in the log, whatever you choose. They differ in:
-    </p>
+    <p>You edited version {saving.base}. Each choice keeps every version in the log. They differ in:</p>
     <ul className={css.problems}>
       {differences(model.definition, theirs.definition).map((line) => (
         <li key={line}>{line}</li>

@@ -8,7 +8,7 @@ import css from './workflow.module.css';
 export type RunNode = RouteReply<'getRun'>['tasks'][number];
 export type Agent = RouteReply<'listAgents'>['agents'][number];
 
-/** What a card shows. Equal data keep the same object, so that only changed cards render. */
+/** Data of the card of a node. Equal data keep the same object, so that only changed cards render. */
 export interface CardData extends Record<string, unknown> {
   readonly id: string;
   readonly agentId: string;
