@@ -114,7 +114,7 @@ describe('the events of a chat', () => {
       return true;
     };
     while (drops < DROPS) {
-      // A refused connection, as of a killed gateway, is no drop: another gateway gets the next one.
+      // A refused connection, as of a killed gateway, is no drop: another gateway is next.
       if (!(await readSome(Math.floor(random() * 6)))) {
         refused++;
         continue;
@@ -194,7 +194,7 @@ describe('a command to a chat', () => {
     stream.close();
     const { length } = stream.events;
     report(`chat events: catch-up of ${length} in ${ms.toFixed(0)} ms`);
-    // Few events, as of a small sample, take the time of the connection: they have the whole second.
+    // Few events take the time of the connection, and have the whole second.
     const value = length >= MIN_CATCH_UP ? (ms * 10_000) / length : ms;
     checkFigure({ what: 'chat events: catch-up of 10,000', value, unit: 'ms', atMost: 1_000 * contention });
   });

@@ -1,28 +1,17 @@
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify, isAlive } from '@antiphon/bootstrap/processes';
 import { until } from '@antiphon/testing';
 import { down, up } from '../index.js';
 import { readChildren } from '../process/child-process.js';
-import { environment, start, makeHome, query } from './supervisor-world.spec.js';
+import { environment, start, useHomes, query } from './supervisor-world.spec.js';
 
 describe('a start', () => {
-  const homes: string[] = [];
-  const newHome = (): string => {
-    const home = makeHome();
-    homes.push(home);
-    return home;
-  };
-  afterAll(async () => {
-    for (const home of homes) {
-      await down({ home });
-      rmSync(home, { recursive: true, force: true });
-    }
-  }, 60_000);
+  const newHome = useHomes();
 
   it('joins a concurrent start of the same home', async () => {
     const home = newHome();

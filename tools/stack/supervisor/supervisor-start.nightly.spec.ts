@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { homeLayout } from '@antiphon/bootstrap/project';
 import { isAlive, waitForExit } from '@antiphon/bootstrap/processes';
 import { projectRoot } from '@antiphon/bootstrap/project';
@@ -11,21 +11,10 @@ import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { down, withStoppedHome } from '../index.js';
 import { readChildren } from '../process/child-process.js';
-import { environment, start, identities, marked, makeHome } from './supervisor-world.spec.js';
+import { environment, start, identities, marked, useHomes } from './supervisor-world.spec.js';
 
 describe('a start', () => {
-  const homes: string[] = [];
-  const newHome = (): string => {
-    const home = makeHome();
-    homes.push(home);
-    return home;
-  };
-  afterAll(async () => {
-    for (const home of homes) {
-      await down({ home });
-      rmSync(home, { recursive: true, force: true });
-    }
-  }, 60_000);
+  const newHome = useHomes();
 
   it('succeeds after a start that was killed before it was ready', async () => {
     const home = newHome();

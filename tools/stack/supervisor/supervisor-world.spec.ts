@@ -1,13 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from '@jest/globals';
 import pg from 'pg';
 import { SERVICES } from '@antiphon/contracts/messaging';
 import { identify } from '@antiphon/bootstrap/processes';
 import type { ProcessIdentity } from '@antiphon/bootstrap/types';
 import { projectRoot } from '@antiphon/bootstrap/project';
 import { SUPERVISED_HOME } from '@antiphon/bootstrap/stop-stack';
-import { up } from '../index.js';
+import { down, up } from '../index.js';
 import type { RunningStack, StackJson, UpOptions } from '../index.js';
 
 export const FAKE = join(projectRoot, 'tools/stack/fixtures/fake-service.mjs');
@@ -43,6 +44,22 @@ export const marked = (home: string): string[] =>
   });
 
 export const makeHome = (): string => mkdtempSync(join(tmpdir(), 'antiphon supervisor '));
+
+/** Returns a function that makes homes, which are stopped and removed after the tests. */
+export const useHomes = (): (() => string) => {
+  const homes: string[] = [];
+  afterAll(async () => {
+    for (const home of homes) {
+      await down({ home });
+      rmSync(home, { recursive: true, force: true });
+    }
+  }, 60_000);
+  return () => {
+    const home = makeHome();
+    homes.push(home);
+    return home;
+  };
+};
 
 export const query = async (url: string, sql: string): Promise<Record<string, unknown>[]> => {
   const client = new pg.Client({ connectionString: url });

@@ -1,15 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { FileTreeEvent } from '@antiphon/contracts/agent';
-import { BlobStore, createPool } from '@antiphon/database';
-import { createPostgresEventStore } from '@antiphon/event-store';
 import { uuidIds } from '@antiphon/observability';
-import { createTestDatabase } from '@antiphon/testing';
-import type { TestDatabase } from '@antiphon/testing';
-import type pg from 'pg';
 import { fileTreeIdOf } from '../derived-ids.js';
-import { FileTreeSnapshots } from './file-tree-snapshots.js';
-import { FileTrees } from './file-trees.js';
+import { createTreesWorld } from '../testing/trees-world.js';
+import type { TreesWorld } from '../testing/trees-world.js';
 
 const FILES = 10_000;
 const PAGE = 500;
@@ -18,25 +13,11 @@ const BASE = fileTreeIdOf(WORKSPACE);
 const MAX_FORK_MS = 200;
 const shared = { cause: { actor: 'local' }, at: '2026-01-01T00:00:00.000Z' };
 
-let database: TestDatabase;
-let pool: pg.Pool;
-
+let world: TreesWorld;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec' });
+  world = await createTreesWorld();
 }, 60_000);
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-}, 60_000);
-
-const createTrees = (): FileTrees =>
-  new FileTrees({
-    store: createPostgresEventStore(pool),
-    blobs: new BlobStore(pool),
-    snapshots: new FileTreeSnapshots(pool),
-    ids: uuidIds,
-  });
+afterAll(() => world.close(), 60_000);
 
 const written = (n: number, version = 1): FileTreeEvent => ({
   type: 'FileWritten',
@@ -49,7 +30,7 @@ const written = (n: number, version = 1): FileTreeEvent => ({
 
 describe('a fork of the tree of 10,000 files', () => {
   it(`has the files as of a version within ${MAX_FORK_MS} ms, and copies none`, async () => {
-    const trees = createTrees();
+    const trees = world.createTrees();
     for (let from = 0; from < FILES; from += PAGE)
       await trees.commit(WORKSPACE, BASE, () => ({
         events: Array.from({ length: PAGE }, (_, index) => written(from + index)),

@@ -1,18 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type pg from 'pg';
 import { agentInboxStream, agentTopicStream, spawnAgent } from '@antiphon/contracts/agent';
 import type { MessageSpec } from '@antiphon/contracts/agent';
-import { REST_RULES } from '@antiphon/contracts/events';
-import { ALL_WORKSPACES, createPool } from '@antiphon/database';
-import { archiveEvents, listArchives, restoreArchive } from '@antiphon/event-store';
 import { createTestDatabase } from '@antiphon/testing';
-import type { TestDatabase } from '@antiphon/testing';
 import { agentUuidOf, topicUuidOf } from '../derived-ids.js';
-import { WORKSPACE, createAgentWorld, newAddress, submitTo, until } from '../testing/agent-world.js';
+import { WORKSPACE, createAgentWorld, newAddress, submitTo } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
+import { createArchiveWorld, rulesOf } from '../testing/archive-world.js';
+import type { ArchiveWorld } from '../testing/archive-world.js';
 import { configOfAgents } from '../testing/message-faults.js';
 import { says } from '../testing/test-model.js';
 import { EVERYONE } from './inbox-store.js';
@@ -23,33 +17,20 @@ const actor = { caller: 'spec', role: 'admin' as const, agentId: null };
 const inbox = (agentId: string): string => agentInboxStream(agentUuidOf(WORKSPACE, agentId));
 const topic = (name: string): string => agentTopicStream(topicUuidOf(WORKSPACE, name));
 
-let database: TestDatabase;
 let world: AgentWorld;
 let agent: TestProcess;
-let admin: pg.Pool;
-let proposer: pg.Pool;
-let archiver: pg.Pool;
-let folder: string;
+let archives: ArchiveWorld;
 beforeAll(async () => {
-  database = await createTestDatabase();
+  const database = await createTestDatabase();
   world = await createAgentWorld(database, process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   world.model.reply = async () => says('done');
   agent = world.process({ config: configOfAgents(AGENTS) });
   await agent.runtime.services.configuredAgents.record(WORKSPACE);
-  const open = (url: string) =>
-    createPool({ url, applicationName: 'spec', max: 2, workspace: ALL_WORKSPACES });
-  [admin, proposer, archiver] = [
-    open(database.url),
-    open(database.urlFor('agent')),
-    open(database.urlFor('archiver')),
-  ];
-  folder = await mkdtemp(join(tmpdir(), 'antiphon-messages-'));
-  await admin.query(`insert into log_roots values (1, 'root', 1000000, '\\x00', '{}', now())`);
+  archives = await createArchiveWorld(database);
 }, 60_000);
 afterAll(async () => {
-  await Promise.all([admin, proposer, archiver].map((pool) => pool?.end()));
+  await archives?.close();
   await world?.close();
-  await rm(folder, { recursive: true });
 }, 30_000);
 
 const messages = (): Messages => new Messages(agent.runtime.services);
@@ -68,18 +49,11 @@ const read = async (agentId: string): Promise<string[]> => {
 };
 /** Archives all that may leave. Returns how many versions of each stream are in the log. */
 const archive = async (...streams: string[]): Promise<number[]> => {
-  await until(async () => {
-    const { rowCount } = await admin.query(
-      `select from projection_checkpoints having min(position) < (select max(position) from events)`,
-    );
-    return rowCount === 0;
-  });
-  const rules = REST_RULES.filter(({ category }) => category === 'agent');
-  await archiveEvents({ pool: proposer, archiver, folder, rules, before: { position: 900_000 } });
+  await archives.archive(rulesOf('agent'));
   return Promise.all(streams.map(inLog));
 };
 const inLog = async (stream: string): Promise<number> => {
-  const { rows } = await admin.query<{ count: string }>(
+  const { rows } = await archives.admin.query<{ count: string }>(
     'select count(*) from events where workspace = $1 and stream_id = $2',
     [WORKSPACE, stream],
   );
@@ -122,7 +96,7 @@ describe('the archive of messages', () => {
   });
 
   it('loses no message: restored archives complete every stream', async () => {
-    for (const { archiveId } of await listArchives(admin)) await restoreArchive(admin, folder, archiveId);
+    await archives.restoreAll();
     for (const stream of [inbox('plain'), inbox('ended'), topic('news'), topic(EVERYONE)]) {
       const versions = (await world.store.readStream(WORKSPACE, stream)).map((event) => event.streamVersion);
       expect(versions).toEqual(versions.map((_, index) => index + 1));

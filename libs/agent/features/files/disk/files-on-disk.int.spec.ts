@@ -3,37 +3,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { decideFiles } from '@antiphon/agent-domain';
-import { BlobStore, createPool } from '@antiphon/database';
-import { createLeaseStore, createPostgresEventStore } from '@antiphon/event-store';
-import { createLogger, systemClock, uuidIds } from '@antiphon/observability';
-import { createTestDatabase, until } from '@antiphon/testing';
-import type { TestDatabase } from '@antiphon/testing';
-import type pg from 'pg';
+import { createLeaseStore } from '@antiphon/event-store';
+import { createLogger, systemClock } from '@antiphon/observability';
+import { until } from '@antiphon/testing';
 import { fileTreeIdOf } from '../../derived-ids.js';
-import { FileTreeSnapshots } from '../file-tree-snapshots.js';
-import { FileTrees } from '../file-trees.js';
+import { createTreesWorld } from '../../testing/trees-world.js';
+import type { TreesWorld } from '../../testing/trees-world.js';
+import type { FileTrees } from '../file-trees.js';
 import { FilesOnDisk, readFilesFolder } from './files-on-disk.js';
 
 const LIMITS = { maxFileBytes: 1_000_000, maxFiles: 100, maxBytes: 1e9, maxVersions: 1e6 };
 const TIMES = { leaseMs: 900, pollMs: 20, compareMs: 50, searchMs: 50 };
 
-let database: TestDatabase;
-let pool: pg.Pool;
+let world: TreesWorld;
 let folder: string;
 let trees: FileTrees;
 let running: { readonly files: FilesOnDisk; readonly stop: () => Promise<void> }[] = [];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = createPool({ url: database.urlFor('agent'), applicationName: 'spec' });
+  world = await createTreesWorld();
 }, 60_000);
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-}, 60_000);
+afterAll(() => world.close(), 60_000);
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'antiphon-files-'));
-  trees = createTrees();
+  trees = world.createTrees();
 });
 afterEach(async () => {
   await Promise.all(running.map(({ stop }) => stop()));
@@ -41,19 +34,11 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const createTrees = (): FileTrees =>
-  new FileTrees({
-    store: createPostgresEventStore(pool),
-    blobs: new BlobStore(pool),
-    snapshots: new FileTreeSnapshots(pool),
-    ids: uuidIds,
-  });
-
 /** Starts what one process runs. */
 const start = (owner: string): FilesOnDisk => {
   const files = new FilesOnDisk({
-    ...{ folder, pool, owner, clock: systemClock, times: TIMES, limits: () => LIMITS },
-    ...{ trees: createTrees(), leases: createLeaseStore(pool) },
+    ...{ folder, pool: world.pool, owner, clock: systemClock, times: TIMES, limits: () => LIMITS },
+    ...{ trees: world.createTrees(), leases: createLeaseStore(world.pool) },
     logger: createLogger({ service: 'agent', level: 'fatal' }),
   });
   const stopping = new AbortController();
