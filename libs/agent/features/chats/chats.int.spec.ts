@@ -73,8 +73,10 @@ describe('a chat', () => {
     ]);
     await expect(write).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
     const erase = new EraseFiles(agent.runtime.services);
-    const request = { workspace: WORKSPACE, path: chat.path, version, actor: 'local' };
-    await expect(erase.handle(request)).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
+    for (const at of [{ version }, {}]) {
+      const request = { workspace: WORKSPACE, path: chat.path, actor: 'local', ...at };
+      await expect(erase.handle(request)).rejects.toMatchObject({ code: 'FILE.VIRTUAL' });
+    }
   });
 
   it('shows the next turn an edited message, and neither a deleted one nor its answer', async () => {

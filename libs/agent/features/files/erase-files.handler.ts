@@ -1,7 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { eraseFiles, fileErasuresStream } from '@antiphon/contracts/agent';
 import type { FileCause, FileErasureEvent } from '@antiphon/contracts/agent';
-import { normalizePath } from '@antiphon/agent-domain';
+import { isVirtualPath, normalizePath } from '@antiphon/agent-domain';
 import type { FileEntry } from '@antiphon/agent-domain';
 import type { BlobStore } from '@antiphon/database';
 import type { EventStore } from '@antiphon/event-store';
@@ -21,7 +21,7 @@ type Reply = z.output<typeof eraseFiles.reply>;
 
 export interface EraseFilesDeps {
   readonly store: EventStore;
-  readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change' | 'open'>;
+  readonly workspaceFiles: Pick<Files, 'treeIdOf' | 'change'>;
   readonly files: FileTrees;
   readonly blobs: Pick<BlobStore, 'sizes' | 'erasedOf' | 'erase' | 'digestsOfPath'>;
   readonly clock: Clock;
@@ -69,9 +69,15 @@ export class EraseFiles {
       throw invalid('FILE.INVALID_PATH', 'expected a path or a digest');
     if (digest !== undefined) return { digests: [digest] };
     const path = normalizePath(given ?? '');
+    if (isVirtualPath(path))
+      throw rejected(
+        'FILE.VIRTUAL',
+        `"${path}" is built on read. What to do: delete the messages of the chat`,
+      );
     if (version !== undefined) {
-      const { entry } = await this.deps.workspaceFiles.open(workspace, treeId, path, version);
-      if (entry.digest === null) throw rejected('FILE.VIRTUAL', `"${path}" is built on read`);
+      const { files } = await this.deps.files.read(workspace, treeId, version);
+      const entry = files.get(path);
+      if (!entry) throw notFound('FILE.NOT_FOUND', `there was no file "${path}" at version ${version}`);
       return { digests: [entry.digest] };
     }
     const { names } = await this.deps.files.read(workspace, treeId);

@@ -175,6 +175,8 @@ describe('an erasure of bytes', () => {
 
   it.each([
     ['an unknown path', { path: 'nowhere.md' }, 'FILE.NOT_FOUND'],
+    ['a version without the file', { path: 'nowhere.md', version: 1 }, 'FILE.NOT_FOUND'],
+    ['a chat', { path: 'talk.chat' }, 'FILE.VIRTUAL'],
     ['an unknown digest', { digest: 'f'.repeat(64) }, 'FILE.NO_BYTES'],
     ['both a path and a digest', { path: 'a', digest: 'f'.repeat(64) }, 'FILE.INVALID_PATH'],
   ])('refuses %s', (_, subject, code) => expect(erase(subject)).rejects.toMatchObject({ code }));
