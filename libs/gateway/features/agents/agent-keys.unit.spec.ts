@@ -11,6 +11,7 @@ import { SessionsController } from '../sessions/sessions.controller.js';
 import type { RpcCall, RpcMethod } from '../sockets/rpc-method.js';
 import { AgentReads } from './agent-reads.js';
 import { BudgetsController } from './budgets.controller.js';
+import { PlansController } from './plans.controller.js';
 import { taskMethods, TasksController } from './tasks.controller.js';
 
 const ID = '01998f42-1b00-7c3d-8e9f-a0b1c2d3e4f5';
@@ -29,7 +30,8 @@ const createRequests = (agentId: string) => {
       if (parentId === undefined) return Promise.reject(notFound('AGENT.NOT_FOUND', 'gone'));
       return Promise.resolve({ agent: { parentId } });
     }
-    return Promise.resolve({ ...item, task: item, tasks: [item], approvals: [item], chats: [item] });
+    const plan = { run: { agentId } };
+    return Promise.resolve({ ...item, plan, task: item, tasks: [item], approvals: [item], chats: [item] });
   };
   return { requests: { request } as unknown as GatewayRequests, sent };
 };
@@ -64,6 +66,7 @@ const usesOf = (agentId: string): Readonly<Record<string, () => Promise<unknown>
     'approval.get': () => call(approvalMethods(requests, reads), 'approval.get', { approvalId: ID }),
     'GET /tasks/{id}': () => tasks.get(input, KEY),
     'task.get': () => call(taskMethods(requests, reads), 'task.get', { taskId: ID }),
+    'GET /plans': () => new PlansController(requests).get(input, KEY),
     'GET /chats/{chat}/events': () => chats.stream(chatInput as never, KEY, undefined),
     'GET /budgets?session=': () =>
       budgets.read({ ...(input as object), query: { session: ID } } as never, KEY),

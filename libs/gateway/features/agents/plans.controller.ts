@@ -7,20 +7,29 @@ import { CurrentPrincipal } from '../access/access-guard.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import { HandleRoute } from '../http/handle-route.js';
 import { actorOf } from './agent-actor.js';
+import { AgentReads } from './agent-reads.js';
 
 type Routes = typeof PLAN_ROUTES;
 
 /** Serves plans, and the runs of their steps. */
 @Controller()
 export class PlansController {
-  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {}
+  private readonly reads: AgentReads;
+
+  constructor(@Inject(REQUESTS) private readonly requests: GatewayRequests) {
+    this.reads = new AgentReads(requests);
+  }
 
   @HandleRoute(PLAN_ROUTES.getPlan)
   async get(
     { query }: RouteInput<Routes['getPlan']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() principal: Principal,
   ): Promise<PlanView> {
-    return (await this.requests.request(getPlan, { workspace, ...query })).plan;
+    const { workspace } = principal;
+    const { plan } = await this.requests.request(getPlan, { workspace, ...query });
+    // A plan is a file: the key of an agent reads only those that its agents run.
+    await this.reads.requireAny(principal, [plan.run?.agentId ?? null]);
+    return plan;
   }
 
   @HandleRoute(PLAN_ROUTES.runPlan)
