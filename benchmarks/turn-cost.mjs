@@ -9,10 +9,10 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createDatabases } from './lib/databases.mjs';
-import { costOf, familyOf } from './lib/process-cost.mjs';
 import { startMockProvider, startSubject } from './lib/processes.mjs';
 import { startStack } from './lib/stack.mjs';
-import { median, summarize } from './lib/stats.mjs';
+import { median, show, summarize } from './lib/stats.mjs';
+import { readTurnCosts, summarizeTurnCosts, turnCostsBetween } from './lib/turn-cost.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -29,16 +29,6 @@ const tools = Number(values.tools);
 const sessions = Number(values.sessions);
 const turns = Math.ceil(Number(values.turns) / sessions);
 const rounds = Number(values.rounds);
-
-/** The services and engines by name; a service's own children (cells, backends) count as it. */
-const groupsOf = (entries) =>
-  Object.entries(entries).flatMap(([name, entry]) => [entry].flat().map(({ pid }) => [name, pid]));
-
-const readCosts = (stack) => {
-  const { services, engines } = stack.read();
-  const groups = groupsOf({ ...services, ...engines }).filter(([, pid]) => pid);
-  return new Map(groups.map(([name, pid]) => [name, costOf(familyOf(pid))]));
-};
 
 const readServer = async (client) => {
   const { rows } = await client.query(
@@ -81,9 +71,9 @@ for (let round = -1; round < rounds; round += 1)
   for (const subject of subjects) {
     const isOurs = subject === subjects[0];
     const server = isOurs && (await readServer(client));
-    const before = readCosts(stack);
+    const before = await readTurnCosts(stack);
     const outcome = await subject.call('turns', { tools, sessions, turns, tag: `r${round + 1}` });
-    const after = readCosts(stack);
+    const after = await readTurnCosts(stack);
     const serverAfter = isOurs && (await readServer(client));
     if (round < 0) continue;
     latencies.get(subject.name).push(...outcome.latencies);
@@ -92,35 +82,28 @@ for (let round = -1; round < rounds; round += 1)
     const count = outcome.latencies.length;
     const row = { server: {} };
     for (const key of ['commits', 'wal', 'syncs']) row.server[key] = (serverAfter[key] - server[key]) / count;
-    for (const [name, cost] of after)
-      row[name] = {
-        cpuMs: (cost.cpuMs - before.get(name).cpuMs) / count,
-        switches: (cost.switches - before.get(name).switches) / count,
-      };
-    row.client = { cpuMs: outcome.cpuMs / count, switches: 0 };
+    row.costs = turnCostsBetween(before, after, count);
+    row.costs.processors.push({ name: 'client', cpuMs: outcome.cpuMs / count, switches: 0 });
     ours.push(row);
   }
 window.to = micros();
 
-const names = Object.keys(ours[0]).filter((name) => name !== 'server');
-const cpu = (name) => median(ours.map((row) => row[name].cpuMs));
+const { stages, processors } = summarizeTurnCosts(ours.map(({ costs }) => costs));
 console.log(
   `tools ${tools} · sessions ${sessions} · ${turns * sessions} turns × ${rounds}; a turn, medians of the rounds:`,
 );
-for (const name of names.toSorted((a, b) => cpu(b) - cpu(a)))
+for (const { name, cpuMs, switches } of processors)
   console.log(
-    `  ${name.padEnd(12)} ${cpu(name).toFixed(2).padStart(6)} CPU-ms  ${median(
-      ours.map((row) => row[name].switches),
-    )
-      .toFixed(1)
-      .padStart(6)} switches`,
+    `  ${name.padEnd(12)} ${cpuMs.toFixed(2).padStart(6)} CPU-ms  ${switches.toFixed(1).padStart(6)} switches`,
   );
-const whole = names.filter((name) => name !== 'client').reduce((sum, name) => sum + cpu(name), 0);
+const whole = processors.filter(({ name }) => name !== 'client').reduce((sum, { cpuMs }) => sum + cpuMs, 0);
 console.log(`  ${'all'.padEnd(12)} ${whole.toFixed(2).padStart(6)} CPU-ms, without the client`);
 const server = (key) => median(ours.map((row) => row.server[key]));
 console.log(
   `  PostgreSQL: ${server('commits').toFixed(1)} transactions, ${server('syncs').toFixed(2)} WAL syncs, ${(server('wal') / 1_024).toFixed(1)} KiB of WAL`,
 );
+for (const { service, stage, ms, perTurn } of stages)
+  console.log(`  ${service.padEnd(8)} ${stage.padEnd(20)} ${show(ms).padStart(7)} ms × ${show(perTurn)}`);
 for (const { name } of subjects) {
   const { p50, p90 } = summarize(latencies.get(name));
   console.log(

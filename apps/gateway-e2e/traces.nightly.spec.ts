@@ -248,6 +248,9 @@ describe('/metrics', () => {
   it.each([
     ['gateway', /^antiphon_turn_first_text_seconds_count 1$/m],
     ['agent', /^antiphon_turn_duration_seconds_count\{status="completed"\} 1$/m],
+    ['gateway', /^antiphon_turn_stage_seconds_count\{stage="done_sent"\} 1$/m],
+    ['agent', /^antiphon_turn_stage_seconds_count\{stage="turn_committed"\} 1$/m],
+    ['agent', /^antiphon_turn_stage_seconds_count\{stage="answer_committed"\} 2$/m],
     ['agent', /^antiphon_turns_open 0$/m],
     ['agent', /^antiphon_turns_waiting 0$/m],
     ['agent', /^antiphon_appends_waiting 0$/m],

@@ -1,6 +1,7 @@
 import { createDatabases } from '../lib/databases.mjs';
 import { startSubject } from '../lib/processes.mjs';
 import { summarize } from '../lib/stats.mjs';
+import { readTurnCosts, summarizeTurnCosts, turnCostsBetween } from '../lib/turn-cost.mjs';
 
 const SCENARIOS = [
   { name: 'no tools, one after another', tools: 0, sessions: 1 },
@@ -26,17 +27,21 @@ const warmUp = async (subjects, turns) => {
       await subject.call('turns', { tools, sessions: 32, turns, tag: `warm${tools}` });
 };
 
-const runScenario = async (subjects, scenario, { rounds, turns, tag }) => {
-  const results = new Map(subjects.map(({ name }) => [name, { latencies: [], rates: [] }]));
+const runScenario = async (stack, subjects, scenario, { rounds, turns, tag }) => {
+  const results = new Map(subjects.map(({ name }) => [name, { latencies: [], rates: [], costs: [] }]));
   // The round before the first is this scenario's own warm-up.
   for (let round = -1; round < rounds; round += 1) {
     for (let i = 0; i < subjects.length; i += 1) {
       const subject = subjects[(i + round + subjects.length) % subjects.length];
       const params = { ...scenario, turns: turns[scenario.sessions], tag: `${tag}r${round + 1}` };
+      const before = subject.name === 'antiphon-turn' ? await readTurnCosts(stack) : undefined;
       const { latencies, ms } = await subject.call('turns', params);
       if (round < 0) continue;
-      results.get(subject.name).latencies.push(latencies);
-      results.get(subject.name).rates.push((latencies.length / ms) * 1_000);
+      const result = results.get(subject.name);
+      result.latencies.push(latencies);
+      result.rates.push((latencies.length / ms) * 1_000);
+      if (before !== undefined)
+        result.costs.push(turnCostsBetween(before, await readTurnCosts(stack), latencies.length));
     }
   }
   return results;
@@ -59,12 +64,13 @@ export const benchTurn = async ({ stack, providerUrl, quick }) => {
     const rows = [];
     for (const [index, scenario] of SCENARIOS.entries()) {
       const plan = { rounds: quick ? 1 : 4, turns: TURNS[quick ? 'quick' : 'full'], tag: `s${index}` };
-      for (const [subject, { latencies, rates }] of await runScenario(subjects, scenario, plan))
+      for (const [subject, { latencies, rates, costs }] of await runScenario(stack, subjects, scenario, plan))
         rows.push({
           ...scenario,
           subject,
           ms: summarize(latencies.flat()),
           turnsPerSecond: summarize(rates).p50,
+          ...(costs.length > 0 && { costs: summarizeTurnCosts(costs) }),
         });
     }
     return rows;

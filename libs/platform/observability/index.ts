@@ -38,3 +38,5 @@ export {
   timeOfUuid,
 } from './trace-context.js';
 export type { TraceContext } from './trace-context.js';
+export { TURN_STAGES, recordTurnStage } from './turn-stages.js';
+export type { TurnStage } from './turn-stages.js';

@@ -2,6 +2,7 @@ import type { Frame } from '@antiphon/contracts/agent';
 import type { ModelAnswer, ModelPrompt, OpenCall, SessionCommand } from '@antiphon/agent-domain';
 import { ModelFailure, classifyFailure } from '@antiphon/agent-domain';
 import { abortable, abortableWithGrace, isAppError, isoTime, toAppError } from '@antiphon/kernel';
+import { recordTurnStage } from '@antiphon/observability';
 import type { Admission, CircuitBreakers } from '../providers/circuit-breaker.js';
 import { DeltaStream } from './delta-stream.js';
 import { toAnswer, toFailure } from './model-outcome.js';
@@ -56,6 +57,9 @@ export class ModelCall {
   private stream: DeltaStream | null = null;
   /** Permission of the provider's circuit breaker, until the call's outcome is recorded with it. */
   private admission: Admission | null = null;
+  /** End of the last measured stage on the monotonic clock, ms. */
+  private stageAt = performance.now();
+  private hasText = false;
 
   constructor(
     private readonly deps: ModelCallDeps,
@@ -75,6 +79,7 @@ export class ModelCall {
   private async attempt(): Promise<CallResult> {
     const { context, deps } = this;
     const { prompt, reservation } = await this.prepare();
+    this.stageAt = recordTurnStage('reservation_awaited', this.stageAt);
     await deps.failpoint('agent.turn.reserved', context.actor.sessionId);
     if (!reservation.granted) {
       const { message } = reservation;
@@ -148,6 +153,8 @@ export class ModelCall {
     const { actor, signal } = this.context;
     const overflow = new AbortController();
     const publish = (frames: readonly Frame[]): void => {
+      if (!this.hasText) this.stageAt = recordTurnStage('first_text_received', this.stageAt);
+      this.hasText = true;
       onFirst();
       actor.sendAhead(frames);
       void failpoint('agent.turn.streamed', actor.sessionId);
@@ -158,6 +165,7 @@ export class ModelCall {
     const either = AbortSignal.any([signal, overflow.signal]);
     const { workspace } = actor;
     const request = { ...prompt, maxOutputTokens, signal: either, streaming: true, workspace };
+    this.stageAt = recordTurnStage('call_sent', this.stageAt);
     try {
       const [answer] = await Promise.all([
         abortableWithGrace(models.complete(request, stream), either, STOP_GRACE_MS),
@@ -177,6 +185,7 @@ export class ModelCall {
     const { failpoint, breakers, clock } = this.deps;
     const { sessionId } = this.context.actor;
     await failpoint('agent.turn.answered', sessionId);
+    this.stageAt = recordTurnStage('answer_received', this.stageAt);
     probe.answeredBy(answer.model);
     const streamed = (this.stream as DeltaStream).end(answer);
     if (this.admission) breakers.recordSuccess(this.admission);

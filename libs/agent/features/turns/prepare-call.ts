@@ -7,6 +7,7 @@ import type { BlobStore } from '@antiphon/database';
 import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
+import { recordTurnStage } from '@antiphon/observability';
 import type { DirectoryAgent } from '../agents/agent-directory.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
@@ -69,10 +70,12 @@ export const requestContext = async (
   agent: DirectoryAgent,
   turn: UpcomingTurn,
 ): Promise<TurnContext> => {
+  const askedAt = performance.now();
   const [remembered, tools] = await Promise.all([
     requestMemory(deps, source, agent, turn),
     deps.tools.toolsOf(source.workspace, agent.tools),
   ]);
+  recordTurnStage('context_received', askedAt);
   return { remembered, tools };
 };
 
@@ -154,5 +157,8 @@ export const prepareModelCall = async (
 ): Promise<PreparedCall> => {
   const prompt = await promptFor(deps, call);
   await onPrompt();
-  return { prompt, reservation: await reserveForCall(deps, call, prompt) };
+  const askedAt = performance.now();
+  const reservation = await reserveForCall(deps, call, prompt);
+  recordTurnStage('budget_reserved', askedAt);
+  return { prompt, reservation };
 };

@@ -8,7 +8,7 @@ import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
 import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
 import type { BoundedMap, JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
-import { runWithContextFields } from '@antiphon/observability';
+import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
@@ -121,11 +121,15 @@ export class SubmitTurn {
       caller: request.caller,
     };
     this.prefetchEarly(request, turn);
+    let stageAt = performance.now();
     for (let round = 1; ; round++) {
       const destination = await this.resolve(request);
+      stageAt = recordTurnStage('session_resolved', stageAt);
       try {
         const known = { sessionId: destination.actor.sessionId, turnId: turn.turnId };
-        const reply = await runWithContextFields(known, () => this.submit(request, turn, destination));
+        const reply = await runWithContextFields(known, () =>
+          this.submit(request, turn, destination, stageAt),
+        );
         if (reply.joined) await this.discard(destination);
         return reply;
       } catch (error) {
@@ -139,6 +143,7 @@ export class SubmitTurn {
     request: SubmitTurnRequest,
     turn: Turn,
     destination: Destination,
+    resolvedAt: number,
   ): Promise<SubmitTurnReply> {
     const { failpoint, registry } = this.deps;
     const { actor } = destination;
@@ -148,7 +153,12 @@ export class SubmitTurn {
       this.roleOf(request.workspace, destination),
       this.checkInbox(request.workspace, destination),
     ]);
-    const commit = await actor.commit((fold) => this.decide(request, { ...turn, role }, destination, fold));
+    let sentAt = resolvedAt;
+    const commit = await actor.commit((fold) => {
+      sentAt = recordTurnStage('append_sent', sentAt);
+      return this.decide(request, { ...turn, role }, destination, fold);
+    });
+    recordTurnStage('turn_committed', sentAt);
     await failpoint('agent.turn.accepted', actor.sessionId);
     registry.wakeDriver(destination);
     if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };

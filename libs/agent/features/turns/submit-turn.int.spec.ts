@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
+import { renderMetrics, TURN_STAGES } from '@antiphon/observability';
 import { createTestDatabase } from '@antiphon/testing';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
@@ -41,6 +42,19 @@ describe('a message to an address without a session', () => {
       'ModelCallCompleted',
       'TurnCompleted',
     ]);
+  });
+
+  it('is measured in each stage', async () => {
+    const count = async (): Promise<number[]> => {
+      const { text } = await renderMetrics();
+      const stage = (name: string) =>
+        new RegExp(`^antiphon_turn_stage_seconds_count\\{stage="${name}"\\} (.*)$`, 'm');
+      return TURN_STAGES.agent.map((name) => Number(stage(name).exec(text)?.[1] ?? 0));
+    };
+    const before = await count();
+    const { sessionId } = await submit({ address: newAddress() });
+    await world.ended(sessionId);
+    await until(async () => (await count()).every((times, index) => times > (before[index] ?? 0)));
   });
 
   it('is followed by a turn in the same session with both messages in its context', async () => {

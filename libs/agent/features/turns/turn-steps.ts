@@ -1,6 +1,7 @@
 import { backoffMs, beginCommand } from '@antiphon/agent-domain';
 import type { BeginCall, Step } from '@antiphon/agent-domain';
 import { isAppError, isoTime, sleep } from '@antiphon/kernel';
+import { recordTurnStage } from '@antiphon/observability';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
 import { ApprovalsInTurn } from './approvals-in-turn.js';
@@ -92,7 +93,9 @@ export class TurnSteps {
 
   private async runCall(context: StepContext, { call }: StepOf<'run_call'>): Promise<number> {
     const result = await new ModelCall(this.deps, context, call).run();
+    const answeredAt = performance.now();
     await this.recordResult(context, result);
+    recordTurnStage('answer_committed', answeredAt);
     await this.deps.failpoint('agent.turn.recorded', context.actor.sessionId);
     return result.retryAfterMs;
   }

@@ -1,6 +1,6 @@
 import { isTurnEnd, liveSubject, sessionStream } from '@antiphon/contracts/agent';
 import { eventSubject } from '@antiphon/contracts/log';
-import { countError } from '@antiphon/observability';
+import { countError, recordTurnStage } from '@antiphon/observability';
 import { z } from 'zod';
 import type { FrameLog } from './frame-log.js';
 import { FrameReader, type FrameReaderOptions } from './frame-reader.js';
@@ -182,11 +182,13 @@ export class SessionFeeds {
   }
 
   #onLive(feed: Feed, text: string): void {
+    const receivedAt = performance.now();
     this.#poller.postpone(feed);
     const frame = parseLive(text);
     if (!frame || frame.epoch < feed.epoch) return;
     feed.epoch = frame.epoch;
     for (const { reader } of feed.followers) reader.push(frame);
+    if (frame.event === 'done') recordTurnStage('frame_delivered', receivedAt);
   }
 
   /**

@@ -2,7 +2,7 @@ import { newSession, submitTurn, type SessionTarget } from '@antiphon/contracts/
 import { ChatSendParams, SessionSendParams } from '@antiphon/contracts/gateway';
 import { failpoint } from '@antiphon/kernel';
 import { requestWithRetry, type RequestOptions } from '@antiphon/messaging';
-import type { Logger } from '@antiphon/observability';
+import { recordTurnStage, type Logger } from '@antiphon/observability';
 import { defineMethod, type RpcCall, type RpcMethod, type RpcResult } from '../sockets/rpc-method.js';
 import type { GatewayRequests } from '../gateway.ports.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
@@ -30,16 +30,17 @@ const submit = async (
   call: RpcCall<unknown>,
   { target, content, idempotencyKey }: Message,
 ): Promise<RpcResult> => {
-  const receivedAt = performance.now();
   const common = { ...commonOf(call.principal), target, idempotencyKey };
   await failpoint('gateway.command.received');
   if (content.trim() === NEW_SESSION_COMMAND) return requests.request(newSession, common);
   call.connection.requireStreamRoom();
   const ask = (options?: RequestOptions) => requests.request(submitTurn, { ...common, content }, options);
+  const sentAt = recordTurnStage('request_sent', call.receivedAt);
   // Without a key a retry could send the message twice.
   const turn = await (idempotencyKey === undefined ? ask() : requestWithRetry(ask));
+  if (!turn.joined) recordTurnStage('turn_accepted', sentAt);
   await failpoint('gateway.command.accepted');
-  streamTurn(feeds, logger, { ...call, receivedAt }, turn);
+  streamTurn(feeds, logger, call, turn);
   return undefined;
 };
 

@@ -1,5 +1,5 @@
 import type { Frame } from '@antiphon/contracts/agent';
-import { defineHistogram } from '@antiphon/observability';
+import { defineHistogram, recordTurnStage } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { RpcCall } from '../sockets/rpc-method.js';
 import type { SessionFeeds } from '../frames/session-feeds.js';
@@ -18,21 +18,22 @@ const firstText = defineHistogram(
   "From a client's message until the first text of its answer is on the client's socket",
 );
 
-interface TurnRequest extends Pick<RpcCall<unknown>, 'connection' | 'id' | 'workspace' | 'requestId'> {
-  /** Arrival of the request on the monotonic clock, ms. */
-  readonly receivedAt: number;
-}
+type TurnRequest = Pick<RpcCall<unknown>, 'connection' | 'id' | 'workspace' | 'requestId' | 'receivedAt'>;
 
 /**
- * Returns the function that records the time to the first text. A joined turn began earlier and is
- * not measured.
+ * Returns the function that measures a turn by the frames that were sent. A joined turn began
+ * earlier and is not measured.
  */
-const measureFirstText = (receivedAt: number, joined: boolean): ((frame: Frame) => void) => {
-  let isDone = joined;
+const measureFrames = (receivedAt: number, joined: boolean): ((frame: Frame) => void) => {
+  let stageAt = performance.now();
+  let hasText = joined;
   return ({ event }) => {
-    if (isDone || event !== 'text') return;
-    isDone = true;
-    firstText.record((performance.now() - receivedAt) / 1_000);
+    if (!hasText && event === 'text') {
+      hasText = true;
+      firstText.record((performance.now() - receivedAt) / 1_000);
+      stageAt = recordTurnStage('first_text_sent', stageAt);
+    }
+    if (!joined && event === 'done') recordTurnStage('done_sent', stageAt);
   };
 };
 
@@ -49,7 +50,7 @@ export const streamTurn = (
   const accepted = { sessionId, turnId, agent: agentId };
   connection.frame(id, sessionId, { event: 'accepted', data: accepted, offset: acceptedOffset });
 
-  const measure = measureFirstText(receivedAt, joined);
+  const measure = measureFrames(receivedAt, joined);
   const deliver = (frame: Frame): void => {
     // `accepted` was sent above; frames of other turns belong to other requests.
     if (frame.turnId !== turnId || frame.event === 'accepted') return;

@@ -17,6 +17,8 @@ export interface RpcCall<Params> {
   readonly caller: string;
   /** Id of the request in log lines and errors. */
   readonly requestId: string;
+  /** Arrival of the request's frame on the monotonic clock, ms. */
+  readonly receivedAt: number;
 }
 
 /** Result of a method; undefined if it streams frames under the request's id instead. */

@@ -12,7 +12,7 @@ import {
 } from '@antiphon/observability';
 import type { RateLimits } from '../access/rate-limits.js';
 import type { ClientConnection } from './client-connection.js';
-import type { MethodTable, RpcMethod } from './rpc-method.js';
+import type { MethodTable, RpcCall, RpcMethod } from './rpc-method.js';
 import { isFault, isServerFault, parseFrame, type ParsedFrame, type RpcFault } from './rpc-protocol.js';
 
 export interface RpcSessionOptions {
@@ -30,6 +30,8 @@ export interface RpcSessionOptions {
  * Maximum number of open requests of one connection. A stream counts until its turn is accepted.
  */
 const MAX_OPEN_REQUESTS = 256;
+
+type Arrival = Pick<RpcCall<unknown>, 'requestId' | 'receivedAt'>;
 
 /** Span of a request, from its arrival to its response or to the acceptance of its turn. */
 const spanOf = ({ name }: RpcMethod): SpanStart => ({
@@ -51,6 +53,7 @@ export class RpcSession {
 
   /** Handles one text frame of `bytes` bytes. */
   receive(text: string, bytes: number): void {
+    const receivedAt = performance.now();
     const parsed = parseFrame(text, bytes);
     const { limits, principal } = this.#options;
     try {
@@ -59,7 +62,7 @@ export class RpcSession {
       return this.#refuseAll(parsed, error);
     }
     if (parsed.kind === 'fault') this.#refuse(parsed.fault, this.#options.ids.next());
-    else for (const request of parsed.requests) this.#start(request);
+    else for (const request of parsed.requests) this.#start(request, receivedAt);
   }
 
   /** Refuses the requests of a frame over a rate limit, without a log line for each. */
@@ -70,7 +73,7 @@ export class RpcSession {
     for (const { id } of refused) connection.fail(id, error, ids.next());
   }
 
-  #start(request: RpcRequest | RpcFault): void {
+  #start(request: RpcRequest | RpcFault, receivedAt: number): void {
     const { ids, principal, traceparent } = this.#options;
     const requestId = ids.next();
     const own = isFault(request) ? undefined : request.traceparent;
@@ -80,16 +83,17 @@ export class RpcSession {
     });
     runWithContext({ ...context, workspace: principal.workspace }, () => {
       if (isFault(request)) this.#refuse(request, requestId);
-      else this.#dispatch(request, requestId);
+      else this.#dispatch(request, { requestId, receivedAt });
     });
   }
 
-  #dispatch(request: RpcRequest, requestId: string): void {
+  #dispatch(request: RpcRequest, arrival: Arrival): void {
+    const { requestId } = arrival;
     const { connection, methods } = this.#options;
     const method = methods.get(request.method);
     if (method) {
       if (!connection.beginRequest(request.id)) return this.#refuseOpenId(request, requestId);
-      void withSpan(spanOf(method), () => this.#perform(method, request, requestId))
+      void withSpan(spanOf(method), () => this.#perform(method, request, arrival))
         .catch((error: unknown) => this.#fail(request, error, requestId))
         .finally(() => connection.endRequest(request.id));
       return;
@@ -98,7 +102,7 @@ export class RpcSession {
     this.#refuse({ code: RPC.methodNotFound, message, id: request.id }, requestId);
   }
 
-  async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, requestId: string): Promise<void> {
+  async #perform(method: RpcMethod, { id, params = {} }: RpcRequest, arrival: Arrival): Promise<void> {
     const { connection, principal, limits } = this.#options;
     limits.chargeRequest(principal);
     if (this.#open >= MAX_OPEN_REQUESTS)
@@ -106,7 +110,7 @@ export class RpcSession {
     this.#open++;
     try {
       const { workspace, caller } = principal;
-      const call = { connection, id, params, principal, workspace, caller, requestId };
+      const call = { connection, id, params, principal, workspace, caller, ...arrival };
       const result = await method.handle(call);
       if (result !== undefined) connection.respond(id, result);
     } finally {
