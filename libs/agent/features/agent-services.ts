@@ -40,6 +40,7 @@ import { TURN_END_SUBJECT, TurnEndWatcher } from './runs/turn-ends.js';
 import { SessionActor } from './sessions/session-actor.js';
 import type { ActorDeps } from './sessions/session-actor.js';
 import { createSessionLog, createSessionSnapshots, foldSignature } from './sessions/session-log.js';
+import type { KeyBinding } from './sessions/session-keys.js';
 import { createReadVersions } from './sessions/session-queries.js';
 import { SessionRegistry } from './sessions/session-registry.js';
 import type { RegistryDeps } from './sessions/session-registry.js';
@@ -244,7 +245,7 @@ const createSharedServices = (
     publish: publishAndReport(createPublishFrames(nats, logger), (sessionId) => turnEnds.notify(sessionId)),
     onAppended: reportAppended(options, hooks),
     readVersions: createReadVersions(pool),
-    boundSessions: createBoundedMap<string>(MAX_BOUND_SESSIONS),
+    boundSessions: createBoundedMap<KeyBinding>(MAX_BOUND_SESSIONS),
     times: { ...DRIVE_TIMES, ...options.times },
     random: options.random ?? Math.random,
     failpoint: options.failpoint ?? failpoint,

@@ -38,6 +38,20 @@ export interface Fence {
   readonly epoch: number;
   /** Workspace of the lease. Default: that of the append. */
   readonly workspace?: string;
+  /**
+   * Acquires the lease in the transaction of the append, for the first epoch of a new name: no
+   * other process can hold it.
+   */
+  readonly acquire?: { readonly owner: string; readonly ttlMs: number };
+}
+
+/**
+ * Requires that a stream has a version, without an append to it: what was decided from a cached
+ * read of the stream is still true. 0 means that it does not exist.
+ */
+export interface StreamGuard {
+  readonly streamId: string;
+  readonly version: number;
 }
 
 /**
@@ -60,6 +74,8 @@ export interface IdempotencyClaim {
 export interface AppendRequest {
   readonly workspace: string;
   readonly streams: readonly StreamAppend[];
+  /** Rejected with `LOG.VERSION_CONFLICT` when one of the streams has another version. */
+  readonly guards?: readonly StreamGuard[];
   readonly fence?: Fence;
   readonly idempotency?: IdempotencyClaim;
 }

@@ -33,6 +33,7 @@ export type {
   ReadStreamOptions,
   RecordedEvent,
   StreamAppend,
+  StreamGuard,
   StreamPageOptions,
 } from './event-store.port.js';
 export { PAGE_BYTES } from './event-store.port.js';

@@ -87,8 +87,10 @@ class MemoryLog implements Omit<EventStore, 'append'> {
   constructor(private readonly leases: MemoryLeaseStore | undefined) {}
 
   check(prepared: PreparedAppend, owns: (category: string) => boolean): Verdict | undefined {
-    const foreign = prepared.streams.find(({ category }) => !owns(category));
-    if (foreign) return { outcome: 'not_owner', detail: { category: foreign.category } };
+    const guarded = (prepared.request.guards ?? []).map(({ streamId }) => streamId.split('-')[0] ?? '');
+    const categories = [...prepared.streams.map(({ category }) => category), ...guarded];
+    const foreign = categories.find((category) => !owns(category));
+    if (foreign !== undefined) return { outcome: 'not_owner', detail: { category: foreign } };
     const scope = prepared.request.idempotency?.scope;
     if (scope !== undefined && !owns(categoryOfScope(scope)))
       return { outcome: 'not_owner', detail: { scope } };
@@ -177,14 +179,20 @@ class MemoryLog implements Omit<EventStore, 'append'> {
 
   private checkFence({ workspace, fence }: AppendRequest): Verdict | undefined {
     if (fence === undefined) return undefined;
+    const { acquire } = fence;
+    if (acquire) this.leases?.take(fence.workspace ?? workspace, fence.lease, acquire.owner, acquire.ttlMs);
     const held = this.leases?.inspect(fence.workspace ?? workspace, fence.lease);
     return held?.owner !== null && held?.epoch === fence.epoch
       ? undefined
       : { outcome: 'fenced', detail: { actual: held?.epoch ?? 0 } };
   }
 
-  private checkVersions({ request: { workspace }, streams }: PreparedAppend): Verdict | undefined {
-    for (const { streamId, expectedVersion } of streams) {
+  private checkVersions({
+    request: { workspace, guards = [] },
+    streams,
+  }: PreparedAppend): Verdict | undefined {
+    const guarded = guards.map(({ streamId, version }) => ({ streamId, expectedVersion: version }));
+    for (const { streamId, expectedVersion } of [...streams, ...guarded]) {
       const actual = this.versionOf(workspace, streamId);
       if (expectedVersion !== null && expectedVersion !== actual)
         return { outcome: 'version_conflict', detail: { streamId, expected: expectedVersion, actual } };

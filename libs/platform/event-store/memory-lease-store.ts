@@ -15,6 +15,8 @@ export interface MemoryLeaseStore extends LeaseStore {
     workspace: string,
     name: string,
   ): { readonly owner: string | null; readonly epoch: number } | undefined;
+  /** Acquires a lease as `acquire` does, in the same event-loop round. */
+  take(workspace: string, name: string, owner: string, ttlMs: number): LeaseAttempt;
 }
 
 const toKey = (workspace: string, name: string): string => `${workspace} ${name}`;
@@ -25,6 +27,10 @@ class InMemoryLeaseStore implements MemoryLeaseStore {
   constructor(private readonly clock: Clock) {}
 
   async acquire(workspace: string, name: string, owner: string, ttlMs: number): Promise<LeaseAttempt> {
+    return this.take(workspace, name, owner, ttlMs);
+  }
+
+  take(workspace: string, name: string, owner: string, ttlMs: number): LeaseAttempt {
     const now = this.clock.now();
     const row = this.inspect(workspace, name);
     const isHeld = row !== undefined && row.owner !== null && row.expiresAt > now;

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { verifyChain } from '@antiphon/event-store';
 import type { AppendRequest, IdempotencyClaim } from '@antiphon/event-store';
 import { until } from '../wait-until.js';
 import {
@@ -178,6 +179,45 @@ export const repeatContract = (opened: OpenedLog): void => {
     });
   });
 
+  describe('guards', () => {
+    it('appends while its guards are at their versions, and leaves their streams as they are', async () => {
+      const workspace = freshWorkspace();
+      const [guarded, unborn, own] = [freshStream(), freshStream(), freshStream()];
+      await log.agent.append(request(workspace, [toStream(guarded, 0, 2)]));
+      const guards = [
+        { streamId: guarded, version: 2 },
+        { streamId: unborn, version: 0 },
+      ];
+      const result = await log.agent.append({ ...request(workspace, [toStream(own, 0, 2)]), guards });
+      expect(result).toMatchObject({ outcome: 'appended', versions: [2] });
+      const streams = [guarded, unborn, own];
+      const versions = await Promise.all(streams.map((id) => log.agent.streamVersion(workspace, id)));
+      expect(versions).toEqual([2, 0, 2]);
+      expect(verifyChain(await log.agent.readStream(workspace, guarded))).toMatchObject({ isIntact: true });
+    });
+
+    it('rejects an append whose guard has another version, and writes nothing', async () => {
+      const workspace = freshWorkspace();
+      const [guarded, own] = [freshStream(), freshStream()];
+      await log.agent.append(request(workspace, [toStream(guarded, 0, 2)]));
+      for (const version of [0, 1, 3]) {
+        const guards = [{ streamId: guarded, version }];
+        expect(await outcomeOf(log.agent.append({ ...request(workspace, [toStream(own, 0)]), guards }))).toBe(
+          'LOG.VERSION_CONFLICT',
+        );
+      }
+      expect(await log.agent.streamVersion(workspace, own)).toBe(0);
+      const twice = { ...request(workspace, [toStream(own, 0)]), guards: [{ streamId: own, version: 0 }] };
+      expect(await outcomeOf(log.agent.append(twice))).toBe('LOG.INVALID');
+    });
+
+    it('rejects a guard of a category of another service', async () => {
+      const guards = [{ streamId: freshStream('budget'), version: 0 }];
+      const guarded = { ...request(freshWorkspace(), [toStream(freshStream(), 0)]), guards };
+      expect(await outcomeOf(log.agent.append(guarded))).toBe('LOG.NOT_OWNER');
+    });
+  });
+
   describe('fences', () => {
     const acquire = async (
       workspace: string,
@@ -207,6 +247,26 @@ export const repeatContract = (opened: OpenedLog): void => {
       expect(
         await outcomeOf(log.agent.append(request(workspace, [toStream(streamId, 1)], { fence: current }))),
       ).toBe('appended');
+    });
+
+    it('acquires the lease of a new name in the append, and leaves one that is held to its holder', async () => {
+      const workspace = freshWorkspace();
+      const streamId = freshStream();
+      const fenceOf = (owner: string) => ({
+        ...{ lease: 'session/5', epoch: 1 },
+        acquire: { owner, ttlMs: 60_000 },
+      });
+      const append = (owner: string, version: number, epoch = 1) =>
+        log.agent.append(
+          request(workspace, [toStream(streamId, version)], { fence: { ...fenceOf(owner), epoch } }),
+        );
+      await append('agent-1', 0);
+      expect(await log.leases.acquire(workspace, 'session/5', 'agent-2', 1)).toEqual({
+        ...{ acquired: false, owner: 'agent-1', epoch: 1 },
+      });
+      expect(await outcomeOf(append('agent-1', 1))).toBe('appended');
+      await log.leases.release({ workspace, name: 'session/5', owner: 'agent-1', epoch: 1 });
+      expect(await outcomeOf(append('agent-2', 2))).toBe('LOG.FENCED');
     });
 
     it('rejects a fence whose lease was released or never acquired', async () => {

@@ -98,6 +98,12 @@ export class FileTrees implements FileTreesPort {
     return local.enqueue(() => this.refresh(local, workspace, treeId));
   }
 
+  /** Returns a tree as this process last saw it; null if it has not read it. */
+  cached(workspace: string, treeId: string): FileTree | null {
+    const local = this.open(workspace, treeId);
+    return local.isLoaded ? local.tree : null;
+  }
+
   commit(
     workspace: string,
     treeId: string,

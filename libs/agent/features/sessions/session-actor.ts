@@ -75,6 +75,11 @@ export class SessionActor {
     });
   }
 
+  /** Takes the lease of a session that is being created (`SessionLease.begin`). */
+  beginLease(): Claim {
+    return this.lease.begin();
+  }
+
   release(): Promise<void> {
     return this.enqueue(() => this.lease.release());
   }

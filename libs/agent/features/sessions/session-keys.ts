@@ -15,8 +15,8 @@ export interface KeyBinding {
 }
 
 /**
- * Reads the binding from the log each time: another process may have just bound the key to a new
- * session.
+ * Reads the binding from the log. Another process may bind the key to a new session at any time, so
+ * an append that relies on a cached binding guards its version.
  */
 export const readBinding = async (
   store: Pick<EventStore, 'readStream'>,

@@ -1,6 +1,6 @@
 import { sessionLease } from '@antiphon/contracts/agent';
 import type { Frame } from '@antiphon/contracts/agent';
-import type { Lease, LeaseStore } from '@antiphon/event-store';
+import type { Fence, Lease, LeaseStore } from '@antiphon/event-store';
 
 /** Result of an attempt to take a session's lease. */
 export type Claim =
@@ -30,6 +30,7 @@ export interface LeaseDeps {
 /** Lease of one session as this process knows it. */
 export class SessionLease {
   private lease: Lease | null = null;
+  private isUnborn = false;
   private confirmedAt = 0;
   private readonly monotonic: () => number;
 
@@ -64,6 +65,37 @@ export class SessionLease {
     const attempt = await leases.acquire(this.workspace, sessionLease(this.sessionId), owner, times.leaseMs);
     this.setLease(attempt.acquired ? attempt.lease : null, askedAt);
     return attempt.acquired ? { owned: true } : { owned: false, owner: attempt.owner, epoch: attempt.epoch };
+  }
+
+  /**
+   * Takes the lease of a session that is being created. Its row is created by the session's first
+   * append: the id is new, so no other process can hold it.
+   */
+  begin(): Claim {
+    const { workspace, sessionId } = this;
+    const { owner } = this.deps;
+    this.setLease({ workspace, name: sessionLease(sessionId), owner, epoch: 1 }, this.monotonic());
+    this.isUnborn = true;
+    return { owned: true };
+  }
+
+  /** Returns the lease if its row exists, so that it can be renewed. */
+  stored(): Lease | null {
+    return this.isUnborn ? null : this.lease;
+  }
+
+  /** Returns the fence of an append under the lease; null when it is not held. */
+  fence(): Fence | null {
+    if (!this.lease) return null;
+    const { name, owner, epoch } = this.lease;
+    const acquire = { owner, ttlMs: this.deps.times.leaseMs };
+    return { lease: name, epoch, ...(this.isUnborn ? { acquire } : {}) };
+  }
+
+  /** Records an append under the lease. `askedAt` as in `markConfirmed`. */
+  markAppended(askedAt: number): void {
+    this.isUnborn = false;
+    this.markConfirmed(askedAt);
   }
 
   /** Renews the lease if it may have expired. Returns false when it is lost. */
@@ -106,6 +138,7 @@ export class SessionLease {
     // Another process may have held the session before the new epoch, so the old lease is lost
     // first.
     if (this.lease && next) this.setLease(null, askedAt);
+    this.isUnborn = false;
     this.lease = next;
     this.onChange(next);
   }

@@ -58,6 +58,18 @@ describe('SessionLease', () => {
     expect(lease.isFresh()).toBe(false);
   });
 
+  it('of a new session is acquired by its first append, and not renewed before', () => {
+    const { lease, clock, changes } = openLease();
+    expect(lease.begin()).toEqual({ owned: true });
+    expect([lease.held()?.epoch, lease.isFresh(), lease.stored()]).toEqual([1, true, null]);
+    const fence = { lease: 'session/a-session', epoch: 1 };
+    expect(lease.fence()).toEqual({ ...fence, acquire: { owner: 'me', ttlMs: LEASE_MS } });
+    lease.markAppended(clock.now);
+    expect(lease.fence()).toEqual(fence);
+    expect(lease.stored()).toBe(lease.held());
+    expect(changes).toHaveLength(1);
+  });
+
   it('renews until a response arrives in time', async () => {
     const { lease, clock, answers } = openLease();
     await lease.claim();

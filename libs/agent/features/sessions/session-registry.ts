@@ -223,7 +223,7 @@ export class SessionRegistry {
     if (performance.now() - this.renewedAt < times.leaseMs / 3) return;
     this.renewedAt = performance.now();
     const held = [...this.entries.values()].flatMap(({ actor }) => {
-      const lease = actor.lease.held();
+      const lease = actor.lease.stored();
       return lease ? [{ actor, lease }] : [];
     });
     const askedAt = performance.now();

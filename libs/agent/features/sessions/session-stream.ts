@@ -2,7 +2,15 @@ import { isTurnEnd, sessionStream } from '@antiphon/contracts/agent';
 import type { SessionEvent } from '@antiphon/contracts/agent';
 import { NOTHING_IN_FLIGHT } from '@antiphon/agent-domain';
 import type { InFlight } from '@antiphon/agent-domain';
-import type { AppendRequest, EventStore, IdempotencyClaim, Lease, StreamAppend } from '@antiphon/event-store';
+import type {
+  AppendRequest,
+  EventStore,
+  Fence,
+  IdempotencyClaim,
+  Lease,
+  StreamAppend,
+  StreamGuard,
+} from '@antiphon/event-store';
 import { isAppError } from '@antiphon/kernel';
 import type { Ids, JsonObject } from '@antiphon/kernel';
 import { toNewEvents } from './session-events.js';
@@ -15,6 +23,8 @@ import type { SessionLog } from './session-log.js';
 export interface Decision {
   readonly events: readonly SessionEvent[];
   readonly also?: readonly StreamAppend[];
+  /** Versions of other streams that the decision relies on. */
+  readonly guards?: readonly StreamGuard[];
   readonly idempotency?: IdempotencyClaim;
 }
 
@@ -35,7 +45,7 @@ export interface StreamDeps {
 export interface StreamParts {
   readonly workspace: string;
   readonly sessionId: string;
-  readonly lease: Pick<SessionLease, 'held' | 'markConfirmed' | 'markLost'>;
+  readonly lease: Pick<SessionLease, 'held' | 'fence' | 'markAppended' | 'markLost'>;
   readonly sender: FrameSender;
   readonly onChange: () => void;
   /**
@@ -53,12 +63,13 @@ const isConflictOf = (error: unknown, streamId: string): boolean =>
 const toAppendRequest = (
   workspace: string,
   own: StreamAppend,
-  { also = [], idempotency }: Decision,
-  held: Lease | null,
+  { also = [], guards = [], idempotency }: Decision,
+  fence: Fence | null,
 ): AppendRequest => ({
   workspace,
   streams: [own, ...also],
-  ...(held ? { fence: { lease: held.name, epoch: held.epoch } } : {}),
+  ...(guards.length > 0 ? { guards } : {}),
+  ...(fence ? { fence } : {}),
   ...(idempotency ? { idempotency } : {}),
 });
 
@@ -166,7 +177,7 @@ export class SessionStream {
       return { event: decision.events[index] as SessionEvent, eventId, metadata };
     });
     const askedAt = performance.now();
-    const appending = store.append(toAppendRequest(workspace, own, decision, held));
+    const appending = store.append(toAppendRequest(workspace, own, decision, lease.fence()));
     const advanced = log.advance(this.fold(), folded);
     if (held) onAppending(advanced.fold);
     const result = await appending;
@@ -175,7 +186,7 @@ export class SessionStream {
       return { outcome: 'joined', answer: result.response ?? {} };
     }
     if (held) {
-      lease.markConfirmed(askedAt);
+      lease.markAppended(askedAt);
       this.started = trackInFlight(this.started, decision.events);
     }
     this.advance(advanced);

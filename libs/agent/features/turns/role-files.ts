@@ -1,5 +1,7 @@
+import { fileTreeStream } from '@antiphon/contracts/agent';
 import type { TurnRole } from '@antiphon/contracts/agent';
-import { clipText } from '@antiphon/agent-domain';
+import type { StreamGuard } from '@antiphon/event-store';
+import { clipText, streamVersionOf } from '@antiphon/agent-domain';
 import type { FileTree } from '@antiphon/agent-domain';
 import { createBoundedMap, createCoalescer, toStorable } from '@antiphon/kernel';
 import type { AgentDirectory } from '../agents/agent-directory.js';
@@ -27,7 +29,7 @@ export const splitRole = (text: string): { readonly frontMatter: string | null; 
 };
 
 export interface RoleFilesDeps {
-  readonly files: Pick<FileTrees, 'read' | 'readBytes'>;
+  readonly files: Pick<FileTrees, 'read' | 'readBytes' | 'cached'>;
   readonly agents: Pick<AgentDirectory, 'load'>;
 }
 
@@ -48,7 +50,25 @@ export class RoleFiles {
 
   /** Returns the newest version of the role's file of an agent; null for an agent without one. */
   async find(workspace: string, agentId: string): Promise<TurnRole | null> {
-    const { files } = await this.readTree(workspace);
+    return this.roleIn(await this.readTree(workspace), workspace, agentId);
+  }
+
+  /**
+   * Returns the same by the tree that this process last saw, without a statement. The guard holds
+   * while no file of the tree has changed. Null if the tree was not read yet.
+   */
+  async findCached(
+    workspace: string,
+    agentId: string,
+  ): Promise<{ readonly role: TurnRole | null; readonly guard: StreamGuard } | null> {
+    const treeId = fileTreeIdOf(workspace);
+    const tree = this.deps.files.cached(workspace, treeId);
+    if (tree === null) return null;
+    const guard = { streamId: fileTreeStream(treeId), version: streamVersionOf(tree) };
+    return { role: await this.roleIn(tree, workspace, agentId), guard };
+  }
+
+  private async roleIn({ files }: FileTree, workspace: string, agentId: string): Promise<TurnRole | null> {
     if (files.size === 0) return null;
     const role = (await this.deps.agents.load(workspace, agentId))?.role ?? null;
     const paths = [agentId, ...(role === null ? [] : [role])].map(rolePath);

@@ -4,24 +4,22 @@ import type { AgentHop, SessionEvent, TurnRole } from '@antiphon/contracts/agent
 import type { z } from 'zod';
 import { followUps } from '@antiphon/agent-domain';
 import type { SessionCommand } from '@antiphon/agent-domain';
-import type { EventStore, IdempotencyClaim } from '@antiphon/event-store';
+import type { IdempotencyClaim, StreamGuard } from '@antiphon/event-store';
 import { bug, isAppError, isoTime, toStorable } from '@antiphon/kernel';
-import type { BoundedMap, JsonObject } from '@antiphon/kernel';
+import type { JsonObject } from '@antiphon/kernel';
 import { HandleRequest } from '@antiphon/messaging';
 import { recordTurnStage, runWithContextFields } from '@antiphon/observability';
-import { requireOwnSession } from '../agents/agent-rights.js';
 import { MessageReceiver } from '../messages/receive-messages.js';
 import type { ReceiveMessagesDeps } from '../messages/receive-messages.js';
-import { requireChatOfSession } from '../chats/chat-store.js';
 import { AGENT_SERVICES } from '../agent.tokens.js';
 import { digestOf } from '../derived-ids.js';
 import { eventMetadata } from '../event-envelope.js';
-import { emptyFold } from '../sessions/session-fold.js';
 import type { SessionFold } from '../sessions/session-fold.js';
-import { bindKey, keyOf, readBinding } from '../sessions/session-keys.js';
-import type { KeyBinding } from '../sessions/session-keys.js';
-import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
+import { bindKey } from '../sessions/session-keys.js';
+import type { LocalSession } from '../sessions/session-registry.js';
 import type { Decision } from '../sessions/session-stream.js';
+import { TargetResolver } from './resolve-target.js';
+import type { Destination, NewSession, ResolveTargetDeps } from './resolve-target.js';
 import type { RoleFiles } from './role-files.js';
 import type { Failpoint } from './step-context.js';
 import { followUpContext } from './turn-policy.js';
@@ -30,16 +28,9 @@ import type { PolicyDeps } from './turn-policy.js';
 export type SubmitTurnRequest = z.output<typeof submitTurn.request>;
 export type SubmitTurnReply = z.output<typeof submitTurn.reply>;
 
-export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps {
-  readonly registry: SessionRegistry;
-  readonly store: EventStore;
+export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps, ResolveTargetDeps {
   readonly failpoint: Failpoint;
-  readonly roles: Pick<RoleFiles, 'find'>;
-  /**
-   * Cache of the sessions that keys were bound to, by workspace and key. Used only for a head
-   * start.
-   */
-  readonly boundSessions: BoundedMap<string>;
+  readonly roles: Pick<RoleFiles, 'find' | 'findCached'>;
 }
 
 /**
@@ -47,21 +38,6 @@ export interface SubmitTurnDeps extends PolicyDeps, ReceiveMessagesDeps {
  * append.
  */
 const MAX_ROUNDS = 20;
-
-/** A session that is created with its first turn. */
-interface NewSession {
-  readonly sessionId: string;
-  readonly sessionKey: string;
-  readonly agentId: string;
-  readonly previousSessionId?: string;
-  readonly binding: KeyBinding;
-}
-
-/** The session that a turn is for. */
-interface Destination extends ClaimedSession {
-  /** Null for a session that exists. */
-  readonly created: NewSession | null;
-}
 
 type Accepted = Omit<SubmitTurnReply, 'joined'>;
 
@@ -74,18 +50,12 @@ interface Turn {
   readonly caller: string;
 }
 
+/** A refusal that was decided for a cached binding: the key may have another session by now. */
+const isRefusal = (error: unknown): boolean =>
+  isAppError(error) && !['transient', 'bug'].includes(error.kind);
+
 const isLostRace = (error: unknown): boolean =>
   isAppError(error) && (error.code === 'LOG.VERSION_CONFLICT' || error.code === 'LOG.FENCED');
-
-/**
- * Returns null for an archived session. Its address gets a new session, and memory stays with the
- * address.
- */
-const ignoreArchived = <T>(existing: Promise<T>): Promise<T | null> =>
-  existing.catch((error: unknown) => {
-    if (isAppError(error) && error.code === 'LOG.ARCHIVED') return null;
-    throw error;
-  });
 
 const idempotencyOf = (request: SubmitTurnRequest, answer: Accepted): { idempotency?: IdempotencyClaim } => {
   const { idempotencyKey: key, caller, target, content } = request;
@@ -102,14 +72,16 @@ const acceptedOffset = (turnId: string, events: readonly SessionEvent[]): number
   return started?.type === 'ModelCallStarted' ? started.data.attempt * ATTEMPT_SPAN : null;
 };
 
-const cacheKey = (workspace: string, sessionKey: string): string => `${workspace} ${sessionKey}`;
-
 /**
  * Handles `cmd.agent.turn.submit`: accepts a turn with one append and wakes the session's driver.
  */
 @Controller()
 export class SubmitTurn {
-  constructor(@Inject(AGENT_SERVICES) private readonly deps: SubmitTurnDeps) {}
+  private readonly targets: TargetResolver;
+
+  constructor(@Inject(AGENT_SERVICES) private readonly deps: SubmitTurnDeps) {
+    this.targets = new TargetResolver(deps);
+  }
 
   @HandleRequest(submitTurn)
   async handle(request: SubmitTurnRequest, chain: AgentHop[] = []): Promise<SubmitTurnReply> {
@@ -123,18 +95,19 @@ export class SubmitTurn {
     this.prefetchEarly(request, turn);
     let stageAt = performance.now();
     for (let round = 1; ; round++) {
-      const destination = await this.resolve(request);
+      const destination = await this.targets.resolve(request, round === 1);
       stageAt = recordTurnStage('session_resolved', stageAt);
       try {
         const known = { sessionId: destination.actor.sessionId, turnId: turn.turnId };
         const reply = await runWithContextFields(known, () =>
           this.submit(request, turn, destination, stageAt),
         );
-        if (reply.joined) await this.discard(destination);
+        if (reply.joined) await this.targets.discard(destination);
         return reply;
       } catch (error) {
-        await this.discard(destination);
-        if (!isLostRace(error) || round === MAX_ROUNDS) throw error;
+        await this.targets.discard(destination);
+        const mayRepeat = isLostRace(error) || (destination.guard !== null && isRefusal(error));
+        if (!mayRepeat || round === MAX_ROUNDS) throw error;
       }
     }
   }
@@ -149,18 +122,20 @@ export class SubmitTurn {
     const { actor } = destination;
     this.prefetch(destination, turn, destination.created);
     await failpoint('agent.turn.claimed', actor.sessionId);
-    const [role] = await Promise.all([
+    const [{ role, guard }] = await Promise.all([
       this.roleOf(request.workspace, destination),
       this.checkInbox(request.workspace, destination),
     ]);
     let sentAt = resolvedAt;
     const commit = await actor.commit((fold) => {
       sentAt = recordTurnStage('append_sent', sentAt);
-      return this.decide(request, { ...turn, role }, destination, fold);
+      const guards = [destination.guard, guard].filter((one) => one !== null);
+      return { ...this.decide(request, { ...turn, role }, destination, fold), guards };
     });
     recordTurnStage('turn_committed', sentAt);
     await failpoint('agent.turn.accepted', actor.sessionId);
     registry.wakeDriver(destination);
+    if (commit.outcome === 'appended') this.targets.remember(request.workspace, destination);
     if (commit.outcome === 'appended') return { ...commit.decision.answer, joined: false };
     if (commit.outcome === 'joined')
       return { ...submitTurn.reply.omit({ joined: true }).parse(commit.answer), joined: true };
@@ -168,9 +143,15 @@ export class SubmitTurn {
   }
 
   /** Returns the version of the agent's role file that the turn begins with. */
-  private async roleOf(workspace: string, { created, actor }: Destination): Promise<TurnRole | null> {
+  private async roleOf(
+    workspace: string,
+    { created, actor, mayUseCache }: Destination,
+  ): Promise<{ readonly role: TurnRole | null; readonly guard: StreamGuard | null }> {
+    const { roles } = this.deps;
     const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
-    return agentId === undefined ? null : this.deps.roles.find(workspace, agentId);
+    if (agentId === undefined) return { role: null, guard: null };
+    const cached = mayUseCache ? await roles.findCached(workspace, agentId) : null;
+    return cached ?? { role: await roles.find(workspace, agentId), guard: null };
   }
 
   /** A failure leaves the check to the driver, which begins the call after the commit then. */
@@ -178,34 +159,6 @@ export class SubmitTurn {
     const agentId = created?.agentId ?? actor.fold().state.started?.agentId;
     if (agentId !== undefined)
       await new MessageReceiver(this.deps).check(workspace, agentId).catch(() => undefined);
-  }
-
-  /** Returns the existing session of the target, or a new one for an address without a session. */
-  private async resolve(request: SubmitTurnRequest): Promise<Destination> {
-    const { workspace, target } = request;
-    const { registry, agents, store, boundSessions, ids } = this.deps;
-    if ('sessionId' in target) {
-      const existing = await registry.requireSession(workspace, target.sessionId);
-      const { agentId = '', sessionKey = '' } = existing.actor.fold().state.started ?? {};
-      await requireOwnSession(agents, request, (await agents.require(workspace, agentId)).id);
-      await requireChatOfSession(store, workspace, sessionKey);
-      return { ...existing, created: null };
-    }
-    const agentId = (await agents.require(workspace, target.address.agentId)).id;
-    await requireOwnSession(agents, request, agentId);
-    const sessionKey = keyOf(target.address);
-    const binding = await readBinding(store, workspace, sessionKey);
-    const { sessionId: boundId } = binding;
-    if (boundId !== null) {
-      boundSessions.put(cacheKey(workspace, sessionKey), boundId);
-      const existing = await ignoreArchived(registry.requireSession(workspace, boundId));
-      if (existing) return { ...existing, created: null };
-    }
-    const sessionId = ids.next();
-    const session = registry.open(workspace, sessionId, emptyFold);
-    const claim = await session.actor.claim();
-    const previous = boundId === null ? {} : { previousSessionId: boundId };
-    return { ...session, claim, created: { sessionId, sessionKey, agentId, binding, ...previous } };
   }
 
   private decide(
@@ -262,10 +215,9 @@ export class SubmitTurn {
    */
   private prefetchEarly({ workspace, target }: SubmitTurnRequest, turn: Turn): void {
     if ('sessionId' in target) return;
-    const { boundSessions, registry } = this.deps;
-    const sessionId = boundSessions.get(cacheKey(workspace, keyOf(target.address)));
-    const session = sessionId === undefined ? undefined : registry.find(workspace, sessionId);
-    if (!sessionId || !session?.actor.known()) return;
+    const session = this.targets.findCached(workspace, target.address);
+    if (!session) return;
+    const { sessionId } = session.actor;
     runWithContextFields({ sessionId, turnId: turn.turnId }, () => this.prefetch(session, turn, null));
   }
 
@@ -277,9 +229,5 @@ export class SubmitTurn {
     const { state } = actor.fold();
     const session = created ?? state.started;
     if (actor.lease.held() && !state.open && session) driver.prefetchContext({ ...turn, ...session });
-  }
-
-  private async discard({ created, actor }: Destination): Promise<void> {
-    if (created) await this.deps.registry.discard(actor.workspace, actor.sessionId);
   }
 }

@@ -143,6 +143,56 @@ describe('turns of one session', () => {
   });
 });
 
+describe('the statements of a turn', () => {
+  const calls: string[] = [];
+  const record = <T extends object>(target: T, names: readonly string[]): T =>
+    new Proxy(target, {
+      get: (from, name) => {
+        const value: unknown = Reflect.get(from, name, from);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown => {
+          if (names.includes(String(name))) calls.push(String(name));
+          return value.apply(from, args) as unknown;
+        };
+      },
+    });
+  const take = (): string[] => calls.splice(0);
+
+  it('are its two appends in a session that the process knows', async () => {
+    const { runtime, started } = world.process({
+      store: record(world.store, ['append', 'readStream', 'readStreamPage', 'streamVersion']),
+      leases: record(world.leases, ['acquire']),
+    });
+    await started;
+    const ask = async (target: ReturnType<typeof newAddress>, turns: number): Promise<string> => {
+      const request = { workspace: WORKSPACE, target: { address: target }, content: 'hi', caller: 'spec' };
+      const { sessionId } = await runtime.submitTurn(request);
+      await world.ended(sessionId, turns);
+      return sessionId;
+    };
+    const address = newAddress();
+    const sessionId = await ask(address, 1);
+    take();
+    expect(await ask(address, 2)).toBe(sessionId);
+    expect(take()).toEqual(['append', 'append']);
+    // The first turn of an address reads the binding of its key, and takes its lease in the append.
+    await ask(newAddress(), 1);
+    expect(take()).toEqual(['readStream', 'append', 'append']);
+  });
+
+  it('include a second attempt after another process bound the key to a new session', async () => {
+    const target = { address: newAddress() };
+    const first = await submit(target);
+    await world.ended(first.sessionId);
+    const other = world.process();
+    const { sessionId } = await other.runtime.startSession({ workspace: WORKSPACE, target, caller: 'spec' });
+    const second = await submit(target);
+    expect(second.sessionId).toBe(sessionId);
+    await world.ended(sessionId);
+    expect(await world.types(first.sessionId)).toHaveLength(5);
+  });
+});
+
 describe('an idempotency key', () => {
   it('joins the turn that was accepted with it', async () => {
     const target = { address: newAddress() };

@@ -29,7 +29,10 @@ type BatchClaim = Omit<IdempotencyClaim, 'response'> & {
 interface BatchTables {
   /** False while no event id of the batch can be in the log; then the function skips that check. */
   readonly mayRepeatEvents: boolean;
-  /** In lock order: every append locks streams by workspace and id, so that none deadlocks. */
+  /**
+   * In lock order: every append locks streams by workspace and id, so that none deadlocks. Guards
+   * follow as streams without events, which are not locked.
+   */
   readonly streams: readonly BatchStream[];
   /** In the order of the requests. */
   readonly events: readonly PreparedEvent[];
@@ -98,6 +101,14 @@ const sortForLocks = (streams: readonly BatchStream[]): readonly BatchStream[] =
         (a, b) => compare(a.workspace, b.workspace) || compare(a.stream.streamId, b.stream.streamId),
       );
 
+const toGuards = (batch: readonly PreparedAppend[]): BatchStream[] =>
+  batch.flatMap(({ request: { workspace, guards = [] } }, index) =>
+    guards.map(({ streamId, version }) => {
+      const stream = { streamId, category: '', expectedVersion: version, events: [] };
+      return { request: index + 1, workspace, stream, first: 1 };
+    }),
+  );
+
 const toFences = (batch: readonly PreparedAppend[]): BatchFence[] =>
   batch
     .flatMap(({ request: { fence, workspace } }, index) =>
@@ -116,7 +127,7 @@ const toTables = (
   mayRepeatEvents: boolean,
 ): BatchTables => ({
   mayRepeatEvents,
-  streams,
+  streams: [...streams, ...toGuards(batch)],
   events: batch.flatMap((append) => append.streams.flatMap((stream) => stream.events)),
   fences: toFences(batch),
   claims: toClaims(batch),
@@ -196,12 +207,44 @@ const toOutcomes = (
 const APPEND_SQL = `select base, heads, outcomes, firsts, lasts, to_jsonb(details) as details
   from antiphon_append(${assignParameters(APPEND_ARGUMENT_NAMES, 1)})`;
 
-/** The same with a lock timeout of this statement's own, which is its last parameter. */
-const TIMED_SQL = APPEND_SQL.replace(
-  `${FLAG_NAME} => $1`,
-  `${FLAG_NAME} => case when set_config('lock_timeout', $${APPEND_ARGUMENT_NAMES.length + 1}, true) is null
-     then null else $1::boolean end`,
-);
+const extraParameter = (number: number): string => `$${APPEND_ARGUMENT_NAMES.length + number}`;
+
+/** Returns the same with work before the append, which an SQL condition that is never true does. */
+const appendAfter = (condition: string): string =>
+  APPEND_SQL.replace(
+    `${FLAG_NAME} => $1`,
+    `${FLAG_NAME} => case when ${condition} then null else $1::boolean end`,
+  );
+
+const SET_TIMEOUT = `set_config('lock_timeout', coalesce(${extraParameter(1)}::text, current_setting('lock_timeout')), true) is null`;
+
+/** With a lock timeout of this statement's own. */
+const TIMED_SQL = appendAfter(SET_TIMEOUT);
+
+/** With leases that are acquired in the transaction, before their fences are checked. */
+const ACQUIRING_SQL = appendAfter(`${SET_TIMEOUT} or (
+  select count(antiphon_lease_acquire(l.workspace, l.name, l.owner, l.ttl_ms)) from unnest(${extraParameter(2)}::text[],
+    ${extraParameter(3)}::text[], ${extraParameter(4)}::text[], ${extraParameter(5)}::float8[]) as l (workspace, name, owner, ttl_ms)
+) < 0`);
+
+const queryOf = (values: unknown[], fences: readonly BatchFence[], lockTimeoutMs: number | undefined) => {
+  const timeout = lockTimeoutMs === undefined ? null : String(lockTimeoutMs);
+  const acquired = fences.flatMap(({ workspace, lease, acquire }) =>
+    acquire ? [{ ...acquire, workspace, lease }] : [],
+  );
+  if (acquired.length > 0) {
+    const column = (key: keyof (typeof acquired)[number]) => acquired.map((row) => row[key]);
+    const leases = [column('workspace'), column('lease'), column('owner'), column('ttlMs')];
+    return {
+      name: 'antiphon_append_acquiring',
+      text: ACQUIRING_SQL,
+      values: [...values, timeout, ...leases],
+    };
+  }
+  return timeout === null
+    ? { name: 'antiphon_append', text: APPEND_SQL, values }
+    : { name: 'antiphon_append_timed', text: TIMED_SQL, values: [...values, timeout] };
+};
 
 export interface AppendBatchOptions {
   /** False while no event id of the batch can be in the log. */
@@ -224,10 +267,7 @@ export const appendBatch = async (
   const inLockOrder = sortForLocks(streams);
   const tables = toTables(batch, inLockOrder, mayRepeatEvents);
   const values = VALUES.map((valueOf) => valueOf(tables));
-  const query =
-    lockTimeoutMs === undefined
-      ? { name: 'antiphon_append', text: APPEND_SQL, values }
-      : { name: 'antiphon_append_timed', text: TIMED_SQL, values: [...values, String(lockTimeoutMs)] };
+  const query = queryOf(values, tables.fences, lockTimeoutMs);
   const { rows } = await client.query<AppendRow>(query);
   return toOutcomes(rows[0] as AppendRow, batch, streams, inLockOrder);
 };

@@ -34,24 +34,27 @@ export const takeBatch = <T extends { readonly prepared: PreparedAppend }>(
   const batch: T[] = [];
   const postponed: T[] = [];
   const usedKeys = new Set<string>();
+  const guardedKeys = new Set<string>();
   let events = 0;
   let bytes = 0;
   let seen = 0;
   for (const queued of queue) {
-    const { exclusiveKeys, events: more, bytes: size } = queued.prepared;
+    const { exclusiveKeys, sharedKeys, events: more, bytes: size } = queued.prepared;
     if (
       batch.length > 0 &&
       (batch.length >= maxRequests || events + more > maxEvents || bytes + size > maxBytes)
     )
       break;
     seen++;
-    if (exclusiveKeys.some((key) => usedKeys.has(key))) postponed.push(queued);
+    const isShared = exclusiveKeys.some((key) => usedKeys.has(key) || guardedKeys.has(key));
+    if (isShared || sharedKeys.some((key) => usedKeys.has(key))) postponed.push(queued);
     else {
       batch.push(queued);
       events += more;
       bytes += size;
     }
     for (const key of exclusiveKeys) usedKeys.add(key);
+    for (const key of sharedKeys) guardedKeys.add(key);
   }
   queue.splice(0, seen, ...postponed);
   return batch;

@@ -50,6 +50,18 @@ describe('takeBatch', () => {
     expect(takeBatch(queue, LIMITS)[0]?.prepared).toBe(both);
   });
 
+  it('postpones an append to a guarded stream and a guard of an appended one, and joins guards', () => {
+    const guarded = (own: string) => {
+      const guards = [{ streamId: 'file-tree-1', version: 1 }];
+      return { prepared: prepareAppend({ workspace: 'w', streams: [toStream(own, 'any')], guards }) };
+    };
+    const tree = { prepared: prepared('file-tree-1') };
+    const queue = [guarded('session-1'), guarded('session-2'), tree, guarded('session-3')];
+    expect(idsOf(takeBatch(queue, LIMITS))).toEqual(['session-1', 'session-2']);
+    expect(idsOf(takeBatch(queue, LIMITS))).toEqual(['file-tree-1']);
+    expect(idsOf(takeBatch(queue, LIMITS))).toEqual(['session-3']);
+  });
+
   it('stops at the maximum of events and bytes, but takes at least one request', () => {
     const queue = [
       { prepared: prepared(undefined, 9) },

@@ -40,6 +40,8 @@ export interface PreparedAppend {
   readonly events: number;
   /** Streams, event ids and idempotency key; no other request of a batch may have one of them. */
   readonly exclusiveKeys: readonly string[];
+  /** Streams of its guards; no other request of a batch may append to one of them. */
+  readonly sharedKeys: readonly string[];
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -100,8 +102,10 @@ const prepareStream = ({ streamId, expectedVersion, events }: StreamAppend): Pre
   };
 };
 
+const streamKey = (workspace: string, streamId: string): string => `s ${workspace} ${streamId}`;
+
 const listExclusiveKeys = ({ workspace, streams, idempotency }: AppendRequest): string[] => [
-  ...streams.map(({ streamId }) => `s ${workspace} ${streamId}`),
+  ...streams.map(({ streamId }) => streamKey(workspace, streamId)),
   ...streams.flatMap(({ events }) => events.map(({ eventId }) => `e ${eventId}`)),
   ...(idempotency ? [`k ${workspace} ${JSON.stringify([idempotency.scope, idempotency.key])}`] : []),
 ];
@@ -109,7 +113,8 @@ const listExclusiveKeys = ({ workspace, streams, idempotency }: AppendRequest): 
 const checkSizes = (request: AppendRequest, events: number): void => {
   if (!WORKSPACE.test(request.workspace)) refuse('a workspace id is a short lower-case name');
   if (request.streams.length === 0) refuse('a request has at least one stream');
-  if (request.streams.length > APPEND_LIMITS.requestStreams || events > APPEND_LIMITS.requestEvents)
+  const streams = request.streams.length + (request.guards?.length ?? 0);
+  if (streams > APPEND_LIMITS.requestStreams || events > APPEND_LIMITS.requestEvents)
     refuse(
       `a request has at most ${APPEND_LIMITS.requestStreams} streams and ${APPEND_LIMITS.requestEvents} events`,
     );
@@ -117,9 +122,14 @@ const checkSizes = (request: AppendRequest, events: number): void => {
 
 const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
 
-const checkGuards = ({ fence, idempotency }: AppendRequest): void => {
+const checkGuards = ({ fence, idempotency, guards = [] }: AppendRequest): void => {
+  for (const { streamId, version } of guards)
+    if (!STREAM_ID.test(streamId) || !Number.isSafeInteger(version) || version < 0)
+      refuse('a guard names a stream and its version', { streamId });
   if (fence && !(LEASE_NAME.test(fence.lease) && Number.isSafeInteger(fence.epoch)))
     refuse('a fence names a lease and its epoch');
+  if (fence?.acquire && !(isStorable(fence.acquire.owner) && fence.acquire.ttlMs > 0))
+    refuse('a lease is acquired by an owner for some time');
   if (idempotency === undefined) return;
   const { scope, key, digest } = idempotency;
   if (![scope, key, digest].every((text) => text.length > 0 && text.length <= 500 && isStorable(text)))
@@ -134,7 +144,8 @@ export const prepareAppend = (request: AppendRequest): PreparedAppend => {
   const events = request.streams.reduce((sum, stream) => sum + stream.events.length, 0);
   checkSizes(request, events);
   const exclusiveKeys = listExclusiveKeys(request);
-  if (new Set(exclusiveKeys).size !== exclusiveKeys.length)
+  const sharedKeys = (request.guards ?? []).map(({ streamId }) => streamKey(request.workspace, streamId));
+  if (new Set([...exclusiveKeys, ...sharedKeys]).size !== exclusiveKeys.length + sharedKeys.length)
     refuse('a request names each stream and each event id once');
   checkGuards(request);
   const { idempotency } = request;
@@ -146,5 +157,5 @@ export const prepareAppend = (request: AppendRequest): PreparedAppend => {
     .flatMap((stream) => stream.events)
     .reduce((sum, event) => sum + estimateBytes(event), response?.length ?? 0);
   if (bytes > APPEND_LIMITS.requestBytes) refuse(`a request has at most ${APPEND_LIMITS.requestBytes} bytes`);
-  return { request, streams, response, bytes, events, exclusiveKeys };
+  return { request, streams, response, bytes, events, exclusiveKeys, sharedKeys };
 };
