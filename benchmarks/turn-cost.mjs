@@ -1,14 +1,18 @@
 // Measures a turn for each process: processor time, voluntary context switches and, where possible,
 // transactions. `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n] [--sessions n]
-// [--turns n] [--rounds n] [--peer] [--profile folder]`, after a build. Processor time says more
+// [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`, after a build. Processor time says more
 // than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the same rounds;
+// `--statements` counts the statements of each service's role, by pg_stat_statements, per turn and
+// per second of an idle stack.
 // `--profile` writes a V8 profile of each Node process, with the window of the measurement in
 // `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createDatabases } from './lib/databases.mjs';
+import { enableStatements, readStatements, statementsBetween } from './lib/statements.mjs';
 import { startMockProvider, startSubject } from './lib/processes.mjs';
 import { startStack } from './lib/stack.mjs';
 import { median, show, summarize } from './lib/stats.mjs';
@@ -22,6 +26,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     warm: { type: 'string', default: '20' },
     peer: { type: 'boolean', default: false },
+    statements: { type: 'boolean', default: false },
     profile: { type: 'string' },
   },
 });
@@ -29,6 +34,8 @@ const tools = Number(values.tools);
 const sessions = Number(values.sessions);
 const turns = Math.ceil(Number(values.turns) / sessions);
 const rounds = Number(values.rounds);
+/** Time over which the statements of an idle stack are counted, ms. */
+const IDLE_MS = 20_000;
 
 const readServer = async (client) => {
   const { rows } = await client.query(
@@ -50,6 +57,7 @@ const profiled = async (folder, start) => {
 
 const provider = await startMockProvider();
 const stack = await profiled(values.profile, () => startStack(provider.url));
+if (values.statements) await enableStatements(stack);
 const databases = await createDatabases(stack.adminUrl(), ['langgraph']);
 const client = new pg.Client({ connectionString: stack.adminUrl() });
 await client.connect();
@@ -71,6 +79,7 @@ for (let round = -1; round < rounds; round += 1)
   for (const subject of subjects) {
     const isOurs = subject === subjects[0];
     const server = isOurs && (await readServer(client));
+    const statements = isOurs && values.statements && (await readStatements(client));
     const before = await readTurnCosts(stack);
     const outcome = await subject.call('turns', { tools, sessions, turns, tag: `r${round + 1}` });
     const after = await readTurnCosts(stack);
@@ -82,6 +91,8 @@ for (let round = -1; round < rounds; round += 1)
     const count = outcome.latencies.length;
     const row = { server: {} };
     for (const key of ['commits', 'wal', 'syncs']) row.server[key] = (serverAfter[key] - server[key]) / count;
+    if (values.statements)
+      row.statements = statementsBetween(statements, await readStatements(client), count);
     row.costs = turnCostsBetween(before, after, count);
     row.costs.processors.push({ name: 'client', cpuMs: outcome.cpuMs / count, switches: 0 });
     ours.push(row);
@@ -102,6 +113,24 @@ const server = (key) => median(ours.map((row) => row.server[key]));
 console.log(
   `  PostgreSQL: ${server('commits').toFixed(1)} transactions, ${server('syncs').toFixed(2)} WAL syncs, ${(server('wal') / 1_024).toFixed(1)} KiB of WAL`,
 );
+const printStatements = (rows) => {
+  for (const { role, query, calls } of rows)
+    console.log(`  ${calls.toFixed(2).padStart(6)} ${role.padEnd(18)} ${query}`);
+  console.log(
+    `  ${rows
+      .reduce((sum, { calls }) => sum + calls, 0)
+      .toFixed(2)
+      .padStart(6)} all`,
+  );
+};
+if (values.statements) {
+  console.log('  statements a turn, in the last round:');
+  printStatements(ours.at(-1).statements);
+  const idle = await readStatements(client);
+  await wait(IDLE_MS);
+  console.log('  statements a second, idle:');
+  printStatements(statementsBetween(idle, await readStatements(client), IDLE_MS / 1_000));
+}
 for (const { service, stage, ms, perTurn } of stages)
   console.log(`  ${service.padEnd(8)} ${stage.padEnd(20)} ${show(ms).padStart(7)} ms × ${show(perTurn)}`);
 for (const { name } of subjects) {
