@@ -23,7 +23,7 @@ const follow = (definition, { databaseUrl, link }) => {
     ...definition,
     pool,
     logger: silentLogger,
-    subscribe: (wake) => onLogNotification(link, wake),
+    subscribe: (wake, categories) => onLogNotification(link, wake, { categories }),
     handle: async (client, events) => {
       await definition.handle(client, events);
       waiting.push(...events.map(({ position, recordedAt }) => ({ position, at: Date.parse(recordedAt) })));

@@ -204,7 +204,8 @@ export class AgentRuntime {
   private project(): RunningProjection[] {
     const { pool, nats, logger } = this.services;
     const run = (definition: ProjectionDefinition, debounceMs?: number) => {
-      const subscribe = (wake: () => void) => onLogNotification(nats, wake, debounceMs);
+      const subscribe = (wake: () => void, categories: readonly string[]) =>
+        onLogNotification(nats, wake, { debounceMs, categories });
       return runProjection({ ...definition, pool, logger, subscribe });
     };
     return [run(agentSessions), run(agentAgents, AGENTS_DEBOUNCE_MS)];

@@ -219,7 +219,7 @@ const methodsProvider: Provider = {
       useFactory: (pool: Pool, nats: NatsLink) =>
         new LogTail({
           pool,
-          onAppend: (wake) => onLogNotification(nats, wake, EVENT_WAKE_MS),
+          onAppend: (wake) => onLogNotification(nats, wake, { debounceMs: EVENT_WAKE_MS }),
           onError: (error) => countError('frame', error),
         }),
     },

@@ -55,7 +55,7 @@ class MemoryLifecycle implements OnApplicationBootstrap, OnApplicationShutdown {
       ...memoryFacts,
       pool: this.pool,
       logger: this.logger,
-      subscribe: (wake) => onLogNotification(this.nats, wake),
+      subscribe: (wake, categories) => onLogNotification(this.nats, wake, { categories }),
     });
     this.#projection = projection;
     this.health.addCheck('projection', () => {

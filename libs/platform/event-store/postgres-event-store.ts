@@ -13,9 +13,10 @@ import { createLogReader } from './read/log-reader.js';
 
 export interface PostgresEventStoreOptions extends Partial<GroupCommitOptions> {
   /**
-   * Called after each commit that appended events. Wakes relays and projections; must not throw.
+   * Called after each commit that appended events, with their categories. Wakes relays and
+   * projections; must not throw.
    */
-  readonly onAppended?: () => void;
+  readonly onAppended?: (categories: ReadonlySet<string>) => void;
   /**
    * Time within which a batch is sent again after its connection broke, ms. Its event ids show
    * whether it was committed.
@@ -38,8 +39,11 @@ export interface EventStorePg {
    * fails when an event id is in the log.
    */
   appendParams(requests: readonly AppendRequest[]): unknown[];
-  /** Wakes relays and projections after a transaction that used `appendWithin` or `appendSql`. */
-  notifyAppended(): void;
+  /**
+   * Wakes relays and projections after a transaction that used `appendWithin` or `appendSql`, with
+   * the categories of its events.
+   */
+  notifyAppended(...categories: readonly string[]): void;
   /** Returns the log's epoch. A restore raises it; cursors of another epoch are void. */
   logEpoch(): Promise<number>;
   /** Settles waiting appends and rejects later ones. The pool stays open: the caller owns it. */
@@ -91,7 +95,8 @@ export const createPostgresEventStore = (
   pool: pg.Pool,
   options: PostgresEventStoreOptions = {},
 ): EventStore & EventStorePg => {
-  const notifyAppended = (): void => options.onAppended?.();
+  const notifyAppended = (...categories: readonly string[]): void =>
+    options.onAppended?.(new Set(categories));
   const flusher = new AppendFlusher(pool, options.resolveWithinMs ?? 5_000, notifyAppended);
   const group = new GroupCommit((batch) => flusher.flush(batch), { ...DEFAULTS, ...options });
   const stopObserving = observeGauges(

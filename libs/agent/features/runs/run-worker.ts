@@ -243,7 +243,8 @@ export class RunWorker {
   start(ready: Promise<void> = Promise.resolve()): void {
     const { services, nats } = this.options;
     const { pool, logger } = services;
-    const subscribe = (wake: () => void) => onLogNotification(nats, wake);
+    const subscribe = (wake: () => void, categories: readonly string[]) =>
+      onLogNotification(nats, wake, { categories });
     this.projection = runProjection({ ...agentRuns, pool, logger, subscribe });
     void ready.then(() => this.stopping ?? this.temporal?.start());
   }

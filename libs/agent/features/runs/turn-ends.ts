@@ -98,9 +98,9 @@ export class TurnEndWatcher {
     const ended = deps.nats.connection.subscribe(TURN_END_SUBJECT, {
       callback: (_error, message) => this.notify(message.string()),
     });
-    const stop = onLogNotification(deps.nats, () =>
-      this.pollWithin(Math.max(0, this.polledAt + MIN_POLL_INTERVAL_MS - performance.now())),
-    );
+    const poll = (): void =>
+      this.pollWithin(Math.max(0, this.polledAt + MIN_POLL_INTERVAL_MS - performance.now()));
+    const stop = onLogNotification(deps.nats, poll, { categories: ['session'] });
     this.unsubscribe = [stop, () => ended.unsubscribe()];
   }
 

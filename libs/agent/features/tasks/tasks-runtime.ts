@@ -106,7 +106,7 @@ export class TasksRuntime {
       ...agentTasks,
       pool,
       logger,
-      subscribe: (wake) => onLogNotification(nats, wake),
+      subscribe: (wake, categories) => onLogNotification(nats, wake, { categories }),
     });
     const subscription = nats.connection.subscribe(TASK_CHANGE_SUBJECT, {
       callback: () => this.delegation.wake(),

@@ -15,6 +15,7 @@ let agent: TestProcess;
 beforeAll(async () => {
   world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
+  await agent.started;
 });
 beforeEach(() => {
   world.model.reply = streams('hello ', 'there');

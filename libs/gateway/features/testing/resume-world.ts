@@ -97,7 +97,7 @@ const newEvent = ({ type, schemaVersion, data }: SessionEvent) => ({
  */
 export const createResumeWorld = async (database: WorldDatabase, natsUrl: string): Promise<ResumeWorld> => {
   const ends: (() => unknown)[] = [() => database.drop()];
-  const storeFor = (role: 'agent' | 'gateway', onAppended?: () => void) => {
+  const storeFor = (role: 'agent' | 'gateway', onAppended?: (categories: ReadonlySet<string>) => void) => {
     const pool = createPool({ url: database.urlFor(role), applicationName: 'resume-spec', max: 6 });
     const store = createPostgresEventStore(pool, onAppended ? { onAppended } : {});
     ends.push(async () => (await store.close(), await pool.end()));
@@ -208,7 +208,7 @@ export const createResumeWorld = async (database: WorldDatabase, natsUrl: string
       ends.push(() => feeds.close());
       const log = new LogTail({
         pool: gatewayPool,
-        onAppend: (wake) => onLogNotification(nats, wake, 10),
+        onAppend: (wake) => onLogNotification(nats, wake, { debounceMs: 10 }),
         onError: () => undefined,
       });
       ends.push(() => log.close());

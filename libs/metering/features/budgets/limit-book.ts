@@ -166,7 +166,7 @@ export class LimitBook {
     const change = { workspace, scopeKey, isSet, ...limits, actor: request.actor };
     const commit = (client: pg.ClientBase): Promise<boolean> => this.#commit(client, change);
     const isChanged = await inTransaction(this.deps.pool, commit, workspace);
-    if (isChanged) this.deps.store.notifyAppended();
+    if (isChanged) this.deps.store.notifyAppended('budget');
     this.#cache(workspace, scopeKey, limits, isSet);
     return isChanged;
   }

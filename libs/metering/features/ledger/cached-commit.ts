@@ -157,7 +157,7 @@ export class BatchRunner {
     if (typeof decided === 'string') return decided;
     this.#cache.store(state, works, decided);
     if (decided.some((decision) => 'events' in decision && decision.events.length > 0))
-      this.deps.store.notifyAppended();
+      this.deps.store.notifyAppended('budget');
     return decided;
   }
 }

@@ -164,7 +164,7 @@ export const runLedgerBatch = async (
     const refused: Refusals = new Map();
     try {
       const { decisions, appended, state } = await attemptBatch(deps, left, rules, refused);
-      if (appended) deps.store.notifyAppended();
+      if (appended) deps.store.notifyAppended('budget');
       onCommitted(state, left, decisions);
       return inOrder(works, left, decisions, errors);
     } catch (error) {

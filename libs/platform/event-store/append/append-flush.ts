@@ -87,15 +87,21 @@ export class AppendFlusher {
     private readonly pool: pg.Pool,
     /** Time within which a batch with an unknown outcome is sent again, ms. */
     private readonly resolveWithinMs: number,
-    private readonly onAppended: () => void,
+    private readonly onAppended: (...categories: readonly string[]) => void,
   ) {}
 
   async flush(batch: Batch): Promise<FlushOutcome[]> {
     await failpoint('log.batch.taken');
     const outcomes = await this.write(batch, ROW_LOCK_MS);
     await failpoint('log.batch.committed');
-    if (outcomes.some((one) => one !== CONTENDED && one.ok && one.result.outcome === 'appended'))
-      this.onAppended();
+    const appended = batch.filter((_append, index) => {
+      const outcome = outcomes[index];
+      return (
+        outcome !== undefined && outcome !== CONTENDED && outcome.ok && outcome.result.outcome === 'appended'
+      );
+    });
+    const categories = appended.flatMap(({ streams }) => streams.map(({ category }) => category));
+    if (appended.length > 0) this.onAppended(...new Set(categories));
     return outcomes;
   }
 

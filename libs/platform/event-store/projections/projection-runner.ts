@@ -17,10 +17,10 @@ export interface ProjectionOptions {
   readonly handle: HandleEvents;
   readonly logger: Logger;
   /**
-   * Subscribes to notifications that the log has grown, such as `onLogNotification`, and returns a
-   * function that unsubscribes.
+   * Subscribes to notifications that the log has grown by events of the categories, such as
+   * `onLogNotification`, and returns a function that unsubscribes.
    */
-  readonly subscribe?: (wake: () => void) => () => void;
+  readonly subscribe?: (wake: () => void, categories: readonly string[]) => () => void;
   /** Interval of reads without a notification, ms. */
   readonly pollMs?: number;
   readonly batchSize?: number;
@@ -118,7 +118,7 @@ class ProjectionRunner implements RunningProjection {
     this.source = { pool: this.ownPool, name, categories, handle, batchSize, retryDelaysMs };
     this.retries = new ProjectionRetries({ ...this.source, pool }, logger);
     this.pollMs = options.pollMs ?? 1_000;
-    this.unsubscribe = options.subscribe?.(this.wakeSignal.wake);
+    this.unsubscribe = options.subscribe?.(this.wakeSignal.wake, categories);
     this.running = this.run().finally(() => this.ownPool.end());
     this.stopObserving = observeProjectionLag(pool, name, () => this.waiters.position);
   }

@@ -24,16 +24,38 @@ describe('log notifications', () => {
     });
     const notify = createLogNotifier(link);
     const both = next();
-    for (let i = 0; i < 5; i++) notify();
+    for (let i = 0; i < 5; i++) notify(new Set(['session']));
     await both;
     expect(woken.first).toBeGreaterThan(0);
     expect(link.connection.stats().outMsgs - before).toBe(1);
     unsubscribeFirst();
     const seen = woken.first;
     const one = next();
-    notify();
+    notify(new Set(['session']));
     await one;
     expect(woken.first).toBe(seen);
     unsubscribeSecond();
+  });
+
+  it('wake the subscribers of the categories that were appended, and all if none is named', async () => {
+    const woken: string[] = [];
+    const on = (name: string, categories: readonly string[]) =>
+      onLogNotification(link, () => void woken.push(name), { debounceMs: 1, categories });
+    const stops = [on('sessions', ['session']), on('runs', ['run', 'workflow']), on('budgets', ['budget'])];
+    const arrivals = (): Promise<void> =>
+      new Promise((resolve) => {
+        const stop = onLogNotification(link, () => (stop(), resolve()), { debounceMs: 30 });
+      });
+    const notify = createLogNotifier(link);
+    const first = arrivals();
+    notify(new Set(['session']));
+    notify(new Set(['budget']));
+    await first;
+    expect(woken.splice(0).toSorted()).toEqual(['budgets', 'sessions']);
+    const second = arrivals();
+    notify(new Set());
+    await second;
+    expect(woken.toSorted()).toEqual(['budgets', 'runs', 'sessions']);
+    for (const stop of stops) stop();
   });
 });

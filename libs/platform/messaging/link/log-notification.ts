@@ -8,17 +8,23 @@ import type { NatsLink } from './nats-link.js';
 const PUBLISH_DEBOUNCE_MS = 10;
 
 /**
- * Makes the function that notifies all processes of an append. A notification may be lost, so
- * subscribers poll as well.
+ * Makes the function that notifies all processes of an append, with the categories of its events. A
+ * notification may be lost, so subscribers poll as well.
  */
-export const createLogNotifier = (link: NatsLink): (() => void) => {
+export const createLogNotifier = (link: NatsLink): ((categories: ReadonlySet<string>) => void) => {
   let timer: NodeJS.Timeout | undefined;
+  const appended = new Set<string>();
   const publish = (): void => {
     timer = undefined;
+    const categories = [...appended].join(' ');
+    appended.clear();
     if (link.isConnected() && !link.connection.isDraining())
-      link.connection.publish(LOG_NOTIFICATION_SUBJECT);
+      link.connection.publish(LOG_NOTIFICATION_SUBJECT, categories);
   };
-  return () => void (timer ??= setTimeout(publish, PUBLISH_DEBOUNCE_MS).unref());
+  return (categories) => {
+    for (const category of categories) appended.add(category);
+    timer ??= setTimeout(publish, PUBLISH_DEBOUNCE_MS).unref();
+  };
 };
 
 /**
@@ -29,37 +35,53 @@ export const createLogNotifier = (link: NatsLink): (() => void) => {
  */
 const WAKE_DEBOUNCE_MS = 40;
 
-/** Subscribers in this process by connection: the server sends each notification to it once. */
-const subscribersOf = new WeakMap<NatsConnection, Set<() => void>>();
+type Notify = (categories: ReadonlySet<string>) => void;
 
-const subscribe = (connection: NatsConnection, onNotification: () => void): (() => void) => {
+/** Subscribers in this process by connection: the server sends each notification to it once. */
+const subscribersOf = new WeakMap<NatsConnection, Set<Notify>>();
+
+const subscribe = (connection: NatsConnection, onNotification: Notify): (() => void) => {
   const known = subscribersOf.get(connection);
-  const subscribers = known ?? new Set<() => void>();
+  const subscribers = known ?? new Set<Notify>();
   subscribers.add(onNotification);
   if (!known) {
     subscribersOf.set(connection, subscribers);
     connection.subscribe(LOG_NOTIFICATION_SUBJECT, {
-      callback: () => subscribers.forEach((notify) => notify()),
+      callback: (_error, message) => {
+        const categories = new Set(message.string().split(' ').filter(Boolean));
+        for (const notify of subscribers) notify(categories);
+      },
     });
   }
   return () => void subscribers.delete(onNotification);
 };
 
+export interface NotificationOptions {
+  /** Time within which several notifications wake once, ms. */
+  readonly debounceMs?: number | undefined;
+  /** Categories of the events that wake; all by default. */
+  readonly categories?: readonly string[];
+}
+
 /**
- * Calls `wake` soon after a notification, once for several within `debounceMs`. Returns an
- * unsubscribe function.
+ * Calls `wake` soon after a notification, once for several within `debounceMs`. A notification
+ * without categories, of an older version, wakes every subscriber. Returns an unsubscribe function.
  */
 export const onLogNotification = (
   link: NatsLink,
   wake: () => void,
-  debounceMs = WAKE_DEBOUNCE_MS,
+  { debounceMs = WAKE_DEBOUNCE_MS, categories }: NotificationOptions = {},
 ): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   const fire = (): void => {
     timer = undefined;
     wake();
   };
-  const unsubscribe = subscribe(link.connection, () => void (timer ??= setTimeout(fire, debounceMs)));
+  const unsubscribe = subscribe(link.connection, (appended) => {
+    const isWanted =
+      categories === undefined || appended.size === 0 || categories.some((one) => appended.has(one));
+    if (isWanted) timer ??= setTimeout(fire, debounceMs);
+  });
   return () => {
     clearTimeout(timer);
     unsubscribe();

@@ -99,7 +99,9 @@ describe('relay', () => {
     [server, database] = await Promise.all([startNatsServer(), createTestDatabase()]);
     pool = createPool({ url: database.urlFor('agent'), applicationName: 'relay-spec' });
     memoryPool = createPool({ url: database.urlFor('memory'), applicationName: 'relay-spec', max: 2 });
-    store = createPostgresEventStore(pool, { onAppended: () => createLogNotifier(link)() });
+    store = createPostgresEventStore(pool, {
+      onAppended: (categories) => createLogNotifier(link)(categories),
+    });
     leases = createLeaseStore(memoryPool);
   });
   afterAll(async () => {
