@@ -1,11 +1,10 @@
 // Measures a turn for each process: processor time, voluntary context switches and, where possible,
-// transactions. `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n] [--sessions n]
-// [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`, after a build. Processor time says more
-// than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the same rounds;
-// `--statements` counts the statements of each service's role, by pg_stat_statements, per turn and
-// per second of an idle stack.
-// `--profile` writes a V8 profile of each Node process, with the window of the measurement in
-// `window.json`.
+// transactions. Run it after a build: `node_modules/.bin/node benchmarks/turn-cost.mjs [--tools n]
+// [--sessions n] [--turns n] [--rounds n] [--peer] [--statements] [--profile folder]`. Processor
+// time says more than milliseconds where a machine is shared. `--peer` measures LangGraph.js in the
+// same rounds. `--statements` counts the statements of each service's role, per turn and per second
+// of an idle stack. `--profile` writes a V8 profile of each Node process, with the window of the
+// measurement in `window.json`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
