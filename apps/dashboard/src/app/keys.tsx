@@ -30,19 +30,20 @@ export const useKeys = (handlers: Handlers): void => {
   const latest = useRef(handlers);
   latest.current = handlers;
   useEffect(() => {
-    let firstAt = 0;
+    let firstAt = Number.NEGATIVE_INFINITY;
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         return latest.current.openPalette();
       }
       const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-      if (!isPlain || !hasSingleKeys.get() || isTyping(event.target)) return;
+      // A part of the page that has used the key, such as the graph, prevents its default.
+      if (!isPlain || event.defaultPrevented || !hasSingleKeys.get() || isTyping(event.target)) return;
       if (document.querySelector('dialog[open]')) return;
       if (event.key === '?') return latest.current.openKeys();
       const target = NAVIGATION.find(({ key }) => key === event.key);
       if (target && performance.now() - firstAt < SECOND_KEY_MS) navigate(keepPosition(target.to));
-      firstAt = event.key === 'g' ? performance.now() : 0;
+      firstAt = event.key === 'g' ? performance.now() : Number.NEGATIVE_INFINITY;
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);

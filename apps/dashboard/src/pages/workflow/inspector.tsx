@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState, type FocusEvent } from 'react';
 import { Button, css as ui, Field, IconButton, Panel } from '../../ui/ui.js';
 import { changeNode, NAME, refuseEdge, type WorkflowNode } from './definition.js';
 import type { RunRead } from './editor-page.js';
@@ -178,12 +178,35 @@ const ProblemList = ({ problems }: { readonly problems: readonly string[] }) =>
     </ul>
   );
 
+/**
+ * Moves the focus into the fields after a request, once they are in the page. Fields of another node
+ * replace them as it becomes current: the focus then goes to the new ones.
+ */
+const useFieldFocus = (requests: number, nodeId: string) => {
+  const fields = useRef<HTMLElement>(null);
+  const isEditing = useRef(false);
+  const focus = (): void => fields.current?.querySelector<HTMLElement>('input')?.focus();
+  useEffect(() => {
+    if (requests === 0) return;
+    isEditing.current = true;
+    focus();
+  }, [requests]);
+  useEffect(() => {
+    if (isEditing.current && document.activeElement === document.body) focus();
+  }, [nodeId]);
+  const onBlur = ({ relatedTarget }: FocusEvent<HTMLElement>): void => {
+    if (relatedTarget && !fields.current?.contains(relatedTarget)) isEditing.current = false;
+  };
+  return { ref: fields, onBlur };
+};
+
 /** Shows and changes the current node, or the workflow itself. */
 export const Inspector = ({ model, run, isOff }: PartProps & { readonly run: RunRead }) => {
   const node = model.definition.nodes.find(({ id }) => id === model.current);
   const task = run?.tasks.find(({ id }) => id === model.current);
+  const fieldFocus = useFieldFocus(model.editRequests, model.current);
   return (
-    <aside className={css.inspector} ref={model.fields} aria-label="Properties">
+    <aside className={css.inspector} aria-label="Properties" {...fieldFocus}>
       {task && (
         <Panel title={`Result of ${task.id}`} isPadded>
           <RunResult task={task} />

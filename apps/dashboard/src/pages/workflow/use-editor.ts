@@ -197,7 +197,7 @@ export const useEditor = (id: string, workflow: Workflow | null) => {
   const selection = useSelection(definition.nodes);
   const [notice, setNotice] = useState('');
   const [isConnecting, setConnecting] = useState(false);
-  const fields = useRef<HTMLElement>(null);
+  const [editRequests, setEditRequests] = useState(0);
   usePlaces(editor, id);
   const leaving = useLeaveGuard(editor);
   const problems: Problems = useMemo(
@@ -212,7 +212,7 @@ export const useEditor = (id: string, workflow: Workflow | null) => {
     remove: edits.remove,
     add: edits.add,
     openConnect: () => setConnecting(true),
-    edit: () => fields.current?.querySelector<HTMLElement>('input')?.focus(),
+    edit: () => setEditRequests((count) => count + 1),
   });
   return {
     id,
@@ -226,7 +226,8 @@ export const useEditor = (id: string, workflow: Workflow | null) => {
     setNotice,
     isConnecting,
     closeConnect: () => setConnecting(false),
-    fields,
+    /** Number of requests to edit the current node: each moves the focus into its fields. */
+    editRequests,
     leaving,
     change: edits.change,
     rename: edits.rename,

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type { RunView, WorkflowView } from '@antiphon/contracts/agent';
+import type { Locator } from 'playwright-core';
+import { findViolations, readApi, startDashboardWorld, type DashboardWorld } from './dashboard-world.js';
+import { waitForValue } from './stack-under-test.js';
+
+jest.setTimeout(60_000);
+
+let world: DashboardWorld;
+beforeAll(async () => {
+  world = await startDashboardWorld();
+});
+afterAll(() => world?.stop());
+
+let workflowId = '';
+let runId = '';
+const button = (name: string | RegExp) => world.page.getByRole('button', { name, exact: true });
+const graph = () => world.page.getByRole('application', { name: /^Graph of the/ });
+const card = (id: string) => graph().locator(`#node-${id}`);
+const edges = () => graph().locator('.react-flow__edge');
+const saved = () => readApi<WorkflowView>(world, `/api/v1/workflows/${workflowId}`);
+const needsOf = ({ definition }: WorkflowView) => definition.nodes.map(({ id, needs }) => [id, ...needs]);
+
+/** Writes the prompt of the current node by keys: Enter goes to its fields. */
+const write = async (prompt: string): Promise<void> => {
+  const { page } = world;
+  const { keyboard } = page;
+  await graph().press('Enter');
+  await page.locator('aside input:focus').waitFor();
+  await keyboard.press('Tab');
+  await page.locator('aside select:focus').waitFor();
+  await keyboard.press('Tab');
+  await page.locator('aside textarea:focus').waitFor();
+  await keyboard.type(prompt);
+  await graph().focus();
+};
+const drag = async (from: Locator, to: Locator, drop = true): Promise<void> => {
+  const { mouse } = world.page;
+  const [a, b] = [await from.boundingBox(), await to.boundingBox()];
+  if (!a || !b) throw new Error('a handle is not on the screen');
+  await mouse.move(a.x + a.width / 2, a.y + a.height / 2);
+  await mouse.down();
+  await mouse.move(b.x + b.width / 2 - 30, b.y + b.height / 2, { steps: 4 });
+  await mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 3 });
+  if (drop) await mouse.up();
+};
+
+describe('the workflow editor in Chromium', () => {
+  it('takes a key of the graph for no key of the navigation, also just after the page is loaded', async () => {
+    const { page } = world;
+    await page.goto('/workflows/new');
+    await button('+ Gpt').waitFor();
+    await graph().press('a');
+    await card('step-1').waitFor();
+    await page.keyboard.press('a');
+    await card('step-2').waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await page.keyboard.press('Control+z');
+    await page.keyboard.press('Control+z');
+  });
+
+  it('draws nodes and edges by keys alone, and takes them back', async () => {
+    const { page } = world;
+    await page.goto('/workflows/new');
+    await button('+ Gpt').waitFor();
+    await graph().focus();
+    for (const prompt of ['first', 'second', 'third']) {
+      await graph().press('a');
+      await write(prompt);
+    }
+    await edges().nth(1).waitFor({ state: 'attached' });
+    await graph().press('Control+z');
+    await page.getByText('third', { exact: true }).waitFor({ state: 'detached' });
+    await graph().press('Control+Shift+Z');
+    await graph().press('ArrowLeft');
+    expect(await graph().getAttribute('aria-activedescendant')).toBe('node-step-2');
+    await graph().press('c');
+    await page.getByLabel('From', { exact: true }).selectOption('step-3');
+    await page.getByLabel('To', { exact: true }).selectOption('step-1');
+    await page.getByText('close the cycle step-1 → step-2 → step-3 → step-1').waitFor();
+    expect(await button('Connect').last().isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    expect(await edges().count()).toBe(2);
+  });
+
+  it('draws by the pointer, and refuses an edge that closes a cycle while it is drawn', async () => {
+    const { page } = world;
+    await button('+ Gpt').dragTo(graph(), { targetPosition: { x: 300, y: 60 } });
+    await card('step-4').waitFor();
+    await write('fourth after {{nodes.step-1.output}}');
+    await drag(card('step-1').locator('.source'), card('step-4').locator('.target'));
+    await page.getByText('“step-4” now needs “step-1”').waitFor();
+    await drag(card('step-4').locator('.source'), card('step-1').locator('.target'), false);
+    await page.getByText('close the cycle step-1 → step-4 → step-1').waitFor();
+    await page.mouse.up();
+    expect(await edges().count()).toBe(3);
+  });
+
+  it('shows a problem on its node, and saves version 1 once there is none', async () => {
+    const { page } = world;
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('{{nodes.step-3.output}}');
+    await card('step-4').getByText('problem', { exact: true }).waitFor();
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('fourth after {{nodes.step-1.output}}');
+    await button('Save as version 1').click();
+    await page.waitForURL(/workflows\/[0-9a-f-]{36}\/edit/);
+    workflowId = new URL(page.url()).pathname.split('/')[2] ?? '';
+    const view = await saved();
+    expect(view).toMatchObject({ version: 1, status: 'ready' });
+    expect(needsOf(view)).toEqual([
+      ['step-1'],
+      ['step-2', 'step-1'],
+      ['step-3', 'step-2'],
+      ['step-4', 'step-1'],
+    ]);
+    expect(view.definition.nodes.map(({ agent }) => agent)[3]).toBe('gpt');
+  });
+
+  it('runs it, shows the nodes complete, and opens the output of one', async () => {
+    const { page } = world;
+    await button('Run').click();
+    await button('Start the run').click();
+    await page.getByText('4 of 4 nodes completed').waitFor();
+    runId = new URL(page.url()).searchParams.get('run') ?? '';
+    const run = await readApi<RunView>(world, `/api/v1/runs/${runId}`);
+    expect(run.tasks.map(({ status }) => status)).toEqual(Array(4).fill('completed'));
+    await card('step-4').click();
+    await page.getByRole('heading', { name: 'Result of step-4' }).waitFor();
+    const shown = await page.getByRole('region', { name: 'Output of step-4' }).innerText();
+    expect(shown).toContain('<script>window.hacked=3</script>');
+    expect(run.tasks[3]?.output).toContain('<script>window.hacked=3</script>');
+  });
+
+  it('asks before it saves over the version of another editor, and before it is left', async () => {
+    const { page, stack } = world;
+    await page.getByLabel('Turns at most').fill('2');
+    const { definition } = await saved();
+    const body = JSON.stringify({ definition: { ...definition, name: 'theirs' }, version: 1 });
+    const headers = { 'content-type': 'application/json' };
+    const put = () =>
+      fetch(`${stack.gatewayUrl}/api/v1/workflows/${workflowId}`, { method: 'PUT', headers, body });
+    expect((await put()).status).toBe(200);
+    await page.getByText('Version 2 was saved elsewhere').waitFor();
+    await page.getByRole('link', { name: 'Money', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor();
+    await button('Stay').click();
+    await button('Save as version 2').click();
+    await page.getByText('“step-4” differs').waitFor();
+    await button('Save mine as version 3').click();
+    const view = await waitForValue('version 3', async () => {
+      const now = await saved();
+      return now.version === 3 ? now : undefined;
+    });
+    expect(view.definition).toMatchObject({ name: 'Untitled workflow' });
+    expect(view.definition.nodes[3]).toMatchObject({ attempts: 2 });
+  });
+
+  it('shows the same run as a graph and as a table, on a page of its own', async () => {
+    const { page } = world;
+    await page.goto(`/runs/${runId}?node=step-2`);
+    await card('step-2').waitFor();
+    await page.getByRole('heading', { name: 'Result of step-2' }).waitFor();
+    expect(await page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody tr').count()).toBe(4);
+  });
+
+  it('violates no rule of WCAG 2.2 AA on its pages', async () => {
+    const { page } = world;
+    const edit = `/workflows/${workflowId}/edit`;
+    const views = [`${edit}?node=step-2&run=${runId}`, `${edit}?view=table`, '/workflows', `${edit}?view=text`];
+    for (const [index, path] of views.entries()) {
+      await page.emulateMedia({ colorScheme: index % 2 === 0 ? 'light' : 'dark' });
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.locator('main [aria-busy=true]').first().waitFor({ state: 'detached' });
+      expect([path, await findViolations(page)]).toEqual([path, []]);
+    }
+  });
+
+  it('sends no request to another origin, breaks no policy and logs no other error', () => {
+    expect(world.leaks).toEqual([]);
+    expect(world.errors).toEqual([expect.stringContaining('409 (Conflict)')]);
+  });
+});
