@@ -29,6 +29,9 @@ export const PAGES: readonly Page[] = [
     'Session',
     async () => (await import('../pages/session/session-page.js')).SessionPage,
   ),
+  page('/sessions/:id/why/:turn', 'Why', async () => (await import('../pages/why/why-page.js')).WhyPage),
+  page('/why/:turn', 'Why', async () => (await import('../pages/why/why-page.js')).WhyPage),
+  page('/compare', 'Compare', async () => (await import('../pages/compare/compare-page.js')).ComparePage),
   page('/approvals', 'Approvals', async () => (await import('../pages/approvals.js')).Approvals),
   page('/runs', 'Runs', async () => (await import('../pages/runs/run-list.js')).RunList),
   page('/runs/:id', 'Run', async () => (await import('../pages/runs/run-page.js')).RunPage),
@@ -37,6 +40,7 @@ export const PAGES: readonly Page[] = [
   page('/memory', 'Memory', async () => (await import('../pages/memory.js')).Memory),
   page('/audit', 'Audit', async () => (await import('../pages/audit.js')).Audit),
   page('/performance', 'Metrics', async () => (await import('../pages/performance.js')).Performance),
+  page('/dev/states', 'States', async () => (await import('../pages/dev/states.js')).StatesPage),
   page('/settings', 'Settings', async () => (await import('../pages/settings/settings.js')).Settings),
   page(
     '/workflows',

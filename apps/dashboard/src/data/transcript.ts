@@ -1,4 +1,5 @@
 import type { LogEvent } from '@antiphon/client';
+import { forkPointOf, type ForkPoint } from './fork-point.js';
 
 /** Decision about a tool call, as the log has it. */
 export interface ApprovalPart {
@@ -61,7 +62,7 @@ export interface Transcript {
   readonly agentId: string | null;
   readonly sessionKey: string | null;
   readonly startedAt: string | null;
-  readonly forkedFrom: { readonly sessionId: string; readonly version: number } | null;
+  readonly forkedFrom: ForkPoint | null;
   readonly turns: readonly Turn[];
   /** Position of the last event that is folded in. */
   readonly position: number;
@@ -239,14 +240,7 @@ export const foldEvent = (before: Transcript, event: LogEvent): Transcript => {
   const data = (event.data ?? {}) as Data;
   const next = { ...before, position: event.position, version: event.streamVersion };
   if (event.type === 'SessionStarted') return start(next, data);
-  if (event.type === 'SessionForked') {
-    const origin = (data['origin'] ?? data) as Data;
-    const [sessionId, version] = [
-      text(origin['sessionId']),
-      number(origin['version'] ?? origin['atVersion']),
-    ];
-    return { ...next, forkedFrom: { sessionId, version } };
-  }
+  if (event.type === 'SessionForked') return { ...next, forkedFrom: forkPointOf(data) };
   if (event.type === 'TurnRequested') return { ...next, turns: [...before.turns, openTurn(data, event)] };
   const change = CHANGES[event.type];
   if (!change) return next;

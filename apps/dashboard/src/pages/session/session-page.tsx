@@ -1,16 +1,21 @@
+import { lazy, Suspense, useCallback, useState } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import type { PageProps } from '../../app/pages.js';
 import { Link, usePosition } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
 import { client } from '../../data/gateway.js';
-import type { Transcript } from '../../data/transcript.js';
+import type { Transcript, Turn } from '../../data/transcript.js';
 import { ActButton } from '../../ui/act-button.js';
 import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
 import { CopyButton, css as ui, Empty, Id, Loading, Panel, ProblemBox, State, Time } from '../../ui/ui.js';
 import { Composer } from './composer.js';
-import { TurnList } from './turn-list.js';
+import type { Branch } from './branch-dialog.js';
+import { ReplayBar } from './replay-bar.js';
+import { TurnList, type OpenBranch } from './turn-list.js';
 import { useLiveTexts, useSessionLog, useTranscript } from './use-session.js';
 import css from './session.module.css';
+
+const BranchDialog = lazy(async () => ({ default: (await import('./branch-dialog.js')).BranchDialog }));
 
 const sum = (transcript: Transcript, field: 'inputTokens' | 'outputTokens' | 'costMicroUsd'): number =>
   transcript.turns.reduce((total, turn) => total + turn[field], 0);
@@ -73,6 +78,11 @@ const Facts = ({
       </dl>
       <p className={css.links}>
         <Link to={`/events?session=${sessionId}`}>Events</Link>
+        <Link
+          to={forkedFrom ? `/compare?a=${forkedFrom.sessionId}&b=${sessionId}` : `/compare?a=${sessionId}`}
+        >
+          {forkedFrom ? 'Compare with its origin' : 'Compare with another'}
+        </Link>
         <a href={`/api/v1/sessions/${sessionId}/export`} download={`session-${sessionId}.jsonl`}>
           Export with hashes
         </a>
@@ -98,6 +108,18 @@ const CancelButton = ({ sessionId, turnId }: { readonly sessionId: string; reado
   );
 };
 
+/** Keeps the dialog of a fork or a what-if, which opens from a turn. */
+const useBranch = (sessionId: string, transcript: Transcript) => {
+  const [opened, setOpened] = useState<{ branch: Branch; turn: Turn } | null>(null);
+  const open: OpenBranch = useCallback((branch, turn) => setOpened({ branch, turn }), []);
+  const dialog = opened && (
+    <Suspense>
+      <BranchDialog {...opened} {...{ sessionId, transcript }} onClose={() => setOpened(null)} />
+    </Suspense>
+  );
+  return { open, dialog };
+};
+
 export const SessionPage = ({ params }: PageProps) => {
   const sessionId = params['id'] ?? '';
   const log = useSessionLog(sessionId);
@@ -107,6 +129,7 @@ export const SessionPage = ({ params }: PageProps) => {
   const last = transcript.turns.at(-1);
   const isOpen = last !== undefined && last.endedAt === null;
   const texts = useLiveTexts(sessionId, isOpen && !isPast);
+  const branch = useBranch(sessionId, transcript);
   const state = stateOf(transcript);
   const title = transcript.turns[0]?.content.slice(0, 80) ?? `Session ${shortId(sessionId)}`;
   if (log.problem) return <ProblemBox problem={log.problem} />;
@@ -120,6 +143,7 @@ export const SessionPage = ({ params }: PageProps) => {
       >
         <State of={state}>{STATE_WORDS[state]}</State>
       </PageHead>
+      <ReplayBar sessionId={sessionId} events={log.events} />
       <div className={css.layout}>
         <section className={css.chat} aria-label="Conversation">
           {transcript.turns.length === 0 ? (
@@ -129,12 +153,13 @@ export const SessionPage = ({ params }: PageProps) => {
               </p>
             </Empty>
           ) : (
-            <TurnList sessionId={sessionId} turns={transcript.turns} texts={texts} />
+            <TurnList sessionId={sessionId} turns={transcript.turns} texts={texts} openBranch={branch.open} />
           )}
           <Composer sessionId={sessionId} />
         </section>
         <Facts sessionId={sessionId} transcript={transcript} />
       </div>
+      {branch.dialog}
     </>
   );
 };

@@ -1,17 +1,20 @@
 import { memo, useEffect, useRef, useState } from 'react';
-import { navigate, setParams } from '../../app/router.js';
-import { useAct } from '../../data/act.js';
-import { client } from '../../data/gateway.js';
+import { Link, setParams } from '../../app/router.js';
 import type { Part, ToolPart, Turn } from '../../data/transcript.js';
 import { ApprovalCard } from '../../ui/approval-card.js';
 import { formatCompact, formatDuration, formatUsd } from '../../ui/format.js';
 import { Icon } from '../../ui/icon.js';
 import { Code, Json } from '../../ui/json.js';
 import { Markdown } from '../../ui/markdown.js';
-import { Button, ProblemBox, State, Time } from '../../ui/ui.js';
+import { Button, State, Time } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
+import type { Branch } from './branch-dialog.js';
+import { startReplay } from './replay-bar.js';
 import type { LiveTexts } from './use-session.js';
 import css from './session.module.css';
+
+/** Opens the dialog of a fork or a what-if from a turn. */
+export type OpenBranch = (branch: Branch, turn: Turn) => void;
 
 const inputPreview = (input: unknown): string => {
   const text = JSON.stringify(input) ?? '';
@@ -76,24 +79,14 @@ const PartView = ({ part }: { readonly part: Part }) => {
   );
 };
 
-const ForkButton = ({ sessionId, atVersion }: { readonly sessionId: string; readonly atVersion: number }) => {
-  const { run, isBusy, problem } = useAct();
-  const fork = async (): Promise<void> => {
-    const made = await client.http.forkSession({ params: { id: sessionId }, body: { atVersion } });
-    navigate(`/sessions/${made.sessionId}`);
-  };
-  return (
-    <>
-      <Button look="quiet" icon="fork" disabled={isBusy} onClick={() => run(fork)}>
-        Fork here
-      </Button>
-      {problem && <ProblemBox problem={problem} />}
-    </>
-  );
-};
+interface FootProps {
+  readonly sessionId: string;
+  readonly turn: Turn;
+  readonly openBranch: OpenBranch;
+}
 
-const TurnFoot = ({ sessionId, turn }: { readonly sessionId: string; readonly turn: Turn }) => {
-  const { endVersion, status, model, inputTokens, outputTokens, costMicroUsd, position } = turn;
+const TurnFoot = ({ sessionId, turn, openBranch }: FootProps) => {
+  const { turnId, endVersion, status, model, inputTokens, outputTokens, costMicroUsd, position } = turn;
   return (
     <footer className={css.foot}>
       {status === 'completed' ? null : <State of={status} />}
@@ -103,10 +96,23 @@ const TurnFoot = ({ sessionId, turn }: { readonly sessionId: string; readonly tu
           {formatCompact(inputTokens)} + {formatCompact(outputTokens)} tokens · {formatUsd(costMicroUsd)}
         </span>
       )}
+      <Link to={`/sessions/${sessionId}/why/${turnId}`}>Why</Link>
       <Button look="quiet" icon="clock" onClick={() => setParams({ at: position }, {})}>
         As of event {position}
       </Button>
-      {endVersion !== null && <ForkButton sessionId={sessionId} atVersion={endVersion} />}
+      <Button look="quiet" icon="play" onClick={() => startReplay(position)}>
+        Replay
+      </Button>
+      {endVersion !== null && (
+        <>
+          <Button look="quiet" icon="fork" onClick={() => openBranch('fork', turn)}>
+            Fork here
+          </Button>
+          <Button look="quiet" icon="next" onClick={() => openBranch('whatif', turn)}>
+            What if
+          </Button>
+        </>
+      )}
     </footer>
   );
 };
@@ -115,9 +121,10 @@ interface TurnViewProps {
   readonly sessionId: string;
   readonly turn: Turn;
   readonly live: string;
+  readonly openBranch: OpenBranch;
 }
 
-const TurnView = memo(({ sessionId, turn, live }: TurnViewProps) => {
+const TurnView = memo(({ sessionId, turn, live, openBranch }: TurnViewProps) => {
   const tail = turn.endedAt === null ? live.slice(turn.textLength) : '';
   return (
     <article className={css.turn} data-turn={turn.turnId} aria-busy={turn.endedAt === null}>
@@ -137,7 +144,7 @@ const TurnView = memo(({ sessionId, turn, live }: TurnViewProps) => {
         {turn.endedAt === null && tail === '' && turn.parts.length === 0 && (
           <p className={css.small}>thinks …</p>
         )}
-        <TurnFoot sessionId={sessionId} turn={turn} />
+        <TurnFoot sessionId={sessionId} turn={turn} openBranch={openBranch} />
       </div>
     </article>
   );
@@ -170,9 +177,10 @@ interface TurnListProps {
   readonly sessionId: string;
   readonly turns: readonly Turn[];
   readonly texts: LiveTexts;
+  readonly openBranch: OpenBranch;
 }
 
-export const TurnList = ({ sessionId, turns, texts }: TurnListProps) => {
+export const TurnList = ({ sessionId, turns, texts, openBranch }: TurnListProps) => {
   const [count, setCount] = useState(WINDOW);
   const shown = turns.slice(-count);
   const hidden = turns.length - shown.length;
@@ -185,7 +193,13 @@ export const TurnList = ({ sessionId, turns, texts }: TurnListProps) => {
         </Button>
       )}
       {shown.map((turn) => (
-        <TurnView key={turn.turnId} sessionId={sessionId} turn={turn} live={texts.get(turn.turnId) ?? ''} />
+        <TurnView
+          key={turn.turnId}
+          sessionId={sessionId}
+          turn={turn}
+          live={texts.get(turn.turnId) ?? ''}
+          openBranch={openBranch}
+        />
       ))}
       <LastAnswer turn={turns.at(-1)} />
     </>

@@ -1,0 +1,118 @@
+import type { LogEvent } from '@antiphon/client';
+
+type Data = Readonly<Record<string, unknown>>;
+
+/** A model call of a turn, as its events have it. */
+export interface ModelCall {
+  readonly attempt: number;
+  readonly step: number;
+  readonly provider: string;
+  readonly model: string;
+  /** Position of its start: the context is what was known there. */
+  readonly position: number;
+  readonly status: 'running' | 'completed' | 'failed';
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costMicroUsd: number;
+  readonly durationMs: number | null;
+}
+
+/** A file that was in the context of a turn. */
+export interface ContextFile {
+  readonly path: string;
+  readonly how: 'attached' | 'read';
+  readonly position: number;
+}
+
+/** Events, calls, files and trace that led to the answer of a turn. */
+export interface Explanation {
+  readonly events: readonly LogEvent[];
+  readonly calls: readonly ModelCall[];
+  readonly files: readonly ContextFile[];
+  /** Position of the newest event before the first model call; null if none was made. */
+  readonly contextPosition: number | null;
+  readonly traceId: string | null;
+  readonly correlationId: string | null;
+}
+
+const dataOf = (event: LogEvent): Data => (event.data ?? {}) as Data;
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+const start = ({ position, recordedAt }: LogEvent, data: Data): ModelCall & { startedAt: string } => ({
+  attempt: number(data['attempt']),
+  step: number(data['step']),
+  provider: text(data['provider']),
+  model: text(data['model']),
+  position,
+  status: 'running',
+  inputTokens: 0,
+  outputTokens: 0,
+  costMicroUsd: 0,
+  durationMs: null,
+  startedAt: text(data['startedAt']) || recordedAt,
+});
+
+const callsOf = (events: readonly LogEvent[]): readonly ModelCall[] => {
+  const calls = new Map<number, ReturnType<typeof start>>();
+  for (const event of events) {
+    const data = dataOf(event);
+    if (event.type === 'ModelCallStarted') calls.set(number(data['attempt']), start(event, data));
+    const call = calls.get(number(data['attempt']));
+    if (!call || (event.type !== 'ModelCallCompleted' && event.type !== 'ModelCallAborted')) continue;
+    const usage = (data['usage'] ?? {}) as Data;
+    const endedAt = text(data['completedAt']) || text(data['abortedAt']) || event.recordedAt;
+    calls.set(call.attempt, {
+      ...call,
+      status: event.type === 'ModelCallCompleted' ? 'completed' : 'failed',
+      inputTokens: number(usage['inputTokens']),
+      outputTokens: number(usage['outputTokens']),
+      costMicroUsd: number(data['costMicroUsd']),
+      durationMs: new Date(endedAt).getTime() - new Date(call.startedAt).getTime(),
+    });
+  }
+  return [...calls.values()];
+};
+
+/** Returns the files that were attached before the turn, and those that it read. */
+const filesOf = (
+  log: readonly LogEvent[],
+  events: readonly LogEvent[],
+  before: number,
+): readonly ContextFile[] => {
+  const attached = log
+    .filter(({ type, position }) => type === 'ChatFileAttached' && position <= before)
+    .map((event) => ({
+      path: text(dataOf(event)['path']),
+      how: 'attached' as const,
+      position: event.position,
+    }));
+  const read = events
+    .filter((event) => event.type === 'ToolCallRequested' && dataOf(event)['name'] === 'read')
+    .map((event) => ({
+      path: text(((dataOf(event)['input'] ?? {}) as Data)['path']),
+      how: 'read' as const,
+      position: event.position,
+    }));
+  return [...attached, ...read].filter(({ path }) => path !== '');
+};
+
+/** Returns the trace of a W3C `traceparent`, or null. */
+export const traceIdOf = (traceparent: unknown): string | null =>
+  /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(text(traceparent))?.[1] ?? null;
+
+/** Explains a turn by the events of its session, which must be in the order of the log. */
+export const explainTurn = (log: readonly LogEvent[], turnId: string): Explanation => {
+  const events = log.filter((event) => dataOf(event)['turnId'] === turnId);
+  const calls = callsOf(events);
+  const first = calls[0];
+  const requested = events[0]?.metadata as Data | undefined;
+  return {
+    events,
+    calls,
+    files: filesOf(log, events, events[0]?.position ?? 0),
+    contextPosition: first ? first.position - 1 : null,
+    traceId: traceIdOf(requested?.['traceparent']),
+    correlationId: text(requested?.['correlationId']) || null,
+  };
+};

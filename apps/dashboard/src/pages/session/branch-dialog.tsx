@@ -1,0 +1,192 @@
+import type { RouteReply } from '@antiphon/client';
+import { useState, type FormEvent } from 'react';
+import { navigate } from '../../app/router.js';
+import { useAct } from '../../data/act.js';
+import { client } from '../../data/gateway.js';
+import { useIdentity } from '../../data/identity.js';
+import type { ToolPart, Transcript, Turn } from '../../data/transcript.js';
+import { useFetched } from '../../data/use-read.js';
+import { countOf, formatCompact, formatUsd } from '../../ui/format.js';
+import { Button, css as ui, Dialog, Field, Loading, ProblemBox } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+
+type Scope = RouteReply<'readBudgets'>['scopes'][number];
+
+export type Branch = 'fork' | 'whatif';
+
+interface BranchProps {
+  readonly branch: Branch;
+  readonly sessionId: string;
+  readonly transcript: Transcript;
+  readonly turn: Turn;
+  readonly onClose: () => void;
+}
+
+const MAX_TURNS = 20;
+
+const isTool = (part: Turn['parts'][number]): part is ToolPart => part.kind === 'tool';
+
+const useModels = (): readonly string[] => {
+  const { data } = useFetched('branch models', () => client.http.listAgents());
+  const models = data?.agents.map(({ provider, model }) => `${provider}/${model ?? ''}`) ?? [];
+  return [...new Set(models)].filter((model) => !model.endsWith('/')).toSorted();
+};
+
+/** Part of a limit that is neither spent nor reserved. */
+const leftOf = (limit: number | null, settled: number, reserved: number): number | null =>
+  limit === null ? null : Math.max(0, limit - settled - reserved);
+
+/** Returns the budget that has the least money left; null if none limits money. */
+export const tightestScope = (
+  scopes: readonly Scope[],
+): { readonly key: string; readonly left: number } | null => {
+  const limited = scopes.flatMap(({ key, limitMicroUsd, settledMicroUsd, reservedMicroUsd }) => {
+    const left = leftOf(limitMicroUsd, settledMicroUsd, reservedMicroUsd);
+    return left === null ? [] : [{ key, left }];
+  });
+  return limited.toSorted((one, other) => one.left - other.left)[0] ?? null;
+};
+
+/** Says what the repeated turns have cost, and what no call of the what-if can exceed. */
+const CostBound = ({ turns, agentId }: { turns: readonly Turn[]; agentId: string | null }) => {
+  const { data, problem } = useFetched(`bound ${agentId ?? ''}`, (signal) =>
+    client.http.readBudgets({ query: agentId === null ? {} : { agent: agentId }, signal }),
+  );
+  if (problem) return <ProblemBox problem={problem} />;
+  if (!data) return <Loading what="budgets" />;
+  const tightest = tightestScope(data.scopes);
+  const cost = turns.reduce((total, { costMicroUsd }) => total + costMicroUsd, 0);
+  const tokens = turns.reduce((total, turn) => total + turn.inputTokens + turn.outputTokens, 0);
+  return (
+    <dl className={ui.facts} aria-label="Cost before it starts">
+      <dt>Cost on record</dt>
+      <dd>
+        {formatUsd(cost)} for {formatCompact(tokens)} tokens
+      </dd>
+      <dt>At most</dt>
+      <dd>
+        {tightest
+          ? `${formatUsd(tightest.left)}: what ${tightest.key} has left`
+          : 'no budget limits it: set one on the page of its agent'}
+      </dd>
+    </dl>
+  );
+};
+
+const NotRepeated = ({ turns }: { readonly turns: readonly Turn[] }) => {
+  const tools = turns.flatMap(({ parts }) => parts.filter(isTool));
+  if (tools.length === 0) return <p>No tool was called.</p>;
+  return (
+    <>
+      <p>{countOf(tools.length, 'tool call')} will not run again. The results come from the record:</p>
+      <ul>
+        {tools.slice(0, 10).map(({ callId, name }) => (
+          <li key={callId}>
+            <VisibleText text={name} />
+          </li>
+        ))}
+        {tools.length > 10 && <li>and {tools.length - 10} more</li>}
+      </ul>
+    </>
+  );
+};
+
+/** Returns the turns that a branch continues from, or repeats. */
+const turnsOf = ({ turns }: Transcript, turn: Turn, branch: Branch, count: number) => {
+  const index = turns.findIndex(({ turnId }) => turnId === turn.turnId);
+  const kept = turns.slice(0, branch === 'fork' ? index + 1 : index);
+  const repeated = branch === 'fork' ? [] : turns.slice(index, index + count);
+  return { kept, repeated, most: Math.min(MAX_TURNS, turns.length - index) };
+};
+
+const TEXTS = {
+  fork: {
+    title: 'Fork after this turn',
+    submit: 'Fork',
+    cost: 'A fork itself calls no model: it costs nothing.',
+  },
+  whatif: { title: 'What if, from this turn', submit: 'Start the what-if', cost: '' },
+} as const;
+
+const ModelField = ({ value, change }: { value: string; change: (model: string) => void }) => {
+  const models = useModels();
+  return (
+    <Field label="Model">
+      {(props) => (
+        <select {...props} value={value} onChange={(event) => change(event.target.value)}>
+          <option value="">the model of its agent</option>
+          {models.map((model) => (
+            <option key={model}>{model}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+};
+
+interface CountProps {
+  readonly value: number;
+  readonly most: number;
+  readonly change: (count: number) => void;
+}
+
+const CountField = ({ value, most, change }: CountProps) => (
+  <Field label="Turns to repeat" hint={`1 to ${most}`}>
+    {(props) => (
+      <input
+        {...props}
+        type="number"
+        min={1}
+        max={most}
+        value={value}
+        onChange={(event) => change(Math.max(1, Math.min(most, Math.round(Number(event.target.value)))))}
+      />
+    )}
+  </Field>
+);
+
+/** Asks for the model of a fork or a what-if, and shows what it inherits and may cost. */
+export const BranchDialog = ({ branch, sessionId, transcript, turn, onClose }: BranchProps) => {
+  const { run, isBusy, problem } = useAct();
+  const { permissions } = useIdentity();
+  const [choice, setChoice] = useState('');
+  const [count, setCount] = useState(1);
+  const { kept, repeated, most } = turnsOf(transcript, turn, branch, count);
+  const isAllowed = permissions === null || permissions.includes('sessions:write');
+  const start = async (): Promise<void> => {
+    const slash = choice.indexOf('/');
+    const model = choice === '' ? {} : { provider: choice.slice(0, slash), model: choice.slice(slash + 1) };
+    const atVersion = branch === 'fork' ? (turn.endVersion ?? turn.version) : turn.version - 1;
+    const more = branch === 'whatif' ? { whatIf: { turns: count } } : {};
+    const made = await client.http.forkSession({
+      params: { id: sessionId },
+      body: { atVersion, ...model, ...more },
+    });
+    navigate(
+      branch === 'fork' ? `/sessions/${made.sessionId}` : `/compare?a=${sessionId}&b=${made.sessionId}`,
+    );
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    run(start);
+  };
+  const { title, submit: word, cost } = TEXTS[branch];
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={submit} style={{ display: 'contents' }}>
+        {problem && <ProblemBox problem={problem} />}
+        <p>The new session inherits {countOf(kept.length, 'turn')} of this one, which stays unchanged.</p>
+        <ModelField value={choice} change={setChoice} />
+        {branch === 'whatif' && <CountField value={count} most={most} change={setCount} />}
+        <NotRepeated turns={branch === 'fork' ? kept : repeated} />
+        {branch === 'fork' ? <p>{cost}</p> : <CostBound turns={repeated} agentId={transcript.agentId} />}
+        <div className={ui.dialogFoot}>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit" disabled={isBusy || !isAllowed}>
+            {word}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+};

@@ -1,0 +1,152 @@
+import type { RouteReply } from '@antiphon/client';
+import type { ReactNode } from 'react';
+import { Link } from '../../app/router.js';
+import { client } from '../../data/gateway.js';
+import type { NotePart, ToolPart, Transcript, Turn } from '../../data/transcript.js';
+import { useFetched } from '../../data/use-read.js';
+import type { Explanation } from '../../data/why.js';
+import { countOf, formatNumber } from '../../ui/format.js';
+import { css as ui, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+
+type Entry = RouteReply<'queryMemory'>['entries'][number];
+
+interface PartProps {
+  readonly what: string;
+  readonly position: number | null;
+  readonly children: ReactNode;
+}
+
+const Part = ({ what, position, children }: PartProps) => (
+  <tr>
+    <th scope="row">{what}</th>
+    <td>{children}</td>
+    <td data-end="">
+      {position !== null && <Link to={`/events?open=${position}`}>{formatNumber(position)}</Link>}
+    </td>
+  </tr>
+);
+
+const MAX_FACTS = 50;
+
+/** Reads what memory believed at a position; the facts that match the message come first. */
+const readFacts = async (
+  session: string,
+  { at, message }: { readonly at: number; readonly message: string },
+  signal: AbortSignal,
+): Promise<readonly Entry[]> => {
+  const query = { session, at, limit: MAX_FACTS };
+  const all = (await client.http.queryMemory({ query, signal })).entries;
+  const words = message.trim().slice(0, 200);
+  if (words === '' || all.length < 2) return all;
+  const best = (await client.http.queryMemory({ query: { ...query, query: words }, signal })).entries;
+  const isBest = new Set(best.map(({ memoryId }) => memoryId));
+  return [...best, ...all.filter(({ memoryId }) => !isBest.has(memoryId))];
+};
+
+const Facts = ({ sessionId, turn, at }: { sessionId: string; turn: Turn; at: number }) => {
+  const { data, problem } = useFetched(`why facts ${sessionId} ${at}`, (signal) =>
+    readFacts(sessionId, { at, message: turn.content }, signal),
+  );
+  if (problem)
+    return (
+      <Part what="Memory" position={null}>
+        <ProblemBox problem={problem} />
+      </Part>
+    );
+  if (!data)
+    return (
+      <Part what="Memory" position={null}>
+        <Loading what="what memory believed" />
+      </Part>
+    );
+  if (data.length === 0)
+    return (
+      <Part what="Memory" position={null}>
+        <span className={ui.muted}>nothing was learned under this key at event {formatNumber(at)}</span>
+      </Part>
+    );
+  return data.map(({ memoryId, subject, predicate, object, position }) => (
+    <Part key={memoryId} what="Fact" position={position}>
+      <VisibleText text={`${subject} · ${predicate}: ${object}`} />
+    </Part>
+  ));
+};
+
+const isTool = (part: Turn['parts'][number]): part is ToolPart => part.kind === 'tool';
+const isNote = (part: Turn['parts'][number]): part is NotePart => part.kind === 'note';
+
+interface ContextProps {
+  readonly sessionId: string;
+  readonly transcript: Transcript;
+  readonly turn: Turn;
+  readonly explanation: Explanation;
+}
+
+const Earlier = ({ sessionId, transcript, turn }: ContextProps) => {
+  const earlier = transcript.turns.filter(({ version }) => version < turn.version);
+  const { forkedFrom } = transcript;
+  return (
+    <Part what="Earlier turns" position={earlier.at(-1)?.position ?? null}>
+      {earlier.length === 0 ? 'none in this session' : countOf(earlier.length, 'turn')}
+      {earlier.length > 0 && (
+        <>
+          {', of which the newest fit: '}
+          <Link to={`/sessions/${sessionId}?at=${turn.position}`}>the session as it was</Link>
+        </>
+      )}
+      {forkedFrom && (
+        <>
+          {'. It continues '}
+          <Link to={`/sessions/${forkedFrom.sessionId}`}>its origin</Link>
+          {` after event ${forkedFrom.version} of it`}
+        </>
+      )}
+    </Part>
+  );
+};
+
+/** Shows the parts from which the prompt of a turn was made, each with its event. */
+export const ContextPanel = (props: ContextProps) => {
+  const { sessionId, transcript, turn, explanation } = props;
+  const at = explanation.contextPosition ?? turn.position;
+  const { agentId } = transcript;
+  return (
+    <Panel title={`What the model had before it, at event ${formatNumber(at)}`}>
+      <Table label="Context" columns={['Part', 'Content', { name: 'Event', isNumber: true }]}>
+        <Part what="Message" position={turn.position}>
+          <VisibleText text={turn.content} />
+        </Part>
+        <Part what="Instructions" position={null}>
+          {agentId && (
+            <>
+              system prompt and identity of{' '}
+              <Link to={`/agents/${encodeURIComponent(agentId)}`}>{agentId}</Link>
+            </>
+          )}
+        </Part>
+        <Earlier {...props} />
+        <Facts sessionId={sessionId} turn={turn} at={at} />
+        {explanation.files.map(({ path, how, position }) => (
+          <Part
+            key={position}
+            what={how === 'attached' ? 'Attached file' : 'File that it read'}
+            position={position}
+          >
+            <VisibleText text={path} />
+          </Part>
+        ))}
+        {turn.parts.filter(isNote).map(({ key, text }) => (
+          <Part key={key} what="Note" position={null}>
+            <VisibleText text={text} />
+          </Part>
+        ))}
+        {turn.parts.filter(isTool).map(({ callId, name, output, status }) => (
+          <Part key={callId} what={`Result of ${name}`} position={null}>
+            <VisibleText text={output ?? status} />
+          </Part>
+        ))}
+      </Table>
+    </Panel>
+  );
+};

@@ -1,0 +1,190 @@
+import { PageHead } from '../../app/page-head.js';
+import type { PageProps } from '../../app/pages.js';
+import { Link, usePosition } from '../../app/router.js';
+import { answerOf } from '../../data/compare.js';
+import { summaryOf } from '../../data/event-pages.js';
+import { client } from '../../data/gateway.js';
+import { foldEvents, type Transcript, type Turn } from '../../data/transcript.js';
+import { useFetched } from '../../data/use-read.js';
+import { explainTurn, type Explanation } from '../../data/why.js';
+import { formatDuration, formatNumber, formatUsd, wordsOfType } from '../../ui/format.js';
+import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../../ui/ui.js';
+import { VisibleText } from '../../ui/visible-text.js';
+import pages from '../pages.module.css';
+import { useSessionLog } from '../session/use-session.js';
+import { ContextPanel } from './context-panel.js';
+
+const number = (name: string) => ({ name, isNumber: true });
+
+const Cost = ({ calls }: Pick<Explanation, 'calls'>) => {
+  if (calls.length === 0)
+    return (
+      <Empty title="No model call was made">
+        <p>The turn waits, or it ended before its first model call.</p>
+      </Empty>
+    );
+  return (
+    <Table
+      label="Model calls"
+      columns={[
+        'Call',
+        'Model',
+        'State',
+        ...['Tokens in', 'Tokens out', 'Took', 'Cost', 'Event'].map(number),
+      ]}
+    >
+      {calls.map((call) => (
+        <tr key={call.attempt}>
+          <td>{`step ${call.step}, attempt ${call.attempt}`}</td>
+          <td>{`${call.provider}/${call.model}`}</td>
+          <td>
+            <State of={call.status} />
+          </td>
+          <td data-end="">{formatNumber(call.inputTokens)}</td>
+          <td data-end="">{formatNumber(call.outputTokens)}</td>
+          <td data-end="">{call.durationMs === null ? '' : formatDuration(call.durationMs)}</td>
+          <td data-end="">{formatUsd(call.costMicroUsd)}</td>
+          <td data-end="">
+            <Link to={`/events?open=${call.position}`}>{formatNumber(call.position)}</Link>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+};
+
+const Events = ({ events }: Pick<Explanation, 'events'>) => (
+  <Table label="Events of the turn" columns={[number('Event'), 'Fact', 'Content', 'Recorded']}>
+    {events.map((event) => (
+      <tr key={event.position}>
+        <td data-end="">
+          <Link to={`/events?open=${event.position}`}>{formatNumber(event.position)}</Link>
+        </td>
+        <td>{wordsOfType(event.type)}</td>
+        <td>
+          <VisibleText text={summaryOf(event)} />
+        </td>
+        <td>
+          <Time at={event.recordedAt} isExact />
+        </td>
+      </tr>
+    ))}
+  </Table>
+);
+
+const Trace = ({ traceId, correlationId }: Explanation) => (
+  <Panel title="Trace" isPadded>
+    <dl className={ui.facts}>
+      <dt>Trace</dt>
+      <dd>
+        {traceId === null ? (
+          'not traced: set OTEL_EXPORTER_OTLP_ENDPOINT and start again'
+        ) : (
+          <>
+            <code className={ui.mono}>{traceId}</code> <CopyButton text={traceId} label="Copy the trace id" />
+          </>
+        )}
+      </dd>
+      <dt>Request</dt>
+      <dd>{correlationId === null ? 'unknown' : <code className={ui.mono}>{correlationId}</code>}</dd>
+    </dl>
+  </Panel>
+);
+
+const ANSWER_LENGTH = 2_000;
+
+const Answer = ({ turn, sessionId }: { readonly turn: Turn; readonly sessionId: string }) => {
+  const answer = answerOf(turn);
+  return (
+    <Panel title="The answer" isPadded actions={<State of={turn.status} />}>
+      <p style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+        {answer === '' ? 'There is no text.' : <VisibleText text={answer.slice(0, ANSWER_LENGTH)} />}
+        {answer.length > ANSWER_LENGTH && ` … (${formatNumber(answer.length)} characters)`}
+      </p>
+      <p>
+        <Link to={`/sessions/${sessionId}`}>Open the session</Link>
+      </p>
+    </Panel>
+  );
+};
+
+interface ExplainedProps {
+  readonly sessionId: string;
+  readonly transcript: Transcript;
+  readonly turn: Turn;
+  readonly explanation: Explanation;
+}
+
+const Explained = ({ sessionId, transcript, turn, explanation }: ExplainedProps) => (
+  <>
+    <PageHead
+      title={`Why: ${turn.content.slice(0, 80)}`}
+      tabTitle={`Why · ${turn.content.slice(0, 40)} · Sessions`}
+      question="What led to this answer: context, facts, events, cost and trace?"
+    />
+    <div className={pages.stack}>
+      <Answer turn={turn} sessionId={sessionId} />
+      <ContextPanel sessionId={sessionId} transcript={transcript} turn={turn} explanation={explanation} />
+      <Panel title={`Cost: ${formatUsd(turn.costMicroUsd)}`}>
+        <Cost calls={explanation.calls} />
+      </Panel>
+      <Panel title="Events">
+        <Events events={explanation.events} />
+      </Panel>
+      <Trace {...explanation} />
+    </div>
+  </>
+);
+
+const WhyTurn = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => {
+  const { events, isLoaded, problem } = useSessionLog(sessionId);
+  const position = usePosition();
+  if (problem) return <ProblemBox problem={problem} />;
+  if (!isLoaded) return <Loading what="the session" />;
+  const log = position === null ? events : events.filter((event) => event.position <= position);
+  const transcript = foldEvents(log, null);
+  const turn = transcript.turns.find((one) => one.turnId === turnId);
+  if (!turn)
+    return (
+      <>
+        <PageHead title="There is no such turn" />
+        <Empty
+          title={position === null ? 'The session has no turn with this id' : 'It came after this position'}
+        >
+          <Link to={`/sessions/${sessionId}`}>Open the session</Link>
+        </Empty>
+      </>
+    );
+  const explanation = explainTurn(log, turnId);
+  return <Explained {...{ sessionId, transcript, turn, explanation }} />;
+};
+
+/** Finds the session of a turn by the event that requested it. */
+const findSession = async (turnId: string, signal: AbortSignal): Promise<string | null> => {
+  const query = { type: 'TurnRequested', category: 'session', text: turnId, limit: 1 };
+  const [event] = (await client.http.readEvents({ query, signal })).events;
+  return event?.streamId.slice('session-'.length) ?? null;
+};
+
+const FindTurn = ({ turnId }: { readonly turnId: string }) => {
+  const { data, problem, refresh } = useFetched(`session of ${turnId}`, (signal) =>
+    findSession(turnId, signal),
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (data === undefined) return <Loading what="the turn" />;
+  if (data !== null) return <WhyTurn sessionId={data} turnId={turnId} />;
+  return (
+    <>
+      <PageHead title="There is no such turn" />
+      <Empty title={turnId}>
+        <Link to="/sessions">Choose a session</Link>
+      </Empty>
+    </>
+  );
+};
+
+/** Leads from an answer to its context, facts, events, cost and trace. */
+export const WhyPage = ({ params }: PageProps) => {
+  const { id, turn = '' } = params;
+  return id === undefined ? <FindTurn turnId={turn} /> : <WhyTurn sessionId={id} turnId={turn} />;
+};
