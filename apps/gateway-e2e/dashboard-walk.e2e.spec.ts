@@ -52,7 +52,7 @@ describe('the dashboard in Chromium', () => {
   it('chats, and shows hostile text of a model without running or fetching it', async () => {
     const { page } = world;
     await page.goto('/agents/gpt');
-    await page.getByLabel('Message to Gpt').fill('Hello there');
+    await page.getByLabel('Message to Gpt').fill('Hello there, my name is Ada');
     await button('Start a conversation').click();
     await page.getByRole('heading', { name: 'Answer' }).waitFor();
     await waitForEvent(sessionIdOf(), 'TurnCompleted');
@@ -61,7 +61,7 @@ describe('the dashboard in Chromium', () => {
     expect(text).toContain('image not loaded: pixel, https://evil.example/p.png');
     expect(text).toContain('U+202E');
     expect(await page.evaluate('window.hacked')).toBeUndefined();
-    expect(await page.locator('[data-turn] img, [data-turn] a, [data-turn] script').count()).toBe(0);
+    expect(await page.locator('[data-turn] :is(img, script, a:not(footer a))').count()).toBe(0);
   });
 
   it('decides an approval in place, after which the tool runs once', async () => {
@@ -111,6 +111,85 @@ describe('the dashboard in Chromium', () => {
     await page.getByText('It is 42.').waitFor();
   });
 
+  it('leads from an answer to its context, facts, events, cost and trace', async () => {
+    const { page } = world;
+    const sessionId = sessionIdOf();
+    const turn = await waitForEvent(sessionId, 'TurnRequested', 2);
+    await page.getByRole('link', { name: 'Why', exact: true }).last().click();
+    await heading('Why: please calculate it').waitFor();
+    const context = page.getByRole('region', { name: 'Context', exact: true });
+    await context.getByRole('link', { name: String(turn.position), exact: true }).waitFor();
+    await context.getByText('user · name: Ada').waitFor();
+    const facts = await readApi<{ entries: { object: string }[] }>(
+      world,
+      `/api/v1/memory?session=${sessionId}&at=${turn.position}`,
+    );
+    expect(facts.entries.map(({ object }) => object)).toEqual(['Ada']);
+    const usage = await readApi<{ turns: { usage: { calls: number } }[] }>(
+      world,
+      `/api/v1/sessions/${sessionId}/turns?limit=1`,
+    );
+    const calls = page.getByRole('region', { name: 'Model calls' }).locator('tbody tr');
+    expect(await calls.count()).toBe(usage.turns[0]?.usage.calls);
+    const own = (await eventsOf(sessionId)).filter(({ data }) => data['turnId'] === turn.data['turnId']);
+    const rows = page.getByRole('region', { name: 'Events of the turn' }).locator('tbody tr');
+    expect(await rows.count()).toBe(own.length);
+    await page.goto(`/why/${String(turn.data['turnId'])}`);
+    await heading('Why: please calculate it').waitFor();
+    await page.goto(`/sessions/${sessionId}`);
+  });
+
+  it('forks at an earlier turn, and shows where the fork and its origin part', async () => {
+    const { page } = world;
+    const origin = sessionIdOf();
+    await button('Fork here').first().click();
+    await page.getByText('The new session inherits 1 turn of this one').waitFor();
+    await button('Fork').click();
+    await page.waitForURL((url) => !url.pathname.endsWith(origin));
+    const fork = sessionIdOf();
+    await page.getByLabel('Message', { exact: true }).fill('something else');
+    await page.keyboard.press('Enter');
+    await waitForEvent(fork, 'TurnCompleted');
+    await page.getByRole('link', { name: 'Compare with its origin' }).click();
+    await page.getByText('Both have the first turn. They part at turn 2: message, answer, tools.').waitFor();
+    const [forked] = (await eventsOf(fork)).filter(({ type }) => type === 'SessionForked');
+    expect(forked?.data['origin']).toMatchObject({ sessionId: origin });
+    await page.keyboard.press('n');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Turn 2');
+    await page.goto(`/sessions/${origin}`);
+  });
+
+  it('starts a what-if with the bound of its cost, and no tool runs again', async () => {
+    const { page } = world;
+    const origin = sessionIdOf();
+    await button('What if').last().click();
+    await page.getByText('no budget limits it').waitFor();
+    await page.getByText('1 tool call will not run again.').waitFor();
+    await page.getByLabel('Model').selectOption('anthropic/claude-sonnet-4');
+    await button('Start the what-if').click();
+    await page.getByText('They part at turn 2: model.').waitFor();
+    const whatIf = new URL(page.url()).searchParams.get('b') ?? '';
+    const types = (await eventsOf(whatIf)).map(({ type }) => type);
+    expect(types.filter((type) => type === 'TurnCompleted')).toHaveLength(1);
+    expect(await readApi(world, `/api/v1/sessions/${whatIf}`)).toMatchObject({ turns: 1 });
+    await page.goto(`/sessions/${origin}`);
+  });
+
+  it('replays a turn from the record, event by event', async () => {
+    const { page } = world;
+    const before = await eventsOf(sessionIdOf());
+    await button('Replay').last().click();
+    const bar = page.getByRole('group', { name: 'Replay' });
+    await bar.getByText('turn requested').waitFor();
+    expect(await page.getByText('It is 42.').count()).toBe(0);
+    for (let step = 0; step < 8; step++) await bar.getByRole('button', { name: 'One event on' }).click();
+    await bar.getByRole('button', { name: 'Play', exact: true }).click();
+    await page.getByText('It is 42.').waitFor();
+    await bar.getByRole('button', { name: 'End the replay' }).click();
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(await eventsOf(sessionIdOf())).toEqual(before);
+  });
+
   it('lists the log by position, and opens an event with its hash', async () => {
     const { page } = world;
     const sessionId = sessionIdOf();
@@ -122,6 +201,48 @@ describe('the dashboard in Chromium', () => {
     ).then(({ events }) => events);
     await page.getByText(logged?.hash ?? 'none').waitFor();
     expect(new URL(page.url()).searchParams.get('open')).toBe(String(logged?.position));
+  });
+
+  it('sets a budget, and shows the turn that it refuses', async () => {
+    const { page } = world;
+    await page.goto('/money');
+    await button('Set a budget').click();
+    await page.getByLabel('Agent', { exact: true }).selectOption('gpt');
+    await page.getByLabel('Tokens', { exact: true }).fill('1');
+    await button('Set the budget').click();
+    await page.getByRole('meter', { name: 'Tokens of agent/gpt' }).waitFor();
+    const { scopes } = await readApi<{ scopes: object[] }>(world, '/api/v1/budgets?agent=gpt');
+    expect(scopes).toContainEqual(expect.objectContaining({ key: 'agent/gpt', limitTokens: 1 }));
+    await page.goto('/agents/gpt');
+    await page.getByLabel('Message to Gpt').fill('Hello again');
+    await button('Start a conversation').click();
+    await page.locator('[data-turn] [data-state=failed]').waitFor();
+    const failed = await waitForEvent(sessionIdOf(), 'TurnFailed');
+    await page.getByText(String(failed.data['code'])).waitFor();
+    expect(failed.data['code']).toMatch(/BUDGET/);
+  });
+
+  it('signs in by a one-time link with the rights of its key, and out again', async () => {
+    const { page, stack } = world;
+    const post = async (path: string, body: object, token?: string) => {
+      const headers = {
+        'content-type': 'application/json',
+        ...(token && { authorization: `Bearer ${token}` }),
+      };
+      const sent = { method: 'POST', headers, body: JSON.stringify(body) };
+      return (await (await fetch(stack.gatewayUrl + path, sent)).json()) as Record<string, string>;
+    };
+    const key = await post('/api/v1/keys', { name: 'reader', role: 'viewer' });
+    const link = await post('/api/v1/dashboard/links', {}, key['token']);
+    await page.goto(link['path'] ?? '');
+    await page.goto('/settings');
+    await page.getByText('viewer', { exact: true }).first().waitFor();
+    expect(await page.evaluate('document.cookie')).toBe('');
+    await page.goto('/agents/gpt');
+    await page.getByRole('button', { name: 'Pause', exact: true, disabled: true }).waitFor();
+    await page.goto('/settings');
+    await button('Sign out').click();
+    await page.getByText('operator', { exact: true }).first().waitFor();
   });
 
   it('goes to any page by keys, with the focus on its heading', async () => {

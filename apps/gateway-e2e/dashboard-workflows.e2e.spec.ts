@@ -162,10 +162,34 @@ describe('the workflow editor in Chromium', () => {
     expect(await page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody tr').count()).toBe(4);
   });
 
+  it('shows the run as it was at each of its events, equal to the API there', async () => {
+    const { page } = world;
+    const { events } = await readApi<{ events: { position: number }[] }>(
+      world,
+      `/api/v1/events?run=${runId}&category=run`,
+    );
+    const middle = [1, Math.floor(events.length / 2), events.length - 2].map(
+      (index) => events[index]?.position,
+    );
+    for (const at of middle) {
+      await page.goto(`/runs/${runId}?at=${at}`);
+      const run = await readApi<RunView>(world, `/api/v1/runs/${runId}?at=${at}`);
+      const cells = page.getByRole('region', { name: 'Nodes of the run' }).locator('tbody td:nth-child(2)');
+      await cells.nth(3).waitFor();
+      const shown = (await cells.allInnerTexts()).map((text) => text.trim());
+      expect([at, shown]).toEqual([at, run.tasks.map(({ status }) => status)]);
+    }
+  });
+
   it('violates no rule of WCAG 2.2 AA on its pages', async () => {
     const { page } = world;
     const edit = `/workflows/${workflowId}/edit`;
-    const views = [`${edit}?node=step-2&run=${runId}`, `${edit}?view=table`, '/workflows', `${edit}?view=text`];
+    const views = [
+      `${edit}?node=step-2&run=${runId}`,
+      `${edit}?view=table`,
+      '/workflows',
+      `${edit}?view=text`,
+    ];
     for (const [index, path] of views.entries()) {
       await page.emulateMedia({ colorScheme: index % 2 === 0 ? 'light' : 'dark' });
       await page.goto(path);

@@ -7,7 +7,7 @@ import { isAbout } from '../../data/event-pages.js';
 import { readSessions } from '../../data/sessions.js';
 import type { Transcript } from '../../data/transcript.js';
 import { useFetched } from '../../data/use-read.js';
-import { countOf, formatCompact, formatUsd, shortId } from '../../ui/format.js';
+import { formatCompact, formatUsd, shortId } from '../../ui/format.js';
 import { Button, css as ui, Empty, Loading, Panel, ProblemBox, Table } from '../../ui/ui.js';
 import { useSessionLog, useTranscript } from '../session/use-session.js';
 import pages from '../pages.module.css';
@@ -46,7 +46,8 @@ const useSide = (id: string) => {
 
 /** Says in a sentence where two sessions part. */
 const partingOf = ({ pairs, shared, firstDifference }: Comparison): string => {
-  const before = shared > 0 ? `Both have the first ${countOf(shared, 'turn')}. ` : '';
+  const first = shared === 1 ? 'first turn' : `first ${shared} turns`;
+  const before = shared > 0 ? `Both have the ${first}. ` : '';
   if (firstDifference < 0) return `${before}No turn differs: message, model, tools and answer are equal.`;
   const pair = pairs[firstDifference];
   const turn = `turn ${shared + firstDifference + 1}`;

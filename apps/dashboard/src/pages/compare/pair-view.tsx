@@ -24,7 +24,7 @@ const Marked = ({ text, other }: { readonly text: string; readonly other: string
   );
 };
 
-const Tools = ({ turn }: { readonly turn: Turn }) => {
+const Tools = ({ turn, side }: { readonly turn: Turn; readonly side: string }) => {
   const tools = toolsOf(turn);
   if (tools.length === 0) return <p className={ui.muted}>no tool call</p>;
   return (
@@ -36,7 +36,7 @@ const Tools = ({ turn }: { readonly turn: Turn }) => {
           </code>{' '}
           <State of={status} />
           {output !== null && (
-            <div className={css.output}>
+            <div className={css.output} tabIndex={0} role="region" aria-label={`Result of ${name} (${side})`}>
               <VisibleText text={output} />
             </div>
           )}
@@ -66,7 +66,7 @@ const TurnSide = ({ name, sessionId, turn, other }: SideProps) => {
       <p className={css.message}>
         <Marked text={content} other={other?.content ?? null} />
       </p>
-      <Tools turn={turn} />
+      <Tools turn={turn} side={name} />
       <div className={css.answer} tabIndex={0} role="region" aria-label={`Answer on the ${name}`}>
         <Marked text={answerOf(turn)} other={other && answerOf(other)} />
       </div>

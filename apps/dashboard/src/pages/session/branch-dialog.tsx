@@ -32,19 +32,25 @@ const useModels = (): readonly string[] => {
   return [...new Set(models)].filter((model) => !model.endsWith('/')).toSorted();
 };
 
-/** Part of a limit that is neither spent nor reserved. */
-const leftOf = (limit: number | null, settled: number, reserved: number): number | null =>
-  limit === null ? null : Math.max(0, limit - settled - reserved);
-
-/** Returns the budget that has the least money left; null if none limits money. */
-export const tightestScope = (
-  scopes: readonly Scope[],
-): { readonly key: string; readonly left: number } | null => {
-  const limited = scopes.flatMap(({ key, limitMicroUsd, settledMicroUsd, reservedMicroUsd }) => {
-    const left = leftOf(limitMicroUsd, settledMicroUsd, reservedMicroUsd);
-    return left === null ? [] : [{ key, left }];
-  });
-  return limited.toSorted((one, other) => one.left - other.left)[0] ?? null;
+/** Returns the least that a budget has left of its limits, in words; null if none limits it. */
+export const boundOf = (scopes: readonly Scope[]): string | null => {
+  const least = (parts: readonly { key: string; left: number }[]) =>
+    parts.toSorted((one, other) => one.left - other.left)[0];
+  const money = least(
+    scopes.flatMap(({ key, limitMicroUsd, settledMicroUsd, reservedMicroUsd }) =>
+      limitMicroUsd === null ? [] : [{ key, left: limitMicroUsd - settledMicroUsd - reservedMicroUsd }],
+    ),
+  );
+  const tokens = least(
+    scopes.flatMap(({ key, limitTokens, settledTokens, reservedTokens }) =>
+      limitTokens === null ? [] : [{ key, left: limitTokens - settledTokens - reservedTokens }],
+    ),
+  );
+  const words = [
+    ...(money ? [`${formatUsd(Math.max(0, money.left))}, which ${money.key} has left`] : []),
+    ...(tokens ? [`${formatCompact(Math.max(0, tokens.left))} tokens, which ${tokens.key} has left`] : []),
+  ];
+  return words.length === 0 ? null : words.join(', and ');
 };
 
 /** Says what the repeated turns have cost, and what no call of the what-if can exceed. */
@@ -54,7 +60,6 @@ const CostBound = ({ turns, agentId }: { turns: readonly Turn[]; agentId: string
   );
   if (problem) return <ProblemBox problem={problem} />;
   if (!data) return <Loading what="budgets" />;
-  const tightest = tightestScope(data.scopes);
   const cost = turns.reduce((total, { costMicroUsd }) => total + costMicroUsd, 0);
   const tokens = turns.reduce((total, turn) => total + turn.inputTokens + turn.outputTokens, 0);
   return (
@@ -64,11 +69,7 @@ const CostBound = ({ turns, agentId }: { turns: readonly Turn[]; agentId: string
         {formatUsd(cost)} for {formatCompact(tokens)} tokens
       </dd>
       <dt>At most</dt>
-      <dd>
-        {tightest
-          ? `${formatUsd(tightest.left)}: what ${tightest.key} has left`
-          : 'no budget limits it: set one on the page of its agent'}
-      </dd>
+      <dd>{boundOf(data.scopes) ?? 'no budget limits it: the page of money sets one'}</dd>
     </dl>
   );
 };
