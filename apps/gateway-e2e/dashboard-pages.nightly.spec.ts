@@ -18,11 +18,25 @@ const PAGES = [
   '/workflows/new',
   '/runs',
 ];
-const MORE = ['/events?open=1', '/money', '/memory', '/performance', '/audit', '/settings', '/no-such-page'];
+const MORE = [
+  '/events?open=1',
+  '/money',
+  '/money?agent=gpt',
+  '/compare',
+  '/dev/states',
+  '/dev/states?at=10',
+  '/memory',
+  '/performance',
+  '/audit',
+  '/settings',
+  '/no-such-page',
+];
 const WIDTHS = [1_440, 390];
 
 let world: DashboardWorld;
 let session: string;
+let why: string;
+let comparison: string;
 beforeAll(async () => {
   world = await startDashboardWorld();
   const { page, stack } = world;
@@ -31,8 +45,15 @@ beforeAll(async () => {
   await page.getByLabel('Message to Gpt').fill('please calculate it');
   await page.getByRole('button', { name: 'Start a conversation' }).click();
   await page.getByRole('button', { name: 'Approve' }).waitFor();
-  const [started] = await readEvents(stack, { type: 'SessionStarted' });
-  session = `/sessions/${started?.streamId.slice('session-'.length)}`;
+  const [turn] = await readEvents(stack, { type: 'TurnRequested' });
+  const id = turn?.streamId.slice('session-'.length) ?? '';
+  session = `/sessions/${id}`;
+  why = `${session}/why/${String(turn?.data['turnId'])}`;
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ atVersion: 1, whatIf: { turns: 1 } });
+  const forked = await fetch(`${stack.gatewayUrl}/api/v1${session}/fork`, { method: 'POST', headers, body });
+  const { sessionId } = (await forked.json()) as { sessionId: string };
+  comparison = `/compare?a=${id}&b=${sessionId}`;
 }, 240_000);
 afterAll(() => world?.stop());
 
@@ -46,6 +67,9 @@ describe.each(['light', 'dark'] as const)('every page of the dashboard, %s', (co
       ...MORE,
       session,
       `${session}?at=20`,
+      `${session}?at=20&replay=1`,
+      why,
+      comparison,
       '/agents?at=10',
       '/approvals?at=20',
     ]) {

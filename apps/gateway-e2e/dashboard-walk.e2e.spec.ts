@@ -218,7 +218,14 @@ describe('the dashboard in Chromium', () => {
     await button('Start a conversation').click();
     await page.locator('[data-turn] [data-state=failed]').waitFor();
     const failed = await waitForEvent(sessionIdOf(), 'TurnFailed');
-    await page.getByText(String(failed.data['code'])).waitFor();
+    await page
+      .locator('[data-turn]')
+      .getByText(`(${String(failed.data['code'])})`)
+      .waitFor();
+    const failures = page.getByRole('log', { name: 'Failures' });
+    await failures.getByRole('link', { name: 'turn failed' }).waitFor();
+    await failures.getByRole('button', { name: 'Close this message' }).click();
+    expect(await failures.getByRole('link').count()).toBe(0);
     expect(failed.data['code']).toMatch(/BUDGET/);
   });
 
@@ -235,14 +242,30 @@ describe('the dashboard in Chromium', () => {
     const key = await post('/api/v1/keys', { name: 'reader', role: 'viewer' });
     const link = await post('/api/v1/dashboard/links', {}, key['token']);
     await page.goto(link['path'] ?? '');
+    await heading('Overview').waitFor();
     await page.goto('/settings');
-    await page.getByText('viewer', { exact: true }).first().waitFor();
+    await button('Sign out').waitFor();
+    await page.getByText('agents:write', { exact: true }).waitFor({ state: 'detached' });
     expect(await page.evaluate('document.cookie')).toBe('');
     await page.goto('/agents/gpt');
     await page.getByRole('button', { name: 'Pause', exact: true, disabled: true }).waitFor();
     await page.goto('/settings');
     await button('Sign out').click();
-    await page.getByText('operator', { exact: true }).first().waitFor();
+    await page.getByText('agents:write', { exact: true }).waitFor();
+  });
+
+  it('shows the figures of the gateway, which follow its turns', async () => {
+    const { page, stack } = world;
+    await page.goto('/performance');
+    const row = page.getByRole('row').filter({ hasText: 'turn first text' });
+    await row.waitFor();
+    const text = await (await fetch(`${stack.gatewayUrl}/metrics`)).text();
+    const [, count = ''] = /^antiphon_turn_first_text_seconds_count (\d+)$/m.exec(text) ?? [];
+    expect(await row.getByRole('cell').nth(1).innerText()).toBe(count);
+    const { agents } = await readApi<{ agents: object[] }>(world, '/api/v1/agents');
+    await page.goto('/agents');
+    await page.getByRole('link', { name: 'Researcher', exact: true }).waitFor();
+    expect(agents).toHaveLength(3);
   });
 
   it('goes to any page by keys, with the focus on its heading', async () => {

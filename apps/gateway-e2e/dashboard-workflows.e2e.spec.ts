@@ -181,6 +181,27 @@ describe('the workflow editor in Chromium', () => {
     }
   });
 
+  it('starts and stops a run in the list of workflows', async () => {
+    const { page, stack } = world;
+    const node = { id: 'only', agent: 'gpt', prompt: 'hold', needs: [] };
+    const made = await fetch(`${stack.gatewayUrl}/api/v1/workflows`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ definition: { name: 'Holds', nodes: [node] } }),
+    });
+    expect([made.status, await made.clone().text()]).toEqual([201, expect.any(String)]);
+    const { id } = (await made.json()) as WorkflowView;
+    await page.goto('/workflows');
+    const row = page.getByRole('row').filter({ hasText: 'Holds' });
+    await row.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.waitForURL(/\/edit\?run=/);
+    await page.goto('/workflows');
+    await row.getByRole('button', { name: 'Stop', exact: true }).click();
+    await row.getByRole('button', { name: 'Run', exact: true }).waitFor();
+    const { runs } = await readApi<{ runs: RunView[] }>(world, `/api/v1/runs?workflow=${id}`);
+    expect(runs.map(({ status }) => status)).toEqual(['cancelled']);
+  });
+
   it('violates no rule of WCAG 2.2 AA on its pages', async () => {
     const { page } = world;
     const edit = `/workflows/${workflowId}/edit`;

@@ -11,9 +11,13 @@ export const HOSTILE =
   '<img src=x onerror="window.hacked=1"> ![pixel](https://evil.example/p.png) ' +
   '[click](javascript:window.hacked=2) <script>window.hacked=3</script> pay \u202Etxt.exe';
 
-/** Calculates by a tool when it is asked to, and answers with hostile Markdown otherwise. */
-const startModel = (): Promise<MockModel> =>
+/**
+ * Calculates by a tool when it is asked to, never ends when it is asked to hold, and answers with
+ * hostile Markdown otherwise.
+ */
+const startModel = (released: Promise<void>): Promise<MockModel> =>
   startMockModel(({ user, toolResults }) => {
+    if (user.includes('hold')) return { reply: { text: ['never'] }, before: () => released };
     if (toolResults.length > 0) return { text: ['It is ', `**${toolResults.at(-1)}**.`] };
     if (user.includes('calculate'))
       return {
@@ -52,7 +56,8 @@ const watch = (page: Page, origin: string, leaks: string[], errors: string[]): v
 
 /** Starts a stack with a guarded tool, and Chromium on its dashboard. */
 export const startDashboardWorld = async (): Promise<DashboardWorld> => {
-  const mock = await startModel();
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const mock = await startModel(released);
   const stack = await startQuickStack(twoVendorConfig(mock.url) + GUARDED);
   const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, baseURL: stack.gatewayUrl });
@@ -61,6 +66,7 @@ export const startDashboardWorld = async (): Promise<DashboardWorld> => {
   const errors: string[] = [];
   watch(page, stack.gatewayUrl, leaks, errors);
   const stop = async (): Promise<void> => {
+    release();
     await browser.close();
     await stack.stop();
     await mock.close();

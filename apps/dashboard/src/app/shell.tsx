@@ -12,6 +12,7 @@ import { Palette } from './palette.js';
 import { PositionBar } from './position-bar.js';
 import { Link, useAddress } from './router.js';
 import { nextTheme, theme } from './theme.js';
+import { Toasts } from './toasts.js';
 import css from './shell.module.css';
 
 const Navigation = ({ isOpen, onFollow }: { readonly isOpen: boolean; readonly onFollow: () => void }) => {
@@ -165,6 +166,7 @@ export const Shell = () => {
       <main id="main" tabIndex={-1} className={css.main}>
         <CurrentPage />
       </main>
+      <Toasts />
       {opened === 'palette' && <Palette onClose={() => setOpened(null)} />}
       {opened === 'keys' && <KeyList onClose={() => setOpened(null)} />}
     </div>

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { PageHead } from '../../app/page-head.js';
 import { hasSingleKeys, setSingleKeys } from '../../app/keys.js';
 import { signOut } from '../../app/sign-in.js';
@@ -134,6 +134,27 @@ const Plugins = () => {
   );
 };
 
+interface AllowedProps {
+  readonly permission: string;
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+/** Reads a part only for a caller who may, so that no refused request is made. */
+const Allowed = ({ permission, title, children }: AllowedProps) => {
+  const { permissions, role } = useIdentity();
+  if (permissions?.includes(permission)) return children;
+  return (
+    <Panel title={title} className={css.half}>
+      {permissions === null ? (
+        <Loading what="your permissions" />
+      ) : (
+        <Empty title={`Your role ${role} lacks ${permission}`} />
+      )}
+    </Panel>
+  );
+};
+
 export const Settings = () => {
   const [shownSecret, showSecret] = useState<string | null>(null);
   return (
@@ -146,16 +167,20 @@ export const Settings = () => {
         <Panel title="This browser" isPadded className={css.half}>
           <Preferences />
         </Panel>
-        <Keys secret={shownSecret} showSecret={showSecret} />
+        <Allowed permission="keys:manage" title="API keys">
+          <Keys secret={shownSecret} showSecret={showSecret} />
+        </Allowed>
         <Panel title="Providers" className={css.half}>
           <Providers />
         </Panel>
         <Panel title="Plug-ins" className={css.half}>
           <Plugins />
         </Panel>
-        <Panel title="Workspaces" className={css.half}>
-          <Workspaces />
-        </Panel>
+        <Allowed permission="workspaces:manage" title="Workspaces">
+          <Panel title="Workspaces" className={css.half}>
+            <Workspaces />
+          </Panel>
+        </Allowed>
       </div>
     </>
   );

@@ -1,0 +1,61 @@
+import type { LogEvent } from '@antiphon/client';
+import { useEffect } from 'react';
+import { pageOf, summaryOf } from '../data/event-pages.js';
+import { onEvents } from '../data/live-log.js';
+import { createStore, useStore } from '../data/store.js';
+import { wordsOfType } from '../ui/format.js';
+import { Icon } from '../ui/icon.js';
+import { IconButton } from '../ui/ui.js';
+import { VisibleText } from '../ui/visible-text.js';
+import { Link } from './router.js';
+import css from './shell.module.css';
+
+const MAX_SHOWN = 3;
+/** Events of failures that a person may have to act on. */
+const FAILURES: ReadonlySet<string> = new Set([
+  ...['AgentFailed', 'AgentUnresponsive', 'TurnFailed', 'TaskFailed', 'RunFailed'],
+]);
+
+const failures = createStore<readonly LogEvent[]>([]);
+
+const dismiss = (position: number): void =>
+  failures.update((before) => before.filter((event) => event.position !== position));
+
+/** Shows failures of agents, turns, tasks and runs as they are committed, until they are closed. */
+export const Toasts = () => {
+  const shown = useStore(failures);
+  useEffect(
+    () =>
+      onEvents((events) => {
+        const failed = events.filter(({ type }) => FAILURES.has(type));
+        if (failed.length > 0) failures.update((before) => [...before, ...failed]);
+      }),
+    [],
+  );
+  const more = shown.length - MAX_SHOWN;
+  return (
+    <section className={css.toasts} role="log" aria-label="Failures">
+      {shown.slice(-MAX_SHOWN).map((event) => (
+        <div key={event.position} className={css.toast}>
+          <Icon name="warning" />
+          <Link to={pageOf(event)} onClick={() => dismiss(event.position)}>
+            {wordsOfType(event.type)}
+          </Link>
+          <span>
+            <VisibleText text={summaryOf(event)} />
+          </span>
+          <IconButton icon="close" label="Close this message" onClick={() => dismiss(event.position)} />
+        </div>
+      ))}
+      {more > 0 && (
+        <div className={css.toast}>
+          <Link to="/events?severity=error" onClick={() => failures.set([])}>
+            {more} more failures
+          </Link>
+          <span />
+          <IconButton icon="close" label="Close all messages" onClick={() => failures.set([])} />
+        </div>
+      )}
+    </section>
+  );
+};
