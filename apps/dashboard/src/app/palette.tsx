@@ -44,6 +44,8 @@ const namedBy = (text: string): Choice[] => {
   return [
     link(`/sessions/${text}`, 'sessions', `Session ${text}`, 'session'),
     link(`/runs/${text}`, 'runs', `Run ${text}`, 'run'),
+    link(`/why/${text}`, 'search', `Why turn ${text} answered as it did`, 'turn'),
+    link(`/compare?b=${text}`, 'fork', `Compare session ${text}`, 'session'),
   ];
 };
 
@@ -51,6 +53,7 @@ const fixedChoices = (): Choice[] => [
   ...NAVIGATION.map(({ to, icon, title }) => link(to, icon, title, 'page')),
   link('/agents?spawn=1', 'plus', 'Spawn an agent', 'action'),
   link('/workflows/new', 'plus', 'Draw a workflow', 'action'),
+  link('/compare', 'fork', 'Compare two sessions', 'page'),
   { id: 'theme', icon: 'auto', title: 'Switch the theme', kind: 'action', run: nextTheme },
 ];
 
