@@ -205,12 +205,7 @@ describe('the workflow editor in Chromium', () => {
   it('violates no rule of WCAG 2.2 AA on its pages', async () => {
     const { page } = world;
     const edit = `/workflows/${workflowId}/edit`;
-    const views = [
-      `${edit}?node=step-2&run=${runId}`,
-      `${edit}?view=table`,
-      '/workflows',
-      `${edit}?view=text`,
-    ];
+    const views = [`${edit}?node=step-2&run=${runId}`, `${edit}?view=text`];
     for (const [index, path] of views.entries()) {
       await page.emulateMedia({ colorScheme: index % 2 === 0 ? 'light' : 'dark' });
       await page.goto(path);

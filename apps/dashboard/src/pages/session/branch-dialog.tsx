@@ -1,7 +1,7 @@
-import type { RouteReply } from '@antiphon/client';
 import { useState, type FormEvent } from 'react';
 import { navigate } from '../../app/router.js';
 import { useAct } from '../../data/act.js';
+import { boundOf, reservedOf, reservedWith, type Reserved } from '../../data/cost-bound.js';
 import { client } from '../../data/gateway.js';
 import { useIdentity } from '../../data/identity.js';
 import type { ToolPart, Transcript, Turn } from '../../data/transcript.js';
@@ -9,8 +9,6 @@ import { useFetched } from '../../data/use-read.js';
 import { countOf, formatCompact, formatUsd } from '../../ui/format.js';
 import { Button, css as ui, Dialog, Field, Loading, ProblemBox } from '../../ui/ui.js';
 import { VisibleText } from '../../ui/visible-text.js';
-
-type Scope = RouteReply<'readBudgets'>['scopes'][number];
 
 export type Branch = 'fork' | 'whatif';
 
@@ -32,43 +30,45 @@ const useModels = (): readonly string[] => {
   return [...new Set(models)].filter((model) => !model.endsWith('/')).toSorted();
 };
 
-/** Returns the least that a budget has left of its limits, in words; null if none limits it. */
-export const boundOf = (scopes: readonly Scope[]): string | null => {
-  const least = (parts: readonly { key: string; left: number }[]) =>
-    parts.toSorted((one, other) => one.left - other.left)[0];
-  const money = least(
-    scopes.flatMap(({ key, limitMicroUsd, settledMicroUsd, reservedMicroUsd }) =>
-      limitMicroUsd === null ? [] : [{ key, left: limitMicroUsd - settledMicroUsd - reservedMicroUsd }],
-    ),
-  );
-  const tokens = least(
-    scopes.flatMap(({ key, limitTokens, settledTokens, reservedTokens }) =>
-      limitTokens === null ? [] : [{ key, left: limitTokens - settledTokens - reservedTokens }],
-    ),
-  );
-  const words = [
-    ...(money ? [`${formatUsd(Math.max(0, money.left))}, which ${money.key} has left`] : []),
-    ...(tokens ? [`${formatCompact(Math.max(0, tokens.left))} tokens, which ${tokens.key} has left`] : []),
-  ];
-  return words.length === 0 ? null : words.join(', and ');
+interface BoundProps {
+  readonly sessionId: string;
+  readonly turns: readonly Turn[];
+  readonly agentId: string | null;
+  readonly model: string;
+}
+
+const MAX_RESERVATIONS = 1_000;
+
+const readReserved = async (signal: AbortSignal): Promise<readonly Reserved[]> => {
+  const query = { type: 'BudgetReserved', order: 'desc', limit: MAX_RESERVATIONS } as const;
+  const { events } = await client.http.readEvents({ query, signal });
+  return events.toReversed().map(reservedOf);
 };
 
-/** Says what the repeated turns have cost, and what no call of the what-if can exceed. */
-const CostBound = ({ turns, agentId }: { turns: readonly Turn[]; agentId: string | null }) => {
-  const { data, problem } = useFetched(`bound ${agentId ?? ''}`, (signal) =>
-    client.http.readBudgets({ query: agentId === null ? {} : { agent: agentId }, signal }),
+/** Says what the repeated turns have cost, and what the what-if can cost at most. */
+const CostBound = ({ sessionId, turns, agentId, model }: BoundProps) => {
+  const { data, problem } = useFetched(`bound ${sessionId}`, (signal) =>
+    client.http.readBudgets({ query: { session: sessionId, ...(agentId && { agent: agentId }) }, signal }),
   );
+  const reservations = useFetched(`reserved ${sessionId}`, readReserved).data ?? [];
   if (problem) return <ProblemBox problem={problem} />;
   if (!data) return <Loading what="budgets" />;
   const cost = turns.reduce((total, { costMicroUsd }) => total + costMicroUsd, 0);
   const tokens = turns.reduce((total, turn) => total + turn.inputTokens + turn.outputTokens, 0);
+  const reserved = reservedWith(reservations, new Set(turns.map(({ turnId }) => turnId)), model);
   return (
     <dl className={ui.facts} aria-label="Cost before it starts">
       <dt>Cost on record</dt>
       <dd>
         {formatUsd(cost)} for {formatCompact(tokens)} tokens
       </dd>
-      <dt>At most</dt>
+      <dt>The same calls</dt>
+      <dd>
+        {reserved
+          ? `at most ${formatUsd(reserved.microUsd)} for ${countOf(reserved.calls, 'model call')}`
+          : 'not known: no call of this model has shown its price yet'}
+      </dd>
+      <dt>In all</dt>
       <dd>{boundOf(data.scopes) ?? 'no budget limits it: the page of money sets one'}</dd>
     </dl>
   );
@@ -180,7 +180,11 @@ export const BranchDialog = ({ branch, sessionId, transcript, turn, onClose }: B
         <ModelField value={choice} change={setChoice} />
         {branch === 'whatif' && <CountField value={count} most={most} change={setCount} />}
         <NotRepeated turns={branch === 'fork' ? kept : repeated} />
-        {branch === 'fork' ? <p>{cost}</p> : <CostBound turns={repeated} agentId={transcript.agentId} />}
+        {branch === 'fork' ? (
+          <p>{cost}</p>
+        ) : (
+          <CostBound {...{ sessionId, turns: repeated, agentId: transcript.agentId, model: choice }} />
+        )}
         <div className={ui.dialogFoot}>
           <Button onClick={onClose}>Cancel</Button>
           <Button look="primary" type="submit" disabled={isBusy || !isAllowed}>
