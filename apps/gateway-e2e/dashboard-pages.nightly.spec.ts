@@ -21,7 +21,7 @@ const PAGES = [
 const MORE = [
   '/events?open=1',
   '/money',
-  '/money?agent=gpt',
+  '/money?by=model',
   '/compare',
   '/dev/states',
   '/dev/states?at=10',

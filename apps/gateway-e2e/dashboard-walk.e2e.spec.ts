@@ -212,11 +212,12 @@ describe('the dashboard in Chromium', () => {
   it('sets a budget, and shows the turn that it refuses', async () => {
     const { page } = world;
     await page.goto('/money');
-    await button('Set a budget').click();
-    await page.getByLabel('Agent', { exact: true }).selectOption('gpt');
-    await page.getByLabel('Tokens', { exact: true }).fill('1');
-    await button('Set the budget').click();
-    await page.getByRole('meter', { name: 'Tokens of agent/gpt' }).waitFor();
+    const usage = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'gpt', exact: true }) });
+    await usage.getByRole('button', { name: 'Set budget' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Set the budget of gpt' });
+    await dialog.getByLabel('Tokens', { exact: true }).fill('1');
+    await dialog.getByRole('button', { name: 'Set budget' }).click();
+    await dialog.waitFor({ state: 'detached' });
     const { scopes } = await readApi<{ scopes: object[] }>(world, '/api/v1/budgets?agent=gpt');
     expect(scopes).toContainEqual(expect.objectContaining({ key: 'agent/gpt', limitTokens: 1 }));
     await page.goto('/agents/gpt');
