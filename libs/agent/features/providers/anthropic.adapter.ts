@@ -16,7 +16,12 @@ import { streamedFailure } from './transport/failures.js';
 import type { HttpTransport } from './transport/http-transport.js';
 import { runCall } from './transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter, ProviderCall } from './transport/provider-call.js';
-import { boundOfBody, maxOutputTokensOf, portableIds } from './transport/request-format.js';
+import {
+  boundOfBody,
+  createBodyRenderer,
+  maxOutputTokensOf,
+  portableIds,
+} from './transport/request-format.js';
 import type { EventReader } from './transport/response-reader.js';
 
 type Body = Omit<Anthropic.MessageCreateParamsNonStreaming, 'stream'>;
@@ -107,17 +112,24 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
   const { transport, baseUrl } = deps;
   const url = endpointOf(baseUrl, '/v1/messages');
   const headers = headersFor(baseUrl, deps.apiKey);
+  const renderBody = createBodyRenderer((prompt) => {
+    const { max_tokens: _limit, ...body } = renderAnthropic(prompt, 1);
+    return body;
+  });
   const complete = (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const reader = new AnthropicReader(new AnswerBuilder(sink));
-    const body = renderAnthropic(request, request.maxOutputTokens);
+    const limit = { max_tokens: request.maxOutputTokens };
     const send = async (call: ProviderCall): Promise<ModelAnswer> => {
       if (request.streaming)
         await transport.stream(
-          { url, headers, body: { ...body, stream: true } },
+          { url, headers, body: renderBody(request, { ...limit, stream: true }) },
           call,
           eventReader(reader, deps),
         );
-      else reader.message(await transport.fetchJson({ url, headers, body }, call));
+      else {
+        const body = renderBody(request, limit);
+        reader.message(await transport.fetchJson({ url, headers, body }, call));
+      }
       return reader.finish();
     };
     return runCall(request, deps, { complete: send, usage: () => reader.usage() });
@@ -125,7 +137,7 @@ export const createAnthropicAdapter = (deps: AnthropicDeps): ProviderAdapter => 
   return {
     kind: 'anthropic',
     complete,
-    inputBound: (prompt) => boundOfBody(renderAnthropic(prompt, 1), prompt.tools.length > 0),
+    inputBound: (prompt) => boundOfBody(renderBody(prompt, { max_tokens: 1 }), prompt.tools.length > 0),
     maxOutputTokens: maxOutputTokensOf,
   };
 };

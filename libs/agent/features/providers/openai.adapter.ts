@@ -16,7 +16,12 @@ import { streamedFailure } from './transport/failures.js';
 import type { HttpTransport } from './transport/http-transport.js';
 import { runCall } from './transport/provider-call.js';
 import type { CallEnvironment, ProviderAdapter, ProviderCall } from './transport/provider-call.js';
-import { boundOfBody, maxOutputTokensOf, portableIds } from './transport/request-format.js';
+import {
+  boundOfBody,
+  createBodyRenderer,
+  maxOutputTokensOf,
+  portableIds,
+} from './transport/request-format.js';
 import type { EventReader } from './transport/response-reader.js';
 
 type Message = OpenAI.ChatCompletionMessageParam;
@@ -113,22 +118,29 @@ const refusesUsageOption = (error: unknown): error is ModelFailure =>
  * its format.
  */
 export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
-  const { transport, apiKey } = deps;
+  const { transport, apiKey, outputLimit } = deps;
+  const renderBody = createBodyRenderer((prompt) => {
+    const { [outputLimit]: _limit, ...body } = renderOpenAi(prompt, 1, deps);
+    return body;
+  });
   const url = endpointOf(deps.baseUrl, '/chat/completions');
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   let asksForUsage = true;
   const complete = async (request: ModelRequest, sink: ModelSink): Promise<ModelAnswer> => {
     const reader = new OpenAiReader(new AnswerBuilder(sink));
-    const body = renderOpenAi(request, request.maxOutputTokens, deps);
+    const limit = { [outputLimit]: request.maxOutputTokens };
     const usageOption = asksForUsage ? { stream_options: { include_usage: true } } : {};
     const send = async (call: ProviderCall): Promise<ModelAnswer> => {
       if (request.streaming)
         await transport.stream(
-          { url, headers, body: { ...body, ...usageOption, stream: true } },
+          { url, headers, body: renderBody(request, { ...limit, ...usageOption, stream: true }) },
           call,
           eventReader(reader, deps),
         );
-      else reader.completion(await transport.fetchJson({ url, headers, body }, call));
+      else {
+        const body = renderBody(request, limit);
+        reader.completion(await transport.fetchJson({ url, headers, body }, call));
+      }
       return reader.finish();
     };
     try {
@@ -143,7 +155,7 @@ export const createOpenAiAdapter = (deps: OpenAiDeps): ProviderAdapter => {
   return {
     kind: deps.kind,
     complete,
-    inputBound: (prompt) => boundOfBody(renderOpenAi(prompt, 1, deps), prompt.tools.length > 0),
+    inputBound: (prompt) => boundOfBody(renderBody(prompt, { [outputLimit]: 1 }), prompt.tools.length > 0),
     maxOutputTokens: maxOutputTokensOf,
   };
 };

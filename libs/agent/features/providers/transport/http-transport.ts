@@ -14,7 +14,8 @@ const IDLE_CONNECTION_MS = 4_000;
 export interface ProviderRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: object;
+  /** JSON text. */
+  readonly body: string;
 }
 
 /**
@@ -86,7 +87,7 @@ export const createHttpTransport = (
         path: `${url.pathname}${url.search}`,
         method: 'POST',
         headers: headersOf(request),
-        body: JSON.stringify(request.body),
+        body: request.body,
       },
       reader,
     );

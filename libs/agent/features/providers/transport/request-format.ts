@@ -1,4 +1,4 @@
-import type { ModelMessage } from '@antiphon/agent-domain';
+import type { ModelMessage, ModelPrompt } from '@antiphon/agent-domain';
 
 /** Tokens that a chat template may add to the bytes of a request's JSON. */
 const TEMPLATE_OVERHEAD = 64;
@@ -13,8 +13,30 @@ const TOOLS_OVERHEAD = 1_024;
  * Returns an upper bound of a rendered request in tokens: its UTF-8 bytes plus the vendor's
  * overheads. No token of a byte-level tokenizer is shorter than a byte.
  */
-export const boundOfBody = (body: unknown, hasTools: boolean): number =>
-  Buffer.byteLength(JSON.stringify(body)) + TEMPLATE_OVERHEAD + (hasTools ? TOOLS_OVERHEAD : 0);
+export const boundOfBody = (json: string, hasTools: boolean): number =>
+  Buffer.byteLength(json) + TEMPLATE_OVERHEAD + (hasTools ? TOOLS_OVERHEAD : 0);
+
+type Rendered = Pick<ModelPrompt, 'model' | 'system' | 'tools'> & { readonly json: string };
+
+/** Renders the body of a prompt as JSON, with fields that the prompt does not determine. */
+export type RenderBody = (prompt: ModelPrompt, fields: Readonly<Record<string, unknown>>) => string;
+
+/**
+ * Creates a renderer that renders a prompt once: for its bound, while the call is being committed,
+ * and for the request. `render` gives at least one field.
+ */
+export const createBodyRenderer = (render: (prompt: ModelPrompt) => object): RenderBody => {
+  const rendered = new WeakMap<ModelPrompt['messages'], Rendered>();
+  const jsonOf = (prompt: ModelPrompt): string => {
+    const { model, system, tools, messages } = prompt;
+    const known = rendered.get(messages);
+    if (known?.model === model && known.system === system && known.tools === tools) return known.json;
+    const json = JSON.stringify(render(prompt));
+    rendered.set(messages, { model, system, tools, json });
+    return json;
+  };
+  return (prompt, fields) => `${JSON.stringify(fields).slice(0, -1)},${jsonOf(prompt).slice(1)}`;
+};
 
 /** Output tokens that every model in use can write in one call. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
