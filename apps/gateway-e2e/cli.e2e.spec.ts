@@ -188,8 +188,9 @@ describe('antiphon memory', () => {
     expect(await run('memory', 'query', 'walrus', '--agent', 'main')).toMatch(
       /^memory has no such entries\nas of position \d+ of \d+\n$/,
     );
-    expect(await cli('memory', 'show', '01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7')).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining('MEMORY.') },
+    const unknown = '01998f42-3d22-7e5f-a0b1-c2d3e4f5a6b7';
+    expect(await cli('memory', 'show', unknown)).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining(`there is no memory ${unknown}`) },
     });
     expect((await cli('memory', 'query')).code).toBe(2);
   });

@@ -41,64 +41,6 @@ const pidOf = (service: 'agent' | 'sandbox'): number => {
 const send = (peer: string, content: string, agent = 'claude') =>
   client.stream('chat.send', { channel: 'test', account: 'crash', peer, content, agent });
 
-describe('two of three gateways', () => {
-  let others: SocketClient[];
-  beforeAll(async () => {
-    others = await Promise.all(
-      stack
-        .wsUrls()
-        .slice(0, 2)
-        .map((url) => connectClient(url)),
-    );
-  });
-  afterAll(() => Promise.all(others.map((other) => other.close())));
-
-  it('make one turn of a message that both get with one key, and both show its frames', async () => {
-    script = ({ user }) => ({ text: ['you said ', user] });
-    const calls = mock.calls.length;
-    const address = { channel: 'test', account: 'crash', peer: 'twice', agent: 'claude' };
-    const message = { ...address, content: 'once', idempotencyKey: randomUUID() };
-    const streams = others.map((other) => other.stream('chat.send', message));
-    const [first, second] = await Promise.all(streams.map(waitForAccepted));
-    expect(second).toEqual(first);
-    const [one = [], two = []] = await Promise.all(streams.map((stream) => stream.done()));
-    expect([textOf(one), textOf(two)]).toEqual(['you said once', 'you said once']);
-    expect(mock.calls.length - calls).toBe(1);
-    const log = await readEvents(stack, { type: 'TurnRequested' });
-    expect(log.filter(({ data }) => data['turnId'] === first?.turnId)).toHaveLength(1);
-    const other = { ...message, content: 'another' };
-    await expect(others[1]?.stream('chat.send', other).done()).rejects.toMatchObject({
-      rpc: { code: -32009 },
-    });
-  });
-
-  it('show the events of a filter at /ws/events, also from a cursor of the other', async () => {
-    const urls = stack.wsUrls().map((url) => `${url}/events?category=session`);
-    const positionsOf = ({ received }: SocketClient): number[] =>
-      received.flatMap(({ id, event, data }) =>
-        id === 'events' && event === 'log' ? [(data as { position: number }).position] : [],
-      );
-    const open = async (url: string): Promise<SocketClient> => {
-      const reader = await connectClient(url);
-      await reader.waitFor('the past', ({ event }) => event === 'live');
-      return reader;
-    };
-    const expected = (await readEvents(stack, { category: 'session' })).map(({ position }) => position);
-    expect(expected.length).toBeGreaterThan(4);
-    const reader = await open(`${urls[0]}&from=start`);
-    expect(positionsOf(reader)).toEqual(expected);
-    const frames = reader.received.filter(({ event }) => event === 'log');
-    const { cursor } = frames[2] as unknown as { cursor: string };
-    const resumed = await open(`${urls[1]}&from=${cursor}`);
-    expect(positionsOf(resumed)).toEqual(expected.slice(3));
-    const refused = await connectClient(`${urls[1]}&colour=red`);
-    expect(await refused.waitFor('a refusal', ({ id }) => id === 'events')).toMatchObject({
-      error: { code: -32602, message: expect.stringContaining('colour') },
-    });
-    await Promise.all([reader, resumed, refused].map((one) => one.close()));
-  });
-});
-
 describe('kill -9 of the agent service', () => {
   it('between two text frames completes the turn, with both attempts in the ledger', async () => {
     const first = { done: false };
@@ -189,5 +131,63 @@ describe('kill -9 of the agent service', () => {
   it('leaves a log that passes the audit', async () => {
     const audit = await runCli(stack, ['audit']);
     expect([audit.code, audit.stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
+  });
+});
+
+describe('two of three gateways', () => {
+  let others: SocketClient[];
+  beforeAll(async () => {
+    others = await Promise.all(
+      stack
+        .wsUrls()
+        .slice(0, 2)
+        .map((url) => connectClient(url)),
+    );
+  });
+  afterAll(() => Promise.all(others.map((other) => other.close())));
+
+  it('make one turn of a message that both get with one key, and both show its frames', async () => {
+    script = ({ user }) => ({ text: ['you said ', user] });
+    const calls = mock.calls.length;
+    const address = { channel: 'test', account: 'crash', peer: 'twice', agent: 'claude' };
+    const message = { ...address, content: 'once', idempotencyKey: randomUUID() };
+    const streams = others.map((other) => other.stream('chat.send', message));
+    const [first, second] = await Promise.all(streams.map(waitForAccepted));
+    expect(second).toEqual(first);
+    const [one = [], two = []] = await Promise.all(streams.map((stream) => stream.done()));
+    expect([textOf(one), textOf(two)]).toEqual(['you said once', 'you said once']);
+    expect(mock.calls.length - calls).toBe(1);
+    const log = await readEvents(stack, { type: 'TurnRequested' });
+    expect(log.filter(({ data }) => data['turnId'] === first?.turnId)).toHaveLength(1);
+    const other = { ...message, content: 'another' };
+    await expect(others[1]?.stream('chat.send', other).done()).rejects.toMatchObject({
+      rpc: { code: -32009 },
+    });
+  });
+
+  it('show the events of a filter at /ws/events, also from a cursor of the other', async () => {
+    const urls = stack.wsUrls().map((url) => `${url}/events?category=session`);
+    const positionsOf = ({ received }: SocketClient): number[] =>
+      received.flatMap(({ id, event, data }) =>
+        id === 'events' && event === 'log' ? [(data as { position: number }).position] : [],
+      );
+    const open = async (url: string): Promise<SocketClient> => {
+      const reader = await connectClient(url);
+      await reader.waitFor('the past', ({ event }) => event === 'live');
+      return reader;
+    };
+    const expected = (await readEvents(stack, { category: 'session' })).map(({ position }) => position);
+    expect(expected.length).toBeGreaterThan(4);
+    const reader = await open(`${urls[0]}&from=start`);
+    expect(positionsOf(reader)).toEqual(expected);
+    const frames = reader.received.filter(({ event }) => event === 'log');
+    const { cursor } = frames[2] as unknown as { cursor: string };
+    const resumed = await open(`${urls[1]}&from=${cursor}`);
+    expect(positionsOf(resumed)).toEqual(expected.slice(3));
+    const refused = await connectClient(`${urls[1]}&colour=red`);
+    expect(await refused.waitFor('a refusal', ({ id }) => id === 'events')).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('colour') },
+    });
+    await Promise.all([reader, resumed, refused].map((one) => one.close()));
   });
 });
