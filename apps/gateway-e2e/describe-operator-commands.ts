@@ -50,7 +50,7 @@ export const describeOperatorCommands = (worldOf: () => CliWorld): void => {
     });
 
     it('audit, backup, down and restore keep a log that the audit accepts', async () => {
-      const { code, stdout } = await cli('audit');
+      const { code, stdout } = await cli('audit', '--record');
       expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'everything holds']);
       const backup = join(worldOf().folder, 'backup');
       expect(await run('backup', backup)).toMatch(

@@ -46,6 +46,8 @@ export const ROUTES: Readonly<Partial<Record<RouteName, RouteFacts>>> = {
   docs: { method: 'get', path: '/docs', text: true },
   docsScript: { method: 'get', path: '/docs/reference.js', text: true },
   docsBundle: { method: 'get', path: '/docs/scalar.js', text: true },
+  listAudits: { method: 'get', path: '/api/v1/audits' },
+  recordAudit: { method: 'post', path: '/api/v1/audits' },
   listSessions: { method: 'get', path: '/api/v1/sessions' },
   getSession: { method: 'get', path: '/api/v1/sessions/{id}' },
   readTurns: { method: 'get', path: '/api/v1/sessions/{id}/turns' },

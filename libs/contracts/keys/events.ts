@@ -13,8 +13,54 @@ export const WorkspaceCreated = event('WorkspaceCreated', {
   createdAt: z.iso.datetime(),
 });
 
+const AuditFinding = z.strictObject({
+  check: z.string().max(200),
+  message: z.string().max(4_000),
+  workspace: z.string().max(200).nullable(),
+  streamId: z.string().max(200).nullable(),
+  streamVersion: z.int().nullable(),
+  eventId: z.string().max(200).nullable(),
+  position: z.int().nullable(),
+});
+
+/** Result of `antiphon audit`, as its program reports it. */
+export const AuditResult = z.strictObject({
+  auditId: z.uuid().describe('Chosen by the client. A repeat with the same id records nothing.'),
+  ok: z.boolean().describe('False when a rule is broken.'),
+  headPosition: z.int().nonnegative().describe('Position of the newest checked event.'),
+  events: z.int().nonnegative().describe('Number of checked events.'),
+  since: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .describe('Position at which the audit began; null for the whole log.'),
+  isLive: z.boolean().describe('True if JetStream, Temporal and folders were compared with the log too.'),
+  signing: z.enum(['signed', 'unsigned', 'stale']).nullable(),
+  durationMs: z.number().nonnegative(),
+  checks: z
+    .array(
+      z.strictObject({
+        name: z.string().max(200),
+        about: z.string().max(1_000),
+        counts: z.string().max(200),
+        checked: z.int().nonnegative(),
+        violations: z.int().nonnegative(),
+        open: z.int().nonnegative(),
+      }),
+    )
+    .max(200),
+  first: AuditFinding.nullable().describe('Violation at the lowest position.'),
+});
+export type AuditResult = z.infer<typeof AuditResult>;
+
+/** An operator recorded the result of an audit. It is in the log of the workspace `default`. */
+export const AuditRecorded = event('AuditRecorded', {
+  ...AuditResult.shape,
+  recordedBy: Caller,
+});
+
 /** Every event of a `workspace-<id>` stream. */
-export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated]);
+export const WorkspaceEvent = z.discriminatedUnion('type', [WorkspaceCreated, AuditRecorded]);
 export type WorkspaceEvent = z.infer<typeof WorkspaceEvent>;
 
 /** An API key was created. No event holds a secret or its hash. */

@@ -1,4 +1,6 @@
 export {
+  AuditRecorded,
+  AuditResult,
   KeyCreated,
   KeyEvent,
   KeyRevoked,

@@ -1,4 +1,5 @@
 import { AGENT_ROUTES } from './agent-routes.js';
+import { AUDIT_ROUTES } from './audit-routes.js';
 import { BUDGET_ROUTES } from './budget-routes.js';
 import { CHAT_ROUTES } from './chat-routes.js';
 import { DASHBOARD_ROUTES } from './dashboard-routes.js';
@@ -14,6 +15,7 @@ import { TASK_ROUTES } from './task-routes.js';
 import { RUN_ROUTES, WORKFLOW_ROUTES } from './workflow-routes.js';
 
 export { AGENT_ROUTES } from './agent-routes.js';
+export { AUDIT_ROUTES, RecordedAudit } from './audit-routes.js';
 export { BUDGET_ROUTES } from './budget-routes.js';
 export { CHAT_ROUTES } from './chat-routes.js';
 export { DASHBOARD_ROUTES, Identity } from './dashboard-routes.js';
@@ -42,6 +44,7 @@ export const ROUTE_GROUPS = [
   MESSAGE_ROUTES,
   BUDGET_ROUTES,
   GATEWAY_ROUTES,
+  AUDIT_ROUTES,
   SESSION_ROUTES,
   CHAT_ROUTES,
   FILE_ROUTES,

@@ -65,6 +65,7 @@ import { createStatusReader, StatusController, type StatusReader } from './http/
 import { RunsController, WorkflowsController } from './http/workflows.controller.js';
 import { CredentialsController } from './identity/credentials.controller.js';
 import { IdentityModule } from './identity/identity.module.js';
+import { AuditsController } from './identity/audits.controller.js';
 import { KeysController, WorkspacesController } from './identity/keys.controller.js';
 import { ReferenceController } from './reference/reference.controller.js';
 import { sessionResume } from './sessions/resume-session.js';
@@ -160,6 +161,7 @@ const methodsProvider: Provider = {
     AgentsController,
     BudgetsController,
     ApprovalsController,
+    AuditsController,
     ChatsController,
     CredentialsController,
     DashboardController,

@@ -7,11 +7,12 @@ const EXAMPLES = [
   '  antiphon audit',
   '  antiphon audit --live --strict   # after a drill: no turn, run or message may be open',
   '  antiphon audit --json | jq .checks[].name',
+  '  antiphon audit --record   # the dashboard shows the last recorded result',
   '  antiphon audit --checkpoint /var/lib/antiphon/audit.json   # hourly: only new events',
   '  antiphon audit --roots /mnt/elsewhere/log-roots.jsonl --key log-signing.pub',
 ].join('\n');
 
-/** Adds `antiphon audit [--strict] [--live] [--checkpoint FILE] [--roots FILE]`. */
+/** Adds `antiphon audit [--strict] [--live] [--checkpoint FILE] [--roots FILE] [--record]`. */
 export const addAudit = (program: Command, context: ContextOf): void => {
   program
     .command('audit')
@@ -34,6 +35,7 @@ export const addAudit = (program: Command, context: ContextOf): void => {
       '--live',
       'also verify JetStream, its consumers, Temporal and the folders of files against the log',
     )
+    .option('--record', 'record the result at the gateway, for the dashboard; needs operations:write')
     .addHelpText('after', EXAMPLES)
     .action(async (options: AuditCommandOptions, command: Command) =>
       (await import('./run-audit.js')).runAudit(context(command), options),

@@ -11,6 +11,8 @@ import type { LiveAuditOptions } from '@antiphon/audit-features/live';
 import { compareProjection } from '@antiphon/event-store';
 import type { ProjectionComparison, RowDifference } from '@antiphon/event-store';
 import { AppError, invalid, isAppError } from '@antiphon/kernel';
+import type { AuditResult } from '@antiphon/contracts/keys';
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import {
   archiveFolder,
@@ -20,6 +22,7 @@ import {
   withDatabase,
   type EngineAddresses,
 } from '../connection/stack-locations.js';
+import { requestJson } from '../connection/http-client.js';
 import { type CommandContext, EXIT } from '../output.js';
 import { allProjections } from '../projections/run-projections.js';
 import { findTrust, openCheckpoint } from './audit-trust.js';
@@ -27,6 +30,8 @@ import { findTrust, openCheckpoint } from './audit-trust.js';
 export interface AuditCommandOptions {
   readonly strict?: boolean;
   readonly live?: boolean;
+  /** Sends the result to the gateway. */
+  readonly record?: boolean;
   readonly checkpoint?: string;
   readonly roots?: string;
   readonly key?: string;
@@ -156,6 +161,22 @@ const exitCodeFor = ({ ok, signing }: AuditReport): number => {
   return signing?.state === 'signed' ? EXIT.done : EXIT.unsigned;
 };
 
+const clip = (text: string): string => text.slice(0, 4_000).toWellFormed();
+
+/** Sends the result to the gateway, which records it as a fact. */
+const recordAudit = async (context: CommandContext, report: AuditReport, isLive: boolean): Promise<void> => {
+  const { ok, headPosition, events, since, signing, durationMs, checks, first } = report;
+  const body: AuditResult = {
+    ...{ auditId: randomUUID(), ok, headPosition, events, since, isLive, durationMs },
+    signing: signing?.state ?? null,
+    checks: checks.map(({ name, about, counts, checked, violations, open }) => ({
+      ...{ name, about, counts, checked, violations, open },
+    })),
+    first: first && { ...first, message: clip(first.message) },
+  };
+  await requestJson(await context.gateway(), '/api/v1/audits', { method: 'POST', body });
+};
+
 /**
  * Audits the log and prints the report. Sets exit code 1 where a check fails. Sets 5 where all
  * pass, but the log is not signed or its newest root is too old.
@@ -182,6 +203,7 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     const live = { ...common, filesFolder: filesFolderOf(context) };
     const report = engines === null ? logAudit.report : await auditEngines(engines, live, logAudit.report);
     if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));
+    if (options.record) await recordAudit(context, report, options.live === true);
     output.result(report, render(report));
     process.exitCode = exitCodeFor(report);
   }).catch((error: unknown) => {

@@ -6,7 +6,8 @@ import { head } from '../data/live-log.js';
 import { useStore } from '../data/store.js';
 import { useRead } from '../data/use-read.js';
 import { countOf, formatNumber } from '../ui/format.js';
-import { CopyButton, css as ui, Loading, Panel, ProblemBox, State, Time } from '../ui/ui.js';
+import { VisibleText } from '../ui/visible-text.js';
+import { CopyButton, css as ui, Empty, Loading, Panel, ProblemBox, State, Table, Time } from '../ui/ui.js';
 import css from './pages.module.css';
 
 type Health = RouteReply<'health'>;
@@ -99,10 +100,10 @@ const ReadModels = ({ health }: { readonly health: Health }) => {
 
 const COMMANDS: readonly (readonly [string, string])[] = [
   [
-    'antiphon audit --live',
-    'Checks the whole log against every rule, and NATS and Temporal against the log.',
+    'antiphon audit --live --record',
+    'Checks the whole log against every rule, and NATS and Temporal against the log. Records the result for this page.',
   ],
-  ['antiphon events prove --position N', 'Writes a proof of one event that verifies offline.'],
+  ['antiphon events prove EVENT_ID --out proof.json', 'Writes a proof of one event that verifies offline.'],
   ['antiphon dlq list', 'Lists messages that no consumer could handle; `dlq replay` sends them again.'],
   ['antiphon projections list', 'Lists the read models with their positions.'],
 ];
@@ -134,6 +135,70 @@ const LastAppend = () => {
   );
 };
 
+type Recorded = RouteReply<'listAudits'>['audits'][number];
+
+const Summary = ({ audit }: { readonly audit: Recorded }) => (
+  <p className={css.pad}>
+    <State of={audit.ok ? 'ok' : 'failed'}>{audit.ok ? 'everything holds' : 'a rule is broken'}</State>{' '}
+    {countOf(audit.events, 'event')} up to position {formatNumber(audit.headPosition)},{' '}
+    {audit.signing ?? 'signatures not checked'}
+    {audit.isLive ? ', with NATS and Temporal' : ''}; recorded <Time at={audit.recordedAt} /> by{' '}
+    {audit.recordedBy}.
+    {audit.first !== null && (
+      <>
+        {' '}
+        First finding: <VisibleText text={`${audit.first.check}: ${audit.first.message}`} />
+        {audit.first.position !== null && (
+          <>
+            {' '}
+            at{' '}
+            <Link to={`/events?open=${audit.first.position}`}>
+              event {formatNumber(audit.first.position)}
+            </Link>
+          </>
+        )}
+      </>
+    )}
+  </p>
+);
+
+const LastAudit = () => {
+  const { data, problem, refresh } = useRead(
+    'listAudits',
+    { query: { limit: 1 } },
+    { changesOn: isAbout('workspace') },
+  );
+  if (problem) return <ProblemBox problem={problem} retry={refresh} />;
+  if (!data) return <Loading what="the last audit" />;
+  const audit = data.audits[0];
+  if (!audit)
+    return (
+      <Empty title="No audit has been recorded yet">
+        Run <code className={ui.mono}>antiphon audit --record</code> in a terminal.
+      </Empty>
+    );
+  return (
+    <>
+      <Summary audit={audit} />
+      <Table label="Checks of the last audit" columns={['Check', 'Rule', 'Checked', 'Result']}>
+        {audit.checks.map(({ name, about, counts, checked, violations, open }) => (
+          <tr key={name}>
+            <td className={ui.mono}>{name}</td>
+            <td>{about}</td>
+            <td>
+              {formatNumber(checked)} {counts}
+              {open > 0 && `, ${formatNumber(open)} open`}
+            </td>
+            <td>
+              {violations === 0 ? <State of="ok" /> : <State of="failed">{`${violations} broken`}</State>}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+};
+
 const Commands = () => (
   <ul className={css.list}>
     {COMMANDS.map(([command, text]) => (
@@ -155,6 +220,9 @@ export const Audit = () => {
       {!data && !problem && <Loading what="the state of the log" />}
       {data && (
         <div className={css.grid}>
+          <Panel title="Last audit">
+            <LastAudit />
+          </Panel>
           <Panel title="Signed roots" className={css.half}>
             <Roots health={data} />
           </Panel>

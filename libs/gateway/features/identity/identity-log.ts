@@ -23,7 +23,11 @@ export interface IdentityLog {
   hasKey(workspace: string, keyId: string): Promise<boolean>;
   appendWorkspace(workspace: string, data: JsonObject): Promise<void>;
   hasWorkspace(workspace: string): Promise<boolean>;
+  /** Appends the result of an audit, once for an id. */
+  appendAudit(workspace: string, auditId: string, data: JsonObject): Promise<void>;
 }
+
+export const IDENTITY_LOG = Symbol('IdentityLog');
 
 const eventIdOf = (streamId: string, fact: string, step: number): string =>
   v5(`${streamId}/${fact}/${step}`, NAMESPACE);
@@ -59,6 +63,11 @@ export const createIdentityLog = (store: EventStore, ids: Ids): IdentityLog => {
     appendWorkspace: (workspace, data) => {
       const streamId = workspaceStream(workspace);
       return append(workspace, streamId, eventOf(streamId, 'WorkspaceCreated', 1, data));
+    },
+    appendAudit: (workspace, auditId, data) => {
+      const streamId = workspaceStream(workspace);
+      const event = eventOf(streamId, 'AuditRecorded', 1, data);
+      return append(workspace, streamId, { ...event, eventId: eventIdOf(streamId, auditId, 1) });
     },
     hasWorkspace: async (workspace) => (await store.streamVersion(workspace, workspaceStream(workspace))) > 0,
   };

@@ -19,7 +19,7 @@ import {
 import type { Pool } from 'pg';
 import { IDENTITIES } from '../gateway.ports.js';
 import { ensureBootstrapKey, readBootstrapKeys } from './bootstrap-key.js';
-import { createIdentityLog, type IdentityLog } from './identity-log.js';
+import { IDENTITY_LOG, createIdentityLog, type IdentityLog } from './identity-log.js';
 import { IdentitySweep } from './identity-sweep.js';
 import { KeyIdentities } from './key-identities.js';
 import { createKeyLookup } from './key-lookup.js';
@@ -115,6 +115,7 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
       useFactory: createParts,
     },
     { provide: IDENTITIES, inject: [PARTS], useFactory: ({ identities }: IdentityParts) => identities },
+    { provide: IDENTITY_LOG, inject: [PARTS], useFactory: ({ log }: IdentityParts) => log },
     { provide: KeyRegistry, inject: [PARTS], useFactory: ({ keys }: IdentityParts) => keys },
     {
       provide: WorkspaceRegistry,
@@ -123,6 +124,6 @@ class IdentityLifecycle implements OnApplicationBootstrap, OnApplicationShutdown
     },
     IdentityLifecycle,
   ],
-  exports: [IDENTITIES, KeyRegistry, WorkspaceRegistry],
+  exports: [IDENTITIES, IDENTITY_LOG, KeyRegistry, WorkspaceRegistry],
 })
 export class IdentityModule {}

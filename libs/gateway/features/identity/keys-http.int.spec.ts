@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import type { RunningService } from '@antiphon/service-host';
 import { until } from '@antiphon/testing';
 import { connectClient } from '@antiphon/testing/client';
@@ -202,5 +203,44 @@ describe('an API key in the connect frame of a loopback gateway without a token'
     const other = await connectWith('sk-some-key');
     expect(await other.call('ping')).toBe('pong');
     await other.close();
+  });
+});
+
+describe('the routes of audits', () => {
+  const result = (auditId: string, ok: boolean) => ({
+    ...{ auditId, ok, headPosition: 7, events: 7, since: null, isLive: false, durationMs: 12.5 },
+    ...{ signing: 'signed', first: null },
+    checks: [
+      { name: 'turns-end-once', about: 'each once', counts: 'turns', checked: 3, violations: 0, open: 0 },
+    ],
+  });
+
+  it('record a result once for an id, and list results newest first, also as of a position', async () => {
+    const [first, second] = [randomUUID(), randomUUID()];
+    for (const auditId of [first, first]) {
+      const recorded = await call(BOOTSTRAP, 'POST', '/audits', result(auditId, true));
+      expect(recorded).toMatchObject({ status: 201, body: { recorded: true } });
+    }
+    expect(await call(BOOTSTRAP, 'POST', '/audits', result(first, false))).toMatchObject({ status: 409 });
+    await call(BOOTSTRAP, 'POST', '/audits', result(second, false));
+    const { body } = await call(BOOTSTRAP, 'GET', '/audits');
+    expect(body.audits).toMatchObject([
+      { auditId: second, ok: false, recordedBy: 'key/bootstrapkeytest', checks: [{ checked: 3 }] },
+      { auditId: first, ok: true },
+    ]);
+    const past = await call(BOOTSTRAP, 'GET', `/audits?at=${body.audits[1].position}`);
+    expect(past.body.audits).toMatchObject([{ auditId: first }]);
+  });
+
+  it('refuse a key that may not operate, and one of another workspace, which sees no result', async () => {
+    const { body: member } = await call(BOOTSTRAP, 'POST', '/keys', { name: 'member', role: 'member' });
+    expect(await call(member.token, 'POST', '/audits', result(randomUUID(), true))).toMatchObject({
+      ...{ status: 403, body: { code: 'GATEWAY.FORBIDDEN' } },
+    });
+    const { body: other } = await call(BOOTSTRAP, 'POST', '/workspaces', { id: 'audited', name: 'Other' });
+    expect(await call(other.key.token, 'POST', '/audits', result(randomUUID(), true))).toMatchObject({
+      ...{ status: 403, body: { code: 'AUDIT.OTHER_WORKSPACE' } },
+    });
+    expect((await call(other.key.token, 'GET', '/audits')).body).toEqual({ audits: [] });
   });
 });
