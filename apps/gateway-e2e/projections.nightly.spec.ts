@@ -30,6 +30,10 @@ interface Compared {
   readonly first: readonly unknown[];
 }
 
+const PROJECTIONS = [
+  ...['agent-sessions', 'agent-runs', 'agent-tasks', 'agent-agents', 'memory-facts', 'budget-ledger'],
+];
+
 describe('projections under live load', () => {
   let mock: MockModel;
   let stack: TestStack;
@@ -84,7 +88,7 @@ describe('projections under live load', () => {
     for (let round = 0; round < ROUNDS; round++) {
       const compared = await rebuild('--compare');
       expect(compared.map(({ name, differing, first }) => [name, differing, first])).toEqual(
-        ['agent-sessions', 'agent-runs', 'memory-facts', 'budget-ledger'].map((name) => [name, 0, []]),
+        PROJECTIONS.map((name) => [name, 0, []]),
       );
       positions.push(compared[0]?.position ?? 0);
       await rebuild();
@@ -149,7 +153,7 @@ describe('projections under live load', () => {
     const replayed = await runCli(stack, ['dlq', 'replay', '--projection', 'memory-facts']);
     expect([replayed.code, replayed.stdout]).toEqual([0, expect.stringContaining('1 streams')]);
     expect((await list()).streams).toEqual([]);
-    expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual([0, 0, 0, 0]);
+    expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual(PROJECTIONS.map(() => 0));
     await store.close();
     await pool.end();
   }, 300_000);
@@ -164,6 +168,6 @@ describe('projections under live load', () => {
     expect(spoiled.code).toBe(1);
     expect(spoiled.stdout).toMatch(/agent_sessions .*: turns\n/);
     await rebuild();
-    expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual([0, 0, 0, 0]);
+    expect((await rebuild('--compare')).map(({ differing }) => differing)).toEqual(PROJECTIONS.map(() => 0));
   }, 600_000);
 });

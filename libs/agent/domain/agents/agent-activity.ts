@@ -1,4 +1,4 @@
-import type { AgentPhase, AgentState, SessionEvent } from '@antiphon/contracts/agent';
+import type { AgentPhase, AgentState } from '@antiphon/contracts/agent';
 import { agentStateOf } from './agent.decider.js';
 import type { AgentStatus } from './agent.decider.js';
 
@@ -12,14 +12,20 @@ export interface Activity {
 
 export const NO_TURNS: Activity = { openTurns: 0, phase: null };
 
+/** Event of a session, of which the activity reads its type and `text` only. */
+export interface ActivityEvent {
+  readonly type: string;
+  readonly data: object;
+}
+
 const TURN_ENDS: ReadonlySet<string> = new Set(['TurnCompleted', 'TurnFailed', 'TurnCancelled']);
 
-const phaseAfter = ({ type, data }: SessionEvent): AgentPhase | null => {
+const phaseAfter = ({ type, data }: ActivityEvent): AgentPhase | null => {
   switch (type) {
     case 'ModelCallStarted':
       return 'thinking';
     case 'ModelCallCompleted':
-      return data.text === '' ? null : 'speaking';
+      return 'text' in data && data.text === '' ? null : 'speaking';
     case 'ModelCallAborted':
     case 'ToolCallUnknown':
       return 'error';
@@ -29,7 +35,7 @@ const phaseAfter = ({ type, data }: SessionEvent): AgentPhase | null => {
 };
 
 /** Returns the activity of an agent after an event of one of its sessions. */
-export const evolveActivity = (activity: Activity, event: SessionEvent): Activity => {
+export const evolveActivity = (activity: Activity, event: ActivityEvent): Activity => {
   if (event.type === 'TurnRequested')
     return {
       openTurns: activity.openTurns + 1,

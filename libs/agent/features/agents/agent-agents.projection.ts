@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { AgentEvent, AgentTreeEvent, SessionEvent } from '@antiphon/contracts/agent';
+import { AgentEvent, AgentTreeEvent } from '@antiphon/contracts/agent';
 import type { AgentStateChange } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { agentDecider, evolveActivity, initialAgent, visibleState } from '@antiphon/agent-domain';
@@ -84,13 +84,13 @@ const toRows = (row: StoredRow): AgentRows => ({
 const stateOf = ({ record, activity }: AgentRows) =>
   visibleState(record.status === 'none' && activity.openTurns > 0 ? 'ready' : record.status, activity);
 
+/** Reads only what the rows need, so that a malformed event opens and ends turns like any other. */
 const applyTurnEvent = (rows: AgentRows, event: RecordedEvent): void => {
-  const parsed = SessionEvent.safeParse(upcast(event));
-  if (!parsed.success) return;
-  rows.activity = evolveActivity(rows.activity, parsed.data);
-  if (parsed.data.type !== 'TurnCompleted') return;
+  const { type, data } = upcast(event);
+  rows.activity = evolveActivity(rows.activity, { type, data });
+  if (type !== 'TurnCompleted') return;
   rows.lastSessionId = sessionOf(event);
-  rows.lastTurnId = parsed.data.data.turnId;
+  rows.lastTurnId = String(data['turnId']);
 };
 
 const applyTreeEvent = (rows: AgentRows, event: RecordedEvent): void => {
