@@ -1,37 +1,14 @@
-import { AGENT_CHANGE_SUBJECT, AgentEvent, agentStream } from '@antiphon/contracts/agent';
-import { upcast } from '@antiphon/contracts/events';
-import { agentDecider } from '@antiphon/agent-domain';
-import type { AgentRecord, AgentStatus } from '@antiphon/agent-domain';
+import { AGENT_CHANGE_SUBJECT, agentStream } from '@antiphon/contracts/agent';
 import { workspaceConfig } from '@antiphon/config';
-import type { AgentConfig, AntiphonConfig } from '@antiphon/config';
+import type { AntiphonConfig } from '@antiphon/config';
 import type { EventStore } from '@antiphon/event-store';
-import { notFound, rejected, repeatEvery } from '@antiphon/kernel';
+import { notFound, repeatEvery } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import { z } from 'zod';
 import { agentUuidOf } from '../derived-ids.js';
-
-/** An agent as turns see it: the configuration of `base` with the definition of its facts. */
-export interface DirectoryAgent extends AgentConfig {
-  /** Configured agent whose approval rules and tool limits apply; its own id for a configured one. */
-  readonly base: string;
-  /** Texts of the identity files of a spawned agent. Null means the files of `base`. */
-  readonly identity: NonNullable<AgentRecord['definition']>['identity'];
-  /** `none`: a configured agent whose facts are not recorded yet. It works as `ready` does. */
-  readonly status: AgentStatus;
-  readonly rootId: string;
-  readonly parentId: string | null;
-  readonly depth: number;
-  /** The agent and its ancestors, the root last. */
-  readonly chain: readonly string[];
-}
-
-/** Facts of an agent, folded from its event stream. */
-export interface AgentFacts {
-  readonly record: AgentRecord;
-  /** Version of the event stream; 0 without one. */
-  readonly version: number;
-}
+import { charsOf, checkLiving, foldAgent, toConfigured, toSpawned } from './directory-agent.js';
+import type { AgentFacts, DirectoryAgent } from './directory-agent.js';
 
 interface Entry extends AgentFacts {
   readonly agent: DirectoryAgent | null;
@@ -62,49 +39,6 @@ const MAX_ENTRIES = 10_000;
 const MAX_CHARS = 32 * 1024 * 1024;
 
 const keyOf = (workspace: string, agentId: string): string => `${workspace}\n${agentId}`;
-
-const charsOf = ({ record: { definition } }: AgentFacts): number => {
-  const { systemPrompt = null, identity = null } = definition ?? {};
-  const texts = [systemPrompt, identity?.soul, identity?.agent, identity?.identity, identity?.user];
-  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 500);
-};
-
-/** Folds the events of an agent. Ignores events of a newer version. */
-export const foldAgent = (events: Parameters<typeof upcast>[0][]): AgentRecord =>
-  events.reduce((record, event) => {
-    const parsed = AgentEvent.safeParse(upcast(event));
-    return parsed.success ? agentDecider.evolve(record, parsed.data) : record;
-  }, agentDecider.initialState());
-
-/**
- * Returns an agent of facts as turns see it; null for an agent without facts, and for one whose
- * base is not configured.
- */
-const toSpawned = (
-  agentId: string,
-  record: AgentRecord,
-  agents: readonly AgentConfig[],
-  chain: readonly string[],
-): DirectoryAgent | null => {
-  const { definition, status, rootId, parentId, depth } = record;
-  const base = agents.find(({ id }) => id === definition?.base);
-  if (!definition || !base) return null;
-  const { name, role, provider, model, systemPrompt, tools, capabilities, position } = definition;
-  const { maxIterations, fallback, identity, budget } = definition;
-  const own = { name, role, provider, model, systemPrompt, tools, capabilities, position };
-  const tree = { status, rootId, parentId, depth, chain };
-  return { ...base, ...own, id: agentId, maxIterations, fallback, identity, budget, base: base.id, ...tree };
-};
-
-const toConfigured = (
-  agent: AgentConfig,
-  { status, rootId, parentId, depth }: AgentRecord,
-): DirectoryAgent => ({
-  ...agent,
-  base: agent.id,
-  identity: null,
-  ...{ status, rootId: rootId || agent.id, parentId, depth, chain: [agent.id] },
-});
 
 /**
  * Agents of all workspaces, configured and spawned ones. A bounded cache of the folds of their
@@ -299,13 +233,6 @@ export class AgentDirectory {
     this.chars -= charsOf(entry);
   }
 }
-
-const checkLiving = (agent: DirectoryAgent): DirectoryAgent => {
-  if (agent.status !== 'terminated') return agent;
-  throw rejected('AGENT.TERMINATED', `agent "${agent.id}" has ended. What to do: spawn another one`, {
-    data: { agentId: agent.id },
-  });
-};
 
 /** The directory as turns use it. */
 export type PolicyAgents = Pick<AgentDirectory, 'find' | 'load' | 'require' | 'pin'>;

@@ -10,7 +10,8 @@ import type { Logger } from '@antiphon/observability';
 import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import type { SessionRegistry } from '../sessions/session-registry.js';
-import type { AgentDirectory, DirectoryAgent } from './agent-directory.js';
+import type { AgentDirectory } from './agent-directory.js';
+import type { DirectoryAgent } from './directory-agent.js';
 import type { AgentRef, AgentRows } from './agent-rows.js';
 import type { ConfiguredAgents } from './configured-agents.js';
 

@@ -12,7 +12,8 @@ import type { Clock, Ids, JsonObject } from '@antiphon/kernel';
 import { agentUuidOf } from '../derived-ids.js';
 import { toNewEvent } from '../event-envelope.js';
 import { setAgentBudget } from './agent-budget.js';
-import type { AgentDirectory, AgentFacts } from './agent-directory.js';
+import type { AgentDirectory } from './agent-directory.js';
+import type { AgentFacts } from './directory-agent.js';
 import type { AgentTrees } from './agent-trees.js';
 import { configuredDefinition } from './agent-view.js';
 

@@ -5,7 +5,8 @@ import { forbidden, notFound, rejected } from '@antiphon/kernel';
 import type { Ids } from '@antiphon/kernel';
 import type { z } from 'zod';
 import { digestOf } from '../derived-ids.js';
-import type { AgentDirectory, DirectoryAgent } from './agent-directory.js';
+import type { AgentDirectory } from './agent-directory.js';
+import type { DirectoryAgent } from './directory-agent.js';
 import { requireRights } from './agent-rights.js';
 
 export type SpawnAgentRequest = z.output<typeof spawnAgent.request>;

@@ -2,7 +2,8 @@ import type pg from 'pg';
 import { workspaceConfig } from '@antiphon/config';
 import type { AntiphonConfig } from '@antiphon/config';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { AgentDirectory, DirectoryAgent } from '../agents/agent-directory.js';
+import type { AgentDirectory } from '../agents/agent-directory.js';
+import type { DirectoryAgent } from '../agents/directory-agent.js';
 
 /** An agent as the delegation sees it. */
 export interface TaskAgent {

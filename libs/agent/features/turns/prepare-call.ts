@@ -8,7 +8,7 @@ import type { JsonObject } from '@antiphon/kernel';
 import { requestWithRetry } from '@antiphon/messaging';
 import type { RequestClient } from '@antiphon/messaging';
 import { recordTurnStage } from '@antiphon/observability';
-import type { DirectoryAgent } from '../agents/agent-directory.js';
+import type { DirectoryAgent } from '../agents/directory-agent.js';
 import type { SessionActor } from '../sessions/session-actor.js';
 import type { UpcomingTurn } from '../sessions/session-registry.js';
 import { reserveForCall } from './reserve-budget.js';

@@ -8,7 +8,8 @@ import type {
 } from '@antiphon/agent-domain';
 import { isoTime } from '@antiphon/kernel';
 import type { Clock, Ids } from '@antiphon/kernel';
-import type { DirectoryAgent, PolicyAgents } from '../agents/agent-directory.js';
+import type { PolicyAgents } from '../agents/agent-directory.js';
+import type { DirectoryAgent } from '../agents/directory-agent.js';
 import { guardedTools } from '../approvals/approval-rules.js';
 import type { InboxSignals } from '../messages/inbox-signals.js';
 import { mustReadInbox } from '../messages/receive-messages.js';

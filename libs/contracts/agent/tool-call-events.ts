@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { event } from '../log/stored-event.js';
+import { ToolRetry } from '../sandbox/index.js';
+
+/**
+ * A tool call as the model requested it. `callId` is unique; `providerCallId` is the provider's and
+ * may repeat.
+ */
+export const ToolCall = z.object({
+  callId: z.uuid(),
+  providerCallId: z.string(),
+  name: z.string(),
+  input: z.json(),
+});
+export type ToolCall = z.infer<typeof ToolCall>;
+
+export const ToolCallRequested = event('ToolCallRequested', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  attempt: z.int().positive(),
+  name: z.string(),
+  input: z.json(),
+  /** SHA-256 (hex) of the RFC 8785 form of `{name,input}`. */
+  digest: z.string(),
+  idempotencyKey: z.string(),
+  /** Declared by the tool. Only an idempotent call may be repeated when its outcome is lost. */
+  idempotent: z.boolean(),
+  /**
+   * True when a `ToolCallClaimed` precedes each try. Absent: this event is the claim, unless the
+   * tool is idempotent.
+   */
+  claims: z.boolean().optional(),
+  /**
+   * Retry policy that the tool declares. Absent: `DEFAULT_TOOL_RETRY` for an idempotent tool, else
+   * one try.
+   */
+  retry: ToolRetry.optional(),
+  /** Timeout of one try, where the agent's limit is below the tool's own. */
+  timeoutMs: z.int().positive().optional(),
+});
+/**
+ * From here on the tool may have been reached. Committed before each try of a call that is not
+ * idempotent. A reader that finds it without an outcome knows that the outcome is unknown.
+ */
+export const ToolCallClaimed = event('ToolCallClaimed', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /** From 1. */
+  tryNumber: z.int().positive(),
+});
+/**
+ * A try gave no outcome and another will follow, because no tool was reached or the tool is
+ * idempotent. From here on the Temporal workflow `tool/<callId>` makes the tries.
+ */
+export const ToolCallDeferred = event('ToolCallDeferred', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  /**
+   * `unsent`: no tool was reached. `lost`: the result was lost. `timed_out`: the call exceeded its
+   * timeout.
+   */
+  reason: z.enum(['unsent', 'lost', 'timed_out']),
+  deferredAt: z.iso.datetime(),
+  /** Earliest time of the next try. */
+  dueAt: z.iso.datetime(),
+});
+/** The tool returned a result. `isError` is true when the tool reports an error of its own. */
+export const ToolCallCompleted = event('ToolCallCompleted', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  content: z.string(),
+  isError: z.boolean(),
+  /** SHA-256 (hex) of the module that ran. */
+  moduleDigest: z.string(),
+  durationMs: z.number().nonnegative(),
+});
+/** The tool returned no result and will not: unknown tool, timeout, trap, limit or denial. */
+export const ToolCallFailed = event('ToolCallFailed', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  code: z.string(),
+  message: z.string(),
+});
+/** It is unknown whether the tool had an effect. The call is never repeated. */
+export const ToolCallUnknown = event('ToolCallUnknown', {
+  turnId: z.uuid(),
+  callId: z.uuid(),
+  message: z.string(),
+});
