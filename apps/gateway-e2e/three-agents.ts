@@ -52,6 +52,8 @@ let stack: TestStack;
 let database: pg.Client;
 const seen: Seen[] = [];
 let sessionId = '';
+/** Position of the event after which the fork begins. */
+let cut = 0;
 
 /** Connects a client that gets the states of all agents, to one gateway. */
 const watch = async (url: string): Promise<Seen> => {
@@ -74,6 +76,12 @@ const call = async <T>(method: string, path: string, body?: object): Promise<T> 
   return (await response.json()) as T;
 };
 const stateOf = async (id: Name): Promise<string> => (await call<AgentView>('GET', `/agents/${id}`)).state;
+/** Returns the children of the planner and their states, as of a position of the log. */
+const childrenAt = async (position: number): Promise<string[]> => {
+  const path = `/agents?parent=planner&at=${position}`;
+  const { agents } = await call<{ agents: AgentView[] }>('GET', path);
+  return agents.map(({ id, state }) => `${id} ${state}`).sort();
+};
 const changesOf = ({ frames }: Seen, agentId: Name): Change[] =>
   frames
     .filter((frame) => frame['type'] === 'agent_broadcast_state' && frame['agentId'] === agentId)
@@ -218,6 +226,20 @@ const describeLife = (): void => {
       }
     });
 
+    it('have a fork that leads to the children of its cut, also after they have ended', async () => {
+      const { origin } = await call<{ origin: { version: number } }>(
+        'POST',
+        `/sessions/${sessionId}/fork`,
+        {},
+      );
+      const path = `/events?stream=session-${sessionId}&limit=1000`;
+      const { events } = await call<{ events: { position: number; streamVersion: number }[] }>('GET', path);
+      cut = events.find(({ streamVersion }) => streamVersion === origin.version)?.position ?? 0;
+      expect(await childrenAt(cut)).toEqual(['researcher idle', 'writer idle']);
+      const first = events[0]?.position ?? 0;
+      expect(await childrenAt(first)).toEqual(['researcher idle', 'writer idle']);
+    });
+
     it('are terminated, and both clients saw each transition live, equal to the fold of the log', async () => {
       const task = await call<TaskItem>('POST', '/tasks', { agent: 'writer', prompt: 'One more.' });
       await waitForValue('the task', async () => {
@@ -242,6 +264,7 @@ const describeLife = (): void => {
           expect(changesOf(client, id)).toEqual(history);
         }
       }
+      expect(await childrenAt(cut)).toEqual(['researcher idle', 'writer idle']);
     });
 
     it('have samples of what they used, also of the time before a stop of the service', async () => {

@@ -37,6 +37,10 @@ const SPECS = {
     ...{ shows: 'agents stay in declared states over 100,000 histories', minutes: 5 },
     env: { ANTIPHON_AGENT_HISTORIES: '100000' },
   },
+  'approvals-under-kills': {
+    ...{ shows: 'approvals at depth 3 are answered once through kills at each step', minutes: 20 },
+    quick: { ANTIPHON_APPROVALS_EVERY: '6' },
+  },
   approvals: { shows: 'approvals through races, restarts and the command line', minutes: 10 },
   'append-growth': {
     ...{ shows: 'an append does not slow down from 10^5 to 10^7 events', minutes: 45 },

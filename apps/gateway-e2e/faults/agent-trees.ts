@@ -63,6 +63,16 @@ export const liveTree = async (gateway: Gateway, key: string): Promise<EndedTree
   return { rootId: root.id, childId: child.id, text };
 };
 
+/** Spawns a chain of agents of this base. Returns their ids, the root first. */
+export const spawnChain = async (gateway: Gateway, base: string, length: number): Promise<string[]> => {
+  const ids: string[] = [];
+  while (ids.length < length) {
+    const body = { name: `Link ${ids.length}`, base, ...(ids.length > 0 ? { parent: ids.at(-1) } : {}) };
+    ids.push((await request<AgentView>(gateway, 'POST', '/agents', `chain-${ids.length}`, body)).id);
+  }
+  return ids;
+};
+
 /** Returns what the log says about each tree that is not exactly once. */
 export const findTreeFaults = async (stack: TestStack, trees: readonly EndedTree[]): Promise<string[]> => {
   const agentEvents = await readEvents(stack, { category: 'agent' });

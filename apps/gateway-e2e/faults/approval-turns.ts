@@ -35,11 +35,20 @@ const fetchJson = async <T>(url: string, body?: unknown): Promise<T | null> => {
   return response.ok ? ((await response.json()) as T) : null;
 };
 
-/** Sends a decision for every pending approval until `isOver`. A failed request is repeated. */
-export const answerApprovals = async (gateway: () => string, isOver: () => boolean): Promise<void> => {
+/**
+ * Sends a decision for every pending approval of the tree of this agent until `isOver`. A failed
+ * request is repeated. Returns the places in the tree that approvals had, as ids from the root.
+ */
+export const answerApprovals = async (
+  gateway: () => string,
+  root: string,
+  isOver: () => boolean,
+): Promise<ReadonlySet<string>> => {
+  const places = new Set<string>();
   const answerPending = async (): Promise<void> => {
     const url = `${gateway()}/api/v1/approvals`;
-    const page = await fetchJson<{ approvals: ApprovalView[] }>(`${url}?status=pending`);
+    const page = await fetchJson<{ approvals: ApprovalView[] }>(`${url}?status=pending&root=${root}`);
+    for (const { path = [] } of page?.approvals ?? []) places.add(path.join(' '));
     await Promise.all(
       (page?.approvals ?? []).map((one) => fetchJson(`${url}/${one.id}/answer`, { decision: decide(one) })),
     );
@@ -48,6 +57,7 @@ export const answerApprovals = async (gateway: () => string, isOver: () => boole
     await answerPending().catch(() => undefined);
     await sleep(POLL_MS);
   }
+  return places;
 };
 
 /** Events of one approval and its call: requested/granted/denied, then calls requested/ended. */

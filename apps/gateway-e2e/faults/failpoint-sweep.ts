@@ -13,7 +13,7 @@ import {
 import type { AllowedEnds, EndedRun, SentTurn, Verdict } from '@antiphon/testing/load';
 import { startStack } from '@antiphon/testing/stack';
 import type { TestStack } from '@antiphon/testing/stack';
-import { findTreeFaults, liveTree } from './agent-trees.js';
+import { findTreeFaults, liveTree, spawnChain } from './agent-trees.js';
 import { GUARDED_AGENT, GUARDED_CONFIG, answerApprovals, findApprovalFaults } from './approval-turns.js';
 import { FailpointPlan } from './failpoint-plan.js';
 import type { Fault, FaultCase, Job } from './fault-cases.js';
@@ -53,6 +53,8 @@ const WORKFLOW = {
 const SESSIONS = 8;
 const RUNS = 2;
 const TREES = 3;
+/** Number of agents from the root of a tree to the one that asks for approvals. */
+const GUARDED_DEPTH = 3;
 
 const isReady = (stack: TestStack): boolean =>
   Object.values(stack.stackJson().services)
@@ -67,6 +69,8 @@ export class FailpointSweep {
   private constructor(
     private readonly stack: TestStack,
     private readonly plan: FailpointPlan,
+    /** Agents of a tree, the root first. The last one makes the calls that need an approval. */
+    private readonly guarded: readonly string[],
   ) {}
 
   /**
@@ -82,7 +86,8 @@ export class FailpointSweep {
       env: { FAILPOINTS: plan.variable },
       scale: { gateway: 2, agent: 2 },
     });
-    return new FailpointSweep(stack, plan);
+    const guarded = await spawnChain(rotateGateways(stack), GUARDED_AGENT, GUARDED_DEPTH);
+    return new FailpointSweep(stack, plan, guarded);
   }
 
   /**
@@ -100,6 +105,10 @@ export class FailpointSweep {
     const [commands] = await Promise.all([this.sendUntil(() => isOver, sweepCase.job, name), breaking]);
     const resumedMs = performance.now() - brokenAt;
     await until(() => isReady(this.stack), 60_000);
+    if (sweepCase.job === 'approval') {
+      const faults = await findApprovalFaults(this.stack, commands.turns);
+      if (faults.length > 0) throw new Error(faults.join('\n'));
+    }
     this.all.turns.push(...commands.turns);
     this.all.runs.push(...commands.runs);
     const verdict = checkCommands(commands, await readFacts(this.stack), SWEEP_ENDS);
@@ -173,11 +182,11 @@ export class FailpointSweep {
 
   private async sendGuardedTurns(prefix: string): Promise<SentTurn[]> {
     let isOver = false;
-    const answering = answerApprovals(rotateGateways(this.stack), () => isOver);
-    const turns = await this.sendTurns(prefix, GUARDED_AGENT).finally(() => (isOver = true));
-    await answering;
-    const faults = await findApprovalFaults(this.stack, turns);
-    if (faults.length > 0) throw new Error(faults.join('\n'));
+    const [root = '', ...descendants] = this.guarded;
+    const answering = answerApprovals(rotateGateways(this.stack), root, () => isOver);
+    const turns = await this.sendTurns(prefix, descendants.at(-1)).finally(() => (isOver = true));
+    const places = [...(await answering)].filter((place) => place !== this.guarded.join(' '));
+    if (places.length > 0) throw new Error(`an approval was listed at ${places.join(', at ')}`);
     return turns;
   }
 }
