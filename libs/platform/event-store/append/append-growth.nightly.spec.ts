@@ -48,6 +48,28 @@ interface Grown {
  */
 const STREAM_ID = `'session-0192f0c1-' || lpad(to_hex(((n - 1) / ${STREAM_LENGTH})::bigint), 12, '0')`;
 
+/** SQL that gives events up to a position the hashes of their chains, which the archiver verifies. */
+const chainSql = (upTo: number): string => `do $chain$
+  declare
+    e record;
+    chain bytea;
+  begin
+    set local session_replication_role = replica;
+    for e in select position, stream_id, stream_version, event_id, data ->> 'text' as text, data ->> 'turnId' as turn
+      from events where position <= ${upTo} order by position
+    loop
+      if e.stream_version = 1 then
+        chain := sha256(convert_to('antiphon-log-1' || chr(10) || 'default', 'UTF8'));
+      end if;
+      chain := sha256(chain || convert_to(concat_ws(chr(10), e.stream_id, e.stream_version, e.event_id, 'Noted', 1,
+        format('{"text":"%s","turnId":"%s"}', e.text, e.turn), '{"correlationId":"bench","service":"agent"}'), 'UTF8'));
+      update events set hash = chain where position = e.position;
+      if e.stream_version = ${STREAM_LENGTH} then
+        update stream_heads h set hash = chain where h.workspace = 'default' and h.stream_id = e.stream_id;
+      end if;
+    end loop;
+  end $chain$`;
+
 /** Inserts events without the sequencer, which only the measured appends need. */
 const fill = async (admin: pg.Client, rows: number): Promise<void> => {
   await admin.query(
@@ -64,6 +86,7 @@ const fill = async (admin: pg.Client, rows: number): Promise<void> => {
     create unique index events_stream_key on events (workspace, stream_id, stream_version)`);
   await admin.query(`insert into stream_heads select 'default', ${STREAM_ID}, ${STREAM_LENGTH}, sha256(n::text::bytea)
     from generate_series(${STREAM_LENGTH}, ${rows}, ${STREAM_LENGTH}) n`);
+  if (rows === LARGE) await admin.query(chainSql(ARCHIVED));
   await admin.query('vacuum analyze');
   await admin.query('checkpoint');
 };
