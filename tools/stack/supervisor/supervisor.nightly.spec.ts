@@ -104,13 +104,17 @@ describe('a running stack', () => {
   });
 
   it.each(['postgres', 'nats', 'temporal'] as const)('restarts a killed %s on its port', async (engine) => {
+    // Temporal may end by itself, and be restarted, when PostgreSQL is killed.
+    await until(() => now().engines[engine].state === 'ready');
     const before = now().engines[engine];
     process.kill(before.pid!, 'SIGKILL');
     await until(() => {
       const { state, pid } = now().engines[engine];
       return state === 'ready' && pid !== before.pid;
     });
-    expect(now().engines[engine]).toMatchObject({ port: before.port, restarts: 1 });
+    expect(now().engines[engine]).toMatchObject({
+      ...{ port: before.port, restarts: before.restarts + 1 },
+    });
     expect(await query(databaseUrl(), 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
