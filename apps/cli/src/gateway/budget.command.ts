@@ -1,5 +1,4 @@
-import { WORKSPACE_SCOPES } from '@antiphon/contracts/metering';
-import type { ScopeUsage } from '@antiphon/contracts/metering';
+import type { ScopeUsage, WorkspaceScope } from '@antiphon/contracts/metering';
 import { invalid } from '@antiphon/kernel';
 import type { Command } from 'commander';
 import { getJson, requestJson } from '../connection/http-client.js';
@@ -33,6 +32,9 @@ interface SetOptions {
   readonly usd?: string;
   readonly configured?: boolean;
 }
+
+/** Not from the contracts, whose schemas `--help` would load. */
+const WORKSPACE_SCOPES: readonly WorkspaceScope[] = ['session', 'day', 'month'];
 
 const isWorkspaceScope = (name: string): boolean => (WORKSPACE_SCOPES as readonly string[]).includes(name);
 
