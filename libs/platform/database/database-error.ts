@@ -27,6 +27,8 @@ const CONNECT_ROUTINES = new Set([
 ]);
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
+  // A Unix socket whose queue of new connections is full.
+  'EAGAIN',
   'ECONNRESET',
   'EPIPE',
   'ETIMEDOUT',

@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path';
 import { readJson, writeJsonAtomic } from '@antiphon/bootstrap/files';
 import type { HomeLayout } from '@antiphon/bootstrap/project';
 import { runCommand } from '@antiphon/bootstrap/processes';
+import { LOOPBACK_RULE, SOCKET_RULE } from './postgres-socket.js';
 import { canReach, isTemporary, makeOwnedDir, sharedDataFolder } from './unprivileged-user.js';
 import type { UnprivilegedUser } from './unprivileged-user.js';
 import { assertDiskSpace } from '../home/home.js';
@@ -71,7 +72,7 @@ const initializeData = async (options: DataOptions, target: string): Promise<voi
       adopt,
       ...user,
     });
-    writeFileSync(join(temporary, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
+    writeFileSync(join(temporary, 'pg_hba.conf'), `${SOCKET_RULE}${LOOPBACK_RULE}`);
     // A kill before this leaves only a folder that the next start deletes.
     renameSync(temporary, target);
   } finally {

@@ -7,8 +7,15 @@ import { homeLayout } from '@antiphon/bootstrap/project';
 import { identify, isAlive } from '@antiphon/bootstrap/processes';
 import { until } from '@antiphon/testing';
 import { down, up } from '../index.js';
+import type { RunningStack } from '../index.js';
 import { readChildren } from '../process/child-process.js';
 import { environment, start, useHomes, query } from './supervisor-world.spec.js';
+
+/** Connects as the gateway does. The address is null for a connection over the Unix socket. */
+const addressOfService = async ({ stack }: RunningStack): Promise<Record<string, unknown>[]> => {
+  const env = (await (await fetch(`${stack.urls.gateway}/env`)).json()) as Record<string, string>;
+  return query(env['ANTIPHON_SERVICE_DATABASE_URL']!, 'select inet_client_addr() as address');
+};
 
 describe('a start', () => {
   const newHome = useHomes();
@@ -32,6 +39,7 @@ describe('a start', () => {
     expect(engines.map(isAlive)).toEqual([true, true, true]);
     const second = await start(home);
     expect(engines.map(isAlive)).toEqual([false, false, false]);
+    expect(await addressOfService(second)).toEqual([{ address: null }]);
     const again = readFileSync(second.stack.credentials.databaseUrlFile, 'utf8').trim();
     expect(await query(again, 'select answer from kept')).toEqual([{ answer: 42 }]);
     process.kill(second.stack.supervisor.pid, 'SIGKILL');
