@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
-import { MemoryModule } from '@antiphon/memory-features';
+import { announceTurnEnd, MemoryModule } from '@antiphon/memory-features';
 import { ArchiverModule, LogRootsModule, RelayModule, runService } from '@antiphon/service-host';
 
 /** The memory service, which also relays the log to JetStream, signs its roots and archives it. */
-@Module({ imports: [MemoryModule, RelayModule, LogRootsModule, ArchiverModule] })
+@Module({ imports: [MemoryModule, RelayModule.announcing(announceTurnEnd), LogRootsModule, ArchiverModule] })
 class AppModule {}
 
 await runService({ service: 'memory', module: AppModule, env: process.env });

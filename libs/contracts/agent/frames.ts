@@ -52,6 +52,13 @@ export const LiveFrame = Frame.extend({ epoch: z.int().nonnegative() });
 export type LiveFrame = z.infer<typeof LiveFrame>;
 export const liveSubject = (workspace: string, sessionId: string): string => `live.${workspace}.${sessionId}`;
 
+/**
+ * Subject of the relay's message about the end of a turn: the turn's id, once the log has the end.
+ * It may be lost, as a live frame may.
+ */
+export const turnEndSubject = (workspace: string, sessionId: string): string =>
+  `hint.turn-end.${workspace}.${sessionId}`;
+
 /** Position of the next frame of a session. */
 export interface FrameCursor {
   /** Attempt whose offset range is in use, 0 before the first. */

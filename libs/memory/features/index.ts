@@ -1,3 +1,4 @@
+export { announceTurnEnd } from './announce-turn-end.js';
 export { AssembleContext } from './context/assemble-context.handler.js';
 export { BelievedFacts } from './context/believed-facts.handler.js';
 export { createRecallFacts } from './context/recall-facts.js';

@@ -25,7 +25,7 @@ export type { NatsPermissions } from './permissions.js';
 export { EVENT_HEADERS } from './relay/event-message.js';
 export { Leadership } from './relay/leadership.js';
 export { startRelay } from './relay/relay.js';
-export type { Relay, RelayOptions, RelayStatus } from './relay/relay.js';
+export type { Announcement, Relay, RelayOptions, RelayStatus } from './relay/relay.js';
 export { createRequestClient, requestWithRetry } from './requests/request-client.js';
 export type { RequestClient, RequestOptions } from './requests/request-client.js';
 export { HandleRequest, RequestServer } from './requests/request-server.js';

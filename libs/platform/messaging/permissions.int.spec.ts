@@ -111,6 +111,7 @@ describe('permissions', () => {
     ['sandbox', 'evt.>'],
     ['sandbox', '>'],
     ['metering', 'evt.>'],
+    ['gateway', 'evt.>'],
     ['memory', '_INBOX.>'],
     ['gateway', '_INBOX.agent.>'],
     ['agent', '$JS.EVENT.ADVISORY.>'],
@@ -132,6 +133,7 @@ describe('permissions', () => {
     ['agent', 'cmd.sandbox.tool.call'],
     ['agent', 'cmd.metering.budget.settle'],
     ['agent', 'cmd.memory.context.assemble'],
+    ['memory', 'hint.turn-end.default.session-1'],
   ])('%s can publish %s', async (service, subject) =>
     expect(await violation(service, (connection) => connection.publish(subject))).toBeUndefined(),
   );

@@ -62,7 +62,7 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
     durables: [],
     // One gateway tells the others that a key was revoked.
     publish: [KEY_CHANGED_SUBJECT],
-    subscribe: ['live.>', 'evt.>'],
+    subscribe: ['live.>', 'hint.turn-end.>'],
   },
   agent: {
     requests: {
@@ -87,7 +87,14 @@ const NEEDS: Readonly<Record<ServiceName, Needs>> = {
   },
   sandbox: { requests: {}, owns: [], reads: [], durables: [] },
   metering: { requests: {}, owns: [], reads: [], durables: ['metering-settle-calls'] },
-  memory: { requests: {}, owns: ['EVENTS'], reads: [], durables: [], publish: [LOG_ROOT_SUBJECT] },
+  memory: {
+    requests: {},
+    owns: ['EVENTS'],
+    reads: [],
+    durables: [],
+    // The relay tells the gateways of the ends of turns.
+    publish: [LOG_ROOT_SUBJECT, 'hint.turn-end.>'],
+  },
 };
 
 const SUBJECTS_OF: Readonly<Record<StreamName, string>> = { EVENTS: 'evt.>', LIVE: 'live.>', DLQ: 'dlq.>' };

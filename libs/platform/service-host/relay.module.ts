@@ -1,8 +1,8 @@
 import { Inject, Injectable, Module } from '@nestjs/common';
-import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
+import type { DynamicModule, OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import type { EventStore, LeaseStore } from '@antiphon/event-store';
 import { openJetStreamManager, startRelay } from '@antiphon/messaging';
-import type { NatsLink, Relay } from '@antiphon/messaging';
+import type { NatsLink, Relay, RelayOptions } from '@antiphon/messaging';
 import { observeGauges } from '@antiphon/observability';
 import type { Logger } from '@antiphon/observability';
 import type { HealthRegistry } from './health-registry.js';
@@ -22,6 +22,9 @@ const observeRelay = async (
   report('antiphon_relay_lag_events', Math.max(0, (await log.headPosition()) - position));
 };
 
+const ANNOUNCE = Symbol('ANNOUNCE');
+type Announce = NonNullable<RelayOptions['announce']>;
+
 @Injectable()
 class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
   private relay: Relay | undefined;
@@ -34,11 +37,12 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
     @Inject(SERVICE_IDENTITY) private readonly identity: ServiceIdentity,
     @Inject(HEALTH) private readonly health: HealthRegistry,
     @Inject(LOGGER) private readonly logger: Logger,
+    @Inject(ANNOUNCE) private readonly announce: Announce,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
-    const { link, log, leases, logger } = this;
-    const relay = startRelay({ link, log, leases, owner: this.identity.id, logger });
+    const { link, log, leases, logger, announce } = this;
+    const relay = startRelay({ link, log, leases, owner: this.identity.id, logger, announce });
     this.relay = relay;
     const manager = await openJetStreamManager(link.connection);
     this.health.addCheck('jetstream', async () => void (await manager.streams.info('EVENTS')));
@@ -59,5 +63,10 @@ class RelayHost implements OnApplicationBootstrap, OnModuleDestroy {
 }
 
 /** Relays the log to JetStream, in one of the processes that import it at a time. */
-@Module({ providers: [RelayHost] })
-export class RelayModule {}
+@Module({})
+export class RelayModule {
+  /** `announce` returns the message about a relayed event, null for most events. */
+  static announcing(announce: Announce): DynamicModule {
+    return { module: RelayModule, providers: [RelayHost, { provide: ANNOUNCE, useValue: announce }] };
+  }
+}

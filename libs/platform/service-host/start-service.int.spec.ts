@@ -37,7 +37,7 @@ class SpecController {
   }
 }
 
-@Module({ controllers: [SpecController], imports: [RelayModule] })
+@Module({ controllers: [SpecController], imports: [RelayModule.announcing(() => null)] })
 class SpecModule {}
 
 @Module({})

@@ -1,5 +1,5 @@
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream';
-import { EVENT_HEADERS, type NatsLink } from '@antiphon/messaging';
+import type { NatsLink } from '@antiphon/messaging';
 import type { FrameBus } from './session-feeds.js';
 
 const LIVE_STREAM = 'LIVE';
@@ -51,14 +51,6 @@ const replayFrom = async (
   if (error !== undefined && !isEmptyReplay(error)) throw error;
 };
 
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-};
-
 /**
  * Creates the frame bus: live frames over core NATS, past ones from JetStream's memory stream
  * `LIVE`.
@@ -86,16 +78,6 @@ export const createNatsFrameBus = (link: NatsLink): FrameBus => {
       const subscription = link.connection.subscribe(subject, {
         // A failed delivery ends the subscription. Readers then find the rest in the log.
         callback: (error, message) => (error ? undefined : onMessage(message.string())),
-      });
-      return () => subscription.unsubscribe();
-    },
-    subscribeToEvents: (subject, onEvent) => {
-      const subscription = link.connection.subscribe(subject, {
-        // The type is in a header, so that only the few events that end a turn are parsed.
-        callback: (error, message) => {
-          if (!error)
-            onEvent(message.headers?.get(EVENT_HEADERS.type) ?? '', () => parseJson(message.string()));
-        },
       });
       return () => subscription.unsubscribe();
     },

@@ -12,7 +12,6 @@ const MINUTE = 60_000;
 /** A bus that loses every message. */
 const deafBus: FrameBus = {
   subscribe: () => () => undefined,
-  subscribeToEvents: () => () => undefined,
   flushSubscriptions: () => Promise.resolve(),
   replay: () => Promise.resolve(),
   onReconnect: () => () => undefined,

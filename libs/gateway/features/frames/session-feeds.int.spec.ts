@@ -5,13 +5,13 @@ import {
   initialCursor,
   liveSubject,
   sessionStream,
+  turnEndSubject,
   type Frame,
   type SessionEvent,
 } from '@antiphon/contracts/agent';
 import { createMemoryEventStore, type EventStore } from '@antiphon/event-store';
 import type { JsonObject } from '@antiphon/kernel';
-import { EVENT_HEADERS, connectNats, type NatsLink } from '@antiphon/messaging';
-import { headers } from '@nats-io/transport-node';
+import { connectNats, type NatsLink } from '@antiphon/messaging';
 import { silentLogger } from '@antiphon/observability';
 import { until } from '@antiphon/testing';
 import { FrameLog } from './frame-log.js';
@@ -136,21 +136,16 @@ describe('SessionFeeds over NATS', () => {
     expect(await followed).toEqual(frames.map(({ offset }) => offset));
   });
 
-  it('reads the end of a turn from the log when its event is relayed, if the driver crashed before sending it', async () => {
+  it('reads the end of a turn from the log when its end is relayed, if the driver crashed before sending it', async () => {
     const { sessionId, turnId, events, frames } = begin();
     const followed = followTurn(sessionId, turnId, 0);
     publish(sessionId, frames.slice(0, 2));
     await commit(sessionId, events);
-    const ended = JSON.stringify({ type: 'TurnCompleted', data: { turnId } });
-    const carried = headers();
-    carried.set(EVENT_HEADERS.type, 'TurnCompleted');
-    nats.connection.publish(`evt.${WORKSPACE}.session.${sessionStream(sessionId)}`, ended, {
-      headers: carried,
-    });
+    nats.connection.publish(turnEndSubject(WORKSPACE, sessionId), turnId);
     expect(await followed).toEqual(frames.map(({ offset }) => offset));
   });
 
-  it('reads the end of a turn from the log by polling when no event is relayed', async () => {
+  it('reads the end of a turn from the log by polling when no end is relayed', async () => {
     const { sessionId, turnId, events, frames } = begin();
     const followed = followTurn(sessionId, turnId, 0);
     await commit(sessionId, events);

@@ -1,7 +1,5 @@
-import { isTurnEnd, liveSubject, sessionStream } from '@antiphon/contracts/agent';
-import { eventSubject } from '@antiphon/contracts/log';
+import { liveSubject, turnEndSubject } from '@antiphon/contracts/agent';
 import { countError, recordTurnStage } from '@antiphon/observability';
-import { z } from 'zod';
 import type { FrameLog } from './frame-log.js';
 import { FrameReader, type FrameReaderOptions } from './frame-reader.js';
 import { LiveReplay, parseLive } from './live-replay.js';
@@ -11,11 +9,6 @@ import { LogPoller, type PolledSession, type ReadVersions } from './log-poller.j
 export interface FrameBus {
   /** Calls back with each message's text. Returns the function that ends the subscription. */
   subscribe(subject: string, onMessage: (text: string) => void): () => void;
-  /**
-   * Calls back with the type of each event of a subject, from the message's header, and a function
-   * that parses the event. Returns the function that ends the subscription.
-   */
-  subscribeToEvents(subject: string, onEvent: (type: string, parse: () => unknown) => void): () => void;
   /**
    * Resolves once the server has all subscriptions made so far (one round trip), or cannot be
    * reached.
@@ -75,8 +68,6 @@ interface Feed extends PolledSession {
 
 /** Returns true for a reader that waits for frames: one of an idle session costs nothing. */
 const isWaiting = ({ reader, turnId }: Follower): boolean => turnId !== undefined || reader.expectsMore();
-
-const TurnEndMessage = z.object({ data: z.object({ turnId: z.uuid() }) });
 
 const notifyOfEnd = ({ followers }: Feed, turnId: string): void => {
   setTimeout(() => {
@@ -156,22 +147,18 @@ export class SessionFeeds {
   }
 
   #open(workspace: string, sessionId: string): Feed {
-    const stream = { workspace, category: 'session', streamId: sessionStream(sessionId) };
     const subject = liveSubject(workspace, sessionId);
     const endLive = this.#bus.subscribe(subject, (text) => this.#onLive(feed, text));
-    const endEvents = this.#bus.subscribeToEvents(eventSubject(stream), (type, parse) => {
-      this.#poller.postpone(feed);
-      if (!isTurnEnd(type)) return;
-      const message = TurnEndMessage.safeParse(parse());
-      if (message.success) notifyOfEnd(feed, message.data.data.turnId);
-    });
+    const endTurns = this.#bus.subscribe(turnEndSubject(workspace, sessionId), (turnId) =>
+      notifyOfEnd(feed, turnId),
+    );
     const feed: Feed = {
       workspace,
       sessionId,
       followers: new Set(),
       isWaiting: () => [...feed.followers].some(isWaiting),
       onPolled: (hasGrown) => void this.#onPolled(feed, hasGrown),
-      unsubscribe: () => (endLive(), endEvents()),
+      unsubscribe: () => (endLive(), endTurns()),
       live: new LiveReplay((since, each) => this.#bus.replay(subject, since, each)),
       subscribed: null,
       epoch: 0,

@@ -310,6 +310,25 @@ describe('relay', () => {
     expect(events.map(({ position }) => position)).toEqual(events.map((_, index) => index + 1));
   });
 
+  it('sends the announcement of an event once EVENTS has it', async () => {
+    const heard: string[] = [];
+    const subscription = link.connection.subscribe('hint.turn-end.>', {
+      callback: (_error, message) =>
+        void lastSequence().then((last) => heard.push(`${message.string()} ${last}`)),
+    });
+    start('memory-1', {
+      announce: ({ data, position }) =>
+        data['index'] === 2 && data['mark'] === 'announced'
+          ? { subject: 'hint.turn-end.default.one', data: `${position}` }
+          : null,
+    });
+    await append(5, { mark: 'announced' });
+    const events = await waitUntilRelayed();
+    await until(() => heard.length === 1);
+    subscription.unsubscribe();
+    expect(heard).toEqual([`${events.at(-3)?.position} ${events.at(-1)?.position}`]);
+  });
+
   it('publishes an event too large for a message without its data', async () => {
     start('memory-1');
     await append(1, { text: 'x'.repeat(1024 * 1024 - 1_000) });

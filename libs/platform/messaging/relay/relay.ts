@@ -1,5 +1,5 @@
 import { backoffDelay, createWakeSignal, failpoint } from '@antiphon/kernel';
-import type { LeaseStore } from '@antiphon/event-store';
+import type { LeaseStore, RecordedEvent } from '@antiphon/event-store';
 import type { Logger } from '@antiphon/observability';
 import { onLogNotification } from '../link/log-notification.js';
 import type { NatsLink } from '../link/nats-link.js';
@@ -22,6 +22,14 @@ export interface RelayOptions {
   readonly leaseMs?: number;
   /** Maximum published events that are not acknowledged yet. Default: 256. */
   readonly maxInFlight?: number;
+  /** Returns the message about an event that `EVENTS` has; null for an event without one. */
+  readonly announce?: (event: RecordedEvent) => Announcement | null;
+}
+
+/** A message outside of JetStream for readers that need few of the events. It may be lost. */
+export interface Announcement {
+  readonly subject: string;
+  readonly data: string;
 }
 
 export interface RelayStatus {
@@ -46,6 +54,7 @@ export class Relay {
   readonly #maxInFlight: number;
   readonly #leadership: Leadership;
   readonly #publisher: EventPublisher;
+  readonly #announce: NonNullable<RelayOptions['announce']>;
   readonly #signal = createWakeSignal();
   readonly #unsubscribes: readonly (() => void)[];
   readonly #running: Promise<void>;
@@ -59,6 +68,7 @@ export class Relay {
     this.#logger = logger;
     this.#pollMs = options.pollMs ?? 1_000;
     this.#maxInFlight = options.maxInFlight ?? 256;
+    this.#announce = options.announce ?? (() => null);
     this.#leadership = new Leadership({ leases, name: LEASE_NAME, owner, leaseMs, logger });
     this.#publisher = new EventPublisher(link, logger);
     const wake = (): void => this.#signal.wake();
@@ -124,11 +134,20 @@ export class Relay {
       await failpoint('relay.batch.read');
       await this.#publisher.publish(events);
       await failpoint('relay.batch.published');
+      this.#publishAnnouncements(events);
       position = events.at(-1)?.position ?? position;
       this.#position = position;
       if (!hasMore) break;
     }
     return position;
+  }
+
+  #publishAnnouncements(events: readonly RecordedEvent[]): void {
+    for (const event of events) {
+      const announcement = this.#announce(event);
+      if (announcement && this.#link.isConnected())
+        this.#link.connection.publish(announcement.subject, announcement.data);
+    }
   }
 
   #canPublish(): boolean {
