@@ -11,7 +11,7 @@ import {
 import type { ChatView } from '@antiphon/contracts/agent';
 import { upcast } from '@antiphon/contracts/events';
 import { inWorkspace, translateDatabaseError } from '@antiphon/database';
-import type { EventStore, RecordedEvent } from '@antiphon/event-store';
+import type { EventStore, RecordedEvent, StreamGuard } from '@antiphon/event-store';
 import { notFound } from '@antiphon/kernel';
 import { chatIdOf } from '../derived-ids.js';
 
@@ -77,16 +77,22 @@ const deletedChat = ({ id, name, sessionId }: ChatView, deletedAt: string): Erro
     { data: { chatId: id, sessionId } },
   );
 
-/** Throws `CHAT.DELETED` for the session of a deleted chat, which takes no further messages. */
+/**
+ * Returns a guard that the chat of a session does not change before an append; null if the session
+ * is of no chat. Throws `CHAT.DELETED` for a deleted chat, which takes no further messages.
+ */
 export const requireChatOfSession = async (
   store: Pick<EventStore, 'readStream'>,
   workspace: string,
   sessionKey: string,
-): Promise<void> => {
+): Promise<StreamGuard | null> => {
   const chatId = chatOfSessionKey(sessionKey);
-  if (chatId === null) return;
-  const found = foldChat(await store.readStream(workspace, chatStream(chatId)));
+  if (chatId === null) return null;
+  const streamId = chatStream(chatId);
+  const events = await store.readStream(workspace, streamId);
+  const found = foldChat(events);
   if (found && found.deletedAt !== null) throw deletedChat(found.chat, found.deletedAt);
+  return { streamId, version: events.at(-1)?.streamVersion ?? 0 };
 };
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -137,6 +137,8 @@ export class PlanRuns {
     }
     this.deps.logger.error({ err: error, runId }, 'plan run failed');
     const message = isAppError(error) ? `${error.code}: ${error.message}` : 'an internal error';
+    // Suspended during the step: another process leads, and judges the run.
+    if (!this.leadership.isLeader()) return;
     await this.deps.plans.endRun({ workspace, path }, RUNTIME, {
       ...{ runId, reason: 'failed', message: toStorable(message.slice(0, MAX_MESSAGE)) },
     });

@@ -75,9 +75,9 @@ export class SessionActor {
     });
   }
 
-  /** Takes the lease of a session that is being created (`SessionLease.begin`). */
-  beginLease(): Claim {
-    return this.lease.begin();
+  /** Takes the lease of a session that is being created (`SessionLease.acquireOnAppend`). */
+  acquireOnAppend(epoch: number): Claim {
+    return this.lease.acquireOnAppend(epoch);
   }
 
   release(): Promise<void> {

@@ -30,7 +30,7 @@ export interface LeaseDeps {
 /** Lease of one session as this process knows it. */
 export class SessionLease {
   private lease: Lease | null = null;
-  private isUnborn = false;
+  private isRowMissing = false;
   private confirmedAt = 0;
   private readonly monotonic: () => number;
 
@@ -68,20 +68,21 @@ export class SessionLease {
   }
 
   /**
-   * Takes the lease of a session that is being created. Its row is created by the session's first
-   * append: the id is new, so no other process can hold it.
+   * Takes the lease of a session that is being created. The session's first append acquires it in
+   * the log: the id is new, so no other process can hold it. `epoch` is the one that a new lease
+   * gets there. With another epoch the append fails with `LOG.FENCED`.
    */
-  begin(): Claim {
+  acquireOnAppend(epoch: number): Claim {
     const { workspace, sessionId } = this;
     const { owner } = this.deps;
-    this.setLease({ workspace, name: sessionLease(sessionId), owner, epoch: 1 }, this.monotonic());
-    this.isUnborn = true;
+    this.setLease({ workspace, name: sessionLease(sessionId), owner, epoch }, this.monotonic());
+    this.isRowMissing = true;
     return { owned: true };
   }
 
   /** Returns the lease if its row exists, so that it can be renewed. */
-  stored(): Lease | null {
-    return this.isUnborn ? null : this.lease;
+  renewable(): Lease | null {
+    return this.isRowMissing ? null : this.lease;
   }
 
   /** Returns the fence of an append under the lease; null when it is not held. */
@@ -89,12 +90,12 @@ export class SessionLease {
     if (!this.lease) return null;
     const { name, owner, epoch } = this.lease;
     const acquire = { owner, ttlMs: this.deps.times.leaseMs };
-    return { lease: name, epoch, ...(this.isUnborn ? { acquire } : {}) };
+    return { lease: name, epoch, ...(this.isRowMissing ? { acquire } : {}) };
   }
 
   /** Records an append under the lease. `askedAt` as in `markConfirmed`. */
   markAppended(askedAt: number): void {
-    this.isUnborn = false;
+    this.isRowMissing = false;
     this.markConfirmed(askedAt);
   }
 
@@ -138,7 +139,7 @@ export class SessionLease {
     // Another process may have held the session before the new epoch, so the old lease is lost
     // first.
     if (this.lease && next) this.setLease(null, askedAt);
-    this.isUnborn = false;
+    this.isRowMissing = false;
     this.lease = next;
     this.onChange(next);
   }

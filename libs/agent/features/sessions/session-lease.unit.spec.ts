@@ -60,13 +60,13 @@ describe('SessionLease', () => {
 
   it('of a new session is acquired by its first append, and not renewed before', () => {
     const { lease, clock, changes } = openLease();
-    expect(lease.begin()).toEqual({ owned: true });
-    expect([lease.held()?.epoch, lease.isFresh(), lease.stored()]).toEqual([1, true, null]);
-    const fence = { lease: 'session/a-session', epoch: 1 };
+    expect(lease.acquireOnAppend(8)).toEqual({ owned: true });
+    expect([lease.held()?.epoch, lease.isFresh(), lease.renewable()]).toEqual([8, true, null]);
+    const fence = { lease: 'session/a-session', epoch: 8 };
     expect(lease.fence()).toEqual({ ...fence, acquire: { owner: 'me', ttlMs: LEASE_MS } });
     lease.markAppended(clock.now);
     expect(lease.fence()).toEqual(fence);
-    expect(lease.stored()).toBe(lease.held());
+    expect(lease.renewable()).toBe(lease.held());
     expect(changes).toHaveLength(1);
   });
 

@@ -3,6 +3,7 @@ import { notFound } from '@antiphon/kernel';
 import type { NatsLink } from '@antiphon/messaging';
 import type { Logger } from '@antiphon/observability';
 import type { SessionActor } from './session-actor.js';
+import { emptyFold } from './session-fold.js';
 import type { SessionFold } from './session-fold.js';
 import type { Claim, LeaseDeps } from './session-lease.js';
 import { SNAPSHOT_EVERY } from './session-log.js';
@@ -79,6 +80,8 @@ const keyOf = (workspace: string, sessionId: string): string => `${workspace}/${
 export class SessionRegistry {
   /** Least recently used first. */
   private readonly entries = new Map<string, Entry>();
+  /** Epoch of a new lease: above 1 after a restore, or once leases of a higher epoch were deleted. */
+  private newLeaseEpoch = 1;
   private renewedAt = 0;
   private polledAt = 0;
 
@@ -87,17 +90,29 @@ export class SessionRegistry {
     private readonly maxSessions: number,
   ) {}
 
-  /**
-   * Returns a session, and adds it if it is not here. `known` is the fold of a session that is
-   * being created.
-   */
-  open(workspace: string, sessionId: string, known?: SessionFold): LocalSession {
+  /** Returns a session, and adds it if it is not here. */
+  open(workspace: string, sessionId: string): LocalSession {
     const key = keyOf(workspace, sessionId);
-    const entry = this.entries.get(key) ?? this.create(workspace, sessionId, known ?? null);
+    const entry = this.entries.get(key) ?? this.createEntry(workspace, sessionId, null);
     this.entries.delete(key);
     this.entries.set(key, entry);
     entry.usedAt = performance.now();
     return entry;
+  }
+
+  /**
+   * Adds a session with a new id. Its lease is acquired by its first append, which fails with
+   * `LOG.FENCED` if new leases have another epoch by now. With `mayAcquireOnAppend` false the lease
+   * is acquired now.
+   */
+  async create(workspace: string, sessionId: string, mayAcquireOnAppend: boolean): Promise<ClaimedSession> {
+    const entry = this.createEntry(workspace, sessionId, emptyFold);
+    this.entries.set(keyOf(workspace, sessionId), entry);
+    entry.usedAt = performance.now();
+    const { actor, driver } = entry;
+    const claim = mayAcquireOnAppend ? actor.acquireOnAppend(this.newLeaseEpoch) : await actor.claim();
+    this.newLeaseEpoch = actor.lease.held()?.epoch ?? this.newLeaseEpoch;
+    return { actor, driver, claim };
   }
 
   /** Returns a session if it is in the cache, without reading the log. */
@@ -209,7 +224,7 @@ export class SessionRegistry {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
 
-  private create(workspace: string, sessionId: string, known: SessionFold | null): Entry {
+  private createEntry(workspace: string, sessionId: string, known: SessionFold | null): Entry {
     const { actor, driver } = this.deps.createSession(workspace, sessionId, known);
     return { actor, driver, usedAt: 0, snapshotAt: known && 0 };
   }
@@ -223,7 +238,7 @@ export class SessionRegistry {
     if (performance.now() - this.renewedAt < times.leaseMs / 3) return;
     this.renewedAt = performance.now();
     const held = [...this.entries.values()].flatMap(({ actor }) => {
-      const lease = actor.lease.stored();
+      const lease = actor.lease.renewable();
       return lease ? [{ actor, lease }] : [];
     });
     const askedAt = performance.now();

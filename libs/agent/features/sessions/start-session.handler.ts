@@ -68,7 +68,7 @@ export class StartSession {
     const { agentId, sessionKey } = await this.resolveTarget(request);
     await agents.require(workspace, agentId);
     await requireOwnSession(agents, request, agentId);
-    await requireChatOfSession(store, workspace, sessionKey);
+    const guard = await requireChatOfSession(store, workspace, sessionKey);
     const binding = await readBinding(store, workspace, sessionKey);
     const sessionId = ids.next();
     const previous = binding.sessionId === null ? {} : { previousSessionId: binding.sessionId };
@@ -83,6 +83,7 @@ export class StartSession {
         bindKey(binding, sessionKey, sessionId, ids, eventMetadata()),
       ],
       ...(idempotency ? { idempotency } : {}),
+      ...(guard ? { guards: [guard] } : {}),
     });
     return result.outcome === 'joined' ? newSession.reply.parse(result.response) : response;
   }

@@ -4,7 +4,6 @@ import { isAppError } from '@antiphon/kernel';
 import type { BoundedMap, Ids } from '@antiphon/kernel';
 import { requireOwnSession } from '../agents/agent-rights.js';
 import { requireChatOfSession } from '../chats/chat-store.js';
-import { emptyFold } from '../sessions/session-fold.js';
 import { keyOf, readBinding } from '../sessions/session-keys.js';
 import type { KeyBinding } from '../sessions/session-keys.js';
 import type { ClaimedSession, LocalSession, SessionRegistry } from '../sessions/session-registry.js';
@@ -33,7 +32,7 @@ export interface NewSession {
 export interface Destination extends ClaimedSession {
   /** Null for a session that exists. */
   readonly created: NewSession | null;
-  /** Null if the session does not depend on what this process remembers. */
+  /** Stream that must not have changed: of the remembered key, or of the chat. Null for none. */
   readonly guard: StreamGuard | null;
   /** True for the first attempt, which may rely on what this process remembers. */
   readonly mayUseCache: boolean;
@@ -68,8 +67,8 @@ export class TargetResolver {
       const existing = await registry.requireSession(workspace, target.sessionId);
       const { agentId = '', sessionKey = '' } = existing.actor.fold().state.started ?? {};
       await requireOwnSession(agents, request, (await agents.require(workspace, agentId)).id);
-      await requireChatOfSession(store, workspace, sessionKey);
-      return { ...existing, created: null, guard: null, mayUseCache };
+      const guard = await requireChatOfSession(store, workspace, sessionKey);
+      return { ...existing, created: null, guard, mayUseCache };
     }
     const agentId = (await agents.require(workspace, target.address.agentId)).id;
     await requireOwnSession(agents, request, agentId);
@@ -84,11 +83,10 @@ export class TargetResolver {
       if (existing) return { ...existing, created: null, guard, mayUseCache };
     }
     const sessionId = ids.next();
-    const session = registry.open(workspace, sessionId, emptyFold);
-    const claim = session.actor.beginLease();
+    const session = await registry.create(workspace, sessionId, mayUseCache);
     const previous = boundId === null ? {} : { previousSessionId: boundId };
     const created = { sessionId, sessionKey, agentId, binding, ...previous };
-    return { ...session, claim, created, guard: null, mayUseCache };
+    return { ...session, created, guard: null, mayUseCache };
   }
 
   /** Returns the session of an address as this process remembers it, if it is in the cache. */

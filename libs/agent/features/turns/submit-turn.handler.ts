@@ -106,7 +106,8 @@ export class SubmitTurn {
         return reply;
       } catch (error) {
         await this.targets.discard(destination);
-        const mayRepeat = isLostRace(error) || (destination.guard !== null && isRefusal(error));
+        const mayRepeat =
+          isLostRace(error) || (destination.guard !== null && destination.mayUseCache && isRefusal(error));
         if (!mayRepeat || round === MAX_ROUNDS) throw error;
       }
     }

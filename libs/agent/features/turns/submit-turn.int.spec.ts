@@ -2,18 +2,21 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { randomUUID } from 'node:crypto';
 import { ATTEMPT_SPAN } from '@antiphon/contracts/agent';
 import { renderMetrics, TURN_STAGES } from '@antiphon/observability';
-import { createTestDatabase } from '@antiphon/testing';
+import { createTestDatabase, type TestDatabase } from '@antiphon/testing';
+import pg from 'pg';
 import { createAgentWorld, newAddress, submitTo, until, WORKSPACE } from '../testing/agent-world.js';
 import type { AgentWorld, TestProcess } from '../testing/agent-world.js';
 import { hangs, says, streams } from '../testing/test-model.js';
 
 jest.setTimeout(30_000);
 
+let database: TestDatabase;
 let world: AgentWorld;
 let agent: TestProcess;
 
 beforeAll(async () => {
-  world = await createAgentWorld(await createTestDatabase(), process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
+  database = await createTestDatabase();
+  world = await createAgentWorld(database, process.env['ANTIPHON_TEST_NATS_URL'] ?? '');
   agent = world.process();
   await agent.started;
 });
@@ -179,6 +182,28 @@ describe('the statements of a turn', () => {
     // The first turn of an address reads the binding of its key, and takes its lease in the append.
     await ask(newAddress(), 1);
     expect(take()).toEqual(['readStream', 'append', 'append']);
+  });
+
+  it('include one more round for the first new session after the first epoch of leases has risen', async () => {
+    // As after a restore, or after leases of a higher epoch were deleted.
+    const admin = new pg.Client({ connectionString: database.url });
+    await admin.connect();
+    await admin.query('update lease_floor set epoch = epoch + 7');
+    await admin.end();
+    const { runtime, started } = world.process({ store: record(world.store, ['append']) });
+    await started;
+    for (const appends of [3, 2]) {
+      take();
+      const request = {
+        workspace: WORKSPACE,
+        target: { address: newAddress() },
+        content: 'hi',
+        caller: 'spec',
+      };
+      const { sessionId } = await runtime.submitTurn(request);
+      await world.ended(sessionId);
+      expect(take()).toHaveLength(appends);
+    }
   });
 
   it('include a second attempt after another process bound the key to a new session', async () => {
