@@ -110,7 +110,8 @@ export const BUDGET_ROUTES = {
       'Returns what the model calls of each agent cost, most expensive first, and the sum. The figures come from the ' +
       'rows of the budgets, so the sum over all agents is what the workspace spent. Terminated agents count. ' +
       'At most 1,000 agents are listed, the most expensive first, and the total counts all of them. With `by` the same ' +
-      'costs are in `groups`: by model, by the caller of the turn, or by UTC day, the newest first.',
+      'costs are in `groups`: by model, by the caller of the turn, or by UTC day, the newest first. Calls of archived ' +
+      'sessions no longer count here, but in `GET /api/v1/budgets`.',
     query: UsageQuery,
     reply: { schema: readAgentUsage.reply },
     example: {

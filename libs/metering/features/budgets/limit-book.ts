@@ -77,6 +77,12 @@ interface LimitChange extends ScopeLimits {
   readonly actor: string;
 }
 
+interface CommittedLimits {
+  readonly isChanged: boolean;
+  /** Position of the fact in force. */
+  readonly position: number;
+}
+
 /** Reads the scopes of the agents that have a limit, in the order of `agentIds`. */
 export const readAgentScopes = async (
   queries: WorkspaceQueries,
@@ -99,6 +105,20 @@ export const readSetLimits = async (queries: WorkspaceQueries, workspace: string
       .map((row) => [row.scope_key as WorkspaceScope, toLimits(row)]),
   );
 
+/** Limits of a scope in the cache, as of the position of their fact. */
+interface KnownLimits {
+  /** Null for an agent without limits, or a workspace scope with those of the configuration. */
+  readonly limits: ScopeLimits | null;
+  readonly position: number;
+}
+
+const toKnown = (key: string, limits: ScopeLimits, isSet: boolean, position: number): KnownLimits => {
+  const isLimited = isWorkspaceScope(key) ? isSet : hasLimit(limits);
+  return { limits: isLimited ? limits : null, position };
+};
+const knownOf = (row: LimitRow): KnownLimits =>
+  toKnown(row.scope_key, toLimits(row), row.is_set, Number(row.position));
+
 export interface LimitBookDeps {
   /** Limits of the configuration. */
   readonly configured: LimitsOf;
@@ -116,10 +136,9 @@ export interface LimitBookDeps {
  * 500 ms (`follow`).
  */
 export class LimitBook {
-  /** Null for an agent without limits. */
-  readonly #agents = createBoundedMap<ScopeLimits | null>(MAX_AGENTS);
-  /** Limits of workspace scopes; null for those of the configuration. One entry a scope. */
-  readonly #workspaces = new Map<string, ScopeLimits | null>();
+  readonly #agents = createBoundedMap<KnownLimits>(MAX_AGENTS);
+  /** One entry for each workspace and scope. */
+  readonly #workspaces = new Map<string, KnownLimits>();
   /** Position up to which the changes of all processes are in the cache; set by `#start`. */
   #position = 0;
   #started: Promise<void> | undefined;
@@ -134,7 +153,7 @@ export class LimitBook {
     const keys = [...agentIds.map(agentScopeKey), ...WORKSPACE_SCOPES];
     if (keys.some((key) => this.#cached(workspace, key) === undefined)) await this.#load(workspace, keys);
     return agentIds.flatMap((id) => {
-      const limits = this.#cached(workspace, agentScopeKey(id));
+      const limits = this.#cached(workspace, agentScopeKey(id))?.limits;
       return limits ? [agentScope(id, limits)] : [];
     });
   }
@@ -164,10 +183,10 @@ export class LimitBook {
       ? { limitTokens: request.limitTokens, limitMicroUsd: request.limitMicroUsd }
       : NO_LIMITS;
     const change = { workspace, scopeKey, isSet, ...limits, actor: request.actor };
-    const commit = (client: pg.ClientBase): Promise<boolean> => this.#commit(client, change);
-    const isChanged = await inTransaction(this.deps.pool, commit, workspace);
+    const commit = (client: pg.ClientBase): Promise<CommittedLimits> => this.#commit(client, change);
+    const { isChanged, position } = await inTransaction(this.deps.pool, commit, workspace);
     if (isChanged) this.deps.store.notifyAppended('budget');
-    this.#cache(workspace, scopeKey, limits, isSet);
+    this.#cache(workspace, scopeKey, toKnown(scopeKey, limits, isSet, position));
     return isChanged;
   }
 
@@ -189,13 +208,13 @@ export class LimitBook {
 
   #setLimits(workspace: string): SetLimits {
     const set = WORKSPACE_SCOPES.flatMap((scope) => {
-      const limits = this.#workspaces.get(nameOf(workspace, scope));
+      const limits = this.#workspaces.get(nameOf(workspace, scope))?.limits;
       return limits ? [[scope, limits] as const] : [];
     });
     return new Map(set);
   }
 
-  #cached(workspace: string, scopeKey: string): ScopeLimits | null | undefined {
+  #cached(workspace: string, scopeKey: string): KnownLimits | undefined {
     const name = nameOf(workspace, scopeKey);
     return isWorkspaceScope(scopeKey) ? this.#workspaces.get(name) : this.#agents.get(name);
   }
@@ -210,16 +229,17 @@ export class LimitBook {
     const found = new Map(rows.map((row) => [row.scope_key, row]));
     for (const key of keys) {
       const row = found.get(key);
-      // A change that came during the query is newer.
-      if (this.#cached(workspace, key) === undefined)
-        this.#cache(workspace, key, row ? toLimits(row) : NO_LIMITS, row?.is_set ?? false);
+      this.#cache(workspace, key, row ? knownOf(row) : { limits: null, position: 0 });
     }
   }
 
-  #cache(workspace: string, scopeKey: string, limits: ScopeLimits, isSet: boolean): void {
+  /** Keeps what is in the cache already if that is of a later fact. */
+  #cache(workspace: string, scopeKey: string, known: KnownLimits): void {
+    const cached = this.#cached(workspace, scopeKey);
+    if (cached && cached.position > known.position) return;
     const name = nameOf(workspace, scopeKey);
-    if (isWorkspaceScope(scopeKey)) this.#workspaces.set(name, isSet ? limits : null);
-    else this.#agents.put(name, hasLimit(limits) ? limits : null);
+    if (isWorkspaceScope(scopeKey)) this.#workspaces.set(name, known);
+    else this.#agents.put(name, known);
   }
 
   #start(): Promise<void> {
@@ -236,7 +256,7 @@ export class LimitBook {
   async #refresh(): Promise<void> {
     await this.#start();
     const rows = await this.#read(CHANGED_SQL, [this.#position]);
-    for (const row of rows) this.#cache(row.workspace, row.scope_key, toLimits(row), row.is_set);
+    for (const row of rows) this.#cache(row.workspace, row.scope_key, knownOf(row));
     this.#position = Math.max(this.#position, ...rows.map(({ position }) => Number(position)));
   }
 
@@ -248,29 +268,27 @@ export class LimitBook {
     }
   }
 
-  async #commit(client: pg.ClientBase, change: LimitChange): Promise<boolean> {
+  async #commit(client: pg.ClientBase, change: LimitChange): Promise<CommittedLimits> {
     const { workspace, scopeKey, isSet, limitTokens, limitMicroUsd } = change;
     await client.query(CREATE_SQL, [workspace, scopeKey]);
     const { rows } = await client.query<LimitRow>(LOCK_SQL, [workspace, scopeKey]);
     const before = rows[0] ? toLimits(rows[0]) : NO_LIMITS;
     const isSame = before.limitTokens === limitTokens && before.limitMicroUsd === limitMicroUsd;
     // An agent without a row has no limit. A workspace scope without one has its configured limit.
-    if (isSame && (!isWorkspaceScope(scopeKey) || (rows[0]?.is_set ?? false) === isSet)) return false;
+    if (isSame && (!isWorkspaceScope(scopeKey) || (rows[0]?.is_set ?? false) === isSet))
+      return { isChanged: false, position: Number(rows[0]?.position ?? 0) };
     const { ids, store } = this.deps;
-    const fact = {
-      ...{ eventId: ids.next(), ...this.#factOf(change), schemaVersion: 1 },
-      metadata: metadataNow(ids),
-    };
+    const eventId = ids.next();
+    const fact = { eventId, ...this.#factOf(change), schemaVersion: 1, metadata: metadataNow(ids) };
     const streamId = budgetLimitStream(v5(nameOf(workspace, scopeKey), NAMESPACE));
     const [outcome] = await store.appendWithin(client, [
       { workspace, streams: [{ streamId, expectedVersion: 'any', events: [fact] }] },
     ]);
     if (!outcome?.ok) throw outcome?.error ?? bug('METERING.NO_OUTCOME', 'an append has no outcome');
     const { lastPosition } = outcome.result;
-    await client.query(WRITE_LIMIT_SQL, [
-      ...[workspace, scopeKey, limitTokens, limitMicroUsd, lastPosition, isSet],
-    ]);
-    return true;
+    const row = [workspace, scopeKey, limitTokens, limitMicroUsd, lastPosition, isSet];
+    await client.query(WRITE_LIMIT_SQL, row);
+    return { isChanged: true, position: lastPosition };
   }
 
   #factOf({ scopeKey, isSet, limitTokens, limitMicroUsd, actor }: LimitChange) {
