@@ -47,7 +47,9 @@ const subscribe = (connection: NatsConnection, onNotification: Notify): (() => v
   if (!known) {
     subscribersOf.set(connection, subscribers);
     connection.subscribe(LOG_NOTIFICATION_SUBJECT, {
-      callback: (_error, message) => {
+      callback: (error, message) => {
+        // Subscribers poll as well, and the link logs the refusal.
+        if (error) return;
         const categories = new Set(message.string().split(' ').filter(Boolean));
         for (const notify of subscribers) notify(categories);
       },

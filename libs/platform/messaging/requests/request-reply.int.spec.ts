@@ -165,15 +165,20 @@ describe('request/reply', () => {
   });
 
   it('rejects a request that breaks its contract, logs it and stays healthy', async () => {
-    const bad = { text: 'x', extra: 1 } as unknown as { text: string };
+    const bad = { text: 1 } as unknown as { text: string };
     const context = contextFrom('gateway', { correlationId: 'req-bad' });
     await expect(runWithContext(context, () => client.request(echo, bad))).rejects.toMatchObject({
       kind: 'invalid',
       code: 'REQUEST.INVALID',
-      message: expect.stringContaining('extra') as unknown as string,
+      message: expect.stringContaining('text') as unknown as string,
     });
     expect(lineOf('req-bad')).toMatchObject({ level: 'info', code: 'REQUEST.INVALID' });
     await expect(client.request(echo, { text: 'ok' })).resolves.toMatchObject({ text: 'ok' });
+  });
+
+  it('ignores a field that it does not know, as of a newer service', async () => {
+    const newer = { text: 'newer', extra: 1 } as unknown as { text: string };
+    await expect(client.request(echo, newer)).resolves.toMatchObject({ text: 'newer' });
   });
 
   it.each([

@@ -2,7 +2,7 @@ import { MessagePattern, NatsContext, ServerNats, Transport } from '@nestjs/micr
 import type { MessageHandler } from '@nestjs/microservices';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { firstValueFrom, isObservable } from 'rxjs';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { bug, isAppError } from '@antiphon/kernel';
 import type { RequestContract } from '@antiphon/contracts/messaging';
 import {
@@ -29,6 +29,10 @@ type AnyContract = RequestContract<z.ZodType, z.ZodType>;
 
 type HandlerResult<Reply extends z.ZodType> = z.input<Reply> | Promise<z.input<Reply>>;
 
+/** During an upgrade a newer service sends fields that an older one does not know. */
+const ignoreUnknownFields = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodObject ? schema.strip() : schema;
+
 /**
  * Makes a method of a Nest controller the handler of `contract.subject`. It is called with the
  * parsed request, inside the caller's RequestContext, and returns the reply. The caller receives a
@@ -52,7 +56,8 @@ export const HandleRequest =
     const name = `${String(key)}Outcome`;
     const descriptor = { value: settle, writable: true, configurable: true };
     Object.defineProperty(target, name, descriptor);
-    MessagePattern(contract.subject, Transport.NATS, { contract })(target, name, descriptor);
+    const known = { ...contract, request: ignoreUnknownFields(contract.request) };
+    MessagePattern(contract.subject, Transport.NATS, { contract: known })(target, name, descriptor);
   };
 
 export interface RequestServerOptions {
