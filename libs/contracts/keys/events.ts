@@ -49,7 +49,9 @@ export const AuditResult = z.strictObject({
       }),
     )
     .max(200),
-  first: AuditFinding.nullable().describe('Violation at the lowest position.'),
+  first: AuditFinding.nullable().describe(
+    'Violation at the lowest position, if it is in the workspace `default`.',
+  ),
 });
 export type AuditResult = z.infer<typeof AuditResult>;
 

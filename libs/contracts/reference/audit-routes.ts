@@ -40,6 +40,7 @@ export const AUDIT_ROUTES = {
     }),
     reply: { schema: z.object({ audits: z.array(RecordedAudit) }) },
     example: { query: { limit: 1 }, reply: { audits: [{ ...RESULT, ...RECORD, position: 184_204 }] } },
+    problems: { 403: '`AGENT.NOT_ALLOWED`: the key of an agent reads no audits' },
   }),
   recordAudit: defineRoute({
     method: 'post',
@@ -49,7 +50,7 @@ export const AUDIT_ROUTES = {
     summary: 'Record the result of an audit',
     description:
       'Records a result as a fact, with the caller that reports it. `antiphon audit --record` sends it. The same result ' +
-      'again records nothing.',
+      'again records nothing. A violation in another workspace is counted, and not named.',
     body: AuditResult,
     reply: { schema: z.object({ recorded: z.literal(true) }), status: 201 },
     example: { body: RESULT, reply: { recorded: true } },

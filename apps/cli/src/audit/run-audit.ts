@@ -174,7 +174,13 @@ const recordAudit = async (context: CommandContext, report: AuditReport, isLive:
     })),
     first: first && { ...first, message: clip(first.message) },
   };
-  await requestJson(await context.gateway(), '/api/v1/audits', { method: 'POST', body });
+  const sent = requestJson(await context.gateway(), '/api/v1/audits', { method: 'POST', body });
+  await sent.catch((error: unknown) => {
+    // The exit code stays that of the audit, unless it passed.
+    if (process.exitCode !== EXIT.done && process.exitCode !== undefined)
+      return void process.stderr.write(`the result is not recorded: ${String(error)}\n`);
+    throw error;
+  });
 };
 
 /**
@@ -183,6 +189,8 @@ const recordAudit = async (context: CommandContext, report: AuditReport, isLive:
  */
 export const runAudit = async (context: CommandContext, options: AuditCommandOptions): Promise<void> => {
   const { output } = context;
+  // Fails now rather than after the audit.
+  if (options.record) await context.gateway();
   const age = readAge(
     options.maxUnsignedAge ?? (context.env['ANTIPHON_AUDIT_MAX_UNSIGNED_AGE_S'] || undefined),
   );
@@ -192,7 +200,7 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
   const file = options.checkpoint === undefined ? null : openCheckpoint(options.checkpoint, options, context);
   const archives = archiveFolder(options.archives, context);
   const database = { applicationName: 'antiphon-audit', idleInTransactionMs: 60_000 };
-  await withDatabase(context, database, async (pool) => {
+  const report = await withDatabase(context, database, async (pool) => {
     const common = {
       ...{ pool, archives, strictQuiesced: options.strict === true },
       onProgress: (step: string) => void (output.json || process.stderr.write(`${step} …\n`)),
@@ -203,10 +211,11 @@ export const runAudit = async (context: CommandContext, options: AuditCommandOpt
     const live = { ...common, filesFolder: filesFolderOf(context) };
     const report = engines === null ? logAudit.report : await auditEngines(engines, live, logAudit.report);
     if (logAudit.checkpoint) file?.write(logAudit.checkpoint(new Date().toISOString()));
-    if (options.record) await recordAudit(context, report, options.live === true);
     output.result(report, render(report));
     process.exitCode = exitCodeFor(report);
+    return report;
   }).catch((error: unknown) => {
     throw toUnreachable(error);
   });
+  if (options.record) await recordAudit(context, report, options.live === true);
 };

@@ -32,7 +32,9 @@ export class AuditsController {
         'AUDIT.OTHER_WORKSPACE',
         `an audit reads every workspace. What to do: record it with a key of the workspace ${DEFAULT_WORKSPACE}`,
       );
-    const data = { ...body, recordedBy: caller };
+    // Every reader of the workspace sees the fact: it names no record of another workspace.
+    const first = body.first?.workspace === workspace ? body.first : null;
+    const data = { ...body, first, recordedBy: caller };
     await this.log.appendAudit(workspace, body.auditId, data as JsonObject);
     return { recorded: true };
   }
@@ -40,8 +42,9 @@ export class AuditsController {
   @HandleRoute(AUDIT_ROUTES.listAudits)
   async list(
     { query: { limit, at } }: RouteInput<Routes['listAudits']>,
-    @CurrentPrincipal() { workspace }: Principal,
+    @CurrentPrincipal() { workspace, agentId }: Principal,
   ): Promise<{ audits: RecordedAudit[] }> {
+    if (agentId !== null) throw forbidden('AGENT.NOT_ALLOWED', `agent "${agentId}" may not read audits`);
     if (workspace !== DEFAULT_WORKSPACE) return { audits: [] };
     const stream = workspaceStream(workspace);
     const query = { stream, type: 'AuditRecorded', order: 'desc', limit, at } as const;
