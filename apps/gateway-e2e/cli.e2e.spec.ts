@@ -1,8 +1,9 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { CALCULATION, commandsIn, startCliWorld, type CliWorld } from './cli-world.js';
+import { describeKeyCommands } from './describe-key-commands.js';
 import { describeOperatorCommands } from './describe-operator-commands.js';
 import { scriptedConfig, waitForValue, type CliRun } from './stack-under-test.js';
 
@@ -38,7 +39,6 @@ nodes:
 
 let world: CliWorld;
 let folder: string;
-let home: string;
 const cli = (...args: string[]): Promise<CliRun> => world.cli(...args);
 const run = (...args: string[]): Promise<string> => world.run(...args);
 const runJson = <T = Record<string, unknown>>(...args: string[]): Promise<T> => world.runJson<T>(...args);
@@ -46,7 +46,7 @@ const say = (content: string, ...options: string[]): Promise<string> => world.sa
 
 beforeAll(async () => {
   world = await startCliWorld(CONFIG);
-  ({ folder, home } = world);
+  ({ folder } = world);
 });
 afterAll(() => world?.close());
 
@@ -84,82 +84,15 @@ describe('the command line on a running stack', () => {
   });
 });
 
-describe('antiphon key and antiphon workspace', () => {
-  const tokenIn = (text: string): string => /ak_[a-z2-7]{16}_[A-Za-z0-9_-]{43}/.exec(text)?.[0] ?? '';
-  const idOf = (token: string): string => token.split('_')[1] ?? '';
-
-  it('use the admin key that the first start made, which its owner alone can read', async () => {
-    const { adminKeyFile } = JSON.parse(readFileSync(join(home, 'stack.json'), 'utf8')) as {
-      adminKeyFile: string;
-    };
-    expect(statSync(adminKeyFile).mode & 0o777).toBe(0o600);
-    const [own] = (await runJson<{ keys: { id: string; name: string; role: string }[] }>('key', 'list')).keys;
-    expect(own).toMatchObject({ name: 'bootstrap', role: 'admin' });
-    expect(own?.id).toBe(idOf(readFileSync(adminKeyFile, 'utf8').trim()));
-  });
-
-  it('create, list, rotate and revoke a key, whose secret is shown once', async () => {
-    const created = await run('key', 'create', 'ci', '--role', 'viewer', '--expires', '30d');
-    const token = tokenIn(created);
-    expect((await cli('events', 'list', '--token', token)).code).toBe(0);
-    expect(await cli('key', 'list', '--token', token)).toMatchObject({
-      code: 4,
-      stderr: expect.stringContaining('keys:manage'),
-    });
-    const listed = await run('key', 'list');
-    expect(listed).toMatch(new RegExp(`${idOf(token)}  active +viewer +ci  until `));
-    expect(listed).not.toContain(token);
-    const rotated = tokenIn(await run('key', 'rotate', idOf(token), '--overlap', '10m'));
-    expect((await cli('events', 'list', '--token', rotated)).code).toBe(0);
-    expect(await run('key', 'revoke', idOf(token))).toBe(`${idOf(token)}: revoked\n`);
-    expect((await cli('events', 'list', '--token', rotated)).code).toBe(4);
-    expect((await cli('key', 'create', 'x', '--expires', 'soon')).stderr).toContain('30d or 12h');
-  });
-
-  it('create and list workspaces, whose keys see nothing of each other', async () => {
-    const token = tokenIn(await run('workspace', 'create', 'acme', '--name', 'Acme'));
-    expect(await run('workspace', 'list')).toMatch(/^acme +\S+ {2}Acme\ndefault +\S+ {2}Default\n$/);
-    expect(await run('workspace', 'list', '--token', token)).toMatch(/^acme +\S+ {2}Acme\n$/);
-    expect(await run('key', 'list', '--token', token)).not.toContain('bootstrap');
-    expect(await cli('workspace', 'create', 'other', '--token', token)).toMatchObject({
-      code: 4,
-      stderr: expect.stringContaining('in the workspace default'),
-    });
-  });
-});
-
-describe('antiphon credential and antiphon key rotate-master', () => {
-  const SECRET = 'sk-canary-credential-90aa1b2c3d4e';
-
-  it('store the key of a provider from a file, show it nowhere, and encrypt it under a new key', async () => {
-    const file = join(folder, 'provider.key');
-    writeFileSync(file, `${SECRET}\n`);
-    const stored = await run('credential', 'set', 'scripted', '--file', file);
-    expect(stored).toMatch(/^scripted: stored, encrypted under the master key [0-9a-f]{16}\n$/);
-    const rotated = await run('key', 'rotate-master');
-    expect(rotated).toMatch(/^master key [0-9a-f]{16}: 1 data keys wrapped, 0 remain\n$/);
-    const listed = await run('credential', 'list');
-    expect(listed).toContain(/master key (\w+)/.exec(rotated)?.[1] ?? 'none');
-    expect(stored + rotated + listed).not.toContain(SECRET);
-    expect(
-      readFileSync(join(home, 'credentials', 'master.key'), 'utf8')
-        .trim()
-        .split('\n'),
-    ).toHaveLength(1);
-    expect(await run('credential', 'remove', 'scripted')).toBe('scripted: removed\n');
-    expect((await cli('credential', 'set', 'none', '--file', file)).stderr).toContain(
-      'no provider with this name',
-    );
-    for (const name of ['agent-1', 'gateway-1'])
-      expect(readFileSync(join(home, 'logs', `${name}.log`), 'utf8')).not.toContain(SECRET);
-  });
-});
+describeKeyCommands(() => world);
 
 describe('antiphon budget and antiphon session', () => {
   it('show and set budgets, and list and show sessions, also of the past', async () => {
     expect(await run('budget', 'show')).toMatch(/^day\/\S+ {2}\d+ of unlimited tokens/);
-    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe('main: budget set\n');
-    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe('main: unchanged\n');
+    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe('main: 900000 tokens, unlimited\n');
+    expect(await run('budget', 'set', 'main', '--tokens', '900000')).toBe(
+      'main: 900000 tokens, unlimited (unchanged)\n',
+    );
     expect(await run('budget', 'show', '--agent', 'main')).toContain('of 900000 tokens');
     await run('chat', 'Hello there.');
     const listed = await run('session', 'list', '--agent', 'main');
@@ -168,10 +101,14 @@ describe('antiphon budget and antiphon session', () => {
     expect(await run('session', 'show', id)).toContain('> Hello there.  (completed)');
     expect((await cli('session', 'show', id, '--at', '1')).stderr).toContain('there is no session');
     expect(await run('session', 'list', '--at', '1')).toBe('no sessions\n');
-    expect(await run('budget', 'set', 'main')).toBe('main: budget set\n');
-    expect(await run('budget', 'set', 'day', '--tokens', '900000')).toBe('day: budget set\n');
+    expect(await run('budget', 'set', 'main')).toBe('main: unlimited tokens, unlimited\n');
+    expect((await cli('budget', 'set', 'day', '--tokens', '900000')).stderr).toContain(
+      'give --tokens and --usd',
+    );
+    const limits = ['--tokens', '900000', '--usd', '25'];
+    expect(await run('budget', 'set', 'day', ...limits)).toBe('day: 900000 tokens, 25.0000 USD\n');
     expect(await run('budget', 'show')).toMatch(/^day\/\S+ {2}\d+ of 900000 tokens.* set at run time\n/);
-    expect(await run('budget', 'set', 'day', '--configured')).toBe('day: budget set\n');
+    expect(await run('budget', 'set', 'day', '--configured')).toBe('day: as configured\n');
   });
 });
 

@@ -28,6 +28,7 @@ const show = async ({ output, gateway }: CommandContext, options: ShowOptions): 
 };
 
 interface SetOptions {
+  readonly agent?: boolean;
   readonly tokens?: string;
   readonly usd?: string;
   readonly configured?: boolean;
@@ -46,10 +47,22 @@ const parseLimit = (option: string, text: string | undefined, unit: number): num
   throw invalid('CLI.USAGE', `${option} ${text}: expected a number, or none`);
 };
 
-const set = async ({ output, gateway }: CommandContext, name: string, options: SetOptions): Promise<void> => {
-  const isWorkspace = isWorkspaceScope(name);
-  if (options.configured && !isWorkspace)
+/** Throws `CLI.USAGE` for options that do not fit, before a limit is removed by mistake. */
+const checkOptions = (isWorkspace: boolean, { tokens, usd, configured }: SetOptions): void => {
+  if (configured && !isWorkspace)
     throw invalid('CLI.USAGE', `--configured: only for ${WORKSPACE_SCOPES.join(', ')}, not for an agent`);
+  if (configured && (tokens ?? usd) !== undefined)
+    throw invalid('CLI.USAGE', '--configured takes no --tokens and no --usd');
+  if (isWorkspace && !configured && (tokens === undefined || usd === undefined))
+    throw invalid(
+      'CLI.USAGE',
+      'both limits are replaced. What to do: give --tokens and --usd; none means unlimited',
+    );
+};
+
+const set = async ({ output, gateway }: CommandContext, name: string, options: SetOptions): Promise<void> => {
+  const isWorkspace = isWorkspaceScope(name) && options.agent !== true;
+  checkOptions(isWorkspace, options);
   const limitTokens = parseLimit('--tokens', options.tokens, 1);
   const limitMicroUsd = parseLimit('--usd', options.usd, 1e6);
   const path = `/api/v1/budgets/${isWorkspace ? name : `agents/${encodeURIComponent(name)}`}`;
@@ -57,7 +70,9 @@ const set = async ({ output, gateway }: CommandContext, name: string, options: S
     ? ({ method: 'DELETE' } as const)
     : ({ method: 'PUT', body: { limitTokens, limitMicroUsd } } as const);
   const reply = await requestJson<{ readonly changed: boolean }>(await gateway(), path, request);
-  output.result(reply, `${name}: ${reply.changed ? 'budget set' : 'unchanged'}`);
+  const limits = `${limitTokens ?? 'unlimited'} tokens, ${limitMicroUsd === null ? 'unlimited' : dollars(limitMicroUsd)}`;
+  const done = options.configured ? 'as configured' : limits;
+  output.result(reply, `${name}: ${done}${reply.changed ? '' : ' (unchanged)'}`);
 };
 
 /** Adds `antiphon budget show|set`. */
@@ -75,15 +90,16 @@ export const addBudget = (program: Command, context: ContextOf): void => {
     .command('set <name>')
     .description(
       'set what an agent and its descendants may spend together, or each session, day or month of the workspace; ' +
-        'an absent limit is removed',
+        'an absent limit of an agent is removed',
     )
     .option('--tokens <n>', 'limit of tokens, or none')
     .option('--usd <n>', 'limit in US dollars, or none')
+    .option('--agent', 'the name is that of an agent, also if it is session, day or month')
     .option('--configured', 'apply the limit of the configuration again')
     .addHelpText(
       'after',
       '\nExamples:\n  antiphon budget set research-lead --tokens 250000' +
-        '\n  antiphon budget set day --usd 25\n  antiphon budget set day --configured',
+        '\n  antiphon budget set day --usd 25 --tokens none\n  antiphon budget set day --configured',
     )
     .action((name: string, options: SetOptions, command: Command) => set(context(command), name, options));
 };

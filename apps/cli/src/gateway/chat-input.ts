@@ -5,6 +5,7 @@ const ANSWER = /^(y|yes|n|no)$/i;
 const PROMPT = 'approve? [y/n] ';
 export const ANSWER_HELP = 'type y or n, or /cancel to stop the answer';
 export const ANSWERED = 'the approval is decided already: nothing was sent';
+export const TOO_EARLY = 'this line came before the next approval was shown: nothing was sent';
 
 export interface ChatInputOptions {
   readonly input: Readable;
@@ -33,6 +34,8 @@ export class ChatInput {
   #isClosed = false;
   /** True from the withdrawal of the shown question to the next line, which may be its answer. */
   #isWithdrawn = false;
+  /** True from an answer until the next question is shown. */
+  #isNextHidden = false;
 
   constructor(options: ChatInputOptions) {
     this.#options = options;
@@ -97,6 +100,7 @@ export class ChatInput {
     this.#isWithdrawn = false;
     if (isLate) this.#options.note(ANSWERED);
     const [question] = this.#questions;
+    if (question && this.#isNextHidden) return this.#options.note(TOO_EARLY);
     if (question) return isLate ? this.#options.prompt(PROMPT) : this.#answer(question, text);
     if (isLate) return;
     if (this.#takeMessage) this.#takeMessage(line);
@@ -112,6 +116,12 @@ export class ChatInput {
     }
     this.#questions.shift();
     question.resolve(/^y/i.test(text));
-    this.#showFirst();
+    if (this.#questions.length === 0) return this.#showFirst();
+    // Lines that are here already were typed before the next question was shown.
+    this.#isNextHidden = true;
+    setImmediate(() => {
+      this.#isNextHidden = false;
+      this.#showFirst();
+    });
   }
 }

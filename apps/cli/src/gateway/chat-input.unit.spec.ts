@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { ANSWERED, ANSWER_HELP, ChatInput } from './chat-input.js';
+import { ANSWERED, ANSWER_HELP, ChatInput, TOO_EARLY } from './chat-input.js';
 
 const createInput = () => {
   const input = new PassThrough();
@@ -36,6 +36,16 @@ describe('the question of an approval', () => {
     expect([await first, await isOpen(second)]).toEqual([true, true]);
     expect(shown.slice(2)).toEqual(['call b', 'approve? [y/n] ']);
     await type('no');
+    expect(await second).toBe(false);
+  });
+
+  it('is not answered by a line that came with the answer of the one before it', async () => {
+    const { shown, type, ask } = createInput();
+    const [first, second] = [ask('a'), ask('b')];
+    await type('y', 'y');
+    expect([await first, await isOpen(second)]).toEqual([true, true]);
+    expect(shown.slice(2)).toEqual([TOO_EARLY, 'call b', 'approve? [y/n] ']);
+    await type('n');
     expect(await second).toBe(false);
   });
 
