@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import type { AgentStateChange, AgentView, TaskItem } from '@antiphon/contracts/agent';
-import type { IssuedKey, IssuedWorkspace } from '@antiphon/contracts/keys';
+import type { IssuedWorkspace } from '@antiphon/contracts/keys';
 import { connectClient } from '@antiphon/testing/client';
 import { startMockModel, type MockModel } from '@antiphon/testing/providers';
 import type { TestStack } from '@antiphon/testing/stack';
+import { describeAgentKeys } from './describe-agent-keys.js';
 import { createApiCaller, startQuickStack, twoVendorConfig, waitForValue } from './stack-under-test.js';
 
 jest.setTimeout(120_000);
@@ -44,12 +45,6 @@ const createWorkspace = async (id: string): Promise<string> => {
   const { body } = await call<IssuedWorkspace>(TOKEN, 'POST', '/workspaces', { id });
   return body.key.token ?? '';
 };
-/** Creates a key that belongs to an agent of `acme`. */
-const keyOfAgent = async (agentId: string): Promise<string> => {
-  const { body } = await call<IssuedKey>(acme, 'POST', '/keys', { name: agentId, role: 'member', agentId });
-  return body.token ?? '';
-};
-
 beforeAll(async () => {
   mock = await startMockModel(({ user }) => ({ text: [`Done: ${user}`] }));
   stack = await startQuickStack(twoVendorConfig(mock.url, `token = "${TOKEN}"`) + PRIVATE_AGENT);
@@ -309,94 +304,4 @@ describe('the routes and the method of messages', () => {
   });
 });
 
-describe('the key of another workspace', () => {
-  it('reaches no agent, task, message or configured agent', async () => {
-    const agent = await spawn({ name: 'Secret plan', capabilities: ['secrets'] });
-    const external = { prompt: 'secret work', worker: 'external' };
-    const { body: task } = await call<TaskItem>(acme, 'POST', '/tasks', external);
-    const sent = { type: 'AgentSpoke', content: { text: 'secret words' } };
-    await call(acme, 'POST', `/agents/${agent.id}/messages`, sent);
-    const topics = `/agents/${agent.id}/topics/news`;
-    for (const id of [agent.id, 'acme-only'])
-      for (const [method, path, body] of [
-        ['GET', `/agents/${id}`, undefined],
-        ['GET', `/agents/${id}/history`, undefined],
-        ['GET', `/agents/${id}/metrics`, undefined],
-        ['GET', `/agents/${id}/messages`, undefined],
-        ['POST', `/agents/${id}/messages`, sent],
-        ['PATCH', `/agents/${id}`, { action: 'pause' }],
-        ['DELETE', `/agents/${id}`, undefined],
-        ['PUT', topics, undefined],
-        ['POST', '/agents', { name: 'spy', parent: id }],
-        ['POST', '/agents', { name: 'spy', base: id }],
-        ['POST', '/tasks', { prompt: 'spy', agent: id }],
-        ['POST', '/messages', { to: { agent: id }, ...sent }],
-      ] as const) {
-        const answer = await call(globex, method, path, body);
-        expect([method, path, answer.status]).toEqual([method, path, 404]);
-      }
-    for (const [method, path, body] of [
-      ['GET', `/tasks/${task.id}`, undefined],
-      ['PATCH', `/tasks/${task.id}`, { action: 'cancel' }],
-      ['POST', `/tasks/${task.id}/renew`, { epoch: 1 }],
-      ['POST', `/tasks/${task.id}/finish`, { epoch: 1, outcome: 'completed' }],
-    ] as const)
-      expect([method, path, (await call(globex, method, path, body)).status]).toEqual([method, path, 404]);
-    expect((await call(globex, 'POST', '/tasks/claim', {})).body).toEqual({ claim: null });
-    for (const path of ['/agents', '/agents?state=terminated', '/tasks', '/events?limit=1000'])
-      expect(JSON.stringify((await call(globex, 'GET', path)).body)).not.toMatch(/[Ss]ecret|acme-only/);
-    expect((await call<AgentView>(acme, 'GET', `/agents/${agent.id}`)).body.state).toBe('idle');
-    expect((await call<TaskItem>(acme, 'GET', `/tasks/${task.id}`)).body.epoch).toBe(0);
-  });
-});
-
-describe('the key of an agent', () => {
-  it('changes its agent and its descendants, and no other', async () => {
-    const root = await spawn({ name: 'Lead' });
-    const other = await spawn({ name: 'Stranger' });
-    const own = await keyOfAgent(root.id);
-    const child = await spawn({ name: 'Helper', base: undefined, parent: root.id }, own);
-    expect(child.parentId).toBe(root.id);
-    for (const [method, path, body] of [
-      ['PATCH', `/agents/${other.id}`, { action: 'pause' }],
-      ['DELETE', `/agents/${other.id}`, undefined],
-      ['PUT', `/agents/${other.id}/topics/news`, undefined],
-      ['POST', '/agents', { name: 'Spy', parent: other.id }],
-      ['POST', '/tasks', { prompt: 'work for me', agent: other.id }],
-    ] as const) {
-      const { status, body: problem } = await call(own, method, path, body);
-      expect([method, path, status, problem.code]).toEqual([method, path, 403, 'AGENT.NOT_ALLOWED']);
-    }
-    const ended = await call<AgentView>(own, 'DELETE', `/agents/${child.id}`);
-    expect([ended.status, ended.body.state]).toEqual([200, 'terminated']);
-  });
-
-  it('reads its agent and its descendants, and no sibling', async () => {
-    const root = await spawn({ name: 'Reader' });
-    const sibling = await spawn({ name: 'Sibling' });
-    const own = await keyOfAgent(root.id);
-    const child = await spawn({ name: 'Reader child', base: undefined, parent: root.id }, own);
-    const paths = (id: string) => [
-      ...['', '/history', '/metrics', '/messages'].map((path) => `/agents/${id}${path}`),
-      ...[`/usage?agent=${id}`, `/budgets?agent=${id}`, `/events?agent=${id}`],
-    ];
-    const answers = async (id: string) =>
-      Promise.all(
-        paths(id).map(async (path) => {
-          const { status, body } = await call(own, 'GET', path);
-          return [path, status, body.code];
-        }),
-      );
-    for (const { id } of [root, child])
-      expect(await answers(id)).toEqual(paths(id).map((path) => [path, 200, undefined]));
-    expect(await answers(sibling.id)).toEqual(
-      paths(sibling.id).map((path) => [path, 403, 'AGENT.NOT_ALLOWED']),
-    );
-    expect((await call(own, 'GET', '/events')).status).toBe(403);
-    await waitForValue('the list of its own tree', async () => {
-      const { agents } = (await call<{ agents: AgentView[] }>(own, 'GET', '/agents')).body;
-      expect(agents.map(({ id }) => id)).not.toContain(sibling.id);
-      return agents.map(({ id }) => id).join() === [root.id, child.id].join() ? true : undefined;
-    });
-  });
-});
+describeAgentKeys({ call, spawn, keyOf: (name) => (name === 'acme' ? acme : globex) });

@@ -100,10 +100,12 @@ describe('an interactive antiphon chat', () => {
     typed.type(CALCULATION);
     typed.type('n');
     await typed.waitFor('[waits for an approval]');
-    const list = await fetch(`${stack.gatewayUrl}/api/v1/approvals?status=pending`);
-    const { approvals } = (await list.json()) as { approvals: { id: string; digest: string }[] };
-    expect(approvals).toHaveLength(1);
-    const [{ id, digest }] = approvals as [{ id: string; digest: string }];
+    // The list is a projection, and may come after the frame that the terminal shows.
+    const { id, digest } = await waitForValue('the pending approval', async () => {
+      const list = await fetch(`${stack.gatewayUrl}/api/v1/approvals?status=pending`);
+      const { approvals } = (await list.json()) as { approvals: { id: string; digest: string }[] };
+      return approvals.length === 1 ? approvals[0] : undefined;
+    });
     const answered = await fetch(`${stack.gatewayUrl}/api/v1/approvals/${id}/answer`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -10,8 +10,7 @@ const MAX_REPEATED_FILES = 6;
 const NONE = { passed: 0, failed: 0, skipped: 0, files: [] };
 
 /** Renders `7 passed, 1 failed`. A suite that could not be loaded counts as one failure. */
-export const summary = ({ passed = 0, failed = 0, skipped = 0 }) =>
-  `${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`;
+export const summary = ({ passed = 0, failed = 0 }) => `${passed} passed, ${failed} failed`;
 
 /**
  * Returns the spec files to run a second time, or none. A shared machine can miss the deadline of a
@@ -36,7 +35,7 @@ export const mergeCounts = (first, repeated) => {
   };
 };
 
-/** Renders the repeated files, to follow the totals on their line; `` if there are none. */
+/** Renders the files that ran a second time, a line for each result; an empty list if there are none. */
 export const repeatedFiles = (first, second) => {
   const failedTwice = new Set(second.files.map((file) => file.path));
   const names = (isFailed) =>
@@ -44,14 +43,15 @@ export const repeatedFiles = (first, second) => {
       .filter(({ path }) => failedTwice.has(path) === isFailed)
       .map(({ path }) => relative(projectRoot, path))
       .join(', ');
-  const [failed, passed] = [names(true), names(false)];
-  const once = passed === '' ? '' : `; failed in parallel, passed alone: ${passed}`;
-  return `${failed === '' ? '' : `; failed twice: ${failed}`}${once}`;
+  return [
+    ['failed twice', names(true)],
+    ['failed in parallel, passed alone', names(false)],
+  ].flatMap(([what, files]) => (files === '' ? [] : [`${what}: ${files}`]));
 };
 
 /**
- * Runs Jest with `args` and prints the totals, with the repeated files, last. Returns its exit
- * code, or 1 if no test ran.
+ * Runs Jest with `args` and prints the totals last, after what was skipped or ran twice. Returns its
+ * exit code, or 1 if no test ran.
  */
 export const runTests = async (args, runBundled) => {
   const folder = mkdtempSync(join(tmpdir(), 'antiphon-test-'));
@@ -71,16 +71,18 @@ export const runTests = async (args, runBundled) => {
     // Two, on any machine: specs with deadlines fail where more runs than the cores can do.
     const workers = args.some((arg) => arg.startsWith('--maxWorkers')) ? [] : ['--maxWorkers=2'];
     let { code, count } = await run([...workers, ...args]);
-    let ends = '';
+    const notes = [];
     const files = filesToRepeat(count, process.env.CI === 'true');
-    if (code !== 0 && files.length > 0) {
+    const deadline = Number(process.env.ANTIPHON_TEST_DEADLINE ?? Infinity) * 1_000;
+    if (code !== 0 && files.length > 0 && Date.now() < deadline) {
       console.log(`running ${files.length} failed spec files again, alone`);
       const repeated = await run(['--maxWorkers=1', '--runTestsByPath', ...files]);
-      ends = repeatedFiles(count, repeated.count);
+      notes.push(...repeatedFiles(count, repeated.count));
       count = mergeCounts(count, repeated.count);
       code = repeated.code;
     }
-    console.log(`${summary(count)}${ends}`);
+    if (count.skipped > 0) notes.push(`${count.skipped} skipped`);
+    for (const line of [...notes, summary(count)]) console.log(line);
     return code === 0 && count.passed === 0 ? 1 : code;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -12,7 +12,11 @@ const USE = /(?:['"`]|\.|\{ ?|^ *)(ANTIPHON_[A-Z_]+)\b/gm;
 const OTEL_USE = /^ *(OTEL_[A-Z_]+):/gm;
 const OTEL_SOURCE = 'libs/platform/observability/telemetry.ts';
 /** Variables that one Antiphon process sets for another of the same run. */
-const INTERNAL: ReadonlySet<string> = new Set(['ANTIPHON_TEST_COUNT_FILE', 'ANTIPHON_FIGURES_FILE']);
+const INTERNAL: ReadonlySet<string> = new Set([
+  'ANTIPHON_TEST_COUNT_FILE',
+  'ANTIPHON_TEST_DEADLINE',
+  'ANTIPHON_FIGURES_FILE',
+]);
 
 /**
  * The sizes of nightly tests are not settings of Antiphon: `npm run test:nightly -- --help` has

@@ -115,7 +115,7 @@ const UsageTable = ({ group }: { readonly group: Group }) => {
   );
 };
 
-/** What calls cost, by agent, model, caller or day. */
+/** Shows the cost of model calls by agent, model, caller or day. */
 export const Usage = () => {
   const wanted = useParam('by');
   const group: Group = wanted in GROUPS ? (wanted as Group) : 'agent';
