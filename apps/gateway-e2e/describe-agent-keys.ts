@@ -110,7 +110,7 @@ export const describeAgentKeys = ({ call, spawn, keyOf }: AgentKeysWorld): void 
       expect(await answers(sibling.id)).toEqual(
         paths(sibling.id).map((path) => [path, 403, 'AGENT.NOT_ALLOWED']),
       );
-      expect((await call(own, 'GET', '/events')).status).toBe(403);
+      for (const path of ['/events', '/audits']) expect((await call(own, 'GET', path)).status).toBe(403);
       await waitForValue('the list of its own tree', async () => {
         const { agents } = (await call<{ agents: AgentView[] }>(own, 'GET', '/agents')).body;
         expect(agents.map(({ id }) => id)).not.toContain(sibling.id);
